@@ -1,0 +1,85 @@
+# Everything needs only Python 3.11 or later, a Rust toolchain and a C compiler. Each target does its own set-up:
+# libraries go into .venv from requirements/lock.txt, the simulator is built there, and both happen again only when
+# what they are made from has changed.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+VENV := .venv
+BIN := $(VENV)/bin
+EXTENSION := python/fairlane/_core.abi3.so
+# The interpreter that .venv is made from; by default the newest suitable one on PATH.
+PYTHON ?=
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name Cargo.toml -o -name '*.rs')
+# The bindings are left out of what links on its own: they are a library that only a Python process can load.
+RUST_ALONE := --workspace --exclude fairlane-python
+
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help build demo test lint format docs bench readme lock clean
+
+help: ## say what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
+
+build: $(EXTENSION) ## set everything up: .venv with the libraries and the simulator
+
+demo: $(EXTENSION) ## simulate the quick start and show who slows down whom
+	$(BIN)/fairlane run examples/quickstart.toml
+
+test: $(EXTENSION) ## run all tests, Rust and Python
+	cargo test --locked --quiet $(RUST_ALONE)
+	$(BIN)/python -m pytest
+
+lint: $(EXTENSION) ## check format, lints, types and documentation comments
+	cargo fmt --check
+	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps --document-private-items
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/stubtest fairlane._core
+
+format: $(VENV)/.libraries ## put all sources into the house's format
+	cargo fmt
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+docs: $(EXTENSION) ## build the documentation into site/
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto -b html docs site
+	@echo "site/index.html"
+
+bench: $(EXTENSION) ## measure packet-hops per second
+	cargo bench --locked $(RUST_ALONE)
+
+readme: $(EXTENSION) ## run what README.md shows and paste what it prints, picture included
+	$(BIN)/python tools/update_readme.py
+
+lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt
+	cargo update
+	$(BIN)/python -m pip install --quiet 'uv>=0.9'
+	$(BIN)/uv --no-config pip compile pyproject.toml --group dev --group docs --output-file requirements/lock.txt \
+	    --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --quiet --custom-compile-command "make lock"
+
+clean: ## remove everything that was made, runs excepted
+	rm -rf $(VENV) target site .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
+	find python -name '*.so' -delete
+
+# The environment is made afresh, so that it holds what the lock file says and nothing else.
+$(VENV)/.libraries: requirements/lock.txt
+	@python="$$(tools/find-python $(PYTHON))"; echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r $<
+	@touch $@
+
+$(EXTENSION): $(VENV)/.libraries $(RUST_SOURCES) pyproject.toml
+	@command -v cargo >/dev/null || { echo "fairlane needs a Rust toolchain, and cargo is not on PATH:" \
+	    "see https://rustup.rs" >&2; exit 1; }
+	$(BIN)/maturin develop --release --locked --skip-install
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@

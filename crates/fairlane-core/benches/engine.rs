@@ -1,0 +1,145 @@
+//! Packet-hops per CPU second of one core: uniform random traffic, one-packet messages, MPI hosts.
+//!
+//! `cargo bench --bench engine -- [FILTER]`. Every row is the best of several runs; what is compared within a row was
+//! measured in turn in the same process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cpu_time::ProcessTime;
+use fairlane_core::ids::{HostId, Rank};
+use fairlane_core::observe;
+use fairlane_core::program::script::{Line, Script};
+use fairlane_core::program::{COMM_WORLD, Op, Program, RequestId, SendMode};
+use fairlane_core::rng;
+use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
+use fairlane_core::topology::{self, Graph};
+use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
+use rand::RngExt;
+use rand::seq::SliceRandom;
+
+const PAYLOAD: Bytes = Bytes(4096);
+const RATE: BitsPerSec = BitsPerSec(100_000_000_000);
+const JOBS: u32 = 4;
+
+/// One row of the table: a fabric, a load, and what is switched on.
+#[derive(Clone, Copy)]
+struct Case {
+    hosts: u32,
+    levels: u32,
+    service_levels: u8,
+    counters: bool,
+}
+
+fn main() {
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
+    println!("{:>6} {:>3} {:>9} {:>12} {:>9} {:>9}", "hosts", "SLs", "counters", "Mhops/s", "ns/hop", "Mhops");
+    for (hosts, levels) in [(64, 2), (1296, 3), (8192, 3)] {
+        for (service_levels, counters) in [(1, true), (4, true), (4, false), (16, true)] {
+            let name = format!("{hosts}/{service_levels}/{counters}");
+            if name.contains(&filter) {
+                row(Case { hosts, levels, service_levels, counters });
+            }
+        }
+    }
+}
+
+fn row(case: Case) {
+    let params = serde_json::json!({
+        "hosts": case.hosts, "levels": case.levels, "bandwidth": RATE.0, "latency": 200_000,
+    });
+    let graph = Arc::new(topology::build("fat_tree", &params).expect("a fat-tree of this size"));
+    let hops = 3_000_000;
+    let best = (0..5).map(|_| run(case, &graph, hops)).min_by(|a, b| a.1.total_cmp(&b.1)).expect("five runs");
+    #[allow(clippy::cast_precision_loss, reason = "a ratio for display")]
+    let per_hop = best.1 * 1e9 / best.0 as f64;
+    let (sls, counters) = (case.service_levels, case.counters);
+    println!("{:>6} {sls:>3} {counters:>9} {:>12.2} {per_hop:>9.1} {:>9.1}", case.hosts, 1e3 / per_hop, best.0 as f64 / 1e6);
+}
+
+/// Packet-hops and CPU seconds of one run, after a warm-up.
+fn run(case: Case, graph: &Arc<Graph>, hops: u64) -> (u64, f64) {
+    let (spec, programs) = uniform(case);
+    let mut simulation = Simulation::on(Arc::clone(graph), spec, programs).expect("a valid plan");
+    let far = Instant(u64::MAX >> 1);
+    simulation.run_until(far, hops / 4).expect("traffic that flows");
+    let before = simulation.network().totals().packet_hops;
+    let start = ProcessTime::now();
+    simulation.run_until(far, hops).expect("traffic that flows");
+    let elapsed: Duration = start.elapsed();
+    (simulation.network().totals().packet_hops - before, elapsed.as_secs_f64())
+}
+
+/// Every rank sends one packet to a random other rank, on average every two wire times.
+fn uniform(case: Case) -> (Spec, Vec<Program>) {
+    const STEPS: usize = 32;
+    let wire = RATE.serialization(PAYLOAD + Bytes(26)).0;
+    let size = case.hosts / JOBS;
+    let mut specs = Vec::new();
+    let mut programs = Vec::new();
+    let mut hosts: Vec<u32> = (0..case.hosts).collect();
+    hosts.shuffle(&mut rng::stream(1, "hosts", 0));
+    for job in 0..JOBS {
+        let mut random = rng::stream(1, "uniform", u64::from(job));
+        let mut targets: Vec<Vec<u32>> = Vec::new();
+        for _ in 0..STEPS {
+            let mut order: Vec<u32> = (0..size).collect();
+            order.shuffle(&mut random);
+            // A cycle through all ranks: nobody sends to itself, everybody receives once.
+            let mut target = vec![0; size as usize];
+            for (place, &rank) in order.iter().enumerate() {
+                target[rank as usize] = order[(place + 1) % order.len()];
+            }
+            targets.push(target);
+        }
+        let ranks = (0..size).map(|rank| script(rank, &targets, wire, &mut random).source()).collect();
+        programs.push(Program { ranks });
+        let own = &hosts[(job * size) as usize..((job + 1) * size) as usize];
+        specs.push(JobSpec {
+            name: format!("job {job}"),
+            hosts: own.iter().map(|&host| HostId(host)).collect(),
+            service_level: Some(u8::try_from(job).expect("four jobs") % case.service_levels),
+            ranks: (0..size).filter(|_| case.service_levels > 4).map(|rank| (rank, (rank % 16) as u8)).collect(),
+        });
+    }
+    let spec = Spec {
+        fabric: FabricSpec { topology: "fat_tree".into(), params: serde_json::Value::Null, routing: "d_mod_k".into() },
+        network: Default::default(),
+        qos: QosSpec {
+            lanes: None,
+            sl2vl: (0..case.service_levels).collect(),
+            arbiter: Named { name: "weighted_round_robin".into(), params: serde_json::json!({}) },
+            default: 0,
+            kinds: Default::default(),
+        },
+        mpi: Default::default(),
+        jobs: specs,
+        observe: observe::Parameters { counters: case.counters, ..Default::default() },
+    };
+    (spec, programs)
+}
+
+/// Blocks of sends and receives; a block's receives are waited for after the next block.
+fn script(rank: u32, targets: &[Vec<u32>], wire: u64, random: &mut impl RngExt) -> Script {
+    const BLOCK: usize = 8;
+    let mut lines = vec![Line::Repeat(None)];
+    for (number, block) in targets.chunks(BLOCK).enumerate() {
+        let base = |number: usize| u32::try_from(number % 2 * 2 * BLOCK).expect("small");
+        let request = |place: usize| base(number) + u32::try_from(place).expect("small");
+        for place in 0..block.len() {
+            lines.push(Line::Op(Op::Irecv { from: None, tag: None, comm: COMM_WORLD, request: request(place) }));
+        }
+        for (place, target) in block.iter().enumerate() {
+            let (to, mode) = (Rank(target[rank as usize]), SendMode::Standard);
+            let request = request(BLOCK + place);
+            lines.push(Line::Op(Op::Isend { to, bytes: PAYLOAD, tag: 0, comm: COMM_WORLD, mode, request }));
+            // 400 ns of the mean gap are the overheads of a send and a receive.
+            let gap = random.random_range(0.0..2.0) * (2.0 * wire as f64 - 400_000.0);
+            lines.push(Line::Op(Op::Compute(Picoseconds(gap as u64))));
+        }
+        let all: Arc<[RequestId]> = (0..2 * BLOCK as u32).map(|place| base(number) + place).collect();
+        lines.push(Line::Op(Op::WaitAll(all)));
+    }
+    lines.push(Line::End);
+    Script::new(lines).expect("closed loops")
+}

@@ -1,0 +1,152 @@
+//! Errors of the simulator, one type for each phase: reading a value, building a simulation, running it.
+//!
+//! The library never prints and never exits; whoever called it decides what to show.
+
+use thiserror::Error;
+
+use crate::ids::{JobId, Rank};
+use crate::units::Instant;
+
+/// The name in `allowed` that is nearest to `given`, if one is near enough to be what was meant.
+#[must_use]
+pub fn nearest<'a>(given: &str, allowed: &[&'a str]) -> Option<&'a str> {
+    allowed
+        .iter()
+        .map(|name| (strsim::jaro_winkler(&given.to_lowercase(), &name.to_lowercase()), *name))
+        .filter(|(similarity, _)| *similarity > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+/// A simulation cannot be built from what was given.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum BuildError {
+    /// A name that no table knows.
+    #[error("unknown {kind} {given:?}; allowed: {}{}", allowed.join(", "), suggestion(given, allowed))]
+    UnknownName {
+        /// What was looked up: "topology", "routing", "arbiter" ...
+        kind: &'static str,
+        /// The name given.
+        given: String,
+        /// Every name of the table.
+        allowed: Vec<String>,
+    },
+    /// A parameter whose value is out of its range or contradicts another.
+    #[error("{path} = {value}: {allowed}")]
+    Value {
+        /// Where the value stands, as `fabric.levels`.
+        path: String,
+        /// The value given.
+        value: String,
+        /// What is allowed, in words.
+        allowed: String,
+    },
+    /// Parameters that do not have the shape the named thing asks for.
+    #[error("{path}: {problem}")]
+    Shape {
+        /// Where the value stands.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+fn suggestion(given: &str, allowed: &[String]) -> String {
+    let names: Vec<&str> = allowed.iter().map(String::as_str).collect();
+    nearest(given, &names).map_or_else(String::new, |name| format!("; did you mean {name:?}?"))
+}
+
+impl BuildError {
+    /// A [`BuildError::Value`] from anything displayable.
+    pub fn value(path: impl Into<String>, value: impl ToString, allowed: impl Into<String>) -> Self {
+        Self::Value { path: path.into(), value: value.to_string(), allowed: allowed.into() }
+    }
+}
+
+/// What a rank was doing when a run ended with an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StuckRank {
+    /// The job's index.
+    pub job: JobId,
+    /// The rank in its job.
+    pub rank: Rank,
+    /// The operation, as `Recv(from 3, tag 7, communicator 0)`.
+    pub operation: String,
+}
+
+/// A run that had to end.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum RunError {
+    /// Ranks wait for what can no longer come.
+    #[error("job {job} can never go on at {at}: {}", list(ranks))]
+    Stuck {
+        /// The job's name.
+        job: String,
+        /// When the last thing of that job happened.
+        at: Instant,
+        /// The ranks that wait, and for what.
+        ranks: Vec<StuckRank>,
+    },
+    /// Ranks of one communicator called different collectives, or with different arguments.
+    #[error("job {job}, communicator {communicator}, collective number {number}: {first} but {second}")]
+    CollectiveMismatch {
+        /// The job's name.
+        job: String,
+        /// The communicator's context number.
+        communicator: u32,
+        /// How many collectives this communicator had seen before.
+        number: u64,
+        /// The first caller and its call.
+        first: String,
+        /// The caller that differs and its call.
+        second: String,
+    },
+    /// A program asks for what MPI does not allow (an unknown request, a rank outside the communicator ...).
+    #[error("job {job}, rank {rank}, operation {operation}: {problem}")]
+    Program {
+        /// The job's name.
+        job: String,
+        /// The rank in its job.
+        rank: Rank,
+        /// The operation, in words.
+        operation: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The program's source failed: an unreadable trace, for instance.
+    #[error("job {job}, rank {rank}: {problem}")]
+    Source {
+        /// The job's name.
+        job: String,
+        /// The rank in its job.
+        rank: Rank,
+        /// What is wrong, naming file, record and call.
+        problem: String,
+    },
+    /// Packets are in flight and none can ever move.
+    #[error("the fabric is deadlocked at {at}: {cycle}")]
+    Deadlock {
+        /// When the last packet moved.
+        at: Instant,
+        /// The cycle of ports and virtual lanes that wait for each other.
+        cycle: String,
+    },
+    /// A law of the simulator was broken: a defect of fairlane, not of the input.
+    #[error("law broken at {at}: {law}")]
+    Law {
+        /// When it was noticed.
+        at: Instant,
+        /// Which law, with both sides.
+        law: String,
+    },
+}
+
+fn list(ranks: &[StuckRank]) -> String {
+    const SHOWN: usize = 8;
+    let mut words: Vec<String> =
+        ranks.iter().take(SHOWN).map(|r| format!("rank {} in {}", r.rank, r.operation)).collect();
+    if ranks.len() > SHOWN {
+        words.push(format!("and {} more", ranks.len() - SHOWN));
+    }
+    words.join("; ")
+}

@@ -1,0 +1,217 @@
+//! Which hosts and ports have something to do in which window.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Bits;
+use crate::units::{Instant, Picoseconds};
+
+/// Windows ahead that are kept as bit sets; what is due later waits in a heap. One bit of a `u64` each.
+const SLOTS: u64 = 64;
+
+/// What is due in a window further ahead than the bit sets reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    /// This host has something to do.
+    Host(u32),
+    /// This port has something to do.
+    Port(u32),
+    /// This record arrives at this port.
+    Arrival {
+        /// The port.
+        port: u32,
+        /// Its index in the caller's pool.
+        record: u32,
+    },
+}
+
+/// The calendar: bit sets of hosts and ports for the next windows, a heap for the far future.
+#[derive(Clone, Debug)]
+pub struct Calendar {
+    /// A window is `2^shift` picoseconds wide, so that finding an instant's window is one shift.
+    shift: u32,
+    /// The window that is open, or was last.
+    window: u64,
+    hosts: Vec<Bits>,
+    ports: Vec<Bits>,
+    /// Bit `s`: slot `s` is not empty.
+    occupied: u64,
+    far: BinaryHeap<Reverse<(u64, Due)>>,
+}
+
+impl Calendar {
+    /// A calendar of windows as wide as the greatest power of two of picoseconds that is not above `lookahead`.
+    ///
+    /// # Panics
+    /// If `lookahead` is zero.
+    #[must_use]
+    pub fn new(lookahead: Picoseconds, hosts: usize, ports: usize) -> Self {
+        let slots = usize::try_from(SLOTS).expect("invariant: 64 fits a usize");
+        Self {
+            shift: lookahead.0.ilog2(),
+            window: 0,
+            hosts: vec![Bits::new(hosts); slots],
+            ports: vec![Bits::new(ports); slots],
+            occupied: 0,
+            far: BinaryHeap::new(),
+        }
+    }
+
+    /// The number of the window in which `at` lies.
+    #[must_use]
+    #[inline]
+    pub fn window_of(&self, at: Instant) -> u64 {
+        at.0 >> self.shift
+    }
+
+    /// The instant at which window `number` opens.
+    #[must_use]
+    #[inline]
+    pub fn opening(&self, number: u64) -> Instant {
+        Instant(number << self.shift)
+    }
+
+    /// The window that is open, or was last.
+    #[must_use]
+    #[inline]
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Has `host` run in the window of `at`, the open one or a later one.
+    #[inline]
+    pub fn wake_host(&mut self, host: u32, at: Instant) {
+        let window = self.window_of(at);
+        if window - self.window < SLOTS {
+            self.hosts[slot(window)].insert(host);
+            self.occupied |= 1 << (window % SLOTS);
+        } else {
+            self.far.push(Reverse((window, Due::Host(host))));
+        }
+    }
+
+    /// Has `port` run in the window of `at`, the open one or a later one.
+    #[inline]
+    pub fn wake_port(&mut self, port: u32, at: Instant) {
+        self.wake_port_in(port, self.window_of(at));
+    }
+
+    /// Has `port` run in a window, the open one or a later one.
+    #[inline]
+    pub fn wake_port_in(&mut self, port: u32, window: u64) {
+        if window - self.window < SLOTS {
+            self.ports[slot(window)].insert(port);
+            self.occupied |= 1 << (window % SLOTS);
+        } else {
+            self.far.push(Reverse((window, Due::Port(port))));
+        }
+    }
+
+    /// Keeps an arrival until its window opens; see [`Calendar::next_due`].
+    pub fn defer(&mut self, port: u32, record: u32, window: u64) {
+        self.far.push(Reverse((window, Due::Arrival { port, record })));
+    }
+
+    /// Opens the first window from `from` on in which anything is due, if it opens before `end`, and returns its number.
+    pub fn open(&mut self, from: u64, end: Instant) -> Option<u64> {
+        #[allow(clippy::cast_possible_truncation, reason = "below 64")]
+        let turned = self.occupied.rotate_right((from % SLOTS) as u32);
+        let near = if turned == 0 { u64::MAX } else { from + u64::from(turned.trailing_zeros()) };
+        let far = self.far.peek().map_or(u64::MAX, |Reverse((window, _))| *window);
+        let window = near.min(far);
+        if window == u64::MAX || self.opening(window) >= end {
+            return None;
+        }
+        self.window = window;
+        Some(window)
+    }
+
+    /// Takes the next thing of the far future that is due in the open window. Hosts and ports among them are put into
+    /// the window's sets; an arrival is returned with its port and record, for the caller to insert.
+    pub fn next_due(&mut self) -> Option<(u32, u32)> {
+        while let Some(Reverse((window, due))) = self.far.peek().copied() {
+            if window > self.window {
+                return None;
+            }
+            self.far.pop();
+            self.occupied |= 1 << (window % SLOTS);
+            match due {
+                Due::Host(host) => self.hosts[slot(window)].insert(host),
+                Due::Port(port) => self.ports[slot(window)].insert(port),
+                Due::Arrival { port, record } => {
+                    self.ports[slot(window)].insert(port);
+                    return Some((port, record));
+                }
+            }
+        }
+        None
+    }
+
+    /// The open window's hosts.
+    #[inline]
+    pub fn hosts(&mut self) -> &mut Bits {
+        &mut self.hosts[slot(self.window)]
+    }
+
+    /// The open window's ports.
+    #[inline]
+    pub fn ports(&mut self) -> &mut Bits {
+        &mut self.ports[slot(self.window)]
+    }
+
+    /// Closes the open window; its sets must have been emptied.
+    pub fn close(&mut self) {
+        self.occupied &= !(1 << (self.window % SLOTS));
+    }
+
+    /// Every arrival that is kept for a window to come: (port, record).
+    pub fn deferred(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.far.iter().filter_map(|Reverse((_, due))| match *due {
+            Due::Arrival { port, record } => Some((port, record)),
+            Due::Host(_) | Due::Port(_) => None,
+        })
+    }
+
+    /// Whether nothing is due at any time.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.occupied == 0 && self.far.is_empty()
+    }
+}
+
+#[inline]
+fn slot(window: u64) -> usize {
+    #[allow(clippy::cast_possible_truncation, reason = "below 64")]
+    {
+        (window % SLOTS) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_and_far_come_in_order() {
+        let mut calendar = Calendar::new(Picoseconds(100), 10, 10); // windows of 64 ps
+        calendar.wake_host(3, Instant(130));
+        calendar.wake_host(4, Instant(640_000));
+        calendar.defer(7, 42, 5_000);
+        assert_eq!(calendar.open(0, Instant::MAX), Some(2));
+        assert_eq!(calendar.next_due(), None);
+        assert_eq!(calendar.hosts().word(0), 1 << 3);
+        calendar.hosts().clear_word(0);
+        calendar.close();
+        assert_eq!(calendar.open(3, Instant(300_000)), None);
+        assert_eq!(calendar.open(3, Instant::MAX), Some(5_000));
+        assert_eq!(calendar.next_due(), Some((7, 42)));
+        assert_eq!(calendar.next_due(), None);
+        assert_eq!(calendar.ports().word(0), 1 << 7);
+        calendar.ports().clear_word(0);
+        calendar.close();
+        assert_eq!(calendar.open(5_001, Instant::MAX), Some(10_000));
+        assert_eq!(calendar.next_due(), None);
+        calendar.close();
+        assert!(calendar.is_empty());
+    }
+}

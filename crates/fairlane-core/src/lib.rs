@@ -1,0 +1,27 @@
+//! The fairlane simulator: many MPI jobs on one HPC interconnect, packet by packet.
+//!
+//! The floors, from the ground up; an import never runs the other way:
+//!
+//! | floor | modules |
+//! |---|---|
+//! | words | [`units`], [`ids`], [`error`], [`rng`], [`table`] |
+//! | ground | [`kernel`] (time and the window), [`topology`] (pure graphs) |
+//! | policies | [`routing`], [`qos`], [`program`] |
+//! | machinery | [`network`] (packets), [`mpi`] (messages) |
+//! | watching | [`observe`] |
+//! | the whole | [`simulation`] |
+
+pub mod error;
+pub mod ids;
+pub mod kernel;
+pub mod mpi;
+pub mod network;
+pub mod observe;
+pub mod program;
+pub mod qos;
+pub mod rng;
+pub mod routing;
+pub mod simulation;
+pub mod table;
+pub mod topology;
+pub mod units;

@@ -1,0 +1,214 @@
+//! Carries out collectives, and makes communicators.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Mpi;
+use super::collectives::{self, Algorithm, Call, Phase};
+use super::communicator::{Claim, Communicator};
+use super::interpreter::Flow;
+use super::matching::Pattern;
+use super::protocol::Send;
+use super::request::Quorum;
+use super::words;
+use crate::error::RunError;
+use crate::ids::Rank;
+use crate::program::{CollectiveKind, CommHandle, SendMode, Tag, Volume};
+
+/// A collective that a rank is in.
+#[derive(Clone)]
+pub(super) struct Running {
+    call: Call,
+    algorithm: &'static Algorithm,
+    phase: u32,
+    /// Time to combine what the last phase brought; spent once its messages have come.
+    combining: u64,
+    comm: CommHandle,
+    context: u32,
+    number: u64,
+    members: Arc<[u32]>,
+    after: After,
+}
+
+/// What comes of a collective that makes a communicator.
+#[derive(Clone)]
+pub(super) enum After {
+    Nothing,
+    Dup { new: CommHandle },
+    Split { new: CommHandle, color: Option<i32>, key: i32 },
+    Create { new: CommHandle, members: Arc<[Rank]> },
+}
+
+impl Mpi {
+    pub(super) fn begin_collective(
+        &mut self,
+        rank: u32,
+        comm: CommHandle,
+        (kind, root, volume): (CollectiveKind, Rank, Volume),
+        after: After,
+        now: u64,
+    ) -> Result<Flow, RunError> {
+        let Communicator { context, rank: own, ref members, collectives: number } = *self.communicator(rank, comm)?;
+        let members = Arc::clone(members);
+        let size = u32::try_from(members.len()).expect("invariant: 32-bit ranks");
+        let call = Call { kind, rank: Rank(own), size, root, volume };
+        call.check().map_err(|problem| self.misuse(rank, problem))?;
+        self.count_collective(rank, comm);
+        self.agree(rank, context, number, &call)?;
+        if let After::Split { color: Some(color), key, .. } = after {
+            let member = self.ranks[rank as usize].rank.0;
+            self.job_of(rank).agreements.bid(context, number, color, key, own, member);
+        }
+        let preference = self.parameters.collectives.get(kind.name()).map(String::as_str);
+        let algorithm = collectives::choose(&call, preference);
+        let running = Running { call, algorithm, phase: 0, combining: 0, comm, context, number, members, after };
+        self.rank(rank).collective = Some(running);
+        self.advance_collective(rank, now)
+    }
+
+    fn count_collective(&mut self, rank: u32, comm: CommHandle) {
+        let state = self.rank(rank);
+        let communicator = if comm == crate::program::COMM_WORLD {
+            Some(&mut state.world)
+        } else {
+            state.communicators.get_mut(&comm)
+        };
+        if let Some(communicator) = communicator {
+            communicator.collectives += 1;
+        }
+    }
+
+    /// Ends the run if the ranks of the communicator call different collectives.
+    fn agree(&mut self, rank: u32, context: u32, number: u64, call: &Call) -> Result<(), RunError> {
+        let volume = match (call.kind, &call.volume) {
+            (CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::Barrier, _)
+            | (_, Volume::PerRank(_)) => None,
+            (_, uniform) => Some(uniform.clone()),
+        };
+        let state = self.rank(rank);
+        let own = state.rank;
+        let words = state.call.as_ref().map_or_else(String::new, |(op, _)| words::of(op));
+        let claim = Claim { kind: call.kind, root: call.root, volume, words: words.clone() };
+        let agreed = self.job_of(rank).agreements.enter(context, number, own.0, claim);
+        agreed.map_err(|(first, first_words)| RunError::CollectiveMismatch {
+            job: self.job_of(rank).name.clone(),
+            communicator: context,
+            number,
+            first: format!("rank {first} called {first_words}"),
+            second: format!("rank {own} called {words}"),
+        })
+    }
+
+    /// The next phase of the collective that `rank` is in. Done when it was the last.
+    pub(super) fn advance_collective(&mut self, rank: u32, now: u64) -> Result<Flow, RunError> {
+        let Some(mut running) = self.rank(rank).collective.take() else { return Ok(Flow::Done) };
+        if running.combining > 0 {
+            let end = now + std::mem::take(&mut running.combining);
+            self.rank(rank).collective = Some(running);
+            return Ok(Flow::Until(end));
+        }
+        let mut phase = Phase::default();
+        while running.algorithm.phase(&running.call, running.phase, &mut phase) {
+            running.phase += 1;
+            if phase == Phase::default() {
+                continue;
+            }
+            running.combining = self.parameters.reduction_bandwidth.serialization(phase.reduced).0;
+            self.start_phase(rank, &running, &phase, now);
+            self.rank(rank).collective = Some(running);
+            return Ok(Flow::Blocked);
+        }
+        self.end_collective(rank, running)?;
+        Ok(Flow::Done)
+    }
+
+    /// Posts a phase's receives, starts its sends one after another, and waits for all.
+    fn start_phase(&mut self, rank: u32, running: &Running, phase: &Phase, now: u64) {
+        let context = running.context + 1;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a tag may wrap")]
+        let tag = running.number as Tag;
+        let mut requests = SmallVec::new();
+        for source in &phase.receives {
+            let pattern = Pattern { context, source: Some(running.members[source.index()]), tag: Some(tag) };
+            requests.push((self.post(rank, pattern, now), None));
+        }
+        let mut handed_at = now;
+        for (to, bytes) in &phase.sends {
+            let called_at = handed_at;
+            handed_at += self.parameters.send_overhead.0;
+            let send = Send {
+                from: rank,
+                to: self.peer(rank, running.members[to.index()]),
+                bytes: *bytes,
+                tag,
+                context,
+                mode: SendMode::Standard,
+                collective: true,
+                called_at,
+                handed_at,
+            };
+            requests.push((self.send(&send), None));
+        }
+        self.wait(rank, Quorum::All, requests, now, handed_at);
+    }
+
+    /// The last phase is over: makes the communicator that was asked for.
+    fn end_collective(&mut self, rank: u32, running: Running) -> Result<(), RunError> {
+        let Running { comm, context, number, members, after, .. } = running;
+        match after {
+            After::Nothing => {}
+            After::Dup { new } => {
+                let fresh = self.job_of(rank).agreements.context(context, number, 0);
+                let own = self.communicator(rank, comm)?.rank;
+                let copy = Communicator { context: fresh, rank: own, members: Arc::clone(&members), collectives: 0 };
+                self.rank(rank).communicators.insert(new, copy);
+            }
+            After::Split { color: None, .. } => {}
+            After::Split { new, color: Some(color), .. } => {
+                let chosen = self.job_of(rank).agreements.members(context, number, color);
+                let fresh = self.job_of(rank).agreements.context(context, number, color);
+                self.join_communicator(rank, new, fresh, chosen.into());
+            }
+            After::Create { new, members: wanted } => {
+                let chosen: Option<Arc<[u32]>> = wanted.iter().map(|member| members.get(member.index()).copied()).collect();
+                let Some(chosen) = chosen else {
+                    return Err(self.misuse(rank, format!("the communicator has {} ranks, numbered from 0", members.len())));
+                };
+                // Disjoint groups of one call are different communicators: told apart by their first member.
+                let color = chosen.first().map_or(0, |first| i32::try_from(*first).unwrap_or(i32::MAX));
+                let fresh = self.job_of(rank).agreements.context(context, number, color);
+                self.join_communicator(rank, new, fresh, chosen);
+            }
+        }
+        self.job_of(rank).agreements.leave(context, number, members.len());
+        Ok(())
+    }
+
+    /// Gives `rank` the handle of a communicator, if it is a member.
+    fn join_communicator(&mut self, rank: u32, new: CommHandle, context: u32, members: Arc<[u32]>) {
+        let own = self.ranks[rank as usize].rank.0;
+        if let Some(place) = members.iter().position(|member| *member == own) {
+            let place = u32::try_from(place).expect("invariant: 32-bit ranks");
+            let communicator = Communicator { context, rank: place, members, collectives: 0 };
+            self.rank(rank).communicators.insert(new, communicator);
+        }
+    }
+
+    /// A communicator that is given, not made: its members know each other by the handle.
+    pub(super) fn define_communicator(
+        &mut self,
+        rank: u32,
+        new: CommHandle,
+        members: &[Rank],
+    ) -> Result<(), RunError> {
+        let size = self.job_of(rank).size;
+        if members.iter().any(|member| member.0 >= size) {
+            return Err(self.misuse(rank, format!("the job has {size} ranks, numbered from 0")));
+        }
+        let members: Arc<[u32]> = members.iter().map(|member| member.0).collect();
+        let context = self.job_of(rank).agreements.defined(new, &members);
+        self.join_communicator(rank, new, context, members);
+        Ok(())
+    }
+}

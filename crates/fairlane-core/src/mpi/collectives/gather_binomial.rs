@@ -1,0 +1,31 @@
+//! Gather up a binomial tree, the smallest subtree first: a rank sends on the blocks of its whole subtree.
+
+use super::pattern::Tree;
+use super::{Algorithm, Call, Phase};
+use crate::program::CollectiveKind;
+
+pub(super) const ENTRY: Algorithm = Algorithm {
+    kind: CollectiveKind::Gather,
+    name: "binomial",
+    summary: "blocks of whole subtrees up a binomial tree (MPICH; Thakur, Rabenseifner and Gropp 2005)",
+    fits: Call::is_uniform,
+    schedule,
+};
+
+fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
+    let blocks = call.blocks();
+    Tree::new(call).ascend(k, phase, |subtree| blocks.sum(subtree))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::traffic;
+
+    #[test]
+    fn a_rank_sends_its_subtree() {
+        let seen = traffic(&super::ENTRY, 6, 2, 10);
+        // Subtrees of the positions 1 to 5 hold 1, 2, 1, 2 and 1 ranks; rank 2 is position 0.
+        assert_eq!(seen.sent, [20, 10, 0, 10, 20, 10]);
+        assert_eq!(seen.received[2], 50);
+    }
+}

@@ -1,0 +1,108 @@
+//! Collectives: schedules of point-to-point messages.
+//!
+//! An algorithm is one file that exports an [`Algorithm`] in [`TABLE`]. A schedule is a sequence of phases; in a
+//! phase a rank posts its receives, starts its sends, waits for all of them, and then combines what it must. Phases
+//! are asked for one at a time, so a schedule of ten thousand phases costs no memory.
+//!
+//! [`choose`] picks the algorithm as MPICH does by default; [`find`] takes one by name. What MPICH does within a node
+//! only (shared memory, two-level schedules) and the pipelining of a ring's blocks are left out, and so are copies
+//! within a rank's memory.
+
+mod allgather_bruck;
+mod allgather_recursive_doubling;
+mod allgather_ring;
+mod allreduce_rabenseifner;
+mod allreduce_recursive_doubling;
+mod allreduce_ring;
+mod alltoall_bruck;
+mod alltoall_pairwise;
+mod alltoall_scattered;
+mod barrier_dissemination;
+mod barrier_linear;
+mod bcast_binomial;
+mod bcast_linear;
+mod bcast_scatter_recursive_doubling;
+mod bcast_scatter_ring;
+mod call;
+mod choice;
+mod fold;
+mod gather_binomial;
+mod gather_linear;
+#[cfg(test)]
+mod laws;
+mod pattern;
+mod reduce_binomial;
+mod reduce_linear;
+mod reduce_rabenseifner;
+mod reduce_scatter_pairwise;
+mod reduce_scatter_recursive_halving;
+mod reduce_scatter_ring;
+mod scan_linear;
+mod scan_recursive_doubling;
+mod scatter_binomial;
+mod scatter_linear;
+#[cfg(test)]
+mod trial;
+
+pub use call::{Call, Phase};
+pub use choice::{choose, find};
+
+use crate::program::CollectiveKind;
+
+/// A way to carry out one kind of collective.
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm {
+    /// The kind of collective.
+    pub kind: CollectiveKind,
+    /// The name in scenario files, unique within the kind.
+    pub name: &'static str,
+    /// One line about it, with its source.
+    pub summary: &'static str,
+    /// Whether it can carry out this call. The answer is the same at every member.
+    pub fits: fn(&Call) -> bool,
+    /// Adds phase `k` of the call to an empty phase, or says that the schedule has no such phase.
+    schedule: fn(&Call, u32, &mut Phase) -> bool,
+}
+
+impl Algorithm {
+    /// Writes phase `k`, from 0, of the rank's schedule into `phase`, over what was there. False when the schedule has
+    /// ended before; `phase` is empty then.
+    ///
+    /// A pure function of `call` and `k`: phases may be asked for in any order and more than once. A phase may be
+    /// empty before the end. A communicator of one rank has no phases. `call` must fit and pass [`Call::check`].
+    pub fn phase(&self, call: &Call, k: u32, phase: &mut Phase) -> bool {
+        phase.clear();
+        call.size > 1 && (self.schedule)(call, k, phase)
+    }
+}
+
+/// Every algorithm, by kind.
+pub const TABLE: &[Algorithm] = &[
+    barrier_dissemination::ENTRY,
+    barrier_linear::ENTRY,
+    bcast_binomial::ENTRY,
+    bcast_scatter_recursive_doubling::ENTRY,
+    bcast_scatter_ring::ENTRY,
+    bcast_linear::ENTRY,
+    reduce_binomial::ENTRY,
+    reduce_rabenseifner::ENTRY,
+    reduce_linear::ENTRY,
+    allreduce_recursive_doubling::ENTRY,
+    allreduce_rabenseifner::ENTRY,
+    allreduce_ring::ENTRY,
+    gather_binomial::ENTRY,
+    gather_linear::ENTRY,
+    scatter_binomial::ENTRY,
+    scatter_linear::ENTRY,
+    allgather_recursive_doubling::ENTRY,
+    allgather_bruck::ENTRY,
+    allgather_ring::ENTRY,
+    alltoall_bruck::ENTRY,
+    alltoall_scattered::ENTRY,
+    alltoall_pairwise::ENTRY,
+    reduce_scatter_recursive_halving::ENTRY,
+    reduce_scatter_pairwise::ENTRY,
+    reduce_scatter_ring::ENTRY,
+    scan_recursive_doubling::ENTRY,
+    scan_linear::ENTRY,
+];

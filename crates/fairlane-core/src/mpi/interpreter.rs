@@ -1,0 +1,280 @@
+//! Runs a rank's program: one operation after another, as far as it goes at one instant.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::collective::After;
+use super::communicator::Communicator;
+use super::matching::Pattern;
+use super::protocol::Send;
+use super::request::Quorum;
+use super::{Mpi, NEVER};
+use crate::error::RunError;
+use crate::ids::Rank;
+use crate::observe::call_of;
+use crate::program::{COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Tag, Volume};
+use crate::units::{Bytes, Instant, Picoseconds};
+
+/// So many operations of a rank at one instant mean that it never lets time pass.
+const SPINNING: u32 = 10_000_000;
+
+/// How an operation has left its rank.
+pub(super) enum Flow {
+    /// It took no time.
+    Done,
+    /// It is over at this instant, a later one.
+    Until(u64),
+    /// The rank is blocked, or has been resumed already.
+    Blocked,
+}
+
+impl Flow {
+    fn until(now: u64, end: u64) -> Self {
+        if end == now { Self::Done } else { Self::Until(end) }
+    }
+}
+
+/// What a point-to-point operation names.
+struct Peer {
+    rank: Rank,
+    tag: Tag,
+    comm: CommHandle,
+}
+
+impl Mpi {
+    /// The program of `rank`, which is due, goes on.
+    pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Result<(), RunError> {
+        self.rank(rank).due = NEVER;
+        self.job_of(rank).active -= 1;
+        if self.ranks[rank as usize].collective.is_some() {
+            match self.advance_collective(rank, now)? {
+                Flow::Done => {}
+                Flow::Until(end) => {
+                    self.resume(rank, end);
+                    return Ok(());
+                }
+                Flow::Blocked => return Ok(()),
+            }
+        }
+        for _ in 0..SPINNING {
+            self.end_call(rank, now);
+            let Some(op) = self.next_op(rank)? else {
+                self.finish(rank, now);
+                return Ok(());
+            };
+            self.rank(rank).call = Some((op.clone(), now));
+            match self.execute(rank, op, now)? {
+                Flow::Done => {}
+                Flow::Until(end) => {
+                    self.resume(rank, end);
+                    return Ok(());
+                }
+                Flow::Blocked => return Ok(()),
+            }
+        }
+        Err(self.misuse(rank, format!("{SPINNING} operations without any time passing")))
+    }
+
+    fn next_op(&mut self, rank: u32) -> Result<Option<Op>, RunError> {
+        let state = &mut self.ranks[rank as usize];
+        state.source.next_op().map_err(|problem| RunError::Source {
+            job: self.jobs[state.job.index()].name.clone(),
+            rank: state.rank,
+            problem,
+        })
+    }
+
+    fn end_call(&mut self, rank: u32, now: u64) {
+        let state = self.rank(rank);
+        let Some((op, since)) = state.call.take() else { return };
+        let span = Picoseconds(now - since);
+        if let Some(call) = call_of(&op) {
+            state.record.calls[call].count += 1;
+            state.record.calls[call].time += span;
+        } else if let Op::Compute(_) = op {
+            state.record.compute += span;
+        }
+    }
+
+    fn finish(&mut self, rank: u32, now: u64) {
+        let state = self.rank(rank);
+        state.finished = true;
+        state.record.finished = Some(Instant(now));
+        self.job_of(rank).finished += 1;
+    }
+
+    fn execute(&mut self, rank: u32, op: Op, now: u64) -> Result<Flow, RunError> {
+        match op {
+            Op::Compute(span) => Ok(Flow::until(now, now + span.0)),
+            Op::MarkProgress => {
+                self.mark(rank, now);
+                Ok(Flow::Done)
+            }
+            Op::Send { to, bytes, tag, comm, mode } => {
+                let (slot, end) = self.start_send(rank, Peer { rank: to, tag, comm }, bytes, mode, now)?;
+                self.wait(rank, Quorum::All, smallvec![(slot, None)], now, end);
+                Ok(Flow::Blocked)
+            }
+            Op::Isend { to, bytes, tag, comm, mode, request } => {
+                let (slot, end) = self.start_send(rank, Peer { rank: to, tag, comm }, bytes, mode, now)?;
+                self.name(rank, request, slot)?;
+                Ok(Flow::until(now, end))
+            }
+            Op::Recv { from, tag, comm } => {
+                let pattern = self.pattern(rank, from, tag, comm)?;
+                let slot = self.post(rank, pattern, now);
+                self.wait(rank, Quorum::All, smallvec![(slot, None)], now, now);
+                Ok(Flow::Blocked)
+            }
+            Op::Irecv { from, tag, comm, request } => {
+                let pattern = self.pattern(rank, from, tag, comm)?;
+                let slot = self.post(rank, pattern, now);
+                self.name(rank, request, slot)?;
+                Ok(Flow::Done)
+            }
+            Op::Probe { from, tag, comm } => {
+                let pattern = self.pattern(rank, from, tag, comm)?;
+                Ok(if self.probe(rank, pattern) { Flow::Done } else { Flow::Blocked })
+            }
+            Op::Wait(request) => self.wait_for(rank, Quorum::All, &[request], now),
+            Op::WaitAll(requests) => self.wait_for(rank, Quorum::All, &requests, now),
+            Op::WaitAny(requests) => self.wait_for(rank, Quorum::Any, &requests, now),
+            Op::WaitSome(requests) => self.wait_for(rank, Quorum::Some, &requests, now),
+            Op::RequestFree(request) => self.free_request(rank, request),
+            op => self.execute_collective(rank, op, now),
+        }
+    }
+
+    fn execute_collective(&mut self, rank: u32, op: Op, now: u64) -> Result<Flow, RunError> {
+        let agree = Volume::Uniform(Bytes(4));
+        match op {
+            Op::Collective { kind, comm, root, volume } => {
+                self.begin_collective(rank, comm, (kind, root, volume), After::Nothing, now)
+            }
+            Op::CommDup { comm, new } => {
+                let call = (CollectiveKind::Allreduce, Rank(0), agree);
+                self.begin_collective(rank, comm, call, After::Dup { new }, now)
+            }
+            Op::CommSplit { comm, new, color, key } => {
+                let call = (CollectiveKind::Allgather, Rank(0), Volume::Uniform(Bytes(8)));
+                self.begin_collective(rank, comm, call, After::Split { new, color, key }, now)
+            }
+            Op::CommCreate { comm, new, members } => {
+                let call = (CollectiveKind::Allreduce, Rank(0), agree);
+                self.begin_collective(rank, comm, call, After::Create { new, members }, now)
+            }
+            Op::CommDefine { new, members } => {
+                self.define_communicator(rank, new, &members)?;
+                Ok(Flow::Done)
+            }
+            Op::CommFree(comm) => {
+                if self.rank(rank).communicators.remove(&comm).is_none() {
+                    return Err(self.misuse(rank, "no such communicator, or a predefined one"));
+                }
+                Ok(Flow::Done)
+            }
+            _ => unreachable!("invariant: execute has taken every other operation"),
+        }
+    }
+
+    fn mark(&mut self, rank: u32, now: u64) {
+        let record = &mut self.rank(rank).record;
+        if record.iterations == 0 {
+            record.first_mark = Instant(now);
+        }
+        record.iterations += 1;
+        record.last_mark = Instant(now);
+    }
+
+    /// Starts a send; returns its request and when the CPU is done with it.
+    fn start_send(
+        &mut self,
+        rank: u32,
+        peer: Peer,
+        bytes: Bytes,
+        mode: SendMode,
+        now: u64,
+    ) -> Result<(u32, u64), RunError> {
+        let communicator = self.communicator(rank, peer.comm)?;
+        let context = communicator.context;
+        let Some(member) = communicator.member(peer.rank) else { return Err(self.no_such_rank(rank, peer.comm)) };
+        let end = now + self.parameters.send_overhead.0;
+        let send = Send {
+            from: rank,
+            to: self.peer(rank, member),
+            bytes,
+            tag: peer.tag,
+            context,
+            mode,
+            collective: false,
+            called_at: now,
+            handed_at: end,
+        };
+        Ok((self.send(&send), end))
+    }
+
+    fn pattern(
+        &self,
+        rank: u32,
+        from: Option<Rank>,
+        tag: Option<Tag>,
+        comm: CommHandle,
+    ) -> Result<Pattern, RunError> {
+        let communicator = self.communicator(rank, comm)?;
+        let source = match from {
+            None => None,
+            Some(from) => Some(communicator.member(from).ok_or_else(|| self.no_such_rank(rank, comm))?),
+        };
+        Ok(Pattern { context: communicator.context, source, tag })
+    }
+
+    fn no_such_rank(&self, rank: u32, comm: CommHandle) -> RunError {
+        let size = self.communicator(rank, comm).map_or(0, |communicator| communicator.members.len());
+        self.misuse(rank, format!("the communicator has {size} ranks, numbered from 0"))
+    }
+
+    pub(super) fn communicator(&self, rank: u32, comm: CommHandle) -> Result<&Communicator, RunError> {
+        let state = &self.ranks[rank as usize];
+        if comm == COMM_WORLD {
+            return Ok(&state.world);
+        }
+        state.communicators.get(&comm).ok_or_else(|| self.misuse(rank, format!("no communicator {comm} at this rank")))
+    }
+
+    fn name(&mut self, rank: u32, request: RequestId, slot: u32) -> Result<(), RunError> {
+        if self.rank(rank).requests.name(request, slot) {
+            return Ok(());
+        }
+        Err(self.misuse(rank, format!("request {request} is in use")))
+    }
+
+    fn wait_for(
+        &mut self,
+        rank: u32,
+        quorum: Quorum,
+        names: &[RequestId],
+        now: u64,
+    ) -> Result<Flow, RunError> {
+        let state = self.rank(rank);
+        let slots: Option<SmallVec<_>> =
+            names.iter().map(|name| state.requests.slot(*name).map(|slot| (slot, Some(*name)))).collect();
+        let Some(slots) = slots else {
+            let unknown = names.iter().find(|name| self.ranks[rank as usize].requests.slot(**name).is_none());
+            return Err(self.misuse(rank, format!("no request {}", unknown.copied().unwrap_or_default())));
+        };
+        self.wait(rank, quorum, slots, now, now);
+        Ok(Flow::Blocked)
+    }
+
+    fn free_request(&mut self, rank: u32, request: RequestId) -> Result<Flow, RunError> {
+        let requests = &mut self.rank(rank).requests;
+        let Some(slot) = requests.forget_name(request) else {
+            return Err(self.misuse(rank, format!("no request {request}")));
+        };
+        if requests.get(slot).complete_at == super::request::PENDING {
+            requests.get_mut(slot).detached = true;
+        } else {
+            requests.release(slot);
+        }
+        Ok(Flow::Done)
+    }
+}

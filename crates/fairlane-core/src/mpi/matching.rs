@@ -1,0 +1,147 @@
+//! Matching of messages and receives at one rank, in MPI's order.
+//!
+//! On the receiver's side in the order of posting; on the sender's side in the order of sending, for each sender and
+//! context: an envelope that has overtaken an earlier one in the network is held back until that one has come.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use crate::program::Tag;
+
+/// What a receive or a probe asks for. Ranks are ranks of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pattern {
+    pub context: u32,
+    pub source: Option<u32>,
+    pub tag: Option<Tag>,
+}
+
+/// What a message says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Envelope {
+    pub context: u32,
+    pub source: u32,
+    pub tag: Tag,
+}
+
+impl Pattern {
+    fn accepts(&self, envelope: &Envelope) -> bool {
+        self.context == envelope.context
+            && self.source.is_none_or(|source| source == envelope.source)
+            && self.tag.is_none_or(|tag| tag == envelope.tag)
+    }
+}
+
+/// The posted receives and unexpected messages of one rank.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Matching {
+    posted: VecDeque<(Pattern, u32)>,
+    unexpected: VecDeque<(Envelope, u32)>,
+    /// The number of the next message to each (context, receiver).
+    sent: FxHashMap<(u32, u32), u32>,
+    /// The number of the next message due from each (context, sender).
+    due: FxHashMap<(u32, u32), u32>,
+    /// Messages that have overtaken: number, envelope, transfer.
+    early: Vec<(u32, Envelope, u32)>,
+}
+
+impl Matching {
+    /// The number of a message to `receiver` that is sent now.
+    pub fn number(&mut self, context: u32, receiver: u32) -> u32 {
+        let next = self.sent.entry((context, receiver)).or_default();
+        *next += 1;
+        *next - 1
+    }
+
+    /// An envelope has come. Returns whether it is its turn; if not, it is held back.
+    pub fn in_turn(&mut self, number: u32, envelope: Envelope, transfer: u32) -> bool {
+        let due = self.due.entry((envelope.context, envelope.source)).or_default();
+        if *due == number {
+            *due += 1;
+            return true;
+        }
+        self.early.push((number, envelope, transfer));
+        false
+    }
+
+    /// A message from the sender of `envelope` that was held back and whose turn it is now.
+    pub fn released(&mut self, envelope: &Envelope) -> Option<(Envelope, u32)> {
+        if self.early.is_empty() {
+            return None;
+        }
+        let due = self.due.get_mut(&(envelope.context, envelope.source))?;
+        let same = |held: &Envelope| held.context == envelope.context && held.source == envelope.source;
+        let place = self.early.iter().position(|(number, held, _)| number == due && same(held))?;
+        *due += 1;
+        let (_, envelope, transfer) = self.early.swap_remove(place);
+        Some((envelope, transfer))
+    }
+
+    /// The receive that takes this message; without one the message is kept as unexpected.
+    pub fn arrive(&mut self, envelope: Envelope, transfer: u32) -> Option<u32> {
+        match self.posted.iter().position(|(pattern, _)| pattern.accepts(&envelope)) {
+            Some(place) => self.posted.remove(place).map(|(_, slot)| slot),
+            None => {
+                self.unexpected.push_back((envelope, transfer));
+                None
+            }
+        }
+    }
+
+    /// The message that this receive takes; without one the receive is kept as posted.
+    pub fn post(&mut self, pattern: Pattern, slot: u32) -> Option<u32> {
+        match self.unexpected.iter().position(|(envelope, _)| pattern.accepts(envelope)) {
+            Some(place) => self.unexpected.remove(place).map(|(_, transfer)| transfer),
+            None => {
+                self.posted.push_back((pattern, slot));
+                None
+            }
+        }
+    }
+
+    /// The message that a receive of this pattern would take, if it has come.
+    pub fn probe(&self, pattern: Pattern) -> Option<u32> {
+        self.unexpected.iter().find(|(envelope, _)| pattern.accepts(envelope)).map(|(_, transfer)| *transfer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn envelope(source: u32, tag: Tag) -> Envelope {
+        Envelope { context: 0, source, tag }
+    }
+
+    #[test]
+    fn receives_match_in_the_order_of_posting() {
+        let mut matching = Matching::default();
+        let any = Pattern { context: 0, source: None, tag: None };
+        let from_one = Pattern { context: 0, source: Some(1), tag: None };
+        assert_eq!(matching.post(from_one, 10), None);
+        assert_eq!(matching.post(any, 11), None);
+        assert_eq!(matching.arrive(envelope(1, 5), 100), Some(10));
+        assert_eq!(matching.arrive(envelope(1, 6), 101), Some(11));
+        assert_eq!(matching.arrive(envelope(2, 7), 102), None);
+        assert_eq!(matching.arrive(envelope(1, 8), 103), None);
+        assert_eq!(matching.probe(from_one), Some(103));
+        assert_eq!(matching.post(Pattern { tag: Some(9), ..any }, 12), None);
+        assert_eq!(matching.post(Pattern { context: 1, ..any }, 13), None);
+        assert_eq!(matching.post(any, 14), Some(102));
+    }
+
+    #[test]
+    fn overtaking_envelopes_wait_for_their_turn() {
+        let (mut sender, mut receiver) = (Matching::default(), Matching::default());
+        let numbers: Vec<u32> = (0..3).map(|_| sender.number(0, 9)).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        assert!(!receiver.in_turn(2, envelope(4, 2), 102));
+        assert!(!receiver.in_turn(1, envelope(4, 1), 101));
+        assert!(receiver.in_turn(0, envelope(5, 0), 200), "other senders have numbers of their own");
+        assert!(receiver.in_turn(0, envelope(4, 0), 100));
+        assert_eq!(receiver.released(&envelope(4, 0)).map(|held| held.1), Some(101));
+        assert_eq!(receiver.released(&envelope(4, 0)).map(|held| held.1), Some(102));
+        assert_eq!(receiver.released(&envelope(4, 0)), None);
+    }
+}

@@ -1,0 +1,243 @@
+//! Message passing between the ranks of a job: what an MPI library does above the network.
+//!
+//! [`Mpi`] is the network's [`Endpoint`](crate::network::Endpoint): it runs the ranks' programs, cuts sends into
+//! protocol messages, matches, and carries out collectives.
+
+pub mod collectives;
+
+mod collective;
+mod communicator;
+mod endpoint;
+mod interpreter;
+mod matching;
+mod parameters;
+mod protocol;
+mod request;
+mod wait;
+mod words;
+
+use std::collections::BinaryHeap;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+pub use parameters::Parameters;
+
+use crate::error::RunError;
+use crate::ids::{HostId, JobId, Rank};
+use crate::kernel::Pool;
+use crate::network::Injection;
+use crate::observe::RankRecord;
+use crate::program::{CommHandle, Op, Program, Source};
+use crate::qos::levels::{Levels, Sl2Vl};
+use collective::Running;
+use communicator::{Agreements, Communicator};
+use matching::{Matching, Pattern};
+use protocol::Transfer;
+use request::{Requests, Wait};
+
+/// A rank's program does not run now.
+const NEVER: u64 = u64::MAX;
+
+/// All ranks of all jobs, and what is under way between them.
+#[derive(Clone)]
+pub struct Mpi {
+    parameters: Arc<Parameters>,
+    levels: Levels,
+    sl2vl: Sl2Vl,
+    jobs: Vec<Job>,
+    ranks: Vec<RankState>,
+    hosts: Vec<Host>,
+    transfers: Pool<Transfer>,
+    /// What the host that runs now sends.
+    outbox: Vec<Injection>,
+    /// Order of transfers through memory.
+    sequence: u64,
+}
+
+/// A job: its ranks are consecutive in [`Mpi::ranks`].
+#[derive(Clone)]
+struct Job {
+    name: String,
+    first: u32,
+    size: u32,
+    /// Ranks that will go on by themselves.
+    active: u32,
+    finished: u32,
+    /// Messages between its ranks that are under way.
+    in_flight: u64,
+    agreements: Agreements,
+}
+
+#[derive(Clone, Default)]
+struct Host {
+    /// Its ranks, ascending.
+    ranks: Vec<u32>,
+    /// Ends of transfers through memory: time, order, transfer, stage.
+    memory: BinaryHeap<Reverse<(u64, u64, u32, protocol::Stage)>>,
+}
+
+/// A rank of a job.
+#[derive(Clone)]
+struct RankState {
+    job: JobId,
+    rank: Rank,
+    host: HostId,
+    source: Box<dyn Source>,
+    /// When its program goes on, or [`NEVER`].
+    due: u64,
+    finished: bool,
+    requests: Requests,
+    matching: Matching,
+    wait: Option<Wait>,
+    probe: Option<Pattern>,
+    collective: Option<Running>,
+    world: Communicator,
+    communicators: FxHashMap<CommHandle, Communicator>,
+    /// The call it is in: its operation and when it began.
+    call: Option<(Op, u64)>,
+    record: RankRecord,
+}
+
+/// A job to be run.
+pub struct JobPlan {
+    /// Its name, for errors and tables.
+    pub name: String,
+    /// What its ranks do.
+    pub program: Program,
+    /// The host of each rank.
+    pub hosts: Vec<HostId>,
+}
+
+impl Mpi {
+    /// All ranks at the start of their programs, due at instant zero.
+    ///
+    /// # Panics
+    /// If a job has not as many hosts as ranks.
+    #[must_use]
+    pub fn new(parameters: Parameters, levels: Levels, sl2vl: Sl2Vl, hosts: usize, plans: Vec<JobPlan>) -> Self {
+        let mut mpi = Self {
+            parameters: Arc::new(parameters),
+            levels,
+            sl2vl,
+            jobs: Vec::new(),
+            ranks: Vec::new(),
+            hosts: vec![Host::default(); hosts],
+            transfers: Pool::default(),
+            outbox: Vec::new(),
+            sequence: 0,
+        };
+        for (number, plan) in plans.into_iter().enumerate() {
+            let job = JobId(u16::try_from(number).expect("invariant: fewer than 2^16 jobs"));
+            mpi.add_job(job, plan);
+        }
+        mpi
+    }
+
+    fn add_job(&mut self, job: JobId, plan: JobPlan) {
+        assert_eq!(plan.program.ranks.len(), plan.hosts.len(), "invariant: the simulation has checked its plan");
+        let count = |n: usize| u32::try_from(n).expect("invariant: fewer than 2^32 ranks");
+        let (first, size) = (count(self.ranks.len()), count(plan.hosts.len()));
+        let members: Arc<[u32]> = (0..size).collect();
+        self.jobs.push(Job {
+            name: plan.name,
+            first,
+            size,
+            active: size,
+            finished: 0,
+            in_flight: 0,
+            agreements: Agreements::new(4),
+        });
+        for (rank, (source, host)) in plan.program.ranks.into_iter().zip(plan.hosts).enumerate() {
+            let rank = count(rank);
+            let world = Communicator { context: 0, rank, members: Arc::clone(&members), collectives: 0 };
+            let alone = Communicator { context: 2, rank: 0, members: Arc::new([rank]), collectives: 0 };
+            self.hosts[host.index()].ranks.push(first + rank);
+            self.ranks.push(RankState {
+                job,
+                rank: Rank(rank),
+                host,
+                source,
+                due: 0,
+                finished: false,
+                requests: Requests::default(),
+                matching: Matching::default(),
+                wait: None,
+                probe: None,
+                collective: None,
+                world,
+                communicators: std::iter::once((crate::program::COMM_SELF, alone)).collect(),
+                call: None,
+                record: RankRecord::default(),
+            });
+        }
+    }
+
+    /// Which service level messages have from now on.
+    pub fn levels_mut(&mut self) -> &mut Levels {
+        &mut self.levels
+    }
+
+    /// Whether every rank of every job has finished.
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        self.jobs.iter().all(|job| job.finished == job.size)
+    }
+
+    /// Hosts that have ranks.
+    pub fn used_hosts(&self) -> impl Iterator<Item = HostId> {
+        let used = self.hosts.iter().enumerate().filter(|(_, host)| !host.ranks.is_empty());
+        used.map(|(number, _)| HostId(u32::try_from(number).expect("invariant: 32-bit host numbers")))
+    }
+
+    /// How many jobs there are.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// The name of a job.
+    #[must_use]
+    pub fn job_name(&self, job: JobId) -> &str {
+        &self.jobs[job.index()].name
+    }
+
+    /// What is kept of each rank of a job, in order of rank, with its host.
+    pub fn records(&self, job: JobId) -> impl ExactSizeIterator<Item = (HostId, &RankRecord)> {
+        let Job { first, size, .. } = self.jobs[job.index()];
+        self.ranks[first as usize..(first + size) as usize].iter().map(|rank| (rank.host, &rank.record))
+    }
+
+    /// The rank, as an index over all jobs, that is rank `rank` of the job of `of`.
+    fn peer(&self, of: u32, rank: u32) -> u32 {
+        self.jobs[self.ranks[of as usize].job.index()].first + rank
+    }
+
+    fn rank(&mut self, rank: u32) -> &mut RankState {
+        &mut self.ranks[rank as usize]
+    }
+
+    fn job_of(&mut self, rank: u32) -> &mut Job {
+        let job = self.ranks[rank as usize].job;
+        &mut self.jobs[job.index()]
+    }
+
+    /// Has the program of `rank` go on at `at`.
+    fn resume(&mut self, rank: u32, at: u64) {
+        debug_assert_eq!(self.ranks[rank as usize].due, NEVER, "a rank that is due is resumed");
+        self.rank(rank).due = at;
+        self.job_of(rank).active += 1;
+    }
+
+    /// What `rank` did wrong, as an error.
+    fn misuse(&self, rank: u32, problem: impl Into<String>) -> RunError {
+        let state = &self.ranks[rank as usize];
+        RunError::Program {
+            job: self.jobs[state.job.index()].name.clone(),
+            rank: state.rank,
+            operation: state.call.as_ref().map_or_else(String::new, |(op, _)| words::of(op)),
+            problem: problem.into(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What message passing costs a rank, and which protocol and algorithms it uses.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::collectives;
+use crate::error::BuildError;
+use crate::program::CollectiveKind;
+use crate::units::{BitsPerSec, Bytes, Picoseconds};
+
+/// Costs and choices of the MPI library; see the model page for what each does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Parameters {
+    /// Largest payload that is sent at once, without asking the receiver.
+    pub eager_threshold: Bytes,
+    /// CPU time of a send.
+    pub send_overhead: Picoseconds,
+    /// CPU time of a completed receive.
+    pub receive_overhead: Picoseconds,
+    /// Payload of a rendezvous request, get and acknowledgement.
+    pub control_bytes: Bytes,
+    /// Latency between ranks of one host.
+    pub memory_latency: Picoseconds,
+    /// Bandwidth between ranks of one host.
+    pub memory_bandwidth: BitsPerSec,
+    /// Rate at which a rank combines operands of a reduction.
+    pub reduction_bandwidth: BitsPerSec,
+    /// Algorithms to use instead of the default choice: kind of collective to name.
+    pub collectives: BTreeMap<String, String>,
+}
+
+impl Default for Parameters {
+    /// Eager up to 16 KiB, 200 ns a send or receive, 64-byte control messages, 200 ns and 80 Gb/s through memory,
+    /// 80 Gb/s of reduction.
+    fn default() -> Self {
+        Self {
+            eager_threshold: Bytes(16384),
+            send_overhead: Picoseconds::from_nanos(200),
+            receive_overhead: Picoseconds::from_nanos(200),
+            control_bytes: Bytes(64),
+            memory_latency: Picoseconds::from_nanos(200),
+            memory_bandwidth: BitsPerSec(80_000_000_000),
+            reduction_bandwidth: BitsPerSec(80_000_000_000),
+            collectives: BTreeMap::new(),
+        }
+    }
+}
+
+impl Parameters {
+    /// Checks rates and names.
+    ///
+    /// # Errors
+    /// [`BuildError`] with the key under `mpi`.
+    pub fn check(&self) -> Result<(), BuildError> {
+        for (key, rate) in
+            [("memory_bandwidth", self.memory_bandwidth), ("reduction_bandwidth", self.reduction_bandwidth)]
+        {
+            if rate == BitsPerSec::ZERO {
+                return Err(BuildError::value(format!("mpi.{key}"), 0, "above zero"));
+            }
+        }
+        for (kind, name) in &self.collectives {
+            let known = CollectiveKind::ALL.iter().find(|known| known.name() == kind);
+            let kind = known.ok_or_else(|| BuildError::UnknownName {
+                kind: "collective",
+                given: kind.clone(),
+                allowed: CollectiveKind::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
+            })?;
+            collectives::find(*kind, name)?;
+        }
+        Ok(())
+    }
+}

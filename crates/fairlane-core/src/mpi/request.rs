@@ -1,0 +1,108 @@
+//! Requests of a rank: what it has started and not yet seen complete, and what it waits for.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::program::RequestId;
+
+/// Not yet.
+pub(super) const PENDING: u64 = u64::MAX;
+
+/// A started operation.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    /// When it was complete, or [`PENDING`].
+    pub complete_at: u64,
+    /// When the other side had done its part: made its send call, or posted its receive.
+    pub partner_at: u64,
+    /// When it was started.
+    pub posted_at: u64,
+    pub receive: bool,
+    /// The rank is blocked on it.
+    pub waited: bool,
+    /// Nobody waits for it: its slot is free once it is complete.
+    pub detached: bool,
+}
+
+/// The requests of a rank, by slot and by the program's name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Requests {
+    slots: Vec<Request>,
+    free: Vec<u32>,
+    names: FxHashMap<RequestId, u32>,
+}
+
+impl Requests {
+    pub fn start(&mut self, receive: bool, now: u64) -> u32 {
+        let request = Request {
+            complete_at: PENDING,
+            partner_at: now,
+            posted_at: now,
+            receive,
+            waited: false,
+            detached: false,
+        };
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = request;
+            slot
+        } else {
+            self.slots.push(request);
+            u32::try_from(self.slots.len() - 1).expect("invariant: fewer than 2^32 requests")
+        }
+    }
+
+    /// Names a slot. False if the name is in use.
+    pub fn name(&mut self, name: RequestId, slot: u32) -> bool {
+        self.names.insert(name, slot).is_none()
+    }
+
+    /// The slot of a name.
+    pub fn slot(&self, name: RequestId) -> Option<u32> {
+        self.names.get(&name).copied()
+    }
+
+    pub fn forget_name(&mut self, name: RequestId) -> Option<u32> {
+        self.names.remove(&name)
+    }
+
+    pub fn release(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    pub fn get(&self, slot: u32) -> &Request {
+        &self.slots[slot as usize]
+    }
+
+    pub fn get_mut(&mut self, slot: u32) -> &mut Request {
+        &mut self.slots[slot as usize]
+    }
+}
+
+/// How much of a list of requests a wait asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quorum {
+    All,
+    Any,
+    Some,
+}
+
+/// What a rank is blocked on.
+#[derive(Clone, Debug)]
+pub(super) struct Wait {
+    pub quorum: Quorum,
+    /// Slots, and the program's name where there is one, in the order of the list.
+    pub requests: SmallVec<[(u32, Option<RequestId>); 2]>,
+    /// How many are not complete.
+    pub pending: usize,
+    /// From when on the rank waits (its CPU may be busy with sends until then).
+    pub since: u64,
+}
+
+impl Wait {
+    pub fn is_over(&self) -> bool {
+        match self.quorum {
+            Quorum::All => self.pending == 0,
+            Quorum::Any | Quorum::Some => self.pending < self.requests.len() || self.requests.is_empty(),
+        }
+    }
+}

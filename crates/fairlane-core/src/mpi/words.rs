@@ -1,0 +1,45 @@
+//! Operations in words, for errors.
+
+use crate::ids::Rank;
+use crate::program::{Op, Tag};
+
+pub(super) fn of(op: &Op) -> String {
+    match op {
+        Op::Compute(span) => format!("Compute({span})"),
+        Op::Send { to, bytes, tag, comm, .. } => format!("Send({} bytes to {to}, tag {tag}, communicator {comm})", bytes.0),
+        Op::Isend { to, bytes, tag, comm, request, .. } => {
+            format!("Isend({} bytes to {to}, tag {tag}, communicator {comm}, request {request})", bytes.0)
+        }
+        Op::Recv { from, tag, comm } => format!("Recv({})", pattern(*from, *tag, *comm)),
+        Op::Irecv { from, tag, comm, request } => format!("Irecv({}, request {request})", pattern(*from, *tag, *comm)),
+        Op::Probe { from, tag, comm } => format!("Probe({})", pattern(*from, *tag, *comm)),
+        Op::Wait(request) => format!("Wait(request {request})"),
+        Op::WaitAll(requests) => format!("WaitAll({})", list(requests)),
+        Op::WaitAny(requests) => format!("WaitAny({})", list(requests)),
+        Op::WaitSome(requests) => format!("WaitSome({})", list(requests)),
+        Op::RequestFree(request) => format!("RequestFree(request {request})"),
+        Op::Collective { kind, comm, root, .. } => format!("{}(communicator {comm}, root {root})", kind.name()),
+        Op::CommDup { comm, .. } => format!("CommDup(communicator {comm})"),
+        Op::CommSplit { comm, color, .. } => match color {
+            Some(color) => format!("CommSplit(communicator {comm}, colour {color})"),
+            None => format!("CommSplit(communicator {comm}, no colour)"),
+        },
+        Op::CommCreate { comm, members, .. } => format!("CommCreate(communicator {comm}, {} members)", members.len()),
+        Op::CommDefine { new, members } => format!("CommDefine(communicator {new}, {} members)", members.len()),
+        Op::CommFree(comm) => format!("CommFree(communicator {comm})"),
+        Op::MarkProgress => "MarkProgress".to_owned(),
+    }
+}
+
+fn pattern(from: Option<Rank>, tag: Option<Tag>, comm: u32) -> String {
+    let from = from.map_or_else(|| "any".to_owned(), |from| from.to_string());
+    let tag = tag.map_or_else(|| "any".to_owned(), |tag| tag.to_string());
+    format!("from {from}, tag {tag}, communicator {comm}")
+}
+
+fn list(requests: &[u32]) -> String {
+    const SHOWN: usize = 6;
+    let shown: Vec<String> = requests.iter().take(SHOWN).map(u32::to_string).collect();
+    let more = if requests.len() > SHOWN { format!(" and {} more", requests.len() - SHOWN) } else { String::new() };
+    format!("requests {}{more}", shown.join(", "))
+}

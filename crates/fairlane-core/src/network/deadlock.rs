@@ -1,0 +1,63 @@
+//! A fabric that has stopped with packets in it: which ports and lanes wait for each other.
+
+use super::Network;
+use crate::error::RunError;
+use crate::ids::{LinkId, SwitchId};
+use crate::topology::Vertex;
+
+impl Network {
+    /// If nothing is left to happen and packets are still in flight: the error that names the cycle of lanes, each of which waits
+    /// for room in the buffer that the next one fills.
+    #[must_use]
+    pub fn deadlock(&self) -> Option<RunError> {
+        if !self.is_at_rest() || self.packets.is_empty() {
+            return None;
+        }
+        let stuck = |port: u32| self.ports[port as usize].waiting != 0 && port >= self.nics;
+        let ports = u32::try_from(self.ports.len()).expect("invariant: links have 27-bit numbers");
+        let mut at = (0..ports).find(|&port| stuck(port))?;
+        let mut path: Vec<(u32, u8)> = Vec::new();
+        loop {
+            let lane = self.ports[at as usize].waiting.trailing_zeros();
+            #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+            let place = (at, lane as u8);
+            if let Some(start) = path.iter().position(|seen| *seen == place) {
+                path.drain(..start);
+                break;
+            }
+            path.push(place);
+            let Some(next) = self.blocker(at, place.1) else { break };
+            at = next;
+        }
+        let words: Vec<String> = path.iter().map(|&(port, lane)| self.place_name(port, lane)).collect();
+        Some(RunError::Deadlock { at: self.now(), cycle: words.join(" -> ") })
+    }
+
+    /// A stuck port of the switch behind `port` that holds packets which came over `port` on `lane`.
+    fn blocker(&self, port: u32, lane: u8) -> Option<u32> {
+        let Vertex::Switch(SwitchId(switch)) = self.graph.link(LinkId(port)).to else { return None };
+        self.graph.ports(Vertex::Switch(SwitchId(switch))).map(|link| link.0).find(|&next| {
+            let first = next as usize * self.lanes;
+            self.lane_table[first..first + self.lanes].iter().any(|queue| {
+                let mut record = queue.head;
+                while record != crate::kernel::NONE {
+                    let packet = &self.packets[record];
+                    if packet.lane == lane && packet.route[usize::from(packet.hop) - 1].link() == port {
+                        return true;
+                    }
+                    record = packet.next;
+                }
+                false
+            })
+        })
+    }
+
+    fn place_name(&self, port: u32, lane: u8) -> String {
+        let name = |vertex| match vertex {
+            Vertex::Host(host) => format!("host {host}"),
+            Vertex::Switch(switch) => format!("switch {switch}"),
+        };
+        let link = self.graph.link(LinkId(port));
+        format!("{} to {} lane {lane}", name(link.from), name(link.to))
+    }
+}

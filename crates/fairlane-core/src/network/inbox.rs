@@ -1,0 +1,110 @@
+//! What is on its way to a port: packets (messages, for a NIC's port) by window, and credits by time.
+
+use super::Network;
+use super::port::Credit;
+use crate::kernel::NONE;
+
+impl Network {
+    /// Takes what the calendar kept for the window that has just opened.
+    pub(super) fn take_due(&mut self) {
+        while let Some((port, record)) = self.calendar.next_due() {
+            self.put(port, record, self.calendar.window());
+        }
+    }
+
+    /// Sends a packet (a message, to a NIC's port) to arrive at `port` at instant `time`.
+    #[inline]
+    pub(super) fn send_to(&mut self, port: u32, record: u32, time: u64) {
+        let window = self.calendar.window_of(crate::units::Instant(time));
+        if window - self.calendar.window() < self.inbox_slots {
+            self.put(port, record, window);
+            self.calendar.wake_port_in(port, window);
+        } else {
+            self.calendar.defer(port, record, window);
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, port: u32, record: u32, window: u64) {
+        let slot = self.inbox_slot(window, port);
+        let head = std::mem::replace(&mut self.inbox[slot], record);
+        self.set_next(port, record, head);
+    }
+
+    #[inline]
+    fn inbox_slot(&self, window: u64, port: u32) -> usize {
+        #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+        let slot = (window & (self.inbox_slots - 1)) as usize;
+        slot * self.ports.len() + port as usize
+    }
+
+    /// Empties the open window's inbox of `port` into `arrivals`: (time, tie, record), sorted.
+    #[inline]
+    pub(super) fn arrivals(&mut self, port: u32, arrivals: &mut Vec<(u64, u64, u32)>) {
+        let slot = self.inbox_slot(self.calendar.window(), port);
+        let mut record = std::mem::replace(&mut self.inbox[slot], NONE);
+        arrivals.clear();
+        while record != NONE {
+            let (time, tie, next) = if port < self.nics {
+                let message = &self.messages[record];
+                (message.offered, message.sequence, message.next)
+            } else {
+                let packet = &self.packets[record];
+                (packet.time, u64::from(packet.route[usize::from(packet.hop) - 1].link()), packet.next)
+            };
+            // Sorted in place: there are one to three.
+            let mut place = arrivals.len();
+            while place > 0 && (arrivals[place - 1].0, arrivals[place - 1].1) > (time, tie) {
+                place -= 1;
+            }
+            arrivals.insert(place, (time, tie, record));
+            record = next;
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_next(&mut self, port: u32, record: u32, next: u32) {
+        if port < self.nics { self.messages[record].next = next } else { self.packets[record].next = next }
+    }
+
+    /// Sends credits back to `port`. Those of one instant are ordered by lane, then job.
+    #[inline]
+    pub(super) fn give_back(&mut self, port: u32, credit: Credit) {
+        let key = |credit: &Credit| (credit.time, credit.lane, credit.job);
+        let (time, new_key) = (credit.time, key(&credit));
+        let mut before = NONE;
+        let mut after = self.ports[port as usize].credits;
+        while after != NONE && key(&self.credits[after]) <= new_key {
+            before = after;
+            after = self.credits[after].next;
+        }
+        let record = self.credits.insert(Credit { next: after, ..credit });
+        if before == NONE {
+            self.ports[port as usize].credits = record;
+        } else {
+            self.credits[before].next = record;
+        }
+        if self.ports[port as usize].stalled {
+            self.calendar.wake_port(port, crate::units::Instant(time));
+        }
+    }
+
+    /// Takes in the credits that have come to `port` by `now`.
+    #[inline]
+    pub(super) fn take_credits<const OBSERVE: bool>(&mut self, port: u32, now: u64) {
+        let mut record = self.ports[port as usize].credits;
+        if record == NONE || self.credits[record].time > now {
+            return;
+        }
+        while record != NONE && self.credits[record].time <= now {
+            let Credit { next, bytes, job, lane, .. } = self.credits[record];
+            self.lane_table[port as usize * self.lanes + usize::from(lane)].credits += bytes;
+            self.credits.remove(record);
+            if OBSERVE && self.ports[port as usize].waiting != 0 {
+                self.interference.credited(port, job);
+            }
+            record = next;
+        }
+        self.ports[port as usize].credits = record;
+    }
+}

@@ -1,0 +1,109 @@
+//! Laws that hold at the opening of every window, checked against the network's whole state.
+
+use super::Network;
+use super::packet::Packet;
+use super::port::Lane;
+use crate::error::RunError;
+use crate::kernel::NONE;
+
+impl Network {
+    /// Checks that credits balance, that bytes and messages are conserved, and that the interference matrix accounts
+    /// for all waiting. Walks through everything in flight: for tests, debug builds, and the end of a run.
+    ///
+    /// # Errors
+    /// [`RunError::Law`] with both sides of the equation that does not hold.
+    pub fn check_laws(&self) -> Result<(), RunError> {
+        let law = |law: String| RunError::Law { at: self.now(), law };
+        self.credits_balance().map_err(law)?;
+        self.messages_balance().map_err(law)?;
+        if self.observe.counters {
+            self.waiting_balances().map_err(law)?;
+        }
+        Ok(())
+    }
+
+    /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
+    fn credits_balance(&self) -> Result<(), String> {
+        let mut held: Vec<u64> = self.lane_table.iter().map(|lane| u64::from(lane.credits)).collect();
+        for (port, state) in self.ports.iter().enumerate() {
+            let mut record = state.credits;
+            while record != NONE {
+                let credit = &self.credits[record];
+                held[port * self.lanes + usize::from(credit.lane)] += u64::from(credit.bytes);
+                record = credit.next;
+            }
+        }
+        self.for_each_queued(|packet| {
+            if packet.hop > 0 {
+                let upstream = packet.route[usize::from(packet.hop) - 1].link();
+                held[upstream as usize * self.lanes + usize::from(packet.lane)] += u64::from(packet.bytes);
+            }
+        });
+        match held.iter().position(|&bytes| bytes != self.parameters.buffer.0) {
+            None => Ok(()),
+            Some(place) => Err(format!(
+                "link {} lane {}: credits, credits on their way and bytes in the buffer make {} of {} bytes",
+                place / self.lanes,
+                place % self.lanes,
+                held[place],
+                self.parameters.buffer.0
+            )),
+        }
+    }
+
+    /// Injected = delivered + in flight, in messages and in bytes.
+    fn messages_balance(&self) -> Result<(), String> {
+        let in_flight = self.totals.messages_injected - self.totals.messages_delivered;
+        if in_flight != self.messages.len() as u64 {
+            return Err(format!("{in_flight} messages are undelivered, {} in flight", self.messages.len()));
+        }
+        if self.messages.is_empty() && self.totals.bytes_injected != self.totals.bytes_delivered {
+            let (injected, delivered) = (self.totals.bytes_injected, self.totals.bytes_delivered);
+            return Err(format!("{injected} bytes were injected, {delivered} delivered, none is in flight"));
+        }
+        if self.messages.is_empty() && !self.packets.is_empty() {
+            return Err(format!("{} packets belong to no message", self.packets.len()));
+        }
+        Ok(())
+    }
+
+    /// With nothing in flight: the interference matrix sums to the packets' waiting time.
+    fn waiting_balances(&self) -> Result<(), String> {
+        if !self.messages.is_empty() {
+            return Ok(());
+        }
+        let waited: u64 = self.lane_table.iter().map(|lane: &Lane| lane.waited).sum();
+        let (charged, aside) = self.interference.totals();
+        if waited == charged && aside == 0 {
+            return Ok(());
+        }
+        Err(format!("packets waited {waited} ps, {charged} ps are charged to jobs and {aside} ps to none"))
+    }
+
+    /// Every packet at, or on its way to, the queue of a port.
+    fn for_each_queued(&self, mut visit: impl FnMut(&Packet)) {
+        let mut walk = |mut record: u32| {
+            while record != NONE {
+                visit(&self.packets[record]);
+                record = self.packets[record].next;
+            }
+        };
+        for (port, state) in self.ports.iter().enumerate().skip(self.nics as usize) {
+            let mut waiting = state.waiting;
+            while waiting != 0 {
+                walk(self.lane_table[port * self.lanes + waiting.trailing_zeros() as usize].head);
+                waiting &= waiting - 1;
+            }
+        }
+        for (place, &record) in self.inbox.iter().enumerate() {
+            if place % self.ports.len() >= self.nics as usize {
+                walk(record);
+            }
+        }
+        for (port, record) in self.calendar.deferred() {
+            if port >= self.nics {
+                visit(&self.packets[record]);
+            }
+        }
+    }
+}

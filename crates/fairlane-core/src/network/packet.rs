@@ -1,0 +1,120 @@
+//! What travels: messages, their packets, and what the network tells a host of them.
+
+use crate::ids::{HostId, JobId, VirtualLane};
+use crate::kernel::NONE;
+use crate::routing::Hop;
+use crate::units::{Bytes, Instant};
+
+/// Hops that a packet carries with it; a longer way is filled in as it goes.
+pub(super) const ROUTE: usize = 7;
+
+/// A message to hand to a host's NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Injection {
+    /// When it is handed over: in the open window or later.
+    pub at: Instant,
+    /// The sending host.
+    pub from: HostId,
+    /// The receiving host, another one.
+    pub to: HostId,
+    /// Payload.
+    pub bytes: Bytes,
+    /// Its virtual lane.
+    pub vl: VirtualLane,
+    /// The job it is counted for.
+    pub job: JobId,
+    /// The caller's name for it, given back in the [`Delivery`].
+    pub token: u32,
+    /// A word of the caller's, given back in the [`Delivery`].
+    pub stage: u8,
+}
+
+/// A packet that has come to its host: the first or the last of its message, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When its tail was there.
+    pub at: Instant,
+    /// The injection's token.
+    pub token: u32,
+    /// The injection's stage.
+    pub stage: u8,
+    /// It is the first of its message to come.
+    pub first: bool,
+    /// With it, all of the message has come.
+    pub last: bool,
+}
+
+/// A message on its way, from its injection to the delivery of its last packet.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    /// When its next packet is offered to the NIC's port.
+    pub offered: u64,
+    /// Order among the messages of one NIC: by creation.
+    pub sequence: u64,
+    /// Payload.
+    pub bytes: u64,
+    /// Payload not yet cut into packets.
+    pub left: u64,
+    /// Packets not yet delivered.
+    pub undelivered: u32,
+    /// Packets sent so far.
+    pub sent: u32,
+    pub next: u32,
+    pub to: u32,
+    pub token: u32,
+    pub job: u16,
+    pub vl: u8,
+    pub stage: u8,
+    pub any_delivered: bool,
+}
+
+/// A packet. One cache line.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct Packet {
+    /// When it joins the queue it is in, or is going to; at the end, when it is delivered.
+    pub time: u64,
+    pub next: u32,
+    pub message: u32,
+    /// On the wire.
+    pub bytes: u32,
+    pub to: u32,
+    /// Its place in its message.
+    pub number: u32,
+    pub job: u16,
+    pub vl: u8,
+    /// The lane it took on the link before this queue.
+    pub lane: u8,
+    /// Where in `route` it is: the hop it takes next.
+    pub hop: u8,
+    /// Hops filled in.
+    pub hops: u8,
+    pub route: [Step; ROUTE],
+}
+
+/// A [`Hop`] in four bytes: 27 bits of link, 5 of channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step(u32);
+
+impl Step {
+    /// No step.
+    pub const NONE: Self = Self(NONE);
+    const LINK_BITS: u32 = 27;
+
+    #[inline]
+    pub fn new(hop: Hop) -> Self {
+        debug_assert!(hop.link.0 < 1 << Self::LINK_BITS && hop.channel < 32, "{hop:?} does not fit a step");
+        Self(hop.link.0 | u32::from(hop.channel) << Self::LINK_BITS)
+    }
+
+    #[inline]
+    pub const fn link(self) -> u32 {
+        self.0 & ((1 << Self::LINK_BITS) - 1)
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "five bits")]
+    pub const fn channel(self) -> u8 {
+        (self.0 >> Self::LINK_BITS) as u8
+    }
+}

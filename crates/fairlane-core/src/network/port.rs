@@ -1,0 +1,70 @@
+//! The state of an output port, its lanes, and the credits on their way to it.
+
+use crate::kernel::NONE;
+
+/// The far end of a link is a switch.
+pub(super) const SWITCH: u32 = u32::MAX;
+
+/// What a port needs whenever it runs. One cache line.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct Port {
+    /// The link carries a packet until then. While the port is stalled: the instant up to which its idle time has been
+    /// accounted.
+    pub busy_until: u64,
+    /// Time of flight.
+    pub latency: u64,
+    /// Bits per second.
+    pub rate: u64,
+    /// Wire time of a full packet.
+    pub full_wire_time: u64,
+    /// Time in which the link has carried packets.
+    pub active: u64,
+    /// Time in which it was idle although packets waited.
+    pub idle_stalled: u64,
+    /// Lanes whose queue is not empty.
+    pub waiting: u32,
+    /// The NIC at the far end (the number of its own port), or [`SWITCH`].
+    pub to_nic: u32,
+    /// Credits on their way here, in order of time.
+    pub credits: u32,
+    /// The job of the packet that the link carries, or carried last.
+    pub job: u16,
+    /// Idle, with packets that lack credits.
+    pub stalled: bool,
+}
+
+/// A virtual lane of a port: its queue, its credits, and what is counted of it.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    pub head: u32,
+    pub tail: u32,
+    /// Free bytes in the buffer at the far end.
+    pub credits: u32,
+    pub depth: u32,
+    pub max_depth: u32,
+    pub bytes: u64,
+    pub packets: u64,
+    /// Sum of the waiting times of its packets.
+    pub waited: u64,
+    /// Time in which the link was idle and the lane's first packet lacked credits.
+    pub stalled: u64,
+}
+
+impl Lane {
+    pub const fn new(credits: u32) -> Self {
+        Self { head: NONE, tail: NONE, credits, depth: 0, max_depth: 0, bytes: 0, packets: 0, waited: 0, stalled: 0 }
+    }
+}
+
+/// Credits on their way to a port.
+#[derive(Clone, Debug)]
+pub(super) struct Credit {
+    /// When they arrive.
+    pub time: u64,
+    pub next: u32,
+    pub bytes: u32,
+    /// The job of the packet that gave them back.
+    pub job: u16,
+    pub lane: u8,
+}

@@ -1,0 +1,138 @@
+//! Who delays whom: the waiting time of packets, by the job that waits and the job it waits for.
+//!
+//! Exact, and cheap because nothing is kept per packet: a port knows how many packets of each job wait at it, and
+//! adds that number times a span of time whenever it knows who caused the span.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+/// Packets of one job that wait at a port.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// Their waiting time while the link was idle, not charged to a job yet.
+    aside: u64,
+    count: u32,
+    job: u16,
+}
+
+/// The interference matrix, in picoseconds of packet waiting.
+#[derive(Clone, Debug)]
+pub struct Interference {
+    jobs: usize,
+    /// Delayed x delaying.
+    matrix: Vec<u64>,
+    /// By port.
+    waiting: Vec<SmallVec<[Waiting; 3]>>,
+    /// By port, delayed, delaying; only if asked for.
+    by_port: Option<HashMap<(u32, u16, u16), u64>>,
+}
+
+impl Interference {
+    /// An empty matrix for this many jobs and ports.
+    #[must_use]
+    pub fn new(jobs: usize, ports: usize, by_port: bool) -> Self {
+        Self {
+            jobs,
+            matrix: vec![0; jobs * jobs],
+            waiting: vec![SmallVec::new(); ports],
+            by_port: by_port.then(HashMap::new),
+        }
+    }
+
+    /// Charges `span` of waiting at `port` by a packet of job `delayed` to job `delaying`.
+    #[inline]
+    pub fn charge(&mut self, port: u32, delayed: u16, delaying: u16, span: u64) {
+        self.matrix[usize::from(delayed) * self.jobs + usize::from(delaying)] += span;
+        if let Some(by_port) = &mut self.by_port {
+            *by_port.entry((port, delayed, delaying)).or_default() += span;
+        }
+    }
+
+    /// A packet of `job` begins to wait at `port`.
+    #[inline]
+    pub fn join(&mut self, port: u32, job: u16) {
+        let waiting = &mut self.waiting[port as usize];
+        match waiting.iter_mut().find(|entry| entry.job == job) {
+            Some(entry) => entry.count += 1,
+            None => waiting.push(Waiting { aside: 0, count: 1, job }),
+        }
+    }
+
+    /// A packet of `job` no longer waits at `port`.
+    #[inline]
+    pub fn leave(&mut self, port: u32, job: u16) {
+        let waiting = &mut self.waiting[port as usize];
+        if let Some(place) = waiting.iter().position(|entry| entry.job == job) {
+            waiting[place].count -= 1;
+            if waiting[place].count == 0 && waiting[place].aside == 0 {
+                waiting.swap_remove(place);
+            }
+        }
+    }
+
+    /// The link of `port` carries a packet of `delaying` for `span`: all that wait there wait for it.
+    #[inline]
+    pub fn carried(&mut self, port: u32, delaying: u16, span: u64) {
+        for place in 0..self.waiting[port as usize].len() {
+            let Waiting { count, job, .. } = self.waiting[port as usize][place];
+            if count > 0 {
+                self.charge(port, job, delaying, u64::from(count) * span);
+            }
+        }
+    }
+
+    /// The link of `port` was idle for `span` because all that wait there lacked credits.
+    #[inline]
+    pub fn stalled(&mut self, port: u32, span: u64) {
+        for entry in &mut self.waiting[port as usize] {
+            entry.aside += u64::from(entry.count) * span;
+        }
+    }
+
+    /// A packet of `delaying` has given credits back to `port`: what was set aside is charged to it.
+    #[inline]
+    pub fn credited(&mut self, port: u32, delaying: u16) {
+        if self.waiting[port as usize].iter().all(|entry| entry.aside == 0) {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.waiting[port as usize]);
+        for entry in &mut waiting {
+            self.charge(port, entry.job, delaying, std::mem::take(&mut entry.aside));
+        }
+        waiting.retain(|entry| entry.count > 0);
+        self.waiting[port as usize] = waiting;
+    }
+
+    /// How many jobs there are.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// The waiting time of job `delayed` charged to job `delaying`, in picoseconds.
+    #[must_use]
+    pub fn cell(&self, delayed: usize, delaying: usize) -> u64 {
+        self.matrix[delayed * self.jobs + delaying]
+    }
+
+    /// The matrix by port, if it was asked for: (port, delayed, delaying, picoseconds), in ascending order.
+    #[must_use]
+    pub fn by_port(&self) -> Vec<(u32, u16, u16, u64)> {
+        let mut rows: Vec<_> = self
+            .by_port
+            .iter()
+            .flatten()
+            .map(|(&(port, delayed, delaying), &span)| (port, delayed, delaying, span))
+            .collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    /// All that has been charged, and all that is still set aside, in picoseconds.
+    #[must_use]
+    pub fn totals(&self) -> (u64, u64) {
+        let aside = self.waiting.iter().flatten().map(|entry| entry.aside).sum();
+        (self.matrix.iter().sum(), aside)
+    }
+}

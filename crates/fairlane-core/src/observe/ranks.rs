@@ -1,0 +1,98 @@
+//! What a rank has done with its time.
+
+use crate::program::{CollectiveKind, Op};
+use crate::units::{Instant, Picoseconds};
+
+/// The MPI calls that are told apart, by index; see [`call_name`].
+pub const CALLS: usize = 12 + CollectiveKind::ALL.len();
+
+const NAMES: [&str; 12] = [
+    "send", "isend", "recv", "irecv", "probe", "wait", "wait_all", "wait_any", "wait_some", "comm_dup", "comm_split",
+    "comm_create",
+];
+
+/// The name of a call, in lower case.
+#[must_use]
+pub fn call_name(call: usize) -> &'static str {
+    NAMES.get(call).copied().unwrap_or_else(|| CollectiveKind::ALL[call - NAMES.len()].name())
+}
+
+/// The index of an operation's call; `None` for what is no call or takes no time.
+#[must_use]
+pub fn call_of(op: &Op) -> Option<usize> {
+    Some(match op {
+        Op::Send { .. } => 0,
+        Op::Isend { .. } => 1,
+        Op::Recv { .. } => 2,
+        Op::Irecv { .. } => 3,
+        Op::Probe { .. } => 4,
+        Op::Wait(_) => 5,
+        Op::WaitAll(_) => 6,
+        Op::WaitAny(_) => 7,
+        Op::WaitSome(_) => 8,
+        Op::CommDup { .. } => 9,
+        Op::CommSplit { .. } => 10,
+        Op::CommCreate { .. } => 11,
+        Op::Collective { kind, .. } => NAMES.len() + *kind as usize,
+        _ => return None,
+    })
+}
+
+/// Number of calls and time in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallTime {
+    /// Calls that have returned.
+    pub count: u64,
+    /// Time from call to return.
+    pub time: Picoseconds,
+}
+
+/// What is kept of a rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankRecord {
+    /// Iterations marked.
+    pub iterations: u64,
+    /// When the first was marked.
+    pub first_mark: Instant,
+    /// When the last was marked.
+    pub last_mark: Instant,
+    /// Time in [`Op::Compute`].
+    pub compute: Picoseconds,
+    /// By call.
+    pub calls: [CallTime; CALLS],
+    /// Blocked time before the partner had made its send call, or posted its receive.
+    pub late_partner: Picoseconds,
+    /// The rest of the blocked time: the network, or the protocol, was at work.
+    pub network: Picoseconds,
+    /// Messages sent, collectives' included.
+    pub messages_sent: u64,
+    /// Their payload in bytes.
+    pub bytes_sent: u64,
+    /// When the program ended, if it has.
+    pub finished: Option<Instant>,
+}
+
+impl Default for RankRecord {
+    fn default() -> Self {
+        Self {
+            iterations: 0,
+            first_mark: Instant::ZERO,
+            last_mark: Instant::ZERO,
+            compute: Picoseconds::ZERO,
+            calls: [CallTime::default(); CALLS],
+            late_partner: Picoseconds::ZERO,
+            network: Picoseconds::ZERO,
+            messages_sent: 0,
+            bytes_sent: 0,
+            finished: None,
+        }
+    }
+}
+
+impl RankRecord {
+    /// Time in all calls.
+    #[must_use]
+    pub fn communication(&self) -> Picoseconds {
+        Picoseconds(self.calls.iter().map(|call| call.time.0).sum())
+    }
+}

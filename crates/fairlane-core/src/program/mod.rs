@@ -1,0 +1,265 @@
+//! Programs: what each rank of a job does. One representation for workloads and recorded traces.
+//!
+//! A job's program is one [`Source`] per rank; a source yields one [`Op`] after another. [`script::Script`] holds
+//! operations with loops in memory (workloads); trace readers implement [`Source`] over a file and keep only their
+//! position. A source is cloned when a simulation is forked, so it must be cheap to clone.
+
+pub mod script;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Rank;
+use crate::units::{Bytes, Picoseconds};
+
+/// A request handle of a rank: any number the program chooses, free again once the request is completed.
+pub type RequestId = u32;
+
+/// A communicator handle of a rank: any number the program chooses, free again after [`Op::CommFree`].
+pub type CommHandle = u32;
+
+/// The communicator of all ranks of the job. Predefined.
+pub const COMM_WORLD: CommHandle = 0;
+
+/// The communicator of the rank alone. Predefined.
+pub const COMM_SELF: CommHandle = 1;
+
+/// A point-to-point message tag.
+pub type Tag = i32;
+
+/// How a send completes (MPI 4.1, section 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+pub enum SendMode {
+    /// Eager up to the threshold, rendezvous above it.
+    #[default]
+    Standard,
+    /// Always rendezvous: completes only once the receive has been matched.
+    Synchronous,
+}
+
+/// What one rank hands to a collective, in bytes. Which fields are used depends on the [`CollectiveKind`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Volume {
+    /// The same number for every member: the whole buffer of bcast, reduce, allreduce and scan; the block per rank
+    /// of allgather, alltoall, gather, scatter and reduce_scatter.
+    Uniform(Bytes),
+    /// A number for every member, in order of rank in the communicator: blocks *sent to* each member in alltoallv,
+    /// blocks *contributed by* each member in allgatherv, gatherv, and blocks *received by* each in scatterv and
+    /// reduce_scatter. For gatherv and scatterv only the root's vector counts; the others give their own block as
+    /// [`Volume::Uniform`].
+    PerRank(Arc<[u64]>),
+}
+
+/// The collective operations. The v-variants are the same kind with [`Volume::PerRank`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CollectiveKind {
+    /// MPI_Barrier.
+    Barrier,
+    /// MPI_Bcast.
+    Bcast,
+    /// MPI_Reduce.
+    Reduce,
+    /// MPI_Allreduce.
+    Allreduce,
+    /// MPI_Gather, MPI_Gatherv.
+    Gather,
+    /// MPI_Scatter, MPI_Scatterv.
+    Scatter,
+    /// MPI_Allgather, MPI_Allgatherv.
+    Allgather,
+    /// MPI_Alltoall, MPI_Alltoallv.
+    Alltoall,
+    /// MPI_Reduce_scatter, MPI_Reduce_scatter_block.
+    ReduceScatter,
+    /// MPI_Scan, MPI_Exscan.
+    Scan,
+}
+
+impl CollectiveKind {
+    /// Every kind, in the order of declaration.
+    pub const ALL: [Self; 10] = [
+        Self::Barrier,
+        Self::Bcast,
+        Self::Reduce,
+        Self::Allreduce,
+        Self::Gather,
+        Self::Scatter,
+        Self::Allgather,
+        Self::Alltoall,
+        Self::ReduceScatter,
+        Self::Scan,
+    ];
+
+    /// The kind's name in lower case, as in scenario files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Barrier => "barrier",
+            Self::Bcast => "bcast",
+            Self::Reduce => "reduce",
+            Self::Allreduce => "allreduce",
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
+            Self::Allgather => "allgather",
+            Self::Alltoall => "alltoall",
+            Self::ReduceScatter => "reduce_scatter",
+            Self::Scan => "scan",
+        }
+    }
+}
+
+/// One operation of a rank. Ranks in operations are ranks of the communicator named beside them.
+///
+/// Every operation except [`Op::Compute`] costs the CPU overheads of [`crate::mpi::Parameters`] and nothing else by
+/// itself; a blocking operation lasts until what it waits for has happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// Work on the CPU for this long.
+    Compute(Picoseconds),
+    /// A blocking send.
+    Send {
+        /// Destination rank.
+        to: Rank,
+        /// Payload.
+        bytes: Bytes,
+        /// Tag.
+        tag: Tag,
+        /// Communicator.
+        comm: CommHandle,
+        /// Completion rule.
+        mode: SendMode,
+    },
+    /// A non-blocking send; a started persistent send is the same.
+    Isend {
+        /// Destination rank.
+        to: Rank,
+        /// Payload.
+        bytes: Bytes,
+        /// Tag.
+        tag: Tag,
+        /// Communicator.
+        comm: CommHandle,
+        /// Completion rule.
+        mode: SendMode,
+        /// The handle by which it is waited for.
+        request: RequestId,
+    },
+    /// A blocking receive.
+    Recv {
+        /// Source rank, or any.
+        from: Option<Rank>,
+        /// Tag, or any.
+        tag: Option<Tag>,
+        /// Communicator.
+        comm: CommHandle,
+    },
+    /// A non-blocking receive; a started persistent receive is the same.
+    Irecv {
+        /// Source rank, or any.
+        from: Option<Rank>,
+        /// Tag, or any.
+        tag: Option<Tag>,
+        /// Communicator.
+        comm: CommHandle,
+        /// The handle by which it is waited for.
+        request: RequestId,
+    },
+    /// Blocks until a message that matches can be received; receives nothing (MPI_Probe).
+    Probe {
+        /// Source rank, or any.
+        from: Option<Rank>,
+        /// Tag, or any.
+        tag: Option<Tag>,
+        /// Communicator.
+        comm: CommHandle,
+    },
+    /// Blocks until this request is complete, and frees it.
+    Wait(RequestId),
+    /// Blocks until all these requests are complete, and frees them.
+    WaitAll(Arc<[RequestId]>),
+    /// Blocks until at least one of these requests is complete, and frees the first complete one in the list's order.
+    WaitAny(Arc<[RequestId]>),
+    /// Blocks until at least one of these requests is complete, and frees all that are.
+    WaitSome(Arc<[RequestId]>),
+    /// Gives a request up: it completes by itself and nobody waits for it (MPI_Request_free).
+    RequestFree(RequestId),
+    /// A collective operation over a communicator.
+    Collective {
+        /// Which.
+        kind: CollectiveKind,
+        /// Communicator.
+        comm: CommHandle,
+        /// Root rank where the kind has one, else rank 0.
+        root: Rank,
+        /// What this rank hands in.
+        volume: Volume,
+    },
+    /// MPI_Comm_dup: collective over `comm`.
+    CommDup {
+        /// The communicator to copy.
+        comm: CommHandle,
+        /// The new handle.
+        new: CommHandle,
+    },
+    /// MPI_Comm_split: collective over `comm`. Members of one colour form a communicator, ordered by key, then by
+    /// rank in `comm`. No colour (MPI_UNDEFINED) means no new communicator for this rank.
+    CommSplit {
+        /// The communicator to split.
+        comm: CommHandle,
+        /// The new handle.
+        new: CommHandle,
+        /// The colour.
+        color: Option<i32>,
+        /// The key.
+        key: i32,
+    },
+    /// MPI_Comm_create: collective over `comm`; `members` stand in the order of the new communicator.
+    /// A rank that is no member gets no new communicator.
+    CommCreate {
+        /// The parent communicator.
+        comm: CommHandle,
+        /// The new handle.
+        new: CommHandle,
+        /// The members, as ranks of `comm`.
+        members: Arc<[Rank]>,
+    },
+    /// A communicator whose members are known beforehand: takes no time and no message. Every member defines it with
+    /// the same handle.
+    CommDefine {
+        /// The handle.
+        new: CommHandle,
+        /// The members in order, as ranks of the job.
+        members: Arc<[Rank]>,
+    },
+    /// Gives a communicator handle up.
+    CommFree(CommHandle),
+    /// Counts one finished iteration.
+    MarkProgress,
+}
+
+/// Yields a rank's operations one by one.
+pub trait Source: Send + Sync {
+    /// The next operation; `None` when the rank has finished.
+    ///
+    /// # Errors
+    /// A message that names file, record and call, when the source cannot go on.
+    fn next_op(&mut self) -> Result<Option<Op>, String>;
+
+    /// A copy that goes on from the same place.
+    fn boxed_clone(&self) -> Box<dyn Source>;
+}
+
+impl Clone for Box<dyn Source> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+/// A job's program: one source per rank, in order of rank.
+#[derive(Clone)]
+pub struct Program {
+    /// The sources, one per rank.
+    pub ranks: Vec<Box<dyn Source>>,
+}

@@ -1,0 +1,90 @@
+//! Arbiters: which virtual lane a free port serves next.
+//!
+//! An arbiter is one file that exports an [`Entry`]; [`TABLE`] lists them. One arbiter object holds the tables and
+//! serves every port of the fabric; what differs from port to port is a few words of [`State`].
+
+mod strict_priority;
+mod vlarb;
+mod weighted_round_robin;
+
+use schemars::Schema;
+
+use crate::error::BuildError;
+use crate::ids::VirtualLane;
+use crate::units::{Bytes, Instant};
+
+/// At most this many virtual lanes a port.
+pub const MAX_LANES: usize = 32;
+
+/// A set of virtual lanes, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Lanes(pub u32);
+
+impl Lanes {
+    /// Whether the set is empty.
+    #[must_use]
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether `lane` is in the set.
+    #[must_use]
+    #[inline]
+    pub const fn contains(self, lane: VirtualLane) -> bool {
+        self.0 >> lane.0 & 1 == 1
+    }
+
+    /// The first lane of the set at or after `start`, going round behind the last. `None` if the set is empty.
+    #[must_use]
+    #[inline]
+    pub const fn next_from(self, start: VirtualLane) -> Option<VirtualLane> {
+        if self.0 == 0 {
+            return None;
+        }
+        let behind = if start.0 as usize >= MAX_LANES { 0 } else { self.0 >> start.0 << start.0 };
+        let set = if behind == 0 { self.0 } else { behind };
+        #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+        Some(VirtualLane(set.trailing_zeros() as u8))
+    }
+}
+
+/// What an arbiter remembers of one port, in the arbiter's own meaning; all zero at the start and after a change of
+/// weights.
+pub type State = [u32];
+
+/// Shares a port's link among its virtual lanes.
+pub trait Arbiter: Send + Sync {
+    /// How many words of [`State`] it needs for a port.
+    fn state_words(&self) -> usize;
+
+    /// The lane to serve at `now`. `ready` is not empty: these lanes have a packet and credits enough for it.
+    fn pick(&self, state: &mut State, ready: Lanes, now: Instant) -> VirtualLane;
+
+    /// Accounts the packet that the picked lane sends, `bytes` on the wire, starting at `now`.
+    fn sent(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, now: Instant);
+}
+
+/// An arbiter that can be asked for by name.
+pub struct Entry {
+    /// The name in scenario files.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// The JSON schema of its parameters.
+    pub schema: fn() -> Schema,
+    /// Builds it for ports of this many lanes from parameters that follow the schema.
+    pub build: fn(&serde_json::Value, lanes: u8) -> Result<Box<dyn Arbiter>, BuildError>,
+}
+
+/// Every arbiter that can be asked for by name.
+pub const TABLE: &[Entry] = &[vlarb::ENTRY, weighted_round_robin::ENTRY, strict_priority::ENTRY];
+
+/// Builds the arbiter `name` with `params` for ports of `lanes` virtual lanes.
+///
+/// # Errors
+/// [`BuildError`] when the name or a parameter is wrong.
+pub fn build(name: &str, params: &serde_json::Value, lanes: u8) -> Result<Box<dyn Arbiter>, BuildError> {
+    let entry = crate::table::find("arbiter", TABLE, |entry| entry.name, name)?;
+    (entry.build)(params, lanes)
+}

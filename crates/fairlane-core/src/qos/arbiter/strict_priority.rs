@@ -1,0 +1,148 @@
+//! Strict priority, with optional shares of the link.
+//!
+//! A lane is served only when no lane of higher priority is ready. A lane with a share may send that percentage of
+//! what the link carries in an interval; once it has, it is served only when no lane within its share is ready, until
+//! the next interval begins. Intervals start at multiples of their length. A packet counts where it starts, and one
+//! that starts within the share is sent whole. (The same rule is used in M. Mubarak et al., "Evaluating quality of
+//! service traffic classes on the megafly network", ISC High Performance 2019.)
+
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::{Arbiter, Entry, Lanes, State};
+use crate::error::BuildError;
+use crate::ids::VirtualLane;
+use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
+
+/// Strict priority's line in the table.
+pub const ENTRY: Entry = Entry {
+    name: "strict_priority",
+    summary: "the ready lane of highest priority, with optional shares of the link",
+    schema: || schema_for!(Params),
+    build: |json, lanes| Ok(Box::new(StrictPriority::new(&crate::table::params("qos.arbiter", json)?, lanes)?)),
+};
+
+/// Strict priority among virtual lanes.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("examples" = [{ "order": [1, 0] }, { "shares": [[1, 25]], "bandwidth": 100_000_000_000_u64 }]))]
+struct Params {
+    /// The lanes from highest to lowest priority. Default: from the highest lane number to lane 0.
+    #[serde(default)]
+    order: Option<Vec<u8>>,
+    /// Pairs of virtual lane and percent of the link's bandwidth, 1 to 100, up to which its priority holds. Default:
+    /// none, priority always holds.
+    #[serde(default)]
+    shares: Vec<(u8, u8)>,
+    /// Time over which shares are counted. Default: 10 us.
+    #[serde(default = "default_interval")]
+    interval: Picoseconds,
+    /// Bandwidth of the link of which shares are percentages. Needed if there are shares.
+    #[serde(default)]
+    bandwidth: Option<BitsPerSec>,
+}
+
+const fn default_interval() -> Picoseconds {
+    Picoseconds::from_micros(10)
+}
+
+/// Words of the state where there are shares: the end of the interval (two words), the lanes that have used their
+/// share, and the bytes used by each lane.
+const END: usize = 0;
+const SPENT: usize = 2;
+const USED: usize = 3;
+
+struct StrictPriority {
+    /// Lanes from highest to lowest.
+    order: Box<[VirtualLane]>,
+    shares: Option<Shares>,
+}
+
+/// What each lane may send in an interval.
+struct Shares {
+    interval: u64,
+    /// Bytes by lane.
+    allowance: Box<[u32]>,
+}
+
+impl StrictPriority {
+    fn new(params: &Params, lanes: u8) -> Result<Self, BuildError> {
+        let order = params.order.clone().unwrap_or_else(|| (0..lanes).rev().collect());
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if !sorted.iter().copied().eq(0..lanes) {
+            let allowed = format!("each of the {lanes} virtual lanes in use once, highest priority first");
+            return Err(BuildError::value("qos.arbiter.order", format!("{order:?}"), allowed));
+        }
+        let shares = if params.shares.is_empty() { None } else { Some(Shares::new(params, lanes)?) };
+        Ok(Self { order: order.into_iter().map(VirtualLane).collect(), shares })
+    }
+}
+
+impl Shares {
+    fn new(params: &Params, lanes: u8) -> Result<Self, BuildError> {
+        let interval = params.interval;
+        if interval == Picoseconds::ZERO {
+            return Err(BuildError::value("qos.arbiter.interval", 0, "a time above zero"));
+        }
+        let bandwidth = params.bandwidth.filter(|bandwidth| *bandwidth > BitsPerSec::ZERO).ok_or_else(|| {
+            let problem = "shares need the bandwidth of which they are percentages".to_owned();
+            BuildError::Shape { path: "qos.arbiter.bandwidth".to_owned(), problem }
+        })?;
+        let mut allowance = vec![u32::MAX; usize::from(lanes)].into_boxed_slice();
+        for (index, &(lane, percent)) in params.shares.iter().enumerate() {
+            let path = format!("qos.arbiter.shares[{index}]");
+            if lane >= lanes {
+                return Err(BuildError::value(path, lane, format!("a virtual lane in use, 0 to {}", lanes - 1)));
+            }
+            if !(1..=100).contains(&percent) {
+                return Err(BuildError::value(path, percent, "1 to 100 percent"));
+            }
+            const SCALE: u128 = 8 * 100 * 1_000_000_000_000;
+            let bytes = u128::from(bandwidth.0) * u128::from(interval.0) * u128::from(percent) / SCALE;
+            let in_range = u32::try_from(bytes).ok().filter(|bytes| (1..u32::MAX).contains(bytes));
+            allowance[usize::from(lane)] = in_range.ok_or_else(|| {
+                let allowed = "an interval in which every share is between one byte and 4 GiB";
+                BuildError::value("qos.arbiter.interval", interval, allowed)
+            })?;
+        }
+        Ok(Self { interval: interval.0, allowance })
+    }
+
+    /// The lanes of `ready` within their shares, or all of them if there is none.
+    #[inline]
+    fn within(&self, state: &mut State, ready: Lanes, now: Instant) -> Lanes {
+        let end = u64::from(state[END]) | u64::from(state[END + 1]) << 32;
+        if now.0 >= end {
+            state[SPENT..].fill(0);
+            let next = (now.0 / self.interval + 1).saturating_mul(self.interval);
+            #[allow(clippy::cast_possible_truncation, reason = "a number in two words")]
+            (state[END] = next as u32);
+            state[END + 1] = (next >> 32) as u32;
+        }
+        let within = Lanes(ready.0 & !state[SPENT]);
+        if within.is_empty() { ready } else { within }
+    }
+}
+
+impl Arbiter for StrictPriority {
+    fn state_words(&self) -> usize {
+        self.shares.as_ref().map_or(0, |shares| USED + shares.allowance.len())
+    }
+
+    #[inline]
+    fn pick(&self, state: &mut State, ready: Lanes, now: Instant) -> VirtualLane {
+        let set = self.shares.as_ref().map_or(ready, |shares| shares.within(state, ready, now));
+        *self.order.iter().find(|lane| set.contains(**lane)).expect("invariant: a lane is ready")
+    }
+
+    #[inline]
+    fn sent(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, _now: Instant) {
+        let Some(shares) = &self.shares else { return };
+        let used = &mut state[USED + lane.index()];
+        *used = used.saturating_add(u32::try_from(bytes.0).unwrap_or(u32::MAX));
+        if *used >= shares.allowance[lane.index()] {
+            state[SPENT] |= 1 << lane.0;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Weighted round robin in packets.
+//!
+//! The current lane is served while it is ready and has packets left of its weight; then the next ready lane in cyclic
+//! order becomes current, with its full weight. Under saturation lanes share *packets* in proportion to their weights.
+
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::{Arbiter, Entry, Lanes, MAX_LANES, State};
+use crate::error::BuildError;
+use crate::ids::VirtualLane;
+use crate::units::{Bytes, Instant};
+
+/// Weighted round robin's line in the table.
+pub const ENTRY: Entry = Entry {
+    name: "weighted_round_robin",
+    summary: "lanes in turn, each for as many packets as its weight says",
+    schema: || schema_for!(Params),
+    build: |json, lanes| {
+        let params: Params = crate::table::params("qos.arbiter", json)?;
+        Ok(Box::new(WeightedRoundRobin::new(&params.weights, lanes)?))
+    },
+};
+
+/// Weighted round robin among virtual lanes.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("examples" = [{ "weights": [7, 2] }, { "weights": 4 }]))]
+struct Params {
+    /// Packets a turn, 1 to 65535: a list with the weight of each lane, or one number for all. Default: 1.
+    #[serde(default)]
+    weights: Weights,
+}
+
+/// Weights as they are written.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Weights {
+    /// The same for every lane.
+    All(u32),
+    /// One for each lane, in order of lane number.
+    Each(Vec<u32>),
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self::All(1)
+    }
+}
+
+/// Words of the state: the lane after the current one (zero before the first turn), and packets left to the current.
+const AFTER: usize = 0;
+const LEFT: usize = 1;
+
+struct WeightedRoundRobin {
+    weights: [u16; MAX_LANES],
+}
+
+impl WeightedRoundRobin {
+    fn new(weights: &Weights, lanes: u8) -> Result<Self, BuildError> {
+        let path = "qos.arbiter.weights";
+        let each = match weights {
+            Weights::All(weight) => vec![*weight; usize::from(lanes)],
+            Weights::Each(each) => each.clone(),
+        };
+        if each.len() != usize::from(lanes) {
+            let allowed = format!("as many weights as there are virtual lanes, {lanes}");
+            return Err(BuildError::value(path, format!("{each:?}"), allowed));
+        }
+        let mut table = [1; MAX_LANES];
+        for (lane, weight) in each.iter().enumerate() {
+            let checked = u16::try_from(*weight).ok().filter(|weight| *weight >= 1);
+            let out_of_range = || BuildError::value(format!("{path}[{lane}]"), weight, "1 to 65535 packets a turn");
+            table[lane] = checked.ok_or_else(out_of_range)?;
+        }
+        Ok(Self { weights: table })
+    }
+}
+
+impl Arbiter for WeightedRoundRobin {
+    fn state_words(&self) -> usize {
+        2
+    }
+
+    #[inline]
+    fn pick(&self, state: &mut State, ready: Lanes, _now: Instant) -> VirtualLane {
+        let current = state[AFTER].wrapping_sub(1);
+        if state[LEFT] > 0 && ready.0 >> current & 1 == 1 {
+            #[allow(clippy::cast_possible_truncation, reason = "a lane number")]
+            return VirtualLane(current as u8);
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "at most MAX_LANES")]
+        let next = ready.next_from(VirtualLane(state[AFTER] as u8)).expect("invariant: a lane is ready");
+        state[AFTER] = u32::from(next.0) + 1;
+        state[LEFT] = u32::from(self.weights[next.index()]);
+        next
+    }
+
+    #[inline]
+    fn sent(&self, state: &mut State, _lane: VirtualLane, _bytes: Bytes, _now: Instant) {
+        state[LEFT] = state[LEFT].saturating_sub(1);
+    }
+}

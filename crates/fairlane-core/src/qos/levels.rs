@@ -1,0 +1,284 @@
+//! Service levels of messages, and the virtual lanes that service levels take.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::arbiter::MAX_LANES;
+use crate::error::BuildError;
+use crate::ids::{JobId, Rank, ServiceLevel, VirtualLane};
+
+/// What a message is for, as far as the network can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum TrafficKind {
+    /// Rendezvous requests, gets and acknowledgements.
+    Control,
+    /// Point-to-point payload up to the eager threshold.
+    Eager,
+    /// Point-to-point payload above it.
+    Bulk,
+    /// Payload of collectives.
+    Collective,
+}
+
+impl TrafficKind {
+    /// Every kind, in the order of declaration.
+    pub const ALL: [Self; 4] = [Self::Control, Self::Eager, Self::Bulk, Self::Collective];
+
+    /// The kind's name in lower case, as in scenario files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Eager => "eager",
+            Self::Bulk => "bulk",
+            Self::Collective => "collective",
+        }
+    }
+
+    /// The kind as an index into a table of kinds.
+    #[must_use]
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The service level of every message: its sender's own level if it has one, else its receiver's own, else its traffic
+/// kind's, else its job's, else the default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Levels {
+    default: ServiceLevel,
+    kinds: [Option<ServiceLevel>; TrafficKind::ALL.len()],
+    jobs: Vec<Option<ServiceLevel>>,
+    /// Where each job's ranks start in `ranks`; one more at the end.
+    starts: Vec<usize>,
+    ranks: Vec<Option<ServiceLevel>>,
+    /// By job, then kind: what holds where neither rank has a level of its own.
+    resolved: Vec<[ServiceLevel; TrafficKind::ALL.len()]>,
+}
+
+impl Levels {
+    /// Every message on service level 0. `ranks` is the number of ranks of each job, in order of [`JobId`].
+    #[must_use]
+    pub fn new(ranks: &[u32]) -> Self {
+        let starts: Vec<usize> = std::iter::once(0)
+            .chain(ranks.iter().scan(0, |end, ranks| {
+                *end += *ranks as usize;
+                Some(*end)
+            }))
+            .collect();
+        Self {
+            default: ServiceLevel(0),
+            kinds: [None; TrafficKind::ALL.len()],
+            jobs: vec![None; ranks.len()],
+            ranks: vec![None; starts[ranks.len()]],
+            starts,
+            resolved: vec![[ServiceLevel(0); TrafficKind::ALL.len()]; ranks.len()],
+        }
+    }
+
+    /// The service level of a message from `sender` to `receiver`, ranks of `job`.
+    ///
+    /// # Panics
+    /// If there is no such job or rank.
+    #[must_use]
+    #[inline]
+    pub fn of(&self, job: JobId, sender: Rank, receiver: Rank, kind: TrafficKind) -> ServiceLevel {
+        let start = self.starts[job.index()];
+        self.ranks[start + sender.index()]
+            .or(self.ranks[start + receiver.index()])
+            .unwrap_or(self.resolved[job.index()][kind.index()])
+    }
+
+    /// Sets the level of messages that have no other.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] if the level is above 15.
+    pub fn set_default(&mut self, level: ServiceLevel) -> Result<(), BuildError> {
+        self.default = checked("qos.default", level)?;
+        self.resolve();
+        Ok(())
+    }
+
+    /// Sets or takes away the level of a traffic kind.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] if the level is above 15.
+    pub fn set_kind(&mut self, kind: TrafficKind, level: Option<ServiceLevel>) -> Result<(), BuildError> {
+        self.kinds[kind.index()] =
+            level.map(|level| checked(&format!("qos.kinds.{}", kind.name()), level)).transpose()?;
+        self.resolve();
+        Ok(())
+    }
+
+    /// Sets or takes away the level of a job.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] if the level is above 15 or there is no such job.
+    pub fn set_job(&mut self, job: JobId, level: Option<ServiceLevel>) -> Result<(), BuildError> {
+        self.ranks_of(job)?;
+        self.jobs[job.index()] = level.map(|level| checked("service_level", level)).transpose()?;
+        self.resolve();
+        Ok(())
+    }
+
+    /// Sets or takes away the own level of a rank.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] if the level is above 15 or there is no such job or rank.
+    pub fn set_rank(&mut self, job: JobId, rank: Rank, level: Option<ServiceLevel>) -> Result<(), BuildError> {
+        let level = level.map(|level| checked("service_level", level)).transpose()?;
+        let ranks = self.ranks_of(job)?;
+        let count = ranks.len();
+        let own = ranks
+            .get_mut(rank.index())
+            .ok_or_else(|| BuildError::value("rank", rank, format!("job {job} has {count} ranks, numbered from 0")))?;
+        *own = level;
+        Ok(())
+    }
+
+    fn ranks_of(&mut self, job: JobId) -> Result<&mut [Option<ServiceLevel>], BuildError> {
+        let jobs = self.jobs.len();
+        if job.index() >= jobs {
+            return Err(BuildError::value("job", job, format!("there are {jobs} jobs, numbered from 0")));
+        }
+        Ok(&mut self.ranks[self.starts[job.index()]..self.starts[job.index() + 1]])
+    }
+
+    fn resolve(&mut self) {
+        for (resolved, job) in self.resolved.iter_mut().zip(&self.jobs) {
+            *resolved = self.kinds.map(|kind| kind.or(*job).unwrap_or(self.default));
+        }
+    }
+}
+
+fn checked(path: &str, level: ServiceLevel) -> Result<ServiceLevel, BuildError> {
+    if level.index() < ServiceLevel::COUNT {
+        Ok(level)
+    } else {
+        Err(BuildError::value(path, level, "a service level, 0 to 15"))
+    }
+}
+
+/// The virtual lane of each service level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Sl2Vl([VirtualLane; ServiceLevel::COUNT]);
+
+impl Sl2Vl {
+    /// The map that sends service level `i` to lane `lanes[i]`, and levels beyond the list to lane 0.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] for more than 16 levels or a lane beyond [`MAX_LANES`].
+    pub fn new(lanes: &[u8]) -> Result<Self, BuildError> {
+        if lanes.len() > ServiceLevel::COUNT {
+            let value = format!("{} entries", lanes.len());
+            return Err(BuildError::value("qos.sl2vl", value, "at most 16, one for each service level"));
+        }
+        let mut map = Self::default();
+        for (level, &lane) in lanes.iter().enumerate() {
+            if usize::from(lane) >= MAX_LANES {
+                let allowed = format!("a virtual lane, 0 to {}", MAX_LANES - 1);
+                return Err(BuildError::value(format!("qos.sl2vl[{level}]"), lane, allowed));
+            }
+            map.0[level] = VirtualLane(lane);
+        }
+        Ok(map)
+    }
+
+    /// The lane of `level`.
+    ///
+    /// # Panics
+    /// If the level is above 15; [`Levels`] gives no such level.
+    #[must_use]
+    #[inline]
+    pub const fn lane(&self, level: ServiceLevel) -> VirtualLane {
+        self.0[level.index()]
+    }
+
+    /// How many virtual lanes a port needs: one more than the highest lane of the map.
+    #[must_use]
+    pub fn lanes(&self) -> u8 {
+        self.0.iter().map(|lane| lane.0).max().unwrap_or(0) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: JobId = JobId(1);
+
+    fn levels() -> Levels {
+        Levels::new(&[2, 4])
+    }
+
+    fn of(levels: &Levels, sender: u32, receiver: u32) -> u8 {
+        levels.of(JOB, Rank(sender), Rank(receiver), TrafficKind::Bulk).0
+    }
+
+    #[test]
+    fn each_source_of_a_level_gives_way_to_the_one_before_it() {
+        let mut levels = levels();
+        assert_eq!(of(&levels, 0, 3), 0);
+        levels.set_default(ServiceLevel(1)).unwrap();
+        assert_eq!(of(&levels, 0, 3), 1);
+        levels.set_job(JOB, Some(ServiceLevel(2))).unwrap();
+        assert_eq!(of(&levels, 0, 3), 2);
+        levels.set_kind(TrafficKind::Bulk, Some(ServiceLevel(3))).unwrap();
+        assert_eq!(of(&levels, 0, 3), 3);
+        levels.set_rank(JOB, Rank(3), Some(ServiceLevel(4))).unwrap();
+        assert_eq!(of(&levels, 0, 3), 4);
+        levels.set_rank(JOB, Rank(0), Some(ServiceLevel(5))).unwrap();
+        assert_eq!((of(&levels, 0, 3), of(&levels, 3, 0), of(&levels, 1, 0), of(&levels, 1, 2)), (5, 4, 5, 3));
+    }
+
+    #[test]
+    fn levels_can_be_taken_away_again() {
+        let mut levels = levels();
+        levels.set_job(JOB, Some(ServiceLevel(2))).unwrap();
+        levels.set_rank(JOB, Rank(0), Some(ServiceLevel(5))).unwrap();
+        levels.set_rank(JOB, Rank(0), None).unwrap();
+        assert_eq!(of(&levels, 0, 1), 2);
+        levels.set_job(JOB, None).unwrap();
+        assert_eq!(levels, super::tests::levels());
+    }
+
+    #[test]
+    fn jobs_and_kinds_are_kept_apart() {
+        let mut levels = levels();
+        levels.set_rank(JobId(0), Rank(1), Some(ServiceLevel(7))).unwrap();
+        levels.set_job(JobId(0), Some(ServiceLevel(6))).unwrap();
+        levels.set_kind(TrafficKind::Control, Some(ServiceLevel(8))).unwrap();
+        assert!((0..4).all(|rank| of(&levels, rank, rank ^ 1) == 0));
+        for kind in TrafficKind::ALL {
+            let expected = if kind == TrafficKind::Control { 8 } else { 0 };
+            assert_eq!(levels.of(JOB, Rank(0), Rank(1), kind).0, expected, "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        let mut levels = levels();
+        let bad = Some(ServiceLevel(16));
+        assert!(levels.set_kind(TrafficKind::Eager, bad).unwrap_err().to_string().contains("qos.kinds.eager = 16"));
+        assert!(levels.set_default(ServiceLevel(99)).unwrap_err().to_string().contains("0 to 15"));
+        assert!(levels.set_job(JobId(2), None).unwrap_err().to_string().contains("there are 2 jobs"));
+        let rank = levels.set_rank(JOB, Rank(4), None).unwrap_err().to_string();
+        assert!(rank.contains("job 1 has 4 ranks"), "{rank}");
+        assert_eq!(levels, super::tests::levels());
+    }
+
+    #[test]
+    fn sl2vl_counts_its_lanes() {
+        assert_eq!(Sl2Vl::default().lanes(), 1);
+        let map = Sl2Vl::new(&[0, 3, 1]).unwrap();
+        assert_eq!(
+            (map.lanes(), map.lane(ServiceLevel(1)), map.lane(ServiceLevel(9))),
+            (4, VirtualLane(3), VirtualLane(0))
+        );
+        assert!(Sl2Vl::new(&[0, 32]).unwrap_err().to_string().contains("qos.sl2vl[1] = 32: a virtual lane, 0 to 31"));
+        assert!(Sl2Vl::new(&[0; 17]).unwrap_err().to_string().contains("17 entries"));
+    }
+}

@@ -1,0 +1,282 @@
+//! A simulation: a fabric, jobs on it, and the clock. Puts the floors together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{BuildError, RunError};
+use crate::ids::{HostId, JobId, Rank, ServiceLevel};
+use crate::mpi::{self, JobPlan, Mpi};
+use crate::network::{self, Network};
+use crate::observe;
+use crate::program::Program;
+use crate::qos::arbiter::{self, MAX_LANES};
+use crate::qos::levels::{Levels, Sl2Vl, TrafficKind};
+use crate::topology::Graph;
+use crate::units::Instant;
+use crate::{routing, topology};
+
+/// A named thing with its parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Named {
+    /// Its name in its table.
+    pub name: String,
+    /// Its parameters; see its schema.
+    #[serde(default)]
+    pub params: serde_json::Value,
+}
+
+/// Which fabric, and how packets find their way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FabricSpec {
+    /// Name of the topology.
+    pub topology: String,
+    /// Its parameters.
+    #[serde(default)]
+    pub params: serde_json::Value,
+    /// Name of the routing.
+    pub routing: String,
+}
+
+/// Service levels, virtual lanes and arbitration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QosSpec {
+    /// Virtual lanes of every port; those of `sl2vl` if absent.
+    #[serde(default)]
+    pub lanes: Option<u8>,
+    /// The virtual lane of each service level; levels beyond the list take lane 0.
+    #[serde(default)]
+    pub sl2vl: Vec<u8>,
+    /// How lanes share a link.
+    pub arbiter: Named,
+    /// The service level of messages that have no other.
+    #[serde(default)]
+    pub default: u8,
+    /// Service levels of traffic kinds: "control", "eager", "bulk", "collective".
+    #[serde(default)]
+    pub kinds: BTreeMap<String, Option<u8>>,
+}
+
+/// A job: where its ranks live, and their service levels. Its program is given beside the specification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobSpec {
+    /// Its name, for errors and tables.
+    pub name: String,
+    /// The host of each rank.
+    pub hosts: Vec<HostId>,
+    /// The job's service level.
+    #[serde(default)]
+    pub service_level: Option<u8>,
+    /// Service levels of single ranks.
+    #[serde(default)]
+    pub ranks: BTreeMap<u32, u8>,
+}
+
+/// All of a simulation but the programs. All quantities are picoseconds, bytes and bits per second.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// The fabric.
+    pub fabric: FabricSpec,
+    /// The network's parameters.
+    #[serde(default)]
+    pub network: network::Parameters,
+    /// Quality of service.
+    pub qos: QosSpec,
+    /// The MPI library's parameters.
+    #[serde(default)]
+    pub mpi: mpi::Parameters,
+    /// The jobs.
+    pub jobs: Vec<JobSpec>,
+    /// What to keep.
+    #[serde(default)]
+    pub observe: observe::Parameters,
+}
+
+/// Jobs on a fabric, at some instant. A clone goes on by itself from the same instant.
+#[derive(Clone)]
+pub struct Simulation {
+    network: Network,
+    mpi: Mpi,
+}
+
+impl Simulation {
+    /// A simulation at instant zero. `programs` are those of the specification's jobs, in order.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn new(spec: Spec, programs: Vec<Program>) -> Result<Self, BuildError> {
+        let graph = topology::build(&spec.fabric.topology, &spec.fabric.params)?;
+        Self::on(Arc::new(graph), spec, programs)
+    }
+
+    /// A simulation on a fabric that is built already.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn on(graph: Arc<Graph>, spec: Spec, programs: Vec<Program>) -> Result<Self, BuildError> {
+        let routing: Arc<dyn routing::Routing> = routing::build(&spec.fabric.routing, &graph)?.into();
+        spec.network.check()?;
+        spec.mpi.check()?;
+        let sl2vl = Sl2Vl::new(&spec.qos.sl2vl)?;
+        let virtual_lanes = virtual_lanes(&spec.qos, sl2vl)?;
+        let lanes = lanes(virtual_lanes, routing.virtual_channels())?;
+        let arbiter = arbiter::build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, lanes)?.into();
+        let levels = levels(&spec)?;
+        let jobs = spec.jobs.len();
+        let hosts = graph.hosts();
+        let plans = plans(spec.jobs, programs, hosts)?;
+        let (parameters, observe) = (spec.network, spec.observe);
+        let plan = network::Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe };
+        let mut network = Network::new(plan);
+        let mpi = Mpi::new(spec.mpi, levels, sl2vl, hosts, plans);
+        for host in mpi.used_hosts() {
+            network.wake(host, Instant::ZERO);
+        }
+        Ok(Self { network, mpi })
+    }
+
+    /// Runs to the end of the window in which `end` lies (a window is at most one link latency wide), or until about
+    /// `hops` packets have started on a link. Returns whether `end` was reached or every rank has finished.
+    ///
+    /// # Errors
+    /// [`RunError`]. What was measured so far stays readable.
+    pub fn run_until(&mut self, end: Instant, hops: u64) -> Result<bool, RunError> {
+        let reached = self.network.run_until(end, hops, &mut self.mpi)?;
+        if let Some(deadlock) = self.network.deadlock() {
+            return Err(deadlock);
+        }
+        if cfg!(debug_assertions) {
+            self.network.check_laws()?;
+        }
+        Ok(reached || self.finished())
+    }
+
+    /// Checks the conservation laws on the whole state; see [`Network::check_laws`].
+    ///
+    /// # Errors
+    /// [`RunError::Law`].
+    pub fn check_laws(&self) -> Result<(), RunError> {
+        self.network.check_laws()
+    }
+
+    /// Whether every rank of every job has finished and nothing is on its way.
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        self.mpi.finished() && self.network.is_at_rest()
+    }
+
+    /// The instant up to which everything has happened.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.network.now()
+    }
+
+    /// The network: counters, interference, log.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The ranks: records.
+    #[must_use]
+    pub fn mpi(&self) -> &Mpi {
+        &self.mpi
+    }
+
+    /// Replaces the own service levels of a job's ranks, for messages from now on.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] for a job, rank or level that does not exist; nothing is changed then.
+    pub fn set_rank_levels(&mut self, job: JobId, ranks: &BTreeMap<u32, u8>) -> Result<(), BuildError> {
+        let mut levels = self.mpi.levels_mut().clone();
+        if job.index() < self.mpi.jobs() {
+            for rank in 0..self.mpi.records(job).len() {
+                levels.set_rank(job, Rank(u32::try_from(rank).unwrap_or(u32::MAX)), None)?;
+            }
+        }
+        for (&rank, &level) in ranks {
+            levels.set_rank(job, Rank(rank), Some(ServiceLevel(level)))?;
+        }
+        *self.mpi.levels_mut() = levels;
+        Ok(())
+    }
+
+    /// Which service level messages have from now on.
+    pub fn levels_mut(&mut self) -> &mut Levels {
+        self.mpi.levels_mut()
+    }
+
+    /// Replaces the arbiter, or its weights, on every port, from the next decision on.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn set_arbiter(&mut self, arbiter: &Named) -> Result<(), BuildError> {
+        let lanes = u8::try_from(self.network.lanes()).expect("invariant: at most 32 lanes");
+        self.network.set_arbiter(arbiter::build(&arbiter.name, &arbiter.params, lanes)?.into());
+        Ok(())
+    }
+}
+
+fn virtual_lanes(qos: &QosSpec, sl2vl: Sl2Vl) -> Result<u8, BuildError> {
+    let used = sl2vl.lanes();
+    match qos.lanes {
+        None => Ok(used),
+        Some(lanes) if lanes >= used => Ok(lanes),
+        Some(lanes) => Err(BuildError::value("qos.lanes", lanes, format!("at least {used}, the lanes that qos.sl2vl uses"))),
+    }
+}
+
+fn lanes(virtual_lanes: u8, channels: u8) -> Result<u8, BuildError> {
+    let lanes = usize::from(virtual_lanes) * usize::from(channels);
+    match u8::try_from(lanes) {
+        Ok(lanes) if usize::from(lanes) <= MAX_LANES => Ok(lanes),
+        _ => {
+            let product = format!("{virtual_lanes} virtual lanes x {channels} channels of the routing");
+            Err(BuildError::value("qos.lanes", product, format!("at most {MAX_LANES} lanes a port")))
+        }
+    }
+}
+
+fn levels(spec: &Spec) -> Result<Levels, BuildError> {
+    let sizes: Vec<u32> = spec.jobs.iter().map(|job| u32::try_from(job.hosts.len()).unwrap_or(u32::MAX)).collect();
+    let mut levels = Levels::new(&sizes);
+    levels.set_default(ServiceLevel(spec.qos.default))?;
+    for (name, level) in &spec.qos.kinds {
+        let kind = crate::table::find("traffic kind", &TrafficKind::ALL, |kind| kind.name(), name)?;
+        levels.set_kind(*kind, level.map(ServiceLevel))?;
+    }
+    for (number, job) in spec.jobs.iter().enumerate() {
+        let id = JobId(u16::try_from(number).map_err(|_| BuildError::value("jobs", number, "fewer than 65536 jobs"))?);
+        levels.set_job(id, job.service_level.map(ServiceLevel))?;
+        for (&rank, &level) in &job.ranks {
+            levels.set_rank(id, Rank(rank), Some(ServiceLevel(level)))?;
+        }
+    }
+    Ok(levels)
+}
+
+fn plans(jobs: Vec<JobSpec>, programs: Vec<Program>, hosts: usize) -> Result<Vec<JobPlan>, BuildError> {
+    if jobs.len() != programs.len() {
+        return Err(BuildError::value("jobs", jobs.len(), format!("as many as programs ({})", programs.len())));
+    }
+    let mut plans = Vec::new();
+    for (number, (job, program)) in jobs.into_iter().zip(programs).enumerate() {
+        let path = format!("jobs[{number}].hosts");
+        if job.hosts.len() != program.ranks.len() {
+            let allowed = format!("one host for each of the program's {} ranks", program.ranks.len());
+            return Err(BuildError::value(path, job.hosts.len(), allowed));
+        }
+        if let Some(host) = job.hosts.iter().find(|host| host.index() >= hosts) {
+            return Err(BuildError::value(path, host, format!("a host of the fabric, 0 to {}", hosts - 1)));
+        }
+        plans.push(JobPlan { name: job.name, program, hosts: job.hosts });
+    }
+    Ok(plans)
+}

@@ -1,0 +1,205 @@
+//! The graph of a fabric: hosts and switches joined by links.
+
+use crate::error::BuildError;
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::units::{BitsPerSec, Picoseconds};
+
+/// An end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Vertex {
+    /// A host's network port.
+    Host(HostId),
+    /// A switch.
+    Switch(SwitchId),
+}
+
+/// One direction of a cable, and the output port that feeds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The sending end.
+    pub from: Vertex,
+    /// The receiving end.
+    pub to: Vertex,
+    /// The rate of the wire.
+    pub bandwidth: BitsPerSec,
+    /// Time of flight.
+    pub latency: Picoseconds,
+    /// The class of the link, an index into [`Graph::classes`]: "host up", "leaf up", "leaf down" ...
+    pub class: u8,
+    /// The other direction of the same cable.
+    pub reverse: LinkId,
+}
+
+/// Hosts, switches and links of a fabric, and how the switches are levelled if they are.
+///
+/// The links that leave one vertex have consecutive ids, so a port number of a vertex and a [`LinkId`] convert into
+/// each other by one addition.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    links: Vec<Link>,
+    /// First link of each host, one more at the end.
+    host_ports: Vec<u32>,
+    /// First link of each switch, one more at the end.
+    switch_ports: Vec<u32>,
+    levels: Vec<u8>,
+    classes: Vec<String>,
+}
+
+impl Graph {
+    /// How many hosts there are.
+    #[must_use]
+    pub fn hosts(&self) -> usize {
+        self.host_ports.len() - 1
+    }
+
+    /// How many switches there are.
+    #[must_use]
+    pub fn switches(&self) -> usize {
+        self.switch_ports.len() - 1
+    }
+
+    /// Every link, in order of id.
+    #[must_use]
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// One link.
+    #[must_use]
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.index()]
+    }
+
+    /// The links that leave `vertex`, in order of port number.
+    pub fn ports(&self, vertex: Vertex) -> impl ExactSizeIterator<Item = LinkId> + use<> {
+        let (first, end) = match vertex {
+            Vertex::Host(host) => (self.host_ports[host.index()], self.host_ports[host.index() + 1]),
+            Vertex::Switch(switch) => (self.switch_ports[switch.index()], self.switch_ports[switch.index() + 1]),
+        };
+        (first..end).map(LinkId)
+    }
+
+    /// The level of a switch in a tree: 1 for leaves, growing towards the roots; 0 where the fabric has no levels.
+    #[must_use]
+    pub fn level(&self, switch: SwitchId) -> u8 {
+        self.levels[switch.index()]
+    }
+
+    /// The names of the link classes, by [`Link::class`].
+    #[must_use]
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+}
+
+/// Collects hosts, switches and cables, then lays the links out by vertex.
+#[derive(Default)]
+pub struct GraphBuilder {
+    hosts: u32,
+    levels: Vec<u8>,
+    classes: Vec<String>,
+    cables: Vec<Cable>,
+}
+
+struct Cable {
+    ends: [Vertex; 2],
+    bandwidth: BitsPerSec,
+    latency: Picoseconds,
+    classes: [u8; 2],
+}
+
+impl GraphBuilder {
+    /// Adds `count` hosts; their ids follow those already there.
+    pub fn add_hosts(&mut self, count: u32) {
+        self.hosts += count;
+    }
+
+    /// Adds a switch at `level` (1 for leaves of a tree; 0 where there are no levels).
+    pub fn add_switch(&mut self, level: u8) -> SwitchId {
+        self.levels.push(level);
+        SwitchId(u32::try_from(self.levels.len() - 1).expect("invariant: fewer than 2^32 switches"))
+    }
+
+    /// Joins `a` and `b` by a cable of two links. `class_ab` names the class of the link from `a` to `b`, `class_ba`
+    /// the other. Ports are numbered in the order in which a vertex's cables are added.
+    pub fn add_cable(
+        &mut self,
+        a: Vertex,
+        b: Vertex,
+        bandwidth: BitsPerSec,
+        latency: Picoseconds,
+        class_ab: &str,
+        class_ba: &str,
+    ) {
+        let classes = [self.class(class_ab), self.class(class_ba)];
+        self.cables.push(Cable { ends: [a, b], bandwidth, latency, classes });
+    }
+
+    fn class(&mut self, name: &str) -> u8 {
+        let found = self.classes.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.classes.push(name.to_owned());
+            self.classes.len() - 1
+        });
+        u8::try_from(found).expect("invariant: fewer than 256 link classes")
+    }
+
+    /// The finished graph.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] for a link without bandwidth or latency, [`BuildError::Shape`] for a host without a
+    /// link or a fabric without hosts.
+    pub fn build(self) -> Result<Graph, BuildError> {
+        for cable in &self.cables {
+            if cable.bandwidth == BitsPerSec::ZERO {
+                return Err(BuildError::value("fabric.bandwidth", 0, "a link needs a bandwidth above zero"));
+            }
+            if cable.latency == Picoseconds::ZERO {
+                return Err(BuildError::value("fabric.latency", 0, "a link needs a latency above zero"));
+            }
+        }
+        let vertices = self.hosts as usize + self.levels.len();
+        let slot = |vertex: Vertex| match vertex {
+            Vertex::Host(host) => host.index(),
+            Vertex::Switch(switch) => self.hosts as usize + switch.index(),
+        };
+        let mut first = vec![0_u32; vertices + 1];
+        for end in self.cables.iter().flat_map(|cable| cable.ends) {
+            first[slot(end) + 1] += 1;
+        }
+        for vertex in 0..vertices {
+            first[vertex + 1] += first[vertex];
+        }
+        let mut next = first.clone();
+        let mut links: Vec<Option<Link>> = vec![None; self.cables.len() * 2];
+        for cable in &self.cables {
+            let ids = cable.ends.map(|end| {
+                let id = next[slot(end)];
+                next[slot(end)] += 1;
+                LinkId(id)
+            });
+            for side in 0..2 {
+                links[ids[side].index()] = Some(Link {
+                    from: cable.ends[side],
+                    to: cable.ends[1 - side],
+                    bandwidth: cable.bandwidth,
+                    latency: cable.latency,
+                    class: cable.classes[side],
+                    reverse: ids[1 - side],
+                });
+            }
+        }
+        let host_ports = first[..=self.hosts as usize].to_vec();
+        let lonely = host_ports.windows(2).position(|pair| pair[0] == pair[1]);
+        if self.hosts == 0 || lonely.is_some() {
+            let problem = lonely.map_or("no hosts".to_owned(), |host| format!("host {host} has no link"));
+            return Err(BuildError::Shape { path: "fabric".to_owned(), problem });
+        }
+        Ok(Graph {
+            links: links.into_iter().flatten().collect(),
+            host_ports,
+            switch_ports: first[self.hosts as usize..].to_vec(),
+            levels: self.levels,
+            classes: self.classes,
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! The floors of the house: imports run down only, and every file of a registry stands in its table.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fairlane_core::mpi::collectives::{self, Algorithm};
+use fairlane_core::qos::arbiter;
+use fairlane_core::{routing, topology};
+
+/// The modules from the ground up. A module may import from the floors below its own, and from itself. `observe` is
+/// records that the machinery fills in; `mpi` is the end point that `network` delivers to, by a trait of `network`.
+const FLOORS: &[&[&str]] = &[
+    &["units", "ids", "rng"],
+    &["error"],
+    &["table"],
+    &["kernel", "topology"],
+    &["routing", "qos", "program"],
+    &["observe"],
+    &["network"],
+    &["mpi"],
+    &["simulation"],
+];
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn floor(module: &str) -> usize {
+    FLOORS
+        .iter()
+        .position(|modules| modules.contains(&module))
+        .unwrap_or_else(|| panic!("module {module} has no floor; say in tests/it/layers.rs where it belongs"))
+}
+
+/// Every Rust file under `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let nested = entries.map(|path| if path.is_dir() { files(&path) } else { vec![path] });
+    nested.flatten().filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
+}
+
+/// The module of a file: the first part of its path under `src`.
+fn module(file: &Path) -> String {
+    let inside = file.strip_prefix(source()).unwrap();
+    Path::new(inside.components().next().unwrap().as_os_str()).file_stem().unwrap().to_str().unwrap().to_owned()
+}
+
+/// The modules of this crate that a text names as `crate::module` or in `crate::{...}`, outside comments.
+fn imports(text: &str) -> BTreeSet<String> {
+    let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or("")).collect();
+    let code = code.join("\n");
+    let mut found = BTreeSet::new();
+    for (start, word) in code.match_indices("crate::") {
+        if code[..start].ends_with(|before: char| before.is_alphanumeric() || before == '_' || before == '$') {
+            continue;
+        }
+        let rest = &code[start + word.len()..];
+        match rest.strip_prefix('{') {
+            None => _ = found.insert(first_word(rest)),
+            Some(group) => found.extend(members(group).iter().map(|member| first_word(member))),
+        }
+    }
+    found
+}
+
+/// The members of a braced group whose opening brace is gone.
+fn members(group: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut members) = (0, 0, Vec::new());
+    for (at, letter) in group.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                members.push(group[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        if letter == '}' && depth == 0 && start == at + 1 {
+            break;
+        }
+    }
+    members.into_iter().filter(|member| !member.is_empty()).collect()
+}
+
+fn first_word(text: &str) -> String {
+    text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
+}
+
+/// The files of a registry's folder that hold an entry; the others hold the registry together.
+fn entries(folder: &str) -> BTreeSet<String> {
+    let paths = fs::read_dir(source().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let holds_entry = |path: &PathBuf| path.is_file() && fs::read_to_string(path).unwrap().contains(" const ENTRY: ");
+    paths.filter(holds_entry).map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+fn names<T, N: Into<String>>(table: &[T], name: impl Fn(&T) -> N) -> BTreeSet<String> {
+    let names: BTreeSet<String> = table.iter().map(|entry| name(entry).into()).collect();
+    assert_eq!(names.len(), table.len(), "two entries of one name");
+    names
+}
+
+#[test]
+fn imports_run_down_only() {
+    let mut upward = Vec::new();
+    for file in files(&source()) {
+        let module = module(&file);
+        if module == "lib" {
+            continue;
+        }
+        for import in imports(&fs::read_to_string(&file).unwrap()) {
+            if import != module && floor(&import) >= floor(&module) {
+                upward.push(format!("{}: {module} must not import {import}", file.display()));
+            }
+        }
+    }
+    assert!(upward.is_empty(), "{}", upward.join("\n"));
+}
+
+#[test]
+fn every_module_of_the_crate_has_a_floor() {
+    for path in files(&source()) {
+        let module = module(&path);
+        assert!(module == "lib" || floor(&module) < FLOORS.len());
+    }
+}
+
+#[test]
+fn imports_are_found_however_they_are_written() {
+    let text = "use crate::ids::Rank; // crate::network\nlet x = crate::units::Bytes(1);\nmy_crate::qos::x();\n\
+                use crate::{\n    mpi::{self, wait},\n    table,\n};\nuse std::fmt;";
+    assert_eq!(imports(text).into_iter().collect::<Vec<_>>(), ["ids", "mpi", "table", "units"]);
+}
+
+#[test]
+fn every_file_of_a_registry_is_in_its_table() {
+    assert_eq!(entries("topology"), names(topology::TABLE, |entry| entry.name));
+    assert_eq!(entries("routing"), names(routing::TABLE, |entry| entry.name));
+    assert_eq!(entries("qos/arbiter"), names(arbiter::TABLE, |entry| entry.name));
+    let algorithm = |entry: &Algorithm| format!("{}_{}", entry.kind.name(), entry.name);
+    assert_eq!(entries("mpi/collectives"), names(collectives::TABLE, algorithm));
+}

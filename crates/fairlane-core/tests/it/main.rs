@@ -1,0 +1,9 @@
+//! Laws that hold for every entry of a table, and for the house itself.
+
+#![allow(clippy::unwrap_used, reason = "what a test cannot have fails it")]
+
+mod arbiter_laws;
+mod fabrics;
+mod layers;
+mod routing_laws;
+mod topology_laws;

@@ -1,0 +1,212 @@
+//! What holds for every routing on every topology that it accepts.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use fairlane_core::ids::{HostId, LinkId};
+use fairlane_core::routing::{self, Hop, Routing, TABLE};
+use fairlane_core::topology::{Graph, Vertex};
+use proptest::prelude::*;
+
+use crate::fabrics;
+
+/// The hops of a packet from one host to another, the host's own link first.
+fn route(graph: &Graph, routing: &dyn Routing, from: HostId, to: HostId) -> Vec<Hop> {
+    let first = graph.ports(Vertex::Host(from)).next().unwrap();
+    let mut hops = vec![Hop { link: first, channel: 0 }];
+    let bound = graph.switches() * usize::from(routing.virtual_channels()) + 1;
+    loop {
+        let last = hops[hops.len() - 1];
+        let at = match graph.link(last.link).to {
+            Vertex::Host(end) => {
+                assert_eq!(end, to, "a packet from {from} to {to} went astray");
+                return hops;
+            }
+            Vertex::Switch(at) => at,
+        };
+        assert!(hops.len() <= bound, "a packet from {from} to {to} makes no end");
+        let next = routing.next_hop(at, last, to);
+        assert_eq!(graph.link(next.link).from, Vertex::Switch(at), "a link of another switch");
+        assert!(next.channel < routing.virtual_channels());
+        assert_eq!(routing.next_hop(at, last, to), next, "a pure function");
+        hops.push(next);
+    }
+}
+
+/// The routes from every `step`-th host to every other such host.
+fn routes<'a>(graph: &'a Graph, routing: &'a dyn Routing, step: usize) -> impl Iterator<Item = Vec<Hop>> + 'a {
+    let hosts = move || (0..).take(graph.hosts()).step_by(step).map(HostId);
+    let pairs = hosts().flat_map(move |from| hosts().map(move |to| (from, to)));
+    pairs.filter(|(from, to)| from != to).map(|(from, to)| route(graph, routing, from, to))
+}
+
+/// Whether no cycle of (link, channel) exists in which each waits for the next.
+fn no_cycle(routes: impl Iterator<Item = Vec<Hop>>) -> bool {
+    let key = |hop: Hop| (hop.link, hop.channel);
+    let mut waits_for: HashMap<(LinkId, u8), HashSet<(LinkId, u8)>> = HashMap::new();
+    for pair in routes.flat_map(|hops| hops.windows(2).map(|pair| (key(pair[0]), key(pair[1]))).collect::<Vec<_>>()) {
+        waits_for.entry(pair.0).or_default().insert(pair.1);
+        waits_for.entry(pair.1).or_default();
+    }
+    // Take away what nothing waits for, until nothing or only cycles are left.
+    let mut waiters: HashMap<_, usize> = waits_for.keys().map(|key| (*key, 0)).collect();
+    waits_for.values().flatten().for_each(|key| *waiters.get_mut(key).unwrap() += 1);
+    let mut free: Vec<_> = waiters.iter().filter(|(_, count)| **count == 0).map(|(key, _)| *key).collect();
+    let mut taken = 0;
+    while let Some(key) = free.pop() {
+        taken += 1;
+        for next in &waits_for[&key] {
+            let count = waiters.get_mut(next).unwrap();
+            *count -= 1;
+            if *count == 0 {
+                free.push(*next);
+            }
+        }
+    }
+    taken == waits_for.len()
+}
+
+/// Links on a shortest way from `from` to every host.
+fn distances(graph: &Graph, from: HostId) -> Vec<usize> {
+    let start = Vertex::Host(from);
+    let mut distance = HashMap::from([(start, 0)]);
+    let mut fresh = VecDeque::from([start]);
+    while let Some(vertex) = fresh.pop_front() {
+        let beyond = distance[&vertex] + 1;
+        for next in graph.ports(vertex).map(|link| graph.link(link).to) {
+            distance.entry(next).or_insert_with(|| {
+                fresh.push_back(next);
+                beyond
+            });
+        }
+    }
+    (0..).take(graph.hosts()).map(|host| distance[&Vertex::Host(HostId(host))]).collect()
+}
+
+/// The greatest number of routes over one link when every host sends to the host `shift` further.
+fn heaviest_link(graph: &Graph, routing: &dyn Routing, shift: usize) -> usize {
+    let hosts = graph.hosts();
+    let mut load = vec![0; graph.links().len()];
+    for from in 0..hosts {
+        let [from, to] = [from, (from + shift) % hosts].map(|host| HostId(u32::try_from(host).unwrap()));
+        route(graph, routing, from, to).iter().for_each(|hop| load[hop.link.index()] += 1);
+    }
+    load.into_iter().max().unwrap()
+}
+
+#[test]
+fn every_routing_delivers_without_cycles_on_every_example_that_it_accepts() {
+    for entry in TABLE {
+        let mut accepted = 0;
+        for sample in fabrics::examples() {
+            let graph = sample.build();
+            let Ok(routing) = (entry.build)(&graph) else { continue };
+            accepted += 1;
+            let step = graph.hosts().div_ceil(200);
+            assert!(no_cycle(routes(&graph, &*routing, step)), "{} on {sample:?}", entry.name);
+        }
+        assert!(accepted > 0, "no example is for routing {}", entry.name);
+    }
+}
+
+#[test]
+fn a_cycle_is_noticed() {
+    let hop = |link| Hop { link: LinkId(link), channel: 0 };
+    let ring = [vec![hop(0), hop(1)], vec![hop(1), hop(2)], vec![hop(2), hop(0)]];
+    assert!(!no_cycle(ring.into_iter()));
+    // A second channel opens it.
+    let dateline = [vec![hop(0), hop(1)], vec![hop(1), hop(2)], vec![hop(2), Hop { link: LinkId(0), channel: 1 }]];
+    assert!(no_cycle(dateline.into_iter()));
+}
+
+#[test]
+fn unknown_routings_are_named() {
+    let (_, graph) = fabrics::small_examples(64).swap_remove(0);
+    let error = routing::build("d_mod_m", &graph).err().unwrap().to_string();
+    assert!(error.contains("did you mean \"d_mod_k\"?"), "{error}");
+}
+
+/// On a full-bisection tree every shift permutation loads every link at most once.
+///
+/// Let leaves have `n` hosts and as many ports up, and pods `m` hosts. The quotients of the rule number the ways from a
+/// leaf by `d mod n`, from a pod by `d mod m`. The sources of a leaf (pod) are `n` (`m`) consecutive hosts, so are their
+/// destinations, modulo the number of hosts, which `n` and `m` divide; so all take different ways up. Down into a leaf
+/// (pod) the ways are numbered by the same quotients, and the destinations there are `n` (`m`) consecutive hosts too.
+#[test]
+fn d_mod_k_spreads_shifts_evenly_over_full_bisection_trees() {
+    let mut tried = 0;
+    for (sample, graph) in fabrics::small_examples(1296) {
+        if sample.topology != "fat_tree" {
+            continue;
+        }
+        let routing = routing::build("d_mod_k", &graph).unwrap();
+        let step = if graph.hosts() > 400 { 61 } else { 1 };
+        for shift in (1..graph.hosts()).step_by(step) {
+            assert_eq!(heaviest_link(&graph, &*routing, shift), 1, "{sample:?}, shift by {shift}");
+        }
+        tried += 1;
+    }
+    assert!(tried >= 4);
+}
+
+/// A 4:3 taper at a leaf: at best 36 routes share 27 ways, so some way carries two; D-mod-K lets none carry more.
+#[test]
+fn d_mod_k_spreads_shifts_over_a_tapered_tree() {
+    let params = serde_json::json!({
+        "hosts": 16, "levels": 2, "radix": 8, "leaf_down": 4, "leaf_up": 3
+    });
+    let graph = fairlane_core::topology::build("fat_tree", &params).unwrap();
+    let routing = routing::build("d_mod_k", &graph).unwrap();
+    assert_eq!(heaviest_link(&graph, &*routing, 4), 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn d_mod_k_is_minimal_and_free_of_cycles_on_fat_trees_of_all_sizes(sample in fabrics::fat_tree()) {
+        let graph = sample.build();
+        let routing = routing::build("d_mod_k", &graph).unwrap();
+        for from in (0..).take(graph.hosts()).map(HostId) {
+            let shortest = distances(&graph, from);
+            for to in (0..).take(graph.hosts()).map(HostId).filter(|to| *to != from) {
+                prop_assert_eq!(route(&graph, &*routing, from, to).len(), shortest[to.index()]);
+            }
+        }
+        prop_assert!(no_cycle(routes(&graph, &*routing, 1)));
+    }
+
+    /// With cables gone, every pair that has an up/down way is served, and if one has none the error says so.
+    #[test]
+    fn d_mod_k_delivers_on_trees_with_cables_gone(sample in fabrics::fat_tree(), lost in 2..=9_usize) {
+        let graph = fabrics::thinned(&sample.build(), |number| number % lost != 0);
+        match routing::build("d_mod_k", &graph) {
+            Ok(routing) => prop_assert!(no_cycle(routes(&graph, &*routing, 1))),
+            Err(error) => {
+                let message = error.to_string();
+                prop_assert!(message.contains("no up/down path from host"), "{}", message);
+                let unreached = |from| up_down_reach(&graph, HostId(from)).len() < graph.hosts();
+                prop_assert!((0..).take(graph.hosts()).any(unreached));
+            }
+        }
+    }
+}
+
+/// The hosts that are reached from `from` by going up any number of links and then down.
+fn up_down_reach(graph: &Graph, from: HostId) -> HashSet<HostId> {
+    let level = |vertex| match vertex {
+        Vertex::Host(_) => 0,
+        Vertex::Switch(switch) => graph.level(switch),
+    };
+    let start = (Vertex::Host(from), true);
+    let mut seen = HashSet::from([start]);
+    let mut fresh = vec![start];
+    while let Some((vertex, rising)) = fresh.pop() {
+        for next in graph.ports(vertex).map(|link| graph.link(link).to) {
+            let state = (next, level(next) > level(vertex));
+            if (rising || !state.1) && seen.insert(state) {
+                fresh.push(state);
+            }
+        }
+    }
+    seen.iter().filter_map(|(vertex, _)| if let Vertex::Host(host) = vertex { Some(*host) } else { None }).collect()
+}

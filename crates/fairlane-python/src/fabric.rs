@@ -1,0 +1,105 @@
+//! A fabric without traffic: its graph and its routes.
+
+use std::sync::Arc;
+
+use fairlane_core::ids::{HostId, LinkId};
+use fairlane_core::routing::{self, Hop, Routing};
+use fairlane_core::simulation::FabricSpec;
+use fairlane_core::topology::{self, Graph, Link, Vertex};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::columns::Columns;
+use crate::errors;
+
+/// More hops than any route has.
+const TOO_LONG: usize = 10_000;
+
+/// Hosts, switches and links, and the routes between them.
+#[pyclass(frozen, module = "fairlane._core")]
+pub struct Fabric {
+    graph: Arc<Graph>,
+    routing: Box<dyn Routing>,
+}
+
+#[pymethods]
+impl Fabric {
+    #[new]
+    fn new(spec: &str) -> PyResult<Self> {
+        let spec: FabricSpec = serde_json::from_str(spec).map_err(|error| errors::shape("fabric", error))?;
+        let graph = topology::build(&spec.topology, &spec.params).map_err(|error| errors::build(&error))?;
+        let routing = routing::build(&spec.routing, &graph).map_err(|error| errors::build(&error))?;
+        Ok(Self { graph: Arc::new(graph), routing })
+    }
+
+    #[getter]
+    fn hosts(&self) -> usize {
+        self.graph.hosts()
+    }
+
+    #[getter]
+    fn switches(&self) -> usize {
+        self.graph.switches()
+    }
+
+    fn classes(&self) -> Vec<String> {
+        self.graph.classes().to_vec()
+    }
+
+    /// One row per link: ends (-1 where the end is of the other kind), level of the switches, class, rate, latency.
+    fn links<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        links(&self.graph).into_dict(py)
+    }
+
+    /// The links of the way from one host to another.
+    fn route(&self, source: u32, destination: u32) -> PyResult<Vec<u32>> {
+        let hosts = self.graph.hosts();
+        if source as usize >= hosts || destination as usize >= hosts {
+            return Err(PyIndexError::new_err(format!("the fabric has {hosts} hosts, numbered from 0")));
+        }
+        let Some(first) = self.graph.ports(Vertex::Host(HostId(source))).next() else { return Ok(Vec::new()) };
+        let mut hop = Hop { link: first, channel: 0 };
+        let mut route = Vec::new();
+        while route.len() < TOO_LONG && source != destination {
+            route.push(hop.link.0);
+            match self.graph.link(hop.link).to {
+                Vertex::Host(_) => return Ok(route),
+                Vertex::Switch(at) => hop = self.routing.next_hop(at, hop, HostId(destination)),
+            }
+        }
+        if source == destination {
+            return Ok(route);
+        }
+        Err(PyRuntimeError::new_err(format!("the route from {source} to {destination} does not end")))
+    }
+}
+
+fn host(vertex: Vertex) -> i64 {
+    if let Vertex::Host(host) = vertex { i64::from(host.0) } else { -1 }
+}
+
+fn switch(vertex: Vertex) -> i64 {
+    if let Vertex::Switch(switch) = vertex { i64::from(switch.0) } else { -1 }
+}
+
+/// The links of a graph as a table.
+pub fn links(graph: &Graph) -> Columns {
+    let level = |vertex| match vertex {
+        Vertex::Host(_) => 0,
+        Vertex::Switch(switch) => u32::from(graph.level(switch)),
+    };
+    let all = || graph.links().iter();
+    let id = |place: usize| LinkId(u32::try_from(place).unwrap_or(u32::MAX)).0;
+    Columns::default()
+        .u32("link", (0..graph.links().len()).map(id))
+        .i64("from_host", all().map(|link| host(link.from)))
+        .i64("from_switch", all().map(|link| switch(link.from)))
+        .i64("to_host", all().map(|link| host(link.to)))
+        .i64("to_switch", all().map(|link| switch(link.to)))
+        .u32("from_level", all().map(|link| level(link.from)))
+        .u32("to_level", all().map(|link| level(link.to)))
+        .u32("class", all().map(|link: &Link| u32::from(link.class)))
+        .u64("bandwidth", all().map(|link| link.bandwidth.0))
+        .u64("latency", all().map(|link| link.latency.0))
+}

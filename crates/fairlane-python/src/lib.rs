@@ -1,0 +1,28 @@
+//! Python bindings of the fairlane simulator: convert, release the interpreter's lock, map errors. Nothing else.
+//!
+//! Quantities are plain integers: picoseconds, bytes, bits per second. What is nested comes as JSON.
+
+mod builder;
+mod columns;
+mod errors;
+mod fabric;
+mod simulation;
+mod tables;
+mod trace;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the package.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("BuildError", module.py().get_type::<errors::BuildError>())?;
+    module.add("RunError", module.py().get_type::<errors::RunError>())?;
+    module.add_class::<builder::ProgramBuilder>()?;
+    module.add_class::<builder::Program>()?;
+    module.add_class::<fabric::Fabric>()?;
+    module.add_class::<simulation::Simulation>()?;
+    module.add_function(wrap_pyfunction!(trace::open_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::describe_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(tables::tables, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Counts what is in a set of DUMPI files: the replay's own reading, with an eye on every record.
+
+use std::path::PathBuf;
+
+use super::calls::Call;
+use super::record::{ANY, Record, Span};
+use super::requests::succeeded;
+use super::source::RankReader;
+use super::{collectives, readers};
+use crate::description::Description;
+use crate::error::TraceError;
+use crate::tally::{HandedIn, RankTally, add_up};
+use crate::{Iteration, Options};
+
+/// The time of a rank, in nanoseconds.
+#[derive(Default)]
+struct Clock {
+    /// From leaving `MPI_Init` to entering `MPI_Finalize` on the CPU clock.
+    since: Option<u64>,
+    total: Option<u64>,
+    in_mpi: u64,
+    wall: Option<(u64, u64)>,
+}
+
+impl Clock {
+    fn record(&mut self, record: &Record) {
+        if let Some(Span { enter, leave }) = record.wall {
+            let (first, _) = self.wall.unwrap_or((enter, leave));
+            self.wall = Some((first, leave));
+        }
+        let Some(span) = record.cpu else { return };
+        match record.call() {
+            Call::Init => self.since = Some(span.leave),
+            Call::Finalize => self.total = self.since.map(|since| span.enter.saturating_sub(since)),
+            _ => self.in_mpi += span.length(),
+        }
+    }
+}
+
+/// Describes a set of files.
+pub fn describe(files: &[PathBuf]) -> Result<Description, TraceError> {
+    let options = Options { iteration: Iteration::Pass, repeat: false, ..Options::default() };
+    let mut description = Description { format: "DUMPI".to_owned(), ..Description::default() };
+    let mut tallies = Vec::new();
+    let (mut cpu, mut in_mpi) = (None, 0);
+    for mut reader in readers(files, &options)? {
+        let (tally, clock) = read(&mut reader, &mut description)?;
+        tallies.push(tally);
+        if let Some(total) = clock.total {
+            *cpu.get_or_insert(0) += total;
+            in_mpi += clock.in_mpi;
+        }
+        let wall = clock.wall.map_or(0, |(first, last)| last.saturating_sub(first));
+        description.duration_seconds = description.duration_seconds.max(seconds(wall));
+        let [major, minor, patch] = reader.version();
+        description.version = format!("{major}.{minor}.{patch}");
+    }
+    description.ranks = u32::try_from(files.len()).expect("invariant: ranks are numbered with 32 bits");
+    description.cpu_seconds = cpu.map(seconds);
+    description.cpu_seconds_in_mpi = cpu.map(|_| seconds(in_mpi));
+    add_up(&tallies, &mut description);
+    Ok(description)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds for display")]
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+fn read(reader: &mut RankReader, description: &mut Description) -> Result<(RankTally, Clock), TraceError> {
+    let (mut tally, mut clock) = (RankTally::new(), Clock::default());
+    loop {
+        let more = reader.step()?;
+        let record = reader.record();
+        if !more && record.call() != Call::Finalize {
+            return Ok((tally, clock));
+        }
+        count(reader, description, &mut tally);
+        clock.record(record);
+        while let Some(op) = reader.out.pop() {
+            tally.op(&op);
+        }
+        if !more {
+            return Ok((tally, clock));
+        }
+    }
+}
+
+fn count(reader: &RankReader, description: &mut Description, tally: &mut RankTally) {
+    let record = reader.record();
+    let name = record.format().name;
+    description.events += 1;
+    *description.calls.entry(name.to_owned()).or_default() += 1;
+    if !succeeded(record) {
+        *description.failed_polls.entry(name.to_owned()).or_default() += 1;
+    }
+    let source = match record.call() {
+        Call::Recv | Call::Irecv => Some(record.number(2)),
+        Call::Sendrecv => Some(record.number(6)),
+        Call::SendrecvReplace => Some(record.number(4)),
+        _ => None,
+    };
+    description.wildcard_receives += u64::from(source == Some(ANY));
+    let parent = match record.call() {
+        Call::CommDup | Call::CommSplit | Call::CommCreate | Call::CartCreate => Some(record.number(0)),
+        Call::GraphCreate | Call::CartSub => Some(record.number(1)),
+        _ => None,
+    };
+    if let Ok(Some(collective)) = collectives::read(record, reader.sizes()) {
+        tally.collective(name, reader.handle(collective.comm).unwrap_or(0), collective.handed_in);
+    } else if let Some(comm) = parent.and_then(|parent| reader.handle(parent)) {
+        tally.collective(name, comm, HandedIn::Bytes(0));
+    }
+}

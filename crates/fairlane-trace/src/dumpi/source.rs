@@ -1,0 +1,188 @@
+//! Turns a rank's records into operations.
+
+use std::sync::Arc;
+
+use fairlane_core::program::{CommHandle, Op, RequestId, Source};
+
+use super::calls::Call;
+use super::collectives;
+use super::communicators::Communicators;
+use super::completions::Completions;
+use super::cursor::{Cursor, Fault};
+use super::file::TraceFile;
+use super::record::{Record, Span};
+use super::requests::Requests;
+use super::sizes::Sizes;
+use crate::Options;
+use crate::emitter::Emitter;
+use crate::error::TraceError;
+use crate::lookahead::Lookahead;
+use crate::slots::Slots;
+
+/// The function number of `MPI_Cancel` in a file's counts.
+const CANCEL: usize = 24;
+
+/// A rank's file and where the replay stands in it.
+#[derive(Clone)]
+pub struct RankReader {
+    pub(super) file: Arc<TraceFile>,
+    rank: u32,
+    ranks: u32,
+    repeat: bool,
+    /// The trace cancels requests, so that each must be followed to know whether it is real.
+    pub(super) cancels: bool,
+    /// The operations so far.
+    pub out: Emitter,
+    pub(super) state: State,
+}
+
+/// Everything that starts over with the trace.
+#[derive(Clone)]
+pub(super) struct State {
+    cursor: Cursor,
+    record: Record,
+    records: u64,
+    /// When the previous call was left, on the CPU clock and on the wall clock.
+    left: (Option<u64>, Option<u64>),
+    /// What a started operation is in the program; `None` if it is complete from the start.
+    pub(super) requests: Requests<Option<RequestId>>,
+    pub(super) request_ids: Slots,
+    pub(super) communicators: Communicators,
+    pub(super) sizes: Sizes,
+    pub(super) ahead: Option<Box<Lookahead<Completions>>>,
+    pub(super) opened: u64,
+    finished: bool,
+}
+
+impl State {
+    fn new(file: &TraceFile, rank: u32, ranks: u32) -> Self {
+        Self {
+            cursor: file.records(),
+            record: Record::default(),
+            records: 0,
+            left: (None, None),
+            requests: Requests::new(),
+            request_ids: Slots::starting_at(0),
+            communicators: Communicators::new(rank, ranks),
+            sizes: Sizes::new(Arc::clone(&file.sizes)),
+            ahead: None,
+            opened: 0,
+            finished: false,
+        }
+    }
+}
+
+impl RankReader {
+    /// At the first record.
+    pub fn new(file: Arc<TraceFile>, rank: u32, ranks: u32, options: &Options) -> Self {
+        let cancels = file.calls.as_ref().is_none_or(|calls| calls[CANCEL] > 0);
+        let state = State::new(&file, rank, ranks);
+        Self { file, rank, ranks, repeat: options.repeat, cancels, out: Emitter::new(options), state }
+    }
+
+    /// The record that was read last.
+    pub const fn record(&self) -> &Record {
+        &self.state.record
+    }
+
+    /// The sizes of datatypes at that record.
+    pub const fn sizes(&self) -> &Sizes {
+        &self.state.sizes
+    }
+
+    /// DUMPI's version.
+    pub fn version(&self) -> [u8; 3] {
+        self.file.version
+    }
+
+    /// The handle of a communicator in the program.
+    pub fn handle(&self, comm: i32) -> Option<CommHandle> {
+        self.state.communicators.handle(comm).ok()
+    }
+
+    /// Reads one record and emits what it means; `false` at the end of the trace.
+    pub fn step(&mut self) -> Result<bool, TraceError> {
+        self.state.records += 1;
+        let mut record = std::mem::take(&mut self.state.record);
+        let more = record.read(&mut self.state.cursor, self.file.version).and_then(|read| {
+            if read {
+                self.translate(&record)?;
+            }
+            Ok(read && record.call() != Call::Finalize)
+        });
+        self.state.record = record;
+        more.map_err(|problem| self.error(problem))
+    }
+
+    fn error(&self, problem: Fault) -> TraceError {
+        TraceError::Record {
+            file: self.file.path(),
+            rank: self.rank,
+            record: self.state.records,
+            call: self.state.record.format().name.to_owned(),
+            problem,
+        }
+    }
+
+    /// The end of a pass: gives up what is open, and starts over if that is wanted.
+    fn end_pass(&mut self) -> Result<(), TraceError> {
+        for request in self.state.requests.clear().into_iter().flatten() {
+            self.out.op(Op::RequestFree(request));
+        }
+        for handle in self.state.communicators.clear() {
+            self.out.op(Op::CommFree(handle));
+        }
+        self.out.end_pass(self.repeat).map_err(|problem| self.error(problem))?;
+        self.state = State::new(&self.file, self.rank, self.ranks);
+        self.state.finished = !self.repeat;
+        Ok(())
+    }
+
+    fn translate(&mut self, record: &Record) -> Result<(), Fault> {
+        self.compute_before(record);
+        self.out.enter(record.format().name);
+        if let Some(collective) = collectives::read(record, &self.state.sizes)? {
+            let comm = self.state.communicators.handle(collective.comm)?;
+            let collectives::Collective { kind, root, volume, .. } = collective;
+            self.out.op(Op::Collective { kind, comm, root, volume });
+            return Ok(());
+        }
+        self.point_to_point(record)?;
+        self.requests(record)?;
+        self.communicators(record)?;
+        self.groups(record)?;
+        self.state.sizes.follow(record);
+        Ok(())
+    }
+
+    /// The application computed since it left the previous call.
+    fn compute_before(&mut self, record: &Record) {
+        let gap = |left: Option<u64>, span: Option<Span>| Some(span?.enter.saturating_sub(left?));
+        let nanoseconds = match record.cpu {
+            Some(_) => gap(self.state.left.0, record.cpu),
+            None => gap(self.state.left.1, record.wall),
+        };
+        self.out.compute(nanoseconds.unwrap_or(0).saturating_mul(1000));
+        self.state.left = (record.cpu.map(|span| span.leave), record.wall.map(|span| span.leave));
+    }
+}
+
+impl Source for RankReader {
+    fn next_op(&mut self) -> Result<Option<Op>, String> {
+        loop {
+            if let Some(op) = self.out.pop() {
+                return Ok(Some(op));
+            }
+            if self.state.finished {
+                return Ok(None);
+            }
+            if !self.step().map_err(|e| e.to_string())? {
+                self.end_pass().map_err(|e| e.to_string())?;
+            }
+        }
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Source> {
+        Box::new(self.clone())
+    }
+}

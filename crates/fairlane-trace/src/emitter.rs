@@ -1,0 +1,115 @@
+//! The way from a reader to the program: operations in order, compute before them, iterations marked.
+
+use std::collections::VecDeque;
+
+use fairlane_core::program::{CollectiveKind, Op, RequestId};
+use fairlane_core::units::Picoseconds;
+
+use crate::{Iteration, Options};
+
+/// Collects the operations of a rank.
+#[derive(Clone)]
+pub struct Emitter {
+    scale: f64,
+    iteration: Iteration,
+    queue: VecDeque<Op>,
+    /// Compute time not yet emitted, in picoseconds before scaling.
+    compute: u64,
+    /// Whether the call or region that bounds iterations has been seen.
+    bounded: bool,
+    /// Whether this pass has emitted anything that takes time.
+    busy: bool,
+}
+
+impl Emitter {
+    /// An emitter that has seen nothing.
+    pub fn new(options: &Options) -> Self {
+        Self {
+            scale: options.compute_scale,
+            iteration: options.iteration.clone(),
+            queue: VecDeque::new(),
+            compute: 0,
+            bounded: false,
+            busy: false,
+        }
+    }
+
+    /// The next operation that is ready.
+    pub fn pop(&mut self) -> Option<Op> {
+        self.queue.pop_front()
+    }
+
+    /// Time that the application computed, in picoseconds of the trace's clock.
+    pub const fn compute(&mut self, picoseconds: u64) {
+        self.compute = self.compute.saturating_add(picoseconds);
+    }
+
+    fn flush(&mut self) {
+        #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "a factor")]
+        let span = if self.scale == 1.0 { self.compute } else { (self.compute as f64 * self.scale).round() as u64 };
+        self.compute = 0;
+        if span > 0 {
+            self.busy = true;
+            self.queue.push_back(Op::Compute(Picoseconds(span)));
+        }
+    }
+
+    /// An operation.
+    pub fn op(&mut self, op: Op) {
+        if let (Op::Collective { kind, .. }, Iteration::Collective(bound)) = (&op, &self.iteration) {
+            if kind == bound {
+                self.boundary();
+            }
+        }
+        self.flush();
+        self.busy |= !matches!(op, Op::CommFree(_) | Op::RequestFree(_) | Op::CommDefine { .. });
+        self.queue.push_back(op);
+    }
+
+    /// A wait for these requests, if there are any.
+    pub fn wait(&mut self, requests: &[RequestId]) {
+        match requests {
+            [] => {}
+            [one] => self.op(Op::Wait(*one)),
+            several => self.op(Op::WaitAll(several.into())),
+        }
+    }
+
+    /// A call or region of this name begins.
+    pub fn enter(&mut self, name: &str) {
+        if matches!(&self.iteration, Iteration::Region(bound) if bound == name) {
+            self.boundary();
+        }
+    }
+
+    fn boundary(&mut self) {
+        if std::mem::replace(&mut self.bounded, true) {
+            self.flush();
+            self.queue.push_back(Op::MarkProgress);
+        }
+    }
+
+    /// The end of the trace.
+    ///
+    /// # Errors
+    /// What bounds the iterations never came, or, if the trace is to start over, there is nothing in it that takes time.
+    pub fn end_pass(&mut self, repeat: bool) -> Result<(), String> {
+        self.flush();
+        match &self.iteration {
+            Iteration::Pass => self.queue.push_back(Op::MarkProgress),
+            Iteration::Collective(kind) if !self.bounded => return Err(never("collective", kind.name())),
+            Iteration::Region(name) if !self.bounded => return Err(never("region", name)),
+            Iteration::Collective(_) | Iteration::Region(_) => {}
+        }
+        if repeat && !std::mem::replace(&mut self.busy, false) {
+            return Err("the trace of this rank has no operation, so it cannot be repeated".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn never(what: &str, name: &str) -> String {
+    let kinds: Vec<&str> = CollectiveKind::ALL.iter().map(|kind| kind.name()).collect();
+    let hint = if what == "collective" { format!(" (the collectives are {})", kinds.join(", ")) } else { String::new() };
+    format!("this rank has no {what} {name:?} to bound its iterations{hint}")
+}

@@ -1,0 +1,122 @@
+//! Readers of recorded MPI traces: a trace becomes a [`Program`] of one streaming source per rank.
+//!
+//! | format | recorded by | reader |
+//! |---|---|---|
+//! | DUMPI, binary, versions up to 13 | sst-dumpi | own |
+//! | OTF2, MPI events | Score-P and others | OTF2's own library, opened when needed ([`Options::otf2_library`]) |
+//!
+//! A source keeps a position, a small window of its file and the requests and communicators that are open: memory does
+//! not grow with the length of the trace. What a replay does:
+//!
+//! - **Compute** between two calls is the time between leaving the one and entering the other, on the CPU clock of the
+//!   trace where it has one, else on its wall clock, times [`Options::compute_scale`]. Time inside calls, and in calls that
+//!   do not communicate, is not replayed.
+//! - **Receives** are replayed with the source and the tag of the message that they got, as the trace recorded it, so that
+//!   the replay matches as the application did; where the trace does not say, they stay wildcards.
+//! - **Polls** that found nothing are left out. One that completed requests becomes a wait for exactly these; a probe that
+//!   found a message becomes a blocking probe for this message.
+//! - **Buffered sends** complete at once. Operations with `MPI_PROC_NULL`, and cancelled ones, are left out.
+//!
+//! What cannot be replayed (one-sided communication, intercommunicators, MPI-IO, non-blocking collectives ...) is a
+//! [`TraceError`] that names file, rank, record and call.
+
+mod description;
+mod dumpi;
+mod emitter;
+mod error;
+mod lookahead;
+mod otf2;
+mod slots;
+mod tally;
+
+use std::path::{Path, PathBuf};
+
+use fairlane_core::program::{CollectiveKind, Program};
+use serde::{Deserialize, Serialize};
+
+pub use description::{CollectiveTotals, Description, Neighbours};
+pub use error::TraceError;
+
+/// What counts as one iteration of a trace job, i.e. where [`fairlane_core::program::Op::MarkProgress`] stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Iteration {
+    /// One pass through the whole trace.
+    #[default]
+    Pass,
+    /// The stretch from one call of this collective to the next, on any communicator.
+    Collective(CollectiveKind),
+    /// The stretch from one enter of this region to the next: any region of an OTF2 trace, an MPI call in a DUMPI trace.
+    Region(String),
+}
+
+/// How to replay a trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Compute times are multiplied by this; at least 0.
+    pub compute_scale: f64,
+    /// What counts as an iteration.
+    pub iteration: Iteration,
+    /// Start over at the end of the trace, for ever.
+    pub repeat: bool,
+    /// The library that reads OTF2: `libotf2.so`, or the extension module of the Python package `otf2`.
+    pub otf2_library: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { compute_scale: 1.0, iteration: Iteration::Pass, repeat: true, otf2_library: None }
+    }
+}
+
+impl Options {
+    fn check(&self) -> Result<(), TraceError> {
+        if self.compute_scale.is_finite() && self.compute_scale >= 0.0 {
+            return Ok(());
+        }
+        let problem = "a factor of at least 0 is allowed".to_owned();
+        Err(TraceError::Option { key: "compute_scale", value: self.compute_scale.to_string(), problem })
+    }
+}
+
+/// What a path leads to.
+enum Format {
+    /// A set of DUMPI files, by rank.
+    Dumpi(Vec<PathBuf>),
+    /// An OTF2 archive, by its anchor file.
+    Otf2(PathBuf),
+}
+
+fn detect(path: &Path) -> Result<Format, TraceError> {
+    let anchor = if path.is_dir() { path.join("traces.otf2") } else { path.to_owned() };
+    if anchor.is_file() && anchor.extension().is_some_and(|e| e == "otf2") {
+        return Ok(Format::Otf2(anchor));
+    }
+    dumpi::find(path).map(Format::Dumpi)
+}
+
+/// Opens a trace: a directory of DUMPI files, a DUMPI `.meta` file, an OTF2 anchor file (`traces.otf2`), or the directory
+/// that contains it.
+///
+/// # Errors
+/// The path leads to no trace, a file is damaged, or an option does not fit the trace. Records are read as the program
+/// runs; what is wrong with them is an error of the source.
+pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Program, TraceError> {
+    options.check()?;
+    match detect(path.as_ref())? {
+        Format::Dumpi(files) => dumpi::open(&files, options),
+        Format::Otf2(anchor) => otf2::open(&anchor, options),
+    }
+}
+
+/// Reads a trace from one end to the other and says what is in it.
+///
+/// # Errors
+/// As [`open`], and everything that a replay would find wrong with a record.
+pub fn describe(path: impl AsRef<Path>, options: &Options) -> Result<Description, TraceError> {
+    match detect(path.as_ref())? {
+        Format::Dumpi(files) => dumpi::describe(&files),
+        Format::Otf2(anchor) => otf2::describe(&anchor, options),
+    }
+}

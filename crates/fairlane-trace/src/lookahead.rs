@@ -1,0 +1,116 @@
+//! Reading ahead: a trace tells only when a receive completes what it got, but a replay must know when it is posted.
+//!
+//! A second cursor over the same trace, the [`Scan`], runs ahead of the first up to the completion that is asked for.
+//! What it finds on the way is kept for later questions, up to [`WINDOW`] answers; when a receive stays open for longer
+//! than that, a third cursor looks for its completion alone, so that memory stays bounded.
+
+use std::collections::{HashMap, HashSet};
+
+/// Answers kept for later.
+const WINDOW: usize = 4096;
+
+/// What became of a receive (or send).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// It completed, and this is what the trace says about it.
+    Completed(T),
+    /// It was cancelled: it never met a partner.
+    Cancelled,
+    /// It completed, was given up, or never completed, and the trace says nothing about it.
+    Unknown,
+}
+
+/// A cursor that follows requests to their completion.
+pub trait Scan: Clone {
+    /// What the trace says about a completed receive.
+    type Answer: Copy;
+
+    /// The next completion: which request (by its number in the order of starting, from 0), and what became of it.
+    /// `None` at the end of the trace.
+    ///
+    /// # Errors
+    /// The trace cannot be read further.
+    fn next_outcome(&mut self) -> Result<Option<(u64, Outcome<Self::Answer>)>, String>;
+}
+
+/// Answers what will become of a request.
+#[derive(Clone)]
+pub struct Lookahead<S: Scan> {
+    scan: S,
+    window: HashMap<u64, Outcome<S::Answer>>,
+    /// Requests whose answer was given before the scan came to it.
+    answered: HashSet<u64>,
+}
+
+impl<S: Scan> Lookahead<S> {
+    /// Starts where the scan stands.
+    pub fn new(scan: S) -> Self {
+        Self { scan, window: HashMap::new(), answered: HashSet::new() }
+    }
+
+    /// What will become of request `number`; each may be asked for once.
+    ///
+    /// # Errors
+    /// The trace cannot be read as far as that.
+    pub fn outcome(&mut self, number: u64) -> Result<Outcome<S::Answer>, String> {
+        if let Some(outcome) = self.window.remove(&number) {
+            return Ok(outcome);
+        }
+        while self.window.len() < WINDOW {
+            match self.scan.next_outcome()? {
+                None => return Ok(Outcome::Unknown),
+                Some((found, outcome)) if found == number => return Ok(outcome),
+                Some((found, outcome)) => {
+                    if !self.answered.remove(&found) {
+                        self.window.insert(found, outcome);
+                    }
+                }
+            }
+        }
+        self.answered.insert(number);
+        let mut far = self.scan.clone();
+        while let Some((found, outcome)) = far.next_outcome()? {
+            if found == number {
+                return Ok(outcome);
+            }
+        }
+        Ok(Outcome::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Request 0 completes last, all others in order.
+    #[derive(Clone)]
+    struct Pattern {
+        next: u64,
+        count: u64,
+    }
+
+    impl Scan for Pattern {
+        type Answer = u64;
+
+        fn next_outcome(&mut self) -> Result<Option<(u64, Outcome<u64>)>, String> {
+            self.next += 1;
+            Ok(match self.next {
+                n if n < self.count => Some((n, Outcome::Completed(n * 10))),
+                n if n == self.count => Some((0, Outcome::Completed(7))),
+                _ => None,
+            })
+        }
+    }
+
+    #[test]
+    fn a_long_open_request_is_found_in_bounded_memory() {
+        let count = 10 * WINDOW as u64;
+        let mut ahead = Lookahead::new(Pattern { next: 0, count });
+        assert_eq!(ahead.outcome(0), Ok(Outcome::Completed(7)));
+        for number in 1..count {
+            assert_eq!(ahead.outcome(number), Ok(Outcome::Completed(number * 10)));
+            assert!(ahead.window.len() <= WINDOW);
+        }
+        assert_eq!(ahead.outcome(count), Ok(Outcome::Unknown));
+    }
+}

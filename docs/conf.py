@@ -1,0 +1,49 @@
+"""Configuration of the documentation; the reference is generated from the code before anything else is read."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+import reference  # noqa: E402  (found only now)
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+project = "fairlane"
+author = "The fairlane developers"
+copyright = author  # noqa: A001  (the name that Sphinx reads)
+release = version = metadata.version("fairlane")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_ext"]
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+default_role = "code"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_class_signature = "separated"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+napoleon_numpy_docstring = False
+
+html_theme = "furo"
+html_title = f"fairlane {version}"
+html_static_path: list[str] = []
+html_show_copyright = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1f5f8b", "color-brand-content": "#1f5f8b"},
+    "dark_css_variables": {"color-brand-primary": "#7fc4f0", "color-brand-content": "#7fc4f0"},
+}
+
+
+def setup(app: Sphinx) -> None:
+    """Has the reference written when the builder starts."""
+    app.connect("builder-inited", lambda _: reference.write(HERE / "reference" / "generated"))

@@ -1,0 +1,72 @@
+"""Packet-level simulation of many MPI jobs that share one HPC interconnect.
+
+A scenario says which jobs run where on which fabric with which service levels::
+
+    import fairlane
+
+    scenario = fairlane.Scenario.load("examples/quickstart.toml")
+    simulation = fairlane.Simulation(scenario)
+    simulation.run_for("5 ms")
+    print(simulation.progress())
+
+``fairlane.run`` simulates a scenario wholly, together with every job alone, and ``fairlane.load`` reads what a run
+left in its folder. Names are imported when they are first used, so ``import fairlane`` itself costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlane.errors import BuildError, FairlaneError, Problem, RunError, ScenarioError
+    from fairlane.fabric import Fabric
+    from fairlane.results import Run, load
+    from fairlane.runner import run
+    from fairlane.scenario import Scenario
+    from fairlane.simulation import Simulation
+    from fairlane.workload import Workload
+
+__all__ = [
+    "BuildError",
+    "Fabric",
+    "FairlaneError",
+    "Problem",
+    "Run",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Simulation",
+    "Workload",
+    "__version__",
+    "load",
+    "run",
+]
+
+_HOME = {
+    "BuildError": "fairlane.errors",
+    "Fabric": "fairlane.fabric",
+    "FairlaneError": "fairlane.errors",
+    "Problem": "fairlane.errors",
+    "Run": "fairlane.results",
+    "RunError": "fairlane.errors",
+    "Scenario": "fairlane.scenario",
+    "ScenarioError": "fairlane.errors",
+    "Simulation": "fairlane.simulation",
+    "Workload": "fairlane.workload",
+    "load": "fairlane.results",
+    "run": "fairlane.runner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name on first use (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("fairlane")
+    if name not in _HOME:
+        raise AttributeError(f"module 'fairlane' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

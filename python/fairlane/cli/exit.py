@@ -1,0 +1,14 @@
+"""What the process's exit status says."""
+
+from enum import IntEnum
+
+__all__ = ["ExitCode"]
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    RUN_FAILED = 1
+    WRONG_INPUT = 2
+    INTERRUPTED = 130

@@ -1,0 +1,73 @@
+"""The commands, and what an error becomes: a message on standard error and an exit code."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from fairlane.cli import describe, listing, runs
+from fairlane.cli.exit import ExitCode
+from fairlane.errors import FairlaneError, RunError
+
+__all__ = ["app", "execute", "main"]
+
+# What typer raises for wrong options and commands; where it keeps the class depends on its version.
+UsageError: Any = typer.BadParameter.__base__
+
+app = typer.Typer(
+    name="fairlane",
+    help="Simulates many MPI jobs on one HPC interconnect, packet by packet: who slows down whom, and what helps.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import fairlane
+
+        typer.echo(fairlane.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+runs.add_to(app)
+listing.add_to(app)
+describe.add_to(app)
+
+
+def main() -> None:
+    """Runs a command and ends the process with its exit code."""
+    sys.exit(execute(sys.argv[1:]))
+
+
+def execute(arguments: list[str]) -> int:
+    """Runs a command and returns its exit code; errors are told on standard error."""
+    try:
+        status = app(arguments, prog_name="fairlane", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", ExitCode.INTERRUPTED)
+    except UsageError as error:
+        error.show()
+        return ExitCode.WRONG_INPUT
+    except RunError as error:
+        return _complain(str(error), ExitCode.RUN_FAILED)
+    except FairlaneError as error:
+        return _complain(str(error), ExitCode.WRONG_INPUT)
+    return status if isinstance(status, int) else ExitCode.DONE
+
+
+def _complain(message: str, code: ExitCode) -> int:
+    for line in message.splitlines():
+        typer.echo(f"fairlane: {line}", err=True)
+    return code

@@ -1,0 +1,71 @@
+"""Simulating and looking at what came out: run, check, plot, query."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlane.cli.exit import ExitCode
+from fairlane.cli.options import Assignments, RunFolder, ScenarioFile
+
+__all__ = ["add_to"]
+
+
+def run(
+    scenario: ScenarioFile,
+    assignments: Assignments = None,
+    seed: Annotated[int | None, typer.Option(help="Replace the scenario's seed.")] = None,
+    duration: Annotated[str | None, typer.Option(help='Replace the simulated time, as "60 ms".')] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; by default a new one in runs/.")] = None,
+    isolated: Annotated[bool, typer.Option(help="Also simulate each job alone, to tell its slowdown.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no tables: only where the run is.")] = False,
+) -> int:
+    """Simulate a scenario and show which jobs slow each other down."""
+    from fairlane import Scenario, runner
+    from fairlane.results import print_summary
+
+    loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration)
+    found = runner.run(loaded, out=out, isolated=isolated, progress=not quiet)
+    if quiet:
+        typer.echo(found.folder)
+    else:
+        print_summary(found)
+    return ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE
+
+
+def check(scenario: ScenarioFile, assignments: Assignments = None) -> None:
+    """Read a scenario and report everything that is wrong with it; nothing is simulated but what calibration takes."""
+    from fairlane import Scenario
+
+    loaded = Scenario.load(scenario, set=assignments or ())
+    resolved = loaded.resolve()
+    typer.echo(str(loaded))
+    for job in resolved.jobs:
+        hosts = ", ".join(map(str, job.hosts[:16])) + (" ..." if len(job.hosts) > 16 else "")
+        typer.echo(f"  {job.name}: {job.ranks} ranks of {job.workload} on hosts {hosts}")
+
+
+def plot(run: RunFolder) -> None:
+    """Draw a run's figures again from its tables, and print where they are."""
+    from fairlane import load
+    from fairlane.plot import draw_all
+
+    for path in draw_all(load(run)):
+        typer.echo(path)
+
+
+def query(
+    run: RunFolder,
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="A SELECT over jobs, ranks, calls, ports, interference.")],
+) -> None:
+    """Ask a run's tables a question in SQL."""
+    from fairlane.results import print_frame
+    from fairlane.results import query as ask
+
+    print_frame(ask(run, sql))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds these commands."""
+    for command in (run, check, plot, query):
+        app.command()(command)

@@ -1,0 +1,100 @@
+"""What can go wrong, one type for each phase: reading a scenario, building a simulation, running it.
+
+The library raises and never prints; the command line turns ``ScenarioError`` into exit code 2 and ``RunError`` into 1.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+__all__ = ["BuildError", "FairlaneError", "Problem", "RunError", "ScenarioError", "nearest"]
+
+
+def nearest(given: str, allowed: Iterable[str]) -> str | None:
+    """The allowed name that ``given`` was probably meant to be, or None if none is near."""
+    from rapidfuzz import fuzz, process, utils
+
+    found = process.extractOne(
+        given, list(allowed), scorer=fuzz.WRatio, processor=utils.default_process, score_cutoff=65
+    )
+    return str(found[0]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with an input: where it stands, what it is, and what it could be."""
+
+    key: str
+    """Dotted path of the key, as ``jobs[2].workload.message_size``."""
+    message: str
+    """What is wrong, in words."""
+    value: Any = None
+    """The value given, if there is one."""
+    allowed: str | None = None
+    """What is allowed, in words or as a list of names."""
+    nearest: str | None = None
+    """The allowed name that was probably meant."""
+    file: str | None = None
+    """The file that was read; None for a scenario that was built in Python."""
+    line: int | None = None
+    """The line of the file, from 1."""
+
+    @classmethod
+    def unknown(cls, key: str, kind: str, given: str, allowed: Sequence[str], value: Any = None) -> "Problem":
+        """A name that no table knows."""
+        return cls(key, f"unknown {kind}", value, ", ".join(allowed), nearest(given, allowed))
+
+    def under(self, prefix: str) -> "Problem":
+        """The same problem seen from further out: its key gets a prefix."""
+        if not self.key or not prefix:
+            return replace(self, key=prefix or self.key)
+        return replace(self, key=f"{prefix}{self.key}" if self.key.startswith("[") else f"{prefix}.{self.key}")
+
+    def at(self, file: str | None, line: int | None) -> "Problem":
+        """The same problem with its place in a file, unless it has one already."""
+        return self if self.file else replace(self, file=file, line=line)
+
+    def __str__(self) -> str:
+        place = "" if self.file is None else f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
+        given = "" if self.value is None else f" = {_shown(self.value)}"
+        subject = f"{self.key}{given}: " if self.key else ""
+        allowed = f"; allowed: {self.allowed}" if self.allowed else ""
+        hint = f'; did you mean "{self.nearest}"?' if self.nearest else ""
+        return f"{place}{subject}{self.message}{allowed}{hint}"
+
+
+def _shown(value: Any, limit: int = 80) -> str:
+    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+class FairlaneError(Exception):
+    """The base of every error that fairlane raises on purpose."""
+
+
+class ScenarioError(FairlaneError, ValueError):
+    """An input is wrong. It carries every problem that was found, not only the first."""
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class BuildError(FairlaneError, ValueError):
+    """A simulation cannot be built from values that the scenario alone could not judge."""
+
+    def __init__(self, message: str, *, slug: str = "value", path: str | None = None) -> None:
+        super().__init__(message)
+        self.slug = slug
+        """Which kind: ``unknown_name``, ``value`` or ``shape``."""
+        self.path = path
+        """The key of the scenario that it is about, if it is about one."""
+
+
+class RunError(FairlaneError, RuntimeError):
+    """A run had to end: ranks that can never go on, collectives that do not match, an unreadable trace."""
+
+    def __init__(self, message: str, *, slug: str = "run") -> None:
+        super().__init__(message)
+        self.slug = slug
+        """Which kind: ``stuck``, ``collective_mismatch``, ``program``, ``source``, ``deadlock`` or ``law``."""

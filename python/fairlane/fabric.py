@@ -1,0 +1,175 @@
+"""The fabric as a graph to look at: hosts, switches, links, their levels and classes, diameter and bisection."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+from typing import Any, Self
+
+import numpy
+from numpy.typing import NDArray
+
+from fairlane import _core
+from fairlane.errors import BuildError
+
+__all__ = ["Fabric", "FabricDescription", "LinkClass", "columns"]
+
+
+def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:
+    """The simulator's columns, a type and raw bytes each, as arrays; text comes as JSON."""
+    return {
+        name: numpy.array(json.loads(data)) if dtype == "json" else numpy.frombuffer(data, dtype=dtype)
+        for name, (dtype, data) in table.items()
+    }
+
+
+@dataclass(frozen=True)
+class LinkClass:
+    """Links of one class that have the same bandwidth and latency."""
+
+    name: str
+    links: int
+    bandwidth: int
+    """Bits per second."""
+    latency: int
+    """Picoseconds."""
+
+
+@dataclass(frozen=True)
+class FabricDescription:
+    """A fabric in a few numbers."""
+
+    hosts: int
+    switches: dict[int, int]
+    """How many switches there are at each level; level 1 has hosts, level n is n - 1 links above it."""
+    links: tuple[LinkClass, ...]
+    diameter: int
+    """Links between the two hosts that are furthest apart."""
+    bisection: int
+    """Greatest flow from the first half of the hosts to the second, bits per second."""
+    full_bisection: int
+    """What the hosts' own links would let through, bits per second."""
+
+
+class Fabric:
+    """A read-only view of a fabric's graph."""
+
+    def __init__(self, core: _core.Fabric) -> None:
+        self._core = core
+
+    @classmethod
+    def build(cls, spec: Mapping[str, Any]) -> Self:
+        """Builds a fabric from its resolved specification; raises ``BuildError`` if that is not possible."""
+        try:
+            return cls(_core.Fabric(json.dumps(spec)))
+        except _core.BuildError as error:
+            raise BuildError(str(error), slug=error.slug, path=error.path) from None
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts there are."""
+        return self._core.hosts
+
+    @property
+    def switches(self) -> int:
+        """How many switches there are."""
+        return self._core.switches
+
+    @cached_property
+    def links(self) -> dict[str, NDArray[Any]]:
+        """The links' columns; ``from_host`` and ``to_host`` are -1 where a link ends at a switch, and the reverse."""
+        return columns(self._core.links())
+
+    def route(self, source: int, destination: int) -> list[int]:
+        """The links that packets between two hosts take, in order."""
+        return self._core.route(source, destination)
+
+    @cached_property
+    def leaf_of(self) -> list[int]:
+        """The switch at each host's first link; -1 for a host joined to another host."""
+        leaf = [-1] * self.hosts
+        hosts, switches = self.links["from_host"].tolist(), self.links["to_switch"].tolist()
+        for host, switch in reversed(list(zip(hosts, switches, strict=True))):
+            if host >= 0:
+                leaf[host] = switch
+        return leaf
+
+    def describe(self) -> FabricDescription:
+        """Counts, diameter and bisection."""
+        first, second = numpy.arange(self.hosts // 2), numpy.arange(self.hosts // 2, self.hosts)
+        return FabricDescription(
+            hosts=self.hosts,
+            switches=dict(sorted(Counter(self._switch_levels()).items())),
+            links=self._link_classes(),
+            diameter=self._diameter(),
+            bisection=self._flow(first, second),
+            full_bisection=min(self._injection(first), self._injection(second)),
+        )
+
+    def _link_classes(self) -> tuple[LinkClass, ...]:
+        names = self._core.classes()
+        kinds = zip(*(self.links[key].tolist() for key in ("class", "bandwidth", "latency")), strict=True)
+        counts = sorted(Counter(kinds).items())
+        return tuple(LinkClass(names[kind], count, rate, delay) for (kind, rate, delay), count in counts)
+
+    @cached_property
+    def _ends(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
+        """Both ends of each link as vertices: hosts first, then switches."""
+        ends = []
+        for side in ("from", "to"):
+            host, switch = self.links[f"{side}_host"], self.links[f"{side}_switch"]
+            ends.append(numpy.where(host >= 0, host, self.hosts + switch).astype(numpy.int64))
+        return ends[0], ends[1]
+
+    def _adjacency(self, weights: NDArray[Any], extra: int = 0) -> Any:
+        """A sparse matrix of the graph; parallel links add up."""
+        from scipy.sparse import csr_array
+
+        size = self.hosts + self.switches + extra
+        return csr_array((weights, self._ends), shape=(size, size))
+
+    def _distances(self, sources: list[int]) -> NDArray[numpy.float64]:
+        from scipy.sparse.csgraph import dijkstra
+
+        graph = self._adjacency(numpy.ones(len(self._ends[0])))
+        distances: NDArray[numpy.float64] = dijkstra(graph, unweighted=True, indices=sources)
+        return distances
+
+    def _switch_levels(self) -> list[int]:
+        """One more than the links between a switch and the nearest switch that has hosts."""
+        from scipy.sparse.csgraph import dijkstra
+
+        graph = self._adjacency(numpy.ones(len(self._ends[0])))
+        nearest = dijkstra(graph, unweighted=True, indices=range(self.hosts), min_only=True)
+        return [int(distance) for distance in nearest[self.hosts :]]
+
+    def _diameter(self) -> int:
+        """From one host of each leaf: hosts of a leaf are equally far from all others."""
+        representatives = {leaf if leaf >= 0 else -2 - host: host for host, leaf in enumerate(self.leaf_of)}
+        distances = self._distances(sorted(representatives.values()))[:, : self.hosts]
+        return int(distances.max())
+
+    def _injection(self, hosts: NDArray[Any]) -> int:
+        return int(self.links["bandwidth"][numpy.isin(self.links["from_host"], hosts)].sum())
+
+    def _flow(self, first: NDArray[Any], second: NDArray[Any]) -> int:
+        """The greatest flow between two sets of hosts. Capacities are counted in their greatest common divisor."""
+        from scipy.sparse import coo_array, csr_array
+        from scipy.sparse.csgraph import maximum_flow
+
+        if not len(first):
+            return 0
+        unit = gcd(*self.links["bandwidth"].tolist())
+        capacity = self.links["bandwidth"] // unit
+        source = self.hosts + self.switches
+        bound = int(capacity.sum())
+        # The solver counts in 32 bits. Without a large common divisor the flow is rounded down a little.
+        scale = max(1, -(-bound // (2**31 - 1)))
+        rows = numpy.concatenate([self._ends[0], numpy.full(len(first), source), second])
+        cols = numpy.concatenate([self._ends[1], first, numpy.full(len(second), source + 1)])
+        both = numpy.full(len(first) + len(second), bound // scale)
+        data = numpy.concatenate([capacity // scale, both]).astype(numpy.int32)
+        graph = csr_array(coo_array((data, (rows, cols)), shape=(source + 2, source + 2)))
+        return int(maximum_flow(graph, source, source + 1).flow_value) * unit * scale

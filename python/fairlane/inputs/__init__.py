@@ -1,0 +1,1 @@
+"""Reading what users write: files with line numbers, problems with suggestions, parameters judged by their schema."""

@@ -1,0 +1,146 @@
+"""A TOML file with the line of every key, so that an error can say where it stands."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairlane.errors import Problem, ScenarioError
+
+__all__ = ["Document", "KeyPath", "current_document", "dotted", "undotted"]
+
+KeyPath = tuple[str | int, ...]
+"""Where a value stands: ("jobs", 2, "workload", "message_size")."""
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """The path as people write it: ``jobs[2].workload.message_size``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".")
+
+
+def undotted(key: str) -> KeyPath:
+    """The path behind what ``dotted`` writes."""
+    return tuple(int(number) if number else name for number, name in re.findall(r"\[(\d+)\]|([^.\[\]]+)", key))
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a scenario was read from: its data, and where each key stands."""
+
+    data: dict[str, Any]
+    file: Path | None = None
+    text: str = ""
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    assignments: dict[KeyPath, str] = field(default_factory=dict)
+    """What the command line set, by path."""
+
+    @classmethod
+    def read(cls, file: Path) -> "Document":
+        """Reads a TOML file; a ``ScenarioError`` names the file, and the line if the TOML itself is wrong."""
+        try:
+            text = file.read_text(encoding="utf-8")
+            return cls(tomllib.loads(text), file, text, dict(reversed(list(_lines(text)))))
+        except OSError as error:
+            raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(file))) from None
+        except UnicodeDecodeError as error:
+            raise ScenarioError(Problem("", f"is not UTF-8: {error.reason}", file=str(file))) from None
+        except tomllib.TOMLDecodeError as error:
+            raise ScenarioError(_toml_problem(file, str(error))) from None
+
+    @property
+    def folder(self) -> Path:
+        """What relative paths in the scenario are relative to."""
+        return self.file.parent if self.file else Path()
+
+    def locate(self, problem: Problem, path: Sequence[str | int]) -> Problem:
+        """The problem with the file and line (or command-line option) that set the innermost known key of ``path``."""
+        for length in range(len(path), 0, -1):
+            prefix = tuple(path[:length])
+            if prefix in self.assignments:
+                return problem.at(f"--set {self.assignments[prefix]}", None)
+            if prefix in self.lines:
+                return problem.at(str(self.file), self.lines[prefix])
+        return problem.at(str(self.file), None) if self.file else problem
+
+    def set(self, assignment: str) -> None:
+        """Applies ``key.path=value`` of the command line; the value is TOML, or a plain string if it is not."""
+        key, equals, value = assignment.partition("=")
+        steps = [int(step) if isinstance(step, str) and step.isdigit() else step for step in undotted(key.strip())]
+        if not equals or not steps:
+            raise ScenarioError(Problem("--set", "is no assignment", assignment, "KEY.PATH=VALUE"))
+        try:
+            parsed = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            parsed = value.strip()
+        _assign(self.data, steps, parsed, assignment)
+        self.assignments[tuple(steps)] = assignment
+
+
+_NOWHERE = Document({})
+current_document: ContextVar[Document] = ContextVar("current_document", default=_NOWHERE)
+"""The document whose values are being validated: validators of paths ask it for its folder."""
+
+
+def _assign(data: Any, steps: list[str | int], value: Any, assignment: str) -> None:
+    for step, after in zip(steps, [*steps[1:], None], strict=True):
+        is_list = isinstance(data, list)
+        fits = isinstance(step, int) and step < len(data) if is_list else isinstance(data, dict)
+        if not fits:
+            raise ScenarioError(Problem("--set", f"there is no {step!r} to go into", assignment))
+        key: Any = step if is_list else str(step)
+        if after is None:
+            data[key] = value
+        elif not is_list and key not in data:
+            data[key] = {}
+        data = data[key]
+
+
+def _toml_problem(file: Path, message: str) -> Problem:
+    line = re.search(r"\(at line (\d+), column \d+\)", message)
+    words = re.sub(r" \(at [^)]*\)", "", message)
+    return Problem("", f"not valid TOML: {words}", file=str(file), line=int(line[1]) if line else None)
+
+
+def _lines(text: str) -> Iterator[tuple[KeyPath, int]]:
+    """Each key's path and line. The text is valid TOML, so a statement is the shortest run of lines that is."""
+    table: KeyPath = ()
+    counts: dict[KeyPath, int] = {}
+    statement, start = "", 1
+    for number, line in enumerate(text.split("\n"), 1):
+        statement, start = (f"{statement}\n{line}", start) if statement else (line, number)
+        try:
+            parsed = tomllib.loads(statement)
+        except tomllib.TOMLDecodeError:
+            continue
+        paths = list(_keys(parsed))
+        if statement.lstrip().startswith("["):
+            table = _table(paths[-1], statement.lstrip().startswith("[["), counts)
+            paths = [()]
+            if isinstance(table[-1], int):
+                yield table[:-1], start
+        yield from (((*table, *path), start) for path in paths)
+        statement = ""
+
+
+def _keys(value: Any) -> Iterator[KeyPath]:
+    """The paths of the keys that a statement sets, those within inline tables included."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (key,)
+            yield from ((key, *rest) for rest in _keys(inner))
+
+
+def _table(names: KeyPath, is_array: bool, counts: dict[KeyPath, int]) -> KeyPath:
+    """The path that a header opens: names of arrays of tables are followed by the number of their latest table."""
+    path: KeyPath = ()
+    for depth, name in enumerate(names, 1):
+        path = (*path, name)
+        if is_array and depth == len(names):
+            counts[path] = counts.get(path, -1) + 1
+        if path in counts:
+            path = (*path, counts[path])
+    return path

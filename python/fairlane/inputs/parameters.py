@@ -1,0 +1,146 @@
+"""Parameters of topologies and arbiters, judged by the JSON schema that the simulator gives for each.
+
+So a new topology or arbiter needs no line of Python. A property is a quantity with a unit if its schema says so, by
+``x-unit`` or ``format`` ("bits_per_second", "picoseconds", "bytes") or by the name of the type that it refers to.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.tables import Entry, entries
+from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
+
+__all__ = ["editor_schema", "named", "resolve_parameters"]
+
+_KINDS: dict[str, Kind] = {
+    "bits_per_second": BANDWIDTH,
+    "picoseconds": DURATION,
+    "bytes": SIZE,
+    "BitsPerSec": BANDWIDTH,
+    "Picoseconds": DURATION,
+    "Bytes": SIZE,
+}
+
+Schema = Mapping[str, Any]
+
+
+def named(table: str, name: str, key: str) -> Entry:
+    """The entry called ``name``; ``Problems`` about ``key`` if there is none."""
+    known = entries(table)
+    if name not in known:
+        raise Problems(Problem.unknown(key, table, name, list(known), name))
+    return known[name]
+
+
+def resolve_parameters(entry: Entry, given: Mapping[str, Any], beside: Sequence[str] = ()) -> dict[str, Any]:
+    """``given`` with every quantity in base units; ``Problems`` with everything that the schema does not allow.
+
+    ``beside`` names the keys of the same table that are no parameters, for the nearest name of a misspelt one.
+    """
+    problems: list[Problem] = []
+    resolved = _convert(entry.schema, dict(given), "", entry.schema, problems)
+    if not problems:
+        problems = list(_judge(entry.schema, resolved, given, beside))
+    if problems:
+        raise Problems(*problems)
+    return dict(resolved)
+
+
+def _deref(schema: Any, root: Schema) -> tuple[Schema, str]:
+    """A schema behind its reference, and the name of the type that it referred to."""
+    if not isinstance(schema, Mapping):
+        return {}, ""
+    reference = schema.get("$ref", "")
+    if not reference:
+        return schema, ""
+    target: Any = root
+    for step in reference.removeprefix("#/").split("/"):
+        target = target[step]
+    return {**target, **{key: value for key, value in schema.items() if key != "$ref"}}, reference.rpartition("/")[2]
+
+
+def _kind(schema: Schema, root: Schema) -> Kind | None:
+    """The kind of quantity that a schema asks for, also through ``anyOf`` (an optional quantity)."""
+    inner, type_name = _deref(schema, root)
+    for word in (inner.get("x-unit"), inner.get("format"), type_name):
+        if word in _KINDS:
+            return _KINDS[word]
+    found = (_kind(choice, root) for choice in (*inner.get("anyOf", ()), *inner.get("allOf", ())))
+    return next((kind for kind in found if kind), None)
+
+
+def _convert(schema: Any, value: Any, path: str, root: Schema, problems: list[Problem]) -> Any:
+    """``value`` with the quantities in it parsed; what cannot be parsed goes to ``problems``."""
+    if value is None:
+        return None
+    kind = _kind(schema, root)
+    if kind and not isinstance(value, list | dict):
+        try:
+            return kind.parse(value)
+        except ValueError as error:
+            problems.append(Problem(path, str(error), value))
+            return value
+    inner, _ = _deref(schema, root)
+    if isinstance(value, dict):
+        known, rest = inner.get("properties", {}), inner.get("additionalProperties", {})
+        return {
+            key: _convert(known.get(key, rest), item, f"{path}.{key}".lstrip("."), root, problems)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        items = inner.get("items", {})
+        return [_convert(items, item, f"{path}[{at}]", root, problems) for at, item in enumerate(value)]
+    return value
+
+
+def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], beside: Sequence[str]) -> Iterator[Problem]:
+    """What the schema has against the parameters, in words of this house."""
+    from jsonschema import Draft202012Validator
+
+    for error in Draft202012Validator(schema).iter_errors(resolved):
+        path = error.json_path.removeprefix("$").removeprefix(".")
+        if error.validator == "additionalProperties":
+            allowed = [*(() if path else beside), *error.schema.get("properties", {})]
+            for key in sorted(set(error.instance) - set(error.schema.get("properties", {}))):
+                yield Problem.unknown(f"{path}.{key}".lstrip("."), "key", key, allowed, error.instance[key])
+        elif error.validator == "required":
+            missing = [key for key in error.validator_value if key not in error.instance]
+            yield Problem(path, f"missing: {', '.join(missing)}", allowed=_described(error.schema, missing))
+        else:
+            yield Problem(path, error.message, _at(given, list(error.absolute_path)))
+
+
+def _described(schema: Any, keys: list[str]) -> str | None:
+    words = (schema.get("properties", {}).get(key, {}).get("description") for key in keys)
+    return "; ".join(f"{key}: {word}" for key, word in zip(keys, words, strict=True) if word) or None
+
+
+def _at(given: Any, path: list[Any]) -> Any:
+    """The value as it was written, before its unit was parsed."""
+    for step in path:
+        given = given[step]
+    return given
+
+
+def editor_schema(schema: Any, root: Schema) -> Any:
+    """A parameter schema for editors: references inlined, and quantities as strings with units."""
+    kind = _kind(schema, root)
+    inner, _ = _deref(schema, root)
+    if kind and inner.get("type") not in ("array", "object"):
+        quantity = {"type": "string", "examples": [kind.example.strip('"')]}
+        kept = {key: inner[key] for key in ("description", "title") if key in inner}
+        default = inner.get("default")
+        return {**kept, **quantity, **({"default": kind.format(default)} if isinstance(default, int) else {})}
+    result = {key: value for key, value in inner.items() if key not in ("$defs", "$schema")}
+    for key in ("properties", "$defs"):
+        if key in result:
+            result[key] = {name: editor_schema(value, root) for name, value in result[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(result.get(key), Mapping):
+            result[key] = editor_schema(result[key], root)
+    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        if key in result:
+            result[key] = [editor_schema(value, root) for value in result[key]]
+    return result

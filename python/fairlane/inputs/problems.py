@@ -1,0 +1,89 @@
+"""From pydantic's errors to problems with file, key, line, allowed values and nearest name."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from fairlane.errors import Problem, nearest
+from fairlane.inputs.document import Document, KeyPath, dotted, undotted
+
+__all__ = ["Problems", "located", "unfold", "validated"]
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Problems(ValueError):
+    """Problems that a validator found, with keys relative to what it validates. Pydantic carries it out."""
+
+    def __init__(self, *problems: Problem) -> None:
+        self.problems = problems
+        super().__init__("; ".join(str(problem) for problem in problems))
+
+
+def validated(model: type[_Model], data: Any) -> _Model:
+    """``data`` as a ``model``, for use in the validators of other models: it raises ``Problems``."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise Problems(*unfold(error, model)) from None
+
+
+def located(problems: Iterable[Problem], document: Document) -> list[Problem]:
+    """The problems with their places in the document, in the order in which they stand in the file."""
+    found = [document.locate(problem, undotted(problem.key)) for problem in problems]
+    return sorted(found, key=lambda problem: problem.line or 0)
+
+
+def unfold(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
+    """Every problem in a validation error of ``model``, with keys relative to it."""
+    for detail in error.errors(include_url=False):
+        path = tuple(step for step in detail["loc"] if step != "[key]")
+        cause = detail.get("ctx", {}).get("error")
+        if isinstance(cause, Problems):
+            yield from (problem.under(dotted(path)) for problem in cause.problems)
+        else:
+            yield _translate(detail, path, model)
+
+
+def _translate(detail: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> Problem:
+    key, name, given = dotted(path), str(path[-1]) if path else "", detail["input"]
+    value = given if isinstance(given, str | int | float | bool) else None
+    match detail["type"]:
+        case "extra_forbidden":
+            return Problem.unknown(key, "key", name, _fields(model, path[:-1]), value)
+        case "missing":
+            owner = _owner(model, path[:-1])
+            return Problem(key, "missing", allowed=owner.model_fields[name].description if owner else None)
+        case "literal_error":
+            names = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
+            return Problem(key, "unknown name", value, ", ".join(names), nearest(str(given), names))
+        case "value_error":
+            return Problem(key, str(detail["ctx"]["error"]), value)
+        case _:
+            return Problem(key, detail["msg"][0].lower() + detail["msg"][1:], value)
+
+
+def _fields(model: type[BaseModel], path: KeyPath) -> list[str]:
+    owner = _owner(model, path)
+    return list(owner.model_fields) if owner else []
+
+
+def _owner(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
+    """The model that validates the table at ``path`` below ``model``."""
+    owner: type[BaseModel] | None = model
+    for step in path:
+        if isinstance(step, str):
+            if owner is None or step not in owner.model_fields:
+                return None
+            owner = _model_in(owner.model_fields[step].annotation)
+    return owner
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model within an annotation such as ``list[Job] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _model_in(part))), None)

@@ -1,0 +1,39 @@
+"""What the simulator knows by name: topologies, routings, arbiters, collective algorithms, with their parameters."""
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from fairlane import _core
+
+__all__ = ["Entry", "collectives", "entries"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named thing, as the simulator describes it."""
+
+    name: str
+    summary: str
+    schema: dict[str, Any] = field(default_factory=dict)
+    """JSON schema of its parameters; empty if it has none."""
+
+
+@cache
+def _tables() -> dict[str, list[dict[str, Any]]]:
+    tables: dict[str, list[dict[str, Any]]] = json.loads(_core.tables())
+    return tables
+
+
+def entries(table: str) -> dict[str, Entry]:
+    """The entries of ``topology``, ``routing`` or ``arbiter`` by name."""
+    return {row["name"]: Entry(row["name"], row["summary"], row.get("schema") or {}) for row in _tables()[table]}
+
+
+def collectives() -> dict[str, dict[str, str]]:
+    """Collective algorithms: name to summary, by kind."""
+    kinds: dict[str, dict[str, str]] = {}
+    for row in _tables()["collective"]:
+        kinds.setdefault(row["kind"], {})[row["name"]] = row["summary"]
+    return kinds

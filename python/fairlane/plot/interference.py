@@ -1,0 +1,131 @@
+"""The interference matrix as a heat map: rows are delayed, columns delay them, a grey column is a job's own packets."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from fairlane.plot.style import INK, MUTED, canvas, headline
+from fairlane.results.interference import Interference
+from fairlane.results.run import Run
+from fairlane.results.text import number, percent, time_unit
+
+Floats = npt.NDArray[np.float64]
+
+MOST_NUMBERS = 12
+"""Cells carry numbers up to this many rows."""
+MOST_JOBS = 60
+"""With more jobs than this, rows and columns are workloads."""
+FEW_LARGE = 30.0
+"""Colours are logarithmic when the largest cell is this many times the median."""
+GAP = 0.5
+"""Space between the matrix and the grey column, in cells."""
+
+# Lightness falls evenly from end to end, so the order of colours survives any colour vision and a grey printer.
+HEAT = LinearSegmentedColormap.from_list("heat", ["#fff5e8", "#fdc48d", "#ee6a4d", "#a8163a", "#45041f"])
+GREYS = LinearSegmentedColormap.from_list("own", ["#f5f5f5", "#9c9c9c"])
+
+
+def draw(run: Run) -> Figure | None:
+    """Who delays whom; None when the run did not observe it or no packet waited."""
+    between_jobs = run.jobs.height <= MOST_JOBS
+    matrix = Interference.of(run, by="job" if between_jobs else "workload")
+    if not (matrix.others.any() or matrix.own.any()):
+        return None
+    count = len(matrix.labels)
+    cell = 0.86 if count <= MOST_NUMBERS else max(0.26, 9 / count)
+    figure = canvas(max(9.0, 4.8 + cell * (count + 1.5)), max(4.5, 2.8 + cell * count))
+    axes = figure.add_subplot()
+    shares = matrix.share(matrix.others)
+    off = np.eye(count, dtype=bool) if between_jobs else np.zeros((count, count), dtype=bool)
+    norm = _norm(shares)
+    _paint(axes, np.ma.masked_array(shares, off), norm)
+    _colour_bar(figure, axes, norm)
+    own = matrix.share(matrix.own)
+    beside = (count - 0.5 + GAP, count + 0.5 + GAP, count - 0.5, -0.5)
+    axes.imshow(own[:, np.newaxis], cmap=GREYS, norm=_norm(own), extent=beside)
+    if count <= MOST_NUMBERS:
+        _numbers(axes, matrix, shares, off, norm)
+    _label(axes, matrix.labels)
+    headline(figure, _title(matrix, shares), run, _note(matrix, numbered=count <= MOST_NUMBERS))
+    return figure
+
+
+def _norm(shares: Floats) -> Normalize:
+    """Linear from zero, or logarithmic over three decades where a few cells would make all others look the same."""
+    positive = shares[shares > 0]
+    if not positive.size:
+        return Normalize(0, 1)
+    high = float(positive.max())
+    if high > FEW_LARGE * float(np.median(positive)):
+        return LogNorm(high * 1e-3, high, clip=True)
+    return Normalize(0, high)
+
+
+def _paint(axes: Axes, shares: np.ma.MaskedArray[tuple[int, ...], np.dtype[np.float64]], norm: Normalize) -> None:
+    count = len(shares)
+    axes.imshow(shares, cmap=HEAT.with_extremes(bad="#ececec"), norm=norm)
+    axes.set_xlim(-0.5, count + 0.5 + GAP)
+    width = 1.5 if count <= MOST_NUMBERS else 0.6
+    axes.hlines(np.arange(1, count) - 0.5, -0.5, count - 0.5, color="white", linewidth=width)
+    axes.vlines(np.arange(1, count) - 0.5, -0.5, count - 0.5, color="white", linewidth=width)
+    axes.spines[:].set_visible(False)
+
+
+def _colour_bar(figure: Figure, axes: Axes, norm: Normalize) -> None:
+    bar = figure.colorbar(ScalarMappable(norm, HEAT), ax=axes, shrink=0.8, aspect=30, pad=0.02)
+    bar.set_label("packet waiting, % of the delayed job's time")
+    bar.formatter = FuncFormatter(lambda value, _: f"{100 * value:.3g}")
+    bar.update_ticks()
+    bar.outline.set_visible(False)
+
+
+def _numbers(axes: Axes, matrix: Interference, shares: Floats, off: npt.NDArray[np.bool_], norm: Normalize) -> None:
+    """The percentage in every cell, and the seconds below it."""
+    factor, _ = time_unit(max(matrix.others.max(), matrix.own.max()))
+    own = matrix.share(matrix.own)
+    for row in range(len(matrix.labels)):
+        for column in np.flatnonzero(~off[row]):
+            share = shares[row, column]
+            colour = "white" if float(norm(share)) > 0.5 else INK
+            _write(axes, float(column), row, share, matrix.others[row, column] / factor, colour)
+        _write(axes, len(matrix.labels) + GAP, row, own[row], matrix.own[row] / factor, INK)
+
+
+def _write(axes: Axes, x: float, y: float, share: float, value: float, colour: str) -> None:
+    if value == 0:
+        axes.text(x, y, "0", ha="center", va="center", color=MUTED, fontsize=10)
+        return
+    axes.text(x, y, percent(share), ha="center", va="bottom", color=colour, fontsize=11)
+    axes.text(x, y + 0.06, number(value), ha="center", va="top", color=colour, fontsize=9, alpha=0.85)
+
+
+def _label(axes: Axes, labels: list[str]) -> None:
+    count = len(labels)
+    size, slant = (11, 40) if count <= 24 else (10, 60)
+    ticks = [*range(count), count + GAP]
+    axes.set_xticks(ticks, [*labels, "itself"], rotation=slant, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(count), labels)
+    axes.tick_params(labelsize=size)
+    axes.set_xlabel("delaying", fontweight="bold")
+    axes.set_ylabel("delayed", fontweight="bold")
+
+
+def _title(matrix: Interference, shares: Floats) -> str:
+    if not shares.any():
+        return "No job's packets wait for another's"
+    row, column = np.unravel_index(int(shares.argmax()), shares.shape)
+    if row == column:
+        return f"{matrix.labels[row]} jobs delay each other most"
+    return f"{matrix.labels[column]} delays {matrix.labels[row]} most: {percent(shares[row, column])} of its time"
+
+
+def _note(matrix: Interference, *, numbered: bool) -> str:
+    _, unit = time_unit(max(matrix.others.max(), matrix.own.max()))
+    small = f"Small numbers: {unit} of packet waiting. " if numbered else ""
+    return f"{small}A job's time: its ranks × the simulated time. Grey: behind its own packets, on a scale of its own."

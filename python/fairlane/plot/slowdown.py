@@ -1,0 +1,95 @@
+"""How much less (or more) each job gets done among the others than alone: W = I / I_isolated - 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairlane.plot.strips import draw_strips
+from fairlane.plot.style import INK, bare, canvas, colours, headline, percentages
+from fairlane.results.run import Run
+from fairlane.results.text import percent
+
+MOST_BARS = 48
+"""With more jobs than this, a row is a workload and a dot is a job."""
+NOTICEABLE = 0.005
+"""A job is called slowed down when it gets this share less work done."""
+
+
+def draw(run: Run) -> Figure | None:
+    """W of every job, grouped by workload; None when no job can be compared with itself alone."""
+    order = {name: index for index, name in enumerate(run.jobs["workload"].unique(maintain_order=True))}
+    jobs = run.jobs.with_columns(pl.col("workload").replace_strict(order, return_dtype=pl.UInt32).alias("group"))
+    compared = jobs.filter(pl.col("w").is_not_null()).sort("group", "job")
+    if compared.is_empty():
+        return None
+    bars = compared.height <= MOST_BARS
+    rows = compared.height + 0.6 * len(order) if bars else 2.2 * len(order)
+    figure = canvas(10, 2.2 + 0.34 * rows)
+    axes = figure.add_subplot()
+    if bars:
+        _bars(axes, compared)
+    else:
+        _dots(axes, compared)
+    axes.axvline(0, color=INK, linestyle="--", linewidth=1.2, zorder=4)
+    percentages(axes.xaxis, signed=True)
+    axes.set_xlabel("Work compared with the same job alone  (W)")
+    bare(axes)
+    missing = jobs.height - compared.height
+    note = f"{missing} jobs without a finished iteration alone are left out." if missing else ""
+    headline(figure, _title(compared), run, note)
+    return figure
+
+
+def _title(jobs: pl.DataFrame) -> str:
+    slowed = jobs.filter(pl.col("w") < -NOTICEABLE).sort("w")
+    if slowed.is_empty():
+        return "No job is slowed down by the others"
+    worst = slowed.row(0, named=True)
+    change = percent(worst["w"], signed=True)
+    return f"{slowed.height} of {jobs.height} jobs are slowed down, {worst['name']} most: {change}"
+
+
+def _bars(axes: Axes, jobs: pl.DataFrame) -> None:
+    colour = colours(jobs["workload"])
+    groups = (jobs["workload"] != jobs["workload"].shift(1)).fill_null(False).cast(pl.UInt32).cum_sum()
+    y = np.arange(jobs.height) + 0.6 * groups.to_numpy()
+    w = jobs["w"].to_numpy()
+    axes.barh(y, w, height=0.72, color=[colour[name] for name in jobs["workload"]], zorder=3)
+    axes.set_yticks(y, jobs["name"].to_list())
+    axes.set_ylim(y[-1] + 0.8, -0.8)
+    for position, value in zip(y, w, strict=True):
+        axes.annotate(
+            percent(value, signed=True),
+            (value, position),
+            xytext=(5 if value > 0 else -5, 0),
+            textcoords="offset points",
+            ha="left" if value > 0 else "right",
+            va="center",
+            fontsize=10,
+        )
+    low, high = min(w.min(), 0.0), max(w.max(), 0.0)
+    span = max(high - low, 0.02)
+    axes.set_xlim(low - 0.16 * span, high + (0.16 if high > 0 else 0.04) * span)
+    for name in colour:
+        rows = y[(jobs["workload"] == name).to_numpy()]
+        axes.annotate(
+            name,
+            (1.0, rows.mean()),
+            xytext=(8, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            color=colour[name],
+            fontweight="bold",
+        )
+
+
+def _dots(axes: Axes, jobs: pl.DataFrame) -> None:
+    colour = colours(jobs["workload"])
+    groups = [jobs.filter(pl.col("workload") == name)["w"].to_numpy() for name in colour]
+    draw_strips(axes, groups, list(colour.values()))
+    labels = [f"{name}\n{len(group)} jobs" for name, group in zip(colour, groups, strict=True)]
+    axes.set_yticks(range(len(groups)), labels)

@@ -1,0 +1,59 @@
+"""How busy and how blocked the ports are, by level of the tree or class of link."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairlane.plot.strips import Floats, draw_strips
+from fairlane.plot.style import bare, canvas, colours, headline, percentages
+from fairlane.results.ports import by_link
+from fairlane.results.run import Run
+from fairlane.results.text import percent
+
+LEAST_RANGE = 0.05
+"""A panel shows at least this share of time, so that next to nothing looks like it."""
+
+
+def draw(run: Run) -> Figure | None:
+    """Share of time that ports carry packets (left) and hold packets without credits (right); None without ports."""
+    links = by_link(run.ports)
+    if links.is_empty():
+        return None
+    classes = links.group_by("class").agg(pl.col("level").min(), pl.col("link").min(), pl.len().alias("count"))
+    classes = classes.sort("level", "link")
+    names = classes["class"].to_list()
+    figure = canvas(12, 2.5 + 0.95 * len(names))
+    left, right = figure.subplots(1, 2, sharey=True)
+    colour = colours(str(level) for level in classes["level"])
+    dots = [colour[str(level)] for level in classes["level"]]
+    for axes, column, label in (
+        (left, "active_share", "Share of time carrying packets"),
+        (right, "stalled_share", "Share of time stalled: packets wait, no credits"),
+    ):
+        groups = [links.filter(pl.col("class") == name)[column].to_numpy() for name in names]
+        _panel(axes, groups, dots, label)
+    ticks = [f"{name}\n{count} ports" for name, count in classes.select("class", "count").iter_rows()]
+    left.set_yticks(range(len(names)), ticks)
+    headline(figure, _title(links), run, "A dot is a port; boxes: quartiles and median; whiskers: extremes.")
+    return figure
+
+
+def _panel(axes: Axes, groups: list[Floats], colours: list[str], label: str) -> None:
+    draw_strips(axes, groups, colours)
+    largest = max(LEAST_RANGE, *(float(values.max(initial=0)) for values in groups))
+    axes.set_xlim(-0.02 * largest, min(1.02, 1.06 * largest))
+    percentages(axes.xaxis)
+    axes.set_xlabel(label)
+    bare(axes)
+
+
+def _title(links: pl.DataFrame) -> str:
+    medians = links.group_by("class").agg(pl.col("active_share").median()).sort("active_share", "class")
+    busiest = medians.row(-1, named=True)
+    most = links.sort("active_share", "link").row(-1, named=True)
+    return (
+        f"{busiest['class'].capitalize()} ports are busiest: half of them over {percent(busiest['active_share'])}; "
+        f"the busiest port ({most['class']}) {percent(most['active_share'])}"
+    )

@@ -1,0 +1,142 @@
+"""From the engine's integers to the tables of a run: work, ``W``, shares of time, names.
+
+The work of a job is the number of iterations that its slowest rank has marked, and
+
+    W = I / I_isolated - 1
+
+compares the job among the others with the same job alone over the same simulated time. A job whose program ends is
+compared by its rate of work: its iterations over the time of its last mark instead of over the simulated time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from fairlane.results.measured import Measured, Work
+
+PS = 1e-12
+"""Seconds in a picosecond."""
+
+
+@dataclass(frozen=True)
+class JobLabel:
+    """How a job is called in the tables."""
+
+    name: str
+    """Its own name, unique in the scenario."""
+    workload: str
+    """The workload or trace that it runs, by which jobs are grouped."""
+
+
+def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> pl.DataFrame:
+    """The jobs table. ``alone`` holds each job's isolated run, None where there is none to compare with."""
+    names = pl.DataFrame(
+        {"name": [label.name for label in labels], "workload": [label.workload for label in labels]},
+        schema={"name": pl.String, "workload": pl.String},
+    ).with_row_index("job")
+    isolated = [_work(run).with_columns(job=pl.lit(job, pl.UInt32)) for job, run in enumerate(alone) if run is not None]
+    reference = pl.concat(isolated) if isolated else _work(together).clear()
+    joined = names.join(_work(together), on="job", how="left").join(
+        reference.select("job", pl.exclude("job").name.prefix("isolated_")), on="job", how="left"
+    )
+    rate, isolated_rate = pl.col("rate"), pl.col("isolated_rate")
+    return joined.sort("job").select(
+        "job",
+        "name",
+        "workload",
+        "ranks",
+        "iterations",
+        "seconds_per_iteration",
+        "compute_share",
+        "communication_share",
+        "isolated_iterations",
+        "isolated_seconds_per_iteration",
+        pl.when(isolated_rate > 0).then(rate / isolated_rate - 1).alias("w"),
+    )
+
+
+def _work(measured: Work) -> pl.DataFrame:
+    """Per job: ranks, iterations, rate of work (iterations per ps), seconds per iteration, shares of time."""
+    marked = pl.col("iterations") > 1
+    pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)
+    compute, communication = pl.col("compute").sum(), pl.col("communication").sum()
+    busy = compute + communication
+    span = pl.when((pl.col("finished") != 0).all()).then(pl.col("last_mark").max()).otherwise(measured.now)
+    return measured.ranks.group_by("job", maintain_order=True).agg(
+        pl.len().alias("ranks"),
+        pl.col("iterations").min(),
+        (pl.col("iterations").min() / span).alias("rate"),
+        pl.when(marked.all()).then(pl.when(marked).then(pace).mean()).alias("seconds_per_iteration"),
+        pl.when(busy > 0).then(compute / busy).alias("compute_share"),
+        pl.when(busy > 0).then(communication / busy).alias("communication_share"),
+    )
+
+
+def ranks(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
+    """The ranks table: the engine's columns, times marked as picoseconds, the job's name beside its number."""
+    times = ["first_mark", "last_mark", "compute", "communication", "overhead", "late_partner", "network"]
+    return _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
+
+
+def calls(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
+    """The calls table: per job and MPI call, how often, and the time in it over all ranks."""
+    return _named(labels, _picoseconds(together.calls, ["time"])).with_columns(seconds=pl.col("time_ps") * PS)
+
+
+def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
+    """The ports table: counters per port and lane, shares of the simulated time, and where it is (see ``links``)."""
+    counted = together.ports.select(
+        "link", "lane", "bytes", "packets", "waiting", "active", "stalled", "max_queue"
+    ).with_columns(pl.col("link").cast(pl.UInt32))
+    share = 1 / together.now if together.now else 0.0
+    return (
+        _picoseconds(counted, ["waiting", "active", "stalled"])
+        .with_columns(
+            active_share=pl.col("active_ps") * share,
+            stalled_share=pl.col("stalled_ps") * share,
+        )
+        .join(links, on="link", how="left")
+        .sort("link", "lane")
+    )
+
+
+def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
+    """The interference table: seconds of packet waiting, and their share of the delayed job's rank-seconds."""
+    names = pl.Series([label.name for label in labels], dtype=pl.String)
+    ranks_of = together.ranks.group_by("job").agg(pl.len().alias("ranks")).with_columns(pl.col("job").cast(pl.UInt32))
+    cells = together.interference.with_columns(pl.col("delayed", "delaying").cast(pl.UInt32))
+    joined = cells.join(ranks_of, left_on="delayed", right_on="job", how="left").sort("delayed", "delaying")
+    time = pl.col("ranks").cast(pl.Float64) * together.now
+    return joined.select(
+        names.gather(joined["delayed"]).alias("delayed"),
+        names.gather(joined["delaying"]).alias("delaying"),
+        pl.col("waiting").alias("waiting_ps"),
+        (pl.col("waiting") * PS).alias("seconds"),
+        pl.when(time > 0).then(pl.col("waiting") / time).alias("share_of_time"),
+    )
+
+
+def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
+    """The fabric's links by id (ends, class, level, bandwidth in bit/s, latency in ps) from the engine's columns."""
+    end = [
+        pl.when(pl.col(f"{side}_host") >= 0)
+        .then(pl.format("host {}", f"{side}_host"))
+        .otherwise(pl.format("switch {}", f"{side}_switch"))
+        .alias(f"{side}_vertex")
+        for side in ("from", "to")
+    ]
+    named = pl.Series(classes, dtype=pl.String).gather(raw["class"].cast(pl.UInt32)).alias("class")
+    indexed = raw.with_row_index("link")
+    return _picoseconds(indexed.select("link", *end, named, "level", "bandwidth", "latency"), ["latency"])
+
+
+def _named(labels: Sequence[JobLabel], table: pl.DataFrame) -> pl.DataFrame:
+    names = pl.Series([label.name for label in labels], dtype=pl.String).gather(table["job"].cast(pl.UInt32))
+    return table.insert_column(1, names.alias("name"))
+
+
+def _picoseconds(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    return table.rename({name: f"{name}_ps" for name in columns if name in table.columns})

@@ -1,0 +1,61 @@
+"""The interference matrix: rows are delayed, columns delay them.
+
+A cell is the time that packets of the row's job waited behind packets of the column's job. Many packets wait at once,
+so a cell's share of the row's time (its ranks times the simulated time) can exceed one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlane.results.run import Run
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interference:
+    """Who delayed whom, between jobs or between groups of jobs that run the same workload."""
+
+    labels: list[str]
+    """What the rows and columns stand for: names of jobs or of workloads."""
+    others: Floats
+    """Seconds that the row's packets waited behind other jobs' packets of the column; [delayed, delaying].
+
+    Between jobs the diagonal is zero; between workloads it holds what jobs of one workload do to each other.
+    """
+    own: Floats
+    """Seconds that the row's packets waited behind packets of their own job."""
+    time: Floats
+    """Rank-seconds of each row: the ranks of its jobs times the simulated time."""
+
+    @classmethod
+    def of(cls, run: Run, by: Literal["job", "workload"] = "job") -> Interference:
+        """The matrix of ``run``, between its jobs or summed by workload."""
+        seconds = _between_jobs(run)
+        own = np.diag(seconds).copy()
+        np.fill_diagonal(seconds, 0.0)
+        time = run.jobs["ranks"].to_numpy().astype(np.float64) * run.meta.simulated_s
+        if by == "job":
+            return cls(run.jobs["name"].to_list(), seconds, own, time)
+        labels = run.jobs["workload"].unique(maintain_order=True).to_list()
+        member = np.array([[workload == label for workload in run.jobs["workload"]] for label in labels], np.float64)
+        return cls(labels, member @ seconds @ member.T, member @ own, member @ time)
+
+    def share(self, seconds: Floats) -> Floats:
+        """``seconds``, with a row per label, as a share of the row's time."""
+        time = self.time.reshape(-1, *[1] * (seconds.ndim - 1))
+        return np.divide(seconds, time, out=np.zeros_like(seconds), where=time > 0)
+
+
+def _between_jobs(run: Run) -> Floats:
+    number = {name: index for index, name in enumerate(run.jobs["name"])}
+    seconds = np.zeros((len(number), len(number)))
+    rows = run.interference["delayed"].replace_strict(number, return_dtype=run.jobs["job"].dtype).to_numpy()
+    columns = run.interference["delaying"].replace_strict(number, return_dtype=run.jobs["job"].dtype).to_numpy()
+    np.add.at(seconds, (rows, columns), run.interference["seconds"].to_numpy())
+    return seconds

@@ -1,0 +1,80 @@
+"""What one simulation measured, taken from the engine as exact integers (picoseconds, bytes, counts)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+
+RawTable = Mapping[str, tuple[str, bytes]]
+"""A table as the engine hands it over: column name to (numpy dtype, raw bytes), text as ("json", UTF-8 JSON list)."""
+
+
+class Engine(Protocol):
+    """The part of a simulation that measuring needs."""
+
+    @property
+    def now(self) -> int:
+        """Simulated time, ps."""
+
+    @property
+    def packet_hops(self) -> int:
+        """Packets times links crossed, so far."""
+
+    def table(self, name: str) -> RawTable:
+        """One of the engine's tables."""
+
+    def digest(self) -> str:
+        """A fingerprint of everything measured."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """How far each rank of a simulation came, and what it spent its time on."""
+
+    now: int
+    """Simulated time, ps."""
+    ranks: pl.DataFrame
+    """One row per rank, in the engine's own columns."""
+
+    @classmethod
+    def of(cls, engine: Engine) -> Work:
+        """What ``engine`` has done so far."""
+        return cls(engine.now, frame(engine.table("ranks")))
+
+
+@dataclass(frozen=True)
+class Measured(Work):
+    """Everything that one simulation measured, in the engine's own columns."""
+
+    packet_hops: int
+    """Packets times links crossed."""
+    digest: str
+    """The engine's fingerprint of everything measured."""
+    calls: pl.DataFrame
+    """One row per job and MPI call."""
+    ports: pl.DataFrame
+    """One row per port and virtual lane."""
+    interference: pl.DataFrame
+    """One row per (delayed job, delaying job)."""
+
+    @classmethod
+    def of(cls, engine: Engine) -> Measured:
+        """What ``engine`` has measured so far."""
+        tables = {name: frame(engine.table(name)) for name in ("ranks", "calls", "ports", "interference")}
+        return cls(now=engine.now, packet_hops=engine.packet_hops, digest=engine.digest(), **tables)
+
+
+def frame(raw: RawTable) -> pl.DataFrame:
+    """An engine's table as a data frame."""
+    return pl.DataFrame({name: _column(dtype, data) for name, (dtype, data) in raw.items()})
+
+
+def _column(dtype: str, data: bytes) -> pl.Series:
+    if dtype == "json":
+        return pl.Series(json.loads(data), dtype=pl.String)
+    return pl.Series(np.frombuffer(data, dtype=np.dtype(dtype)))

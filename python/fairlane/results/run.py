@@ -1,0 +1,81 @@
+"""A run: its tables as data frames, and where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA_VERSION = 1
+"""Version of the folder's layout and of the tables' columns; grows when either changes."""
+
+
+class RunMeta(BaseModel):
+    """Provenance of a run, kept in ``run.json``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int = SCHEMA_VERSION
+    """Version of the folder's layout."""
+    version: str
+    """Version of fairlane that simulated it."""
+    scenario: str
+    """Name of the scenario."""
+    seed: int
+    """Seed of the scenario."""
+    digest: str
+    """Fingerprint of the results of the jobs together; the same seed gives the same digest."""
+    duration_ps: int
+    """Simulated time that the scenario asked for, ps."""
+    simulated_ps: int
+    """Simulated time that was reached with all jobs together, ps."""
+    packet_hops: int
+    """Packets times links crossed, with all jobs together."""
+    wall_s: float
+    """Time that the whole run took, isolated runs included, s."""
+    cpu_s: float
+    """Processor time of the whole run, s."""
+    started: datetime
+    """When the run was started."""
+    partial: bool
+    """Whether the run was interrupted before it had measured everything."""
+
+    @property
+    def simulated_s(self) -> float:
+        """Simulated time that was reached with all jobs together, s."""
+        return self.simulated_ps * 1e-12
+
+
+# Polars rather than pandas: integers stay integers beside nulls, and it reads and writes Parquet by itself.
+@dataclass(frozen=True)
+class Run:
+    """Everything that a run measured. Columns that end in ``_ps`` are exact picoseconds; ``seconds`` are floats."""
+
+    meta: RunMeta
+    """Provenance."""
+    jobs: pl.DataFrame
+    """One row per job: iterations, time per iteration, shares of time, the same alone, and ``w``."""
+    ranks: pl.DataFrame
+    """One row per rank: iterations, time in compute and communication, messages and bytes sent."""
+    calls: pl.DataFrame
+    """One row per job and MPI call: how often, and the time in it summed over ranks."""
+    ports: pl.DataFrame
+    """One row per port and virtual lane: bytes, packets, waiting, active and stalled time."""
+    interference: pl.DataFrame
+    """One row per (delayed job, delaying job): how long the one's packets waited for the other's."""
+    folder: Path | None = None
+    """Where it is stored; None while it is only in memory."""
+
+    TABLES = ("jobs", "ranks", "calls", "ports", "interference")
+    """The names of the tables: attributes here, files in the folder, views in a query."""
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Every table by name."""
+        return {name: getattr(self, name) for name in self.TABLES}
+
+    def stored(self, folder: Path) -> Run:
+        """The same run, known to be stored in ``folder``."""
+        return replace(self, folder=folder)

@@ -1,0 +1,107 @@
+"""A run's folder: written whole or not at all, and read again."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+from pydantic import ValidationError
+
+from fairlane.errors import nearest
+from fairlane.results.errors import ResultsError
+from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta
+
+META = "run.json"
+SCENARIO = "scenario.toml"
+RESOLVED = "resolved.json"
+
+
+def new_folder(scenario: str, started: datetime, out: Path | None) -> Path:
+    """Where a run is to be stored: ``out``, or a folder under ``runs/`` named after the scenario and the time.
+
+    Raises:
+        ResultsError: ``out`` is there already and is not an empty folder.
+    """
+    if out is None:
+        stem = Path("runs") / f"{scenario}-{started:%Y%m%d-%H%M%S}"
+        later = (stem.with_name(f"{stem.name}-{number}") for number in range(2, 1_000_000))
+        return stem if not stem.exists() else next(path for path in later if not path.exists())
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ResultsError(f"{out}: is there already; name a folder that is new or empty")
+    return out
+
+
+def save(run: Run, folder: Path, scenario: str, resolved: str) -> Run:
+    """Stores ``run`` in ``folder``, with the ``scenario`` (TOML) and what it was ``resolved`` to (JSON).
+
+    The folder appears under its name only when everything is in it.
+
+    Raises:
+        ResultsError: the folder cannot be written.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
+    try:
+        for name, table in run.tables().items():
+            table.write_parquet(unfinished / f"{name}.parquet")
+        (unfinished / SCENARIO).write_text(scenario, encoding="utf-8")
+        (unfinished / RESOLVED).write_text(resolved, encoding="utf-8")
+        (unfinished / META).write_text(run.meta.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        unfinished.chmod(0o755)
+        unfinished.rename(folder)
+    except OSError as error:
+        raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return run.stored(folder)
+
+
+def load(folder: str | Path) -> Run:
+    """Reads a run from its folder.
+
+    Raises:
+        ResultsError: there is no run in ``folder``, it is incomplete, or another version of fairlane wrote it.
+    """
+    folder = Path(folder)
+    meta = _meta(folder)
+    tables = {name: _table(folder, name) for name in Run.TABLES}
+    return Run(meta=meta, folder=folder, **tables)
+
+
+def _meta(folder: Path) -> RunMeta:
+    path = folder / META
+    if not path.is_file():
+        raise ResultsError(f"{folder}: holds no run ({META} is missing){_nearest(folder)}")
+    try:
+        meta = RunMeta.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ResultsError(f"{path}: {where}: {first['msg']}") from error
+    if meta.schema_version != SCHEMA_VERSION:
+        raise ResultsError(
+            f"{path}: schema_version is {meta.schema_version}; this version of fairlane reads {SCHEMA_VERSION}"
+        )
+    return meta
+
+
+def _table(folder: Path, name: str) -> pl.DataFrame:
+    path = folder / f"{name}.parquet"
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        problem = "is not a Parquet file" if path.is_file() else "is missing"
+        raise ResultsError(f"{path}: {problem}") from error
+
+
+def _nearest(folder: Path) -> str:
+    """A hint at the run that was probably meant."""
+    beside = [str(path.parent) for root in {folder.parent, Path("runs")} for path in root.glob(f"*/{META}")]
+    meant = nearest(str(folder), beside)
+    return f"; did you mean {meant}?" if meant else ""

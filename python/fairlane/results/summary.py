@@ -1,0 +1,131 @@
+"""What the terminal shows after a run: a table of jobs, who delayed whom, and where the folder is."""
+
+from __future__ import annotations
+
+import sys
+
+import polars as pl
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from fairlane.results.interference import Interference
+from fairlane.results.run import Run
+from fairlane.results.text import number, percent, seconds, time_unit
+
+MOST_COLUMNS = 12
+"""With more jobs than this the matrix is shown by workload."""
+NOTICEABLE = 0.005
+"""Changes of work below this are not coloured."""
+
+
+def print_summary(run: Run, console: Console | None = None) -> None:
+    """Prints what ``run`` found, to standard output unless a ``console`` is given."""
+    console = console or _console()
+    console.print(_headline(run))
+    console.print(jobs_table(run))
+    if run.interference.height:
+        console.print(interference_table(run))
+    if run.folder:
+        console.print(Text.assemble("Everything is in ", (str(run.folder), "bold"), "."), soft_wrap=True)
+
+
+def print_frame(frame: pl.DataFrame, console: Console | None = None) -> None:
+    """Prints the answer to a query: a table on a terminal, CSV where the output goes elsewhere."""
+    console = console or _console()
+    if not console.is_terminal:
+        console.file.write(frame.write_csv())
+        return
+    table = Table(box=SIMPLE_HEAD)
+    for name, dtype in frame.schema.items():
+        table.add_column(name, justify="right" if dtype.is_numeric() else "left")
+    for row in frame.iter_rows():
+        table.add_row(*[f"{value:.6g}" if isinstance(value, float) else _plain(value) for value in row])
+    console.print(table)
+
+
+def jobs_table(run: Run) -> Table:
+    """One row per job: work, where its time went, and its work relative to being alone."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("job", no_wrap=True)
+    table.add_column("workload")
+    for heading in ("ranks", "iterations", "time per\niteration", "time in\ncompute", "time\nin MPI", "W"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for job in run.jobs.iter_rows(named=True):
+        table.add_row(
+            job["name"],
+            job["workload"],
+            str(job["ranks"]),
+            str(job["iterations"]),
+            seconds(job["seconds_per_iteration"]),
+            percent(job["compute_share"]),
+            percent(job["communication_share"]),
+            Text(percent(job["w"], signed=True), style=_change_style(job["w"])),
+        )
+    table.caption = "W: work compared with the same job alone on the same hosts; −10 % is a tenth less work."
+    table.caption_justify = "left"
+    return table
+
+
+def interference_table(run: Run) -> Group:
+    """Rows are delayed, columns delay them: time of packet waiting, and its percentage of the row's rank-seconds."""
+    by_workload = run.jobs.height > MOST_COLUMNS
+    matrix = Interference.of(run, by="workload" if by_workload else "job")
+    largest = max(matrix.others.max(initial=0), matrix.own.max(initial=0))
+    factor, unit = time_unit(largest)
+    whose = "jobs of one workload together" if by_workload else "the delayed job"
+    title = f"Who delays whom: {unit} of packet waiting; percent of the time of {whose}"
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("delayed  \\  delaying", no_wrap=True)
+    keys = [_key(index) for index in range(len(matrix.labels))]
+    for key in [*keys, "others", "itself"]:
+        table.add_column(key, justify="right", no_wrap=True)
+    shares, totals = matrix.share(matrix.others), matrix.others.sum(axis=1)
+    total_shares, own_shares = matrix.share(totals), matrix.share(matrix.own)
+    for row, label in enumerate(matrix.labels):
+        cells = [
+            _cell(value / factor, share) if by_workload or row != column else Text("·", style="dim")
+            for column, (value, share) in enumerate(zip(matrix.others[row], shares[row], strict=True))
+        ]
+        others = _cell(totals[row] / factor, total_shares[row], "bold")
+        own = _cell(matrix.own[row] / factor, own_shares[row], "dim")
+        table.add_row(f"{keys[row]}  {label}", *cells, others, own)
+    return Group(Text(title, style="bold"), table)
+
+
+def _headline(run: Run) -> Text:
+    meta = run.meta
+    partial = (f" of {seconds(meta.duration_ps * 1e-12)}: interrupted, results are partial", "bold red")
+    return Text.assemble(
+        (meta.scenario, "bold"),
+        f": {seconds(meta.simulated_s)} simulated",
+        *([partial] if meta.partial else []),
+        f", {run.jobs.height} jobs, {meta.packet_hops / 1e6:.1f} million packet-hops",
+        f", {meta.wall_s:.1f} s, seed {meta.seed}",
+    )
+
+
+def _cell(value: float, share: float, style: str = "") -> Text:
+    if value == 0:
+        return Text("0", style="dim")
+    return Text(f"{number(value)}\n{percent(share)}", style=style)
+
+
+def _key(index: int) -> str:
+    return chr(ord("A") + index) if index < 26 else str(index + 1)
+
+
+def _change_style(w: float | None) -> str:
+    if w is None or abs(w) < NOTICEABLE:
+        return "dim"
+    return "red" if w < 0 else "green"
+
+
+def _plain(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _console() -> Console:
+    """Standard output; wide enough for the tables where it is not a terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=140)

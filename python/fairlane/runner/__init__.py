@@ -1,0 +1,90 @@
+"""From a scenario to a run: all jobs together, then each job alone on the same hosts, and what that shows.
+
+The simulations do not depend on each other, so they run on all cores; the results do not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from fairlane.results import Run, RunMeta, derive, save
+from fairlane.results.derive import JobLabel
+from fairlane.results.measured import frame
+from fairlane.results.store import new_folder
+from fairlane.runner.experiment import Experiment, Outcome
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Resolved, Scenario
+
+__all__ = ["run"]
+
+
+def run(
+    scenario: Scenario, *, out: Path | None = None, isolated: bool = True, progress: bool = True, figures: bool = True
+) -> Run:
+    """Simulates ``scenario`` and stores what it measured.
+
+    Ctrl-C stops the simulations within a second; what they have measured is kept, and the run is marked ``partial``.
+
+    Args:
+        scenario: What to simulate.
+        out: The folder to store the run in, new or empty; None for ``runs/<scenario>-<date>-<time>``.
+        isolated: Whether to simulate each job alone as well, which ``w`` compares with.
+        progress: Whether to show progress on standard error.
+        figures: Whether to draw the figures (not done for an interrupted run).
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        RunError: A simulation cannot go on.
+        ResultsError: The folder is there already or cannot be written.
+    """
+    started, wall, cpu = datetime.now().astimezone(), time.monotonic(), time.process_time()
+    folder = new_folder(scenario.name, started, out)
+    resolved = scenario.resolve()
+    outcome = Experiment(resolved, isolated=isolated).perform(progress=progress)
+    meta = RunMeta(
+        version=version("fairlane"),
+        scenario=scenario.name,
+        seed=scenario.seed,
+        digest=outcome.together.digest,
+        duration_ps=resolved.duration,
+        simulated_ps=outcome.together.now,
+        packet_hops=outcome.together.packet_hops,
+        wall_s=time.monotonic() - wall,
+        cpu_s=time.process_time() - cpu,
+        started=started,
+        partial=outcome.partial,
+    )
+    stored = save(_run(meta, resolved, outcome), folder, scenario.text, json.dumps(resolved.spec))
+    if figures and not outcome.partial:
+        from fairlane.plot import draw_all
+
+        draw_all(stored)
+    return stored
+
+
+def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
+    together, labels = outcome.together, [JobLabel(job.name, job.workload) for job in resolved.jobs]
+    return Run(
+        meta=meta,
+        jobs=derive.jobs(labels, together, outcome.alone),
+        ranks=derive.ranks(labels, together),
+        calls=derive.calls(labels, together),
+        ports=derive.ports(_links(resolved.tables["fabric"]), together),
+        interference=derive.interference(labels, together),
+    )
+
+
+def _links(fabric: Mapping[str, Any]) -> pl.DataFrame:
+    from fairlane import _core
+
+    built = _core.Fabric(json.dumps(fabric))
+    return derive.links(frame(built.links()), built.classes())

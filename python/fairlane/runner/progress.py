@@ -1,0 +1,133 @@
+"""Shows on standard error how far the simulations are: bars on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from fairlane.results.text import seconds, time_unit
+from fairlane.runner.engine import Gauge
+
+FIRST_LINE_S = 2.0
+"""Wall time before the first line, s: what is done by then needs none."""
+LINES_S = 10.0
+"""Wall time between lines, s."""
+
+
+class Display(Protocol):
+    """Somewhere to show progress; a context manager around the whole."""
+
+    def __enter__(self) -> Display: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    def update(self) -> None:
+        """Shows the gauges as they are now."""
+
+
+def display(together: Gauge, alone: Sequence[Gauge], *, wanted: bool) -> Display:
+    """Bars on a terminal, lines elsewhere, nothing if not ``wanted``."""
+    console = Console(stderr=True)
+    if not wanted:
+        return Silent()
+    return Bars(console, together, alone) if console.is_terminal else Lines(console, together, alone)
+
+
+class Silent:
+    """Shows nothing."""
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self) -> None:
+        """Shows nothing."""
+
+
+class Bars(Silent):
+    """A bar for the jobs together and one for each of them alone."""
+
+    def __init__(self, console: Console, together: Gauge, alone: Sequence[Gauge]) -> None:
+        self._together, self._alone = together, alone
+        self._bars = Progress(
+            TextColumn("{task.description:<8}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[reached]:>18}"),
+            TextColumn("{task.fields[speed]:>22}"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left"),
+            console=console,
+            transient=True,
+        )
+        self._first = self._bars.add_task("together", total=1.0, reached="", speed="")
+        self._second = self._bars.add_task("alone", total=float(len(alone)), reached="", speed="") if alone else None
+
+    def __enter__(self) -> Bars:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def update(self) -> None:
+        """Moves the bars."""
+        together = self._together
+        self._bars.update(self._first, completed=together.share, reached=_reached(together), speed=_speed([together]))
+        if self._second is not None:
+            done = sum(gauge.ended is not None for gauge in self._alone)
+            self._bars.update(
+                self._second,
+                completed=sum(gauge.share for gauge in self._alone),
+                reached=f"{done} of {len(self._alone)} jobs",
+                speed=_speed(self._alone),
+            )
+
+
+class Lines(Silent):
+    """A line now and then, for logs."""
+
+    def __init__(self, console: Console, together: Gauge, alone: Sequence[Gauge]) -> None:
+        self._console, self._together, self._alone = console, together, alone
+        self._next = time.monotonic() + FIRST_LINE_S
+
+    def update(self) -> None:
+        """Prints a line if the last one is long enough ago."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + LINES_S
+        text = f"together: {_reached(self._together)}, {_speed([self._together])}"
+        if self._alone:
+            done = sum(gauge.ended is not None for gauge in self._alone)
+            text += f"; alone: {done} of {len(self._alone)} jobs"
+        self._console.print(f"{text}{_left([self._together, *self._alone])}", soft_wrap=True, highlight=False)
+
+
+def _reached(gauge: Gauge) -> str:
+    factor, unit = time_unit(gauge.duration * 1e-12)
+    return f"{gauge.now * 1e-12 / factor:.1f} of {gauge.duration * 1e-12 / factor:.4g} {unit}"
+
+
+def _speed(gauges: Sequence[Gauge]) -> str:
+    spent = sum(gauge.seconds for gauge in gauges)
+    hops = sum(gauge.packet_hops for gauge in gauges)
+    return f"{hops / spent / 1e6:.2f} M packet-hops/s" if spent > 0 else ""
+
+
+def _left(gauges: Sequence[Gauge]) -> str:
+    """The time left if everything goes on at the speed of the simulations so far."""
+    started = [gauge.started for gauge in gauges if gauge.started is not None]
+    done = sum(gauge.share for gauge in gauges)
+    if not started or done == 0:
+        return ""
+    elapsed = time.monotonic() - min(started)
+    return f"; about {seconds(elapsed * (len(gauges) - done) / done)} left"

@@ -1,0 +1,22 @@
+"""Scenarios: what to simulate, read from TOML or built in Python, checked before anything runs."""
+
+from fairlane.scenario.models import Arbiter, FabricTable, Job, Kinds, Mpi, Network, Observe, Placement, Qos
+from fairlane.scenario.resolved import Resolved, ResolvedJob
+from fairlane.scenario.scenario import Scenario
+from fairlane.scenario.schema import schema
+
+__all__ = [
+    "Arbiter",
+    "FabricTable",
+    "Job",
+    "Kinds",
+    "Mpi",
+    "Network",
+    "Observe",
+    "Placement",
+    "Qos",
+    "Resolved",
+    "ResolvedJob",
+    "Scenario",
+    "schema",
+]

@@ -1,0 +1,95 @@
+"""What no single key can tell: names given twice, levels without a lane, hosts given to two jobs."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fairlane.errors import Problem
+from fairlane.scenario.levels import MAX_LEVELS
+
+if TYPE_CHECKING:
+    from fairlane.scenario.models import Job, Placement
+    from fairlane.scenario.scenario import Scenario
+
+__all__ = ["check", "levels_in_use", "sl2vl"]
+
+
+def check(scenario: "Scenario") -> Iterator[Problem]:
+    """Every contradiction between the keys of a scenario, before anything is built."""
+    yield from _names(scenario)
+    yield from _lanes(scenario)
+    yield from _lists(scenario)
+
+
+def _names(scenario: "Scenario") -> Iterator[Problem]:
+    counts = Counter(name for job in scenario.jobs for name in job.names())
+    seen: set[str] = set()
+    for at, job in enumerate(scenario.jobs):
+        for name in job.names():
+            if counts[name] > 1 and name in seen:
+                yield Problem(f"jobs[{at}].name", "two jobs have this name", name, "a name of its own for each job")
+            seen.add(name)
+
+
+def levels_in_use(scenario: "Scenario") -> dict[int, str]:
+    """The service levels that the scenario mentions, each with the first key that does."""
+    found = {scenario.qos.default: "qos.default"}
+    for kind, level in scenario.qos.kinds:
+        if level is not None:
+            found.setdefault(level, f"qos.kinds.{kind}")
+    for at, job in enumerate(scenario.jobs):
+        if job.service_level is not None:
+            found.setdefault(job.service_level, f"jobs[{at}].service_level")
+        if job.service_levels:
+            for level in (job.service_levels.default, *job.service_levels.ranks.values()):
+                if level is not None:
+                    found.setdefault(level, f"jobs[{at}].service_levels")
+    return found
+
+
+def sl2vl(scenario: "Scenario") -> list[int]:
+    """The virtual lane of each of the sixteen service levels; levels without one of their own take lane 0."""
+    given = scenario.qos.sl2vl
+    if given is None:
+        own = scenario.qos.service_levels or max(levels_in_use(scenario)) + 1
+        given = list(range(own))
+    return [*given, *[0] * (MAX_LEVELS - len(given))]
+
+
+def _lanes(scenario: "Scenario") -> Iterator[Problem]:
+    qos, lanes = scenario.qos, scenario.qos.lanes
+    if qos.sl2vl and qos.service_levels and len(qos.sl2vl) < qos.service_levels:
+        yield Problem("qos.sl2vl", f"has {len(qos.sl2vl)} lanes for {qos.service_levels} service levels", qos.sl2vl)
+    table = len(qos.sl2vl) if qos.sl2vl else qos.service_levels or MAX_LEVELS
+    for level, key in levels_in_use(scenario).items():
+        if level >= table:
+            yield Problem(key, "this service level has no lane", level, f"0 to {table - 1}, or more in qos.sl2vl")
+    mapped = sl2vl(scenario)
+    if lanes is not None and max(mapped) >= lanes:
+        level = mapped.index(max(mapped))
+        words = f"service level {level} takes lane {max(mapped)}: more service levels than lanes"
+        yield Problem("qos.lanes", words, lanes, f"at least {max(mapped) + 1}")
+
+
+def _lists(scenario: "Scenario") -> Iterator[Problem]:
+    owner: dict[int, str] = {}
+    tables: list[tuple[str, Placement | None]] = [("placement", scenario.placement)]
+    tables += [(f"jobs[{at}].placement", job.placement) for at, job in enumerate(scenario.jobs)]
+    for key, placement in tables:
+        for host in (placement.hosts or ()) if placement else ():
+            if host in owner:
+                yield Problem(f"{key}.hosts", f"host {host} is in {owner[host]} already")
+            owner.setdefault(host, f"{key}.hosts")
+    for at, job in enumerate(scenario.jobs):
+        yield from _length(at, job)
+
+
+def _length(at: int, job: "Job") -> Iterator[Problem]:
+    """A job's own list has a host for every group of ranks of every copy."""
+    from fairlane.placement import hosts_needed
+
+    if job.placement and job.placement.hosts is not None and job.ranks:
+        needed = job.count * hosts_needed(job.ranks, job.ranks_per_host or job.placement.ranks_per_host)
+        if len(job.placement.hosts) != needed:
+            words = f"lists {len(job.placement.hosts)} hosts, and the job takes {needed}"
+            yield Problem(f"jobs[{at}].placement.hosts", words, allowed=f"exactly {needed} hosts")

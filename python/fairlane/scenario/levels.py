@@ -1,0 +1,73 @@
+"""Service levels of a job's ranks, from a text file or a table.
+
+A file has one ``rank level`` a line and at most one ``default level``; empty lines and what follows ``#`` are skipped.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from fairlane.errors import Problem
+from fairlane.inputs.document import current_document
+from fairlane.inputs.problems import Problems
+
+__all__ = ["MAX_LEVELS", "Level", "RankLevels", "RankLevelsField"]
+
+MAX_LEVELS = 16
+"""How many service levels InfiniBand's four-bit field has."""
+
+Level = Annotated[int, Field(ge=0, lt=MAX_LEVELS)]
+"""A service level, 0 to 15."""
+
+
+class RankLevels(BaseModel):
+    """Ranks with a service level of their own, and the level of the others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    default: Level | None = Field(None, description="service level of the ranks that are not listed")
+    ranks: dict[int, Level] = Field(default_factory=dict, description="service level by rank")
+
+    @classmethod
+    def read(cls, file: Path) -> "RankLevels":
+        """Reads a text file; ``Problems`` lists every line that is wrong."""
+        try:
+            text = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise Problems(Problem("", f"cannot be read: {error.strerror}", str(file))) from None
+        found: dict[str, int] = {}
+        problems: list[Problem] = []
+        for number, line in enumerate(text.splitlines(), 1):
+            words = line.partition("#")[0].split()
+            wrong = _wrong(words, found)
+            if wrong:
+                problems.append(Problem("", wrong, line.strip(), file=str(file), line=number))
+            elif words:
+                found[words[0]] = int(words[1])
+        if problems:
+            raise Problems(*problems)
+        default = found.pop("default", None)
+        return cls(default=default, ranks={int(rank): level for rank, level in found.items()})
+
+
+def _wrong(words: list[str], found: dict[str, int]) -> str | None:
+    """What is wrong with a line's words; None for a good or an empty line."""
+    if not words:
+        return None
+    if len(words) != 2 or not (words[0] == "default" or words[0].isdecimal()) or not words[1].isdecimal():
+        return 'not a line of the form "rank level" or "default level"'
+    if int(words[1]) >= MAX_LEVELS:
+        return f"service level {words[1]} is not in 0 to {MAX_LEVELS - 1}"
+    return f"{words[0]} has a level already" if words[0] in found else None
+
+
+def _read(given: Any) -> Any:
+    """A path becomes the table that the file holds."""
+    if isinstance(given, str | Path):
+        return RankLevels.read(current_document.get().folder / given)
+    return given
+
+
+RankLevelsField = Annotated[RankLevels, BeforeValidator(_read, json_schema_input_type=RankLevels | str)]
+"""A model's field that takes a file's path or a table."""

@@ -1,0 +1,278 @@
+"""The tables of a scenario, as pydantic models: their keys, defaults, units, and what is allowed for each."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
+
+from fairlane.errors import Problem
+from fairlane.inputs.parameters import named, resolve_parameters
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.tables import collectives
+from fairlane.placement import LIST, STRATEGIES
+from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
+from fairlane.units import Bandwidth, Duration, Size
+from fairlane.workload.registry import WorkloadField
+from fairlane.workload.trace import Trace
+
+__all__ = ["Arbiter", "FabricTable", "Job", "Kinds", "Mpi", "Network", "Observe", "Placement", "Qos"]
+
+_GB_PER_S = 8 * 10**9
+
+
+class Table(BaseModel):
+    """A table of a scenario: unknown keys are errors, and it does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Parameterised(BaseModel):
+    """A table that names a topology or an arbiter and holds its parameters beside the name."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+    _resolved: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters in base units, as the simulator takes them."""
+        return self._resolved
+
+    def _resolve(self, table: str, name: str, key: str) -> None:
+        self._resolved = resolve_parameters(
+            named(table, name, key), self.model_extra or {}, beside=list(type(self).model_fields)
+        )
+
+
+class FabricTable(Parameterised):
+    """Hosts, switches and links: a topology with its parameters (see ``fairlane list topologies``), and a routing."""
+
+    topology: str
+    """Name of the topology."""
+    routing: str = "d_mod_k"
+    """Name of the routing."""
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        named("routing", self.routing, "routing")
+        self._resolve("topology", self.topology, "topology")
+        return self
+
+
+class Network(Table):
+    """Packets, buffers and switches."""
+
+    mtu: Size = Field(4096, gt=0)
+    """Payload of the largest packet."""
+    header: Size = 26
+    """Header bytes of each packet on the wire; 26 are InfiniBand's LRH, BTH and CRCs."""
+    buffer: Size = Field(65536, gt=0)
+    """Input buffer of each link and virtual lane: its credits."""
+    switch_latency: Duration = 100_000
+    """Time from a packet's arrival at a switch until it is in its output queue."""
+    switching: Literal["cut_through", "store_and_forward"] = "cut_through"
+    """Whether a switch forwards a packet before its tail has arrived."""
+
+    @model_validator(mode="after")
+    def _room_for_a_packet(self) -> Self:
+        if self.buffer < self.mtu + self.header:
+            raise Problems(
+                Problem("buffer", f"too small for one packet of {self.mtu + self.header} B", f"{self.buffer} B")
+            )
+        return self
+
+
+class Arbiter(Parameterised):
+    """How a port shares its link among lanes: an arbiter with its parameters (see ``fairlane list arbiters``)."""
+
+    name: str
+    """Name of the arbiter."""
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        self._resolve("arbiter", self.name, "name")
+        return self
+
+
+class Kinds(Table):
+    """Service level by kind of traffic."""
+
+    control: Level | None = None
+    """Requests, gets and acknowledgements of the rendezvous protocol."""
+    eager: Level | None = None
+    """Point-to-point payload up to the eager threshold."""
+    bulk: Level | None = None
+    """Point-to-point payload above the eager threshold."""
+    collective: Level | None = None
+    """Payload of collectives."""
+
+
+class Qos(Table):
+    """Service levels, virtual lanes, and how they share links.
+
+    A message has its sender's level, else its receiver's, else its traffic kind's, else its job's, else ``default``.
+    """
+
+    service_levels: int | None = Field(None, ge=1, le=MAX_LEVELS)
+    """How many levels get a lane of their own; without it as many as the scenario uses."""
+    lanes: int | None = Field(None, ge=1)
+    """Virtual lanes of every port; without it as many as are needed."""
+    sl2vl: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=MAX_LEVELS)] | None = None
+    """Virtual lane of each service level; without it level n takes lane n."""
+    default: Level = 0
+    """Service level of messages for which nothing else says one."""
+    kinds: Kinds = Field(default_factory=Kinds)
+    """Service level by kind of traffic."""
+    arbiter: Annotated[
+        Arbiter,
+        BeforeValidator(
+            lambda given: {"name": given} if isinstance(given, str) else given, json_schema_input_type=Arbiter | str
+        ),
+    ] = Field(default="weighted_round_robin", validate_default=True)
+    """Shares links among lanes: its name, or a table with its name and parameters. By default lanes take turns."""
+
+
+class Mpi(Table):
+    """Costs and protocols of MPI."""
+
+    eager_threshold: Size = 16384
+    """The largest message that is sent at once, without a rendezvous."""
+    send_overhead: Duration = 200_000
+    """CPU time of a send."""
+    receive_overhead: Duration = 200_000
+    """CPU time of a completed receive."""
+    control_bytes: Size = 64
+    """Payload of the rendezvous protocol's control messages."""
+    memory_latency: Duration = 200_000
+    """Latency between ranks of one host."""
+    memory_bandwidth: Bandwidth = Field(10 * _GB_PER_S, gt=0)
+    """Bandwidth between ranks of one host."""
+    reduction_bandwidth: Bandwidth = Field(10 * _GB_PER_S, gt=0)
+    """How fast a rank combines operands in a reduction."""
+    collectives: dict[str, str] = Field(default_factory=dict)
+    """Algorithm by collective operation, as ``{ allreduce = "ring" }``; otherwise by message size and rank count."""
+
+    @field_validator("collectives")
+    @classmethod
+    def _known(cls, given: dict[str, str]) -> dict[str, str]:
+        known = collectives()
+        wrong = [
+            Problem.unknown(kind, "collective", kind, list(known), name)
+            for kind, name in given.items()
+            if kind not in known
+        ]
+        wrong += [
+            Problem.unknown(kind, f"algorithm of {kind}", name, list(known[kind]), name)
+            for kind, name in given.items()
+            if kind in known and name not in known[kind]
+        ]
+        if wrong:
+            raise Problems(*wrong)
+        return given
+
+
+class Observe(Table):
+    """What is measured beyond the counters that are always kept."""
+
+    interference: bool = True
+    """Who delayed whom, by pairs of jobs."""
+    ports: bool = False
+    """The same for every port."""
+    departures: bool = False
+    """Every packet's departure from every port: large."""
+
+
+class Placement(Table):
+    """Which hosts jobs get."""
+
+    strategy: str = "random"
+    """Name of the strategy (see ``fairlane list placements``), or ``list`` for ``hosts``."""
+    seed: int | None = Field(None, ge=0)
+    """Seed of random choices; without it the scenario's."""
+    ranks_per_host: int = Field(1, ge=1)
+    """How many consecutive ranks share a host."""
+    hosts: list[Annotated[int, Field(ge=0)]] | None = None
+    """For ``list``: the hosts, in the order in which ranks fill them."""
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.strategy not in (*STRATEGIES, LIST):
+            raise Problems(Problem.unknown("strategy", "strategy", self.strategy, [*STRATEGIES, LIST], self.strategy))
+        if (self.strategy == LIST) != (self.hosts is not None):
+            raise Problems(Problem("hosts", f"belongs to strategy {LIST!r}: give both or neither"))
+        return self
+
+
+def _read_placement(given: Any) -> Any:
+    return {"strategy": given} if isinstance(given, str) else given
+
+
+PlacementField = Annotated[Placement, BeforeValidator(_read_placement, json_schema_input_type=Placement | str)]
+
+
+class Job(Table):
+    """A job, or several copies of it: a workload or a trace, and where and with which service levels it runs."""
+
+    name: str | None = Field(None, min_length=1)
+    """Its name; without one, that of its workload or trace. Copies get a number behind it."""
+    count: int = Field(1, ge=1)
+    """How many copies."""
+    ranks: int | None = Field(None, ge=1)
+    """How many ranks; a trace has its own number."""
+    workload: WorkloadField | None = None
+    """What its ranks do: a name, or a table with the name and its parameters."""
+    trace: Annotated[
+        Trace | None, BeforeValidator(lambda given: {"path": given} if isinstance(given, str) else given)
+    ] = None
+    """A recorded application instead of a workload."""
+    placement: PlacementField | None = None
+    """Its own placement instead of the scenario's."""
+    ranks_per_host: int | None = Field(None, ge=1)
+    """How many consecutive ranks share a host, instead of the placement's number."""
+    service_level: Level | None = None
+    """Service level of its messages, unless a rank or the traffic kind has one."""
+    service_levels: RankLevelsField | None = None
+    """Service levels of its ranks: a table, or a file of ``rank level`` lines with at most one ``default level``."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        problems = []
+        if (self.workload is None) == (self.trace is None):
+            problems.append(Problem("", "needs either a workload or a trace"))
+        if self.workload and self.ranks is None:
+            problems.append(Problem("ranks", "missing", allowed="how many ranks the job has"))
+        wrong = self.workload.problem_with(self.ranks) if self.workload and self.ranks else None
+        if wrong:
+            problems.append(Problem("ranks", "does not fit the workload", self.ranks, wrong))
+        outside = (
+            [rank for rank in self.service_levels.ranks if self.ranks and rank >= self.ranks]
+            if self.service_levels
+            else []
+        )
+        if outside:
+            problems.append(
+                Problem(
+                    "service_levels", f"rank {min(outside)} is not in the job", None, f"0 to {(self.ranks or 0) - 1}"
+                )
+            )
+        if problems:
+            raise Problems(*problems)
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The name of its workload or trace."""
+        from fairlane.workload.registry import name_of
+
+        return name_of(self.workload) if self.workload else str(self.trace)
+
+    def names(self) -> list[str]:
+        """The names of its copies."""
+        name = self.name or self.kind
+        return [name] if self.count == 1 else [f"{name}-{copy}" for copy in range(self.count)]

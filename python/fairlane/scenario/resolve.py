@@ -1,0 +1,189 @@
+"""From a scenario to what the simulator takes: choices made, quantities whole, programs written."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fairlane import _core
+from fairlane.errors import BuildError, Problem
+from fairlane.fabric import Fabric
+from fairlane.inputs.problems import Problems
+from fairlane.placement import LIST, STRATEGIES, hosts_needed, place
+from fairlane.scenario.checks import sl2vl
+from fairlane.scenario.resolved import Resolved, ResolvedJob
+from fairlane.seeds import Purpose, stream
+from fairlane.workload.builder import JobScript
+from fairlane.workload.calibrate import CalibrationError, calibrate
+
+if TYPE_CHECKING:
+    from fairlane.scenario.models import FabricTable, Job
+    from fairlane.scenario.scenario import Scenario
+
+__all__ = ["fabric_spec", "resolve"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """One copy of a job of the scenario, before it has hosts."""
+
+    number: int
+    """Its number among all copies of all jobs: what its random streams go by."""
+    key: str
+    """Where its job stands in the scenario."""
+    job: "Job"
+    name: str
+    ranks: int
+    recorded: _core.Program | None
+    """The trace, if it is one."""
+
+
+def resolve(scenario: "Scenario") -> Resolved:
+    """Decides everything; raises ``Problems`` with what cannot be built."""
+    tables = _tables(scenario)
+    fabric = _building(lambda: Fabric.build(tables["fabric"]))
+    copies = list(_copies(scenario))
+    hosts = _place(scenario, fabric, copies)
+    # Everything but the programs is tried first: calibrating compute times takes a while.
+    idle = [_job(copy, hosts[copy.number], _core.ProgramBuilder(copy.ranks).build(), None) for copy in copies]
+    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle))
+    _building(resolved.engine)
+    with ThreadPoolExecutor() as pool:  # the simulations that calibrate release the interpreter's lock
+        jobs = pool.map(lambda copy: _programmed(scenario, copy, resolved.alone(copy.number)), copies)
+        return replace(resolved, jobs=tuple(jobs))
+
+
+def fabric_spec(fabric: "FabricTable") -> dict[str, Any]:
+    """The fabric as the simulator takes it."""
+    return {"topology": fabric.topology, "params": fabric.parameters, "routing": fabric.routing}
+
+
+def _tables(scenario: "Scenario") -> dict[str, Any]:
+    network, qos, mpi, observe = scenario.network, scenario.qos, scenario.mpi, scenario.observe
+    return {
+        "fabric": fabric_spec(scenario.fabric),
+        "network": dict(network),
+        "qos": {
+            "lanes": qos.lanes,
+            "sl2vl": sl2vl(scenario),
+            "arbiter": {"name": qos.arbiter.name, "params": qos.arbiter.parameters},
+            "default": qos.default,
+            "kinds": dict(qos.kinds),
+        },
+        "mpi": dict(mpi),
+        "observe": dict(observe),
+    }
+
+
+def _building(build: Callable[[], _T]) -> _T:
+    """Builds something; what the simulator has against it becomes a problem of the scenario's key."""
+    try:
+        return build()
+    except BuildError as error:
+        key = (error.path or "").replace(".params", "")
+        message = str(error).removeprefix(f"{error.path}").removeprefix(": ")
+        value, separator, rest = message.removeprefix(" = ").partition(": ")
+        if message.startswith(" = ") and separator:
+            raise Problems(Problem(key, rest, _plain(value))) from None
+        raise Problems(Problem(key, message)) from None
+
+
+def _plain(value: str) -> Any:
+    """A value as the simulator's message shows it: a number or a list if it is one, else text."""
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        return value
+
+
+def _copies(scenario: "Scenario") -> Iterator[_Copy]:
+    number = 0
+    for at, job in enumerate(scenario.jobs):
+        key = f"jobs[{at}]"
+        recorded = None
+        if job.trace:
+            try:
+                recorded = job.trace.program()
+            except Problems as problems:
+                raise Problems(*(problem.under(f"{key}.trace") for problem in problems.problems)) from None
+            if job.ranks not in (None, recorded.ranks):
+                raise Problems(Problem(f"{key}.ranks", f"the trace has {recorded.ranks} ranks", job.ranks))
+        for name in job.names():
+            yield _Copy(number, key, job, name, recorded.ranks if recorded else job.ranks or 0, recorded)
+            number += 1
+
+
+def _place(scenario: "Scenario", fabric: Fabric, copies: list[_Copy]) -> dict[int, list[int]]:
+    """The host of each rank, by copy. Jobs with a list of hosts come first; the others take what is left, in order."""
+    listed = {
+        id(it): list(it.hosts or ()) for it in (scenario.placement, *(job.placement for job in scenario.jobs)) if it
+    }
+    outside = [host for hosts in listed.values() for host in hosts if host >= fabric.hosts]
+    if outside:
+        raise Problems(Problem("placement.hosts", f"there is no host {outside[0]}", allowed=f"0 to {fabric.hosts - 1}"))
+    reserved = {host for hosts in listed.values() for host in hosts}
+    free = [host for host in range(fabric.hosts) if host not in reserved]
+    needed = sum(hosts_needed(copy.ranks, _ranks_per_host(scenario, copy)) for copy in copies)
+    if needed > fabric.hosts:
+        words = f"the jobs need {needed} hosts (more ranks than hosts), and the fabric has {fabric.hosts}"
+        raise Problems(Problem("jobs", words))
+    found: dict[int, list[int]] = {}
+    for copy in copies:
+        placement = copy.job.placement or scenario.placement
+        is_list = placement.strategy == LIST
+        pool = listed[id(placement)] if is_list else free
+        rng = stream(scenario.seed if placement.seed is None else placement.seed, Purpose.PLACEMENT, copy.number)
+        try:
+            hosts = place(
+                pool,
+                copy.ranks,
+                _ranks_per_host(scenario, copy),
+                fabric,
+                rng,
+                strategy=STRATEGIES.get(placement.strategy),
+            )
+        except ValueError as error:
+            raise Problems(Problem(f"{copy.key}.ranks", f"job {copy.name!r}: {error}", copy.ranks)) from None
+        taken = set(hosts)
+        pool[:] = [host for host in pool if host not in taken]
+        found[copy.number] = hosts
+    return found
+
+
+def _ranks_per_host(scenario: "Scenario", copy: _Copy) -> int:
+    return copy.job.ranks_per_host or (copy.job.placement or scenario.placement).ranks_per_host
+
+
+def _job(copy: _Copy, hosts: list[int], program: _core.Program, compute: int | None) -> ResolvedJob:
+    levels = copy.job.service_levels
+    level = levels.default if levels and levels.default is not None else copy.job.service_level
+    return ResolvedJob(
+        name=copy.name,
+        workload=copy.job.kind,
+        hosts=tuple(hosts),
+        program=program,
+        service_level=level,
+        rank_levels=dict(levels.ranks) if levels else {},
+        compute=compute,
+    )
+
+
+def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved) -> ResolvedJob:
+    """The job with its program; ``alone`` has it without one, on its hosts with nobody beside it."""
+    job = alone.jobs[0]
+    if copy.recorded is not None:
+        return replace(job, program=copy.recorded)
+    workload = copy.job.workload
+    assert workload is not None, "a job has a workload or a trace"
+
+    def script() -> JobScript:
+        return JobScript(copy.ranks, seed=scenario.seed, job=copy.number, variant=workload.variant)
+
+    try:
+        compute = workload.compute if workload.compute is not None else calibrate(workload, script, alone)
+        return replace(job, program=workload.program(script(), compute), compute=compute)
+    except CalibrationError as error:
+        raise Problems(Problem(f"{copy.key}.workload.compute_share", str(error), workload.target_share)) from None

@@ -1,0 +1,78 @@
+"""A scenario in which everything is decided: hosts, lanes, compute times, programs."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fairlane import _core
+from fairlane.errors import BuildError
+
+__all__ = ["Resolved", "ResolvedJob"]
+
+
+@dataclass(frozen=True)
+class ResolvedJob:
+    """One job (a copy of a job of the scenario), ready to run."""
+
+    name: str
+    """Its name; no other job of the scenario has it."""
+    workload: str
+    """The name of its workload or trace."""
+    hosts: tuple[int, ...]
+    """The host of each rank."""
+    program: _core.Program
+    """What its ranks do."""
+    service_level: int | None
+    """Service level of its messages."""
+    rank_levels: Mapping[int, int]
+    """Service levels of ranks that have one of their own."""
+    compute: int | None
+    """Y: the compute time that the workload was given or calibrated to, ps; None for a trace."""
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it has."""
+        return len(self.hosts)
+
+    def spec(self) -> dict[str, Any]:
+        """The job as the simulator takes it."""
+        levels = {str(rank): level for rank, level in self.rank_levels.items()}
+        return {"name": self.name, "hosts": list(self.hosts), "service_level": self.service_level, "ranks": levels}
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A scenario in which everything is decided."""
+
+    name: str
+    """Name of the scenario."""
+    seed: int
+    """Its seed."""
+    duration: int
+    """Simulated time, ps."""
+    tables: Mapping[str, Any]
+    """Fabric, network, QoS, MPI and observation as the simulator takes them."""
+    jobs: tuple[ResolvedJob, ...]
+    """The jobs, in the order of the scenario."""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What the simulator builds from, besides the programs: picoseconds, bytes and bits per second."""
+        return {**self.tables, "jobs": [job.spec() for job in self.jobs]}
+
+    @property
+    def programs(self) -> list[_core.Program]:
+        """The jobs' programs, in the same order."""
+        return [job.program for job in self.jobs]
+
+    def alone(self, job: int) -> "Resolved":
+        """The same with one job only: same hosts, service levels and program, nobody beside it."""
+        return replace(self, jobs=(self.jobs[job],))
+
+    def engine(self) -> _core.Simulation:
+        """A fresh simulation; raises ``BuildError`` if the parts do not fit together."""
+        try:
+            return _core.Simulation(json.dumps(self.spec), self.programs)
+        except _core.BuildError as error:
+            raise BuildError(str(error), slug=error.slug, path=error.path) from None

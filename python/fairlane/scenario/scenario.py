@@ -1,0 +1,161 @@
+"""The scenario: one fabric, its jobs, and how long they run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+
+from fairlane.errors import ScenarioError
+from fairlane.inputs.document import Document, current_document
+from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.scenario.checks import check
+from fairlane.scenario.models import FabricTable, Job, Mpi, Network, Observe, Placement, PlacementField, Qos
+from fairlane.units import DURATION, Duration
+
+if TYPE_CHECKING:
+    from fairlane.scenario.resolved import Resolved
+
+__all__ = ["Scenario", "read_table"]
+
+_Table = TypeVar("_Table", bound=BaseModel)
+
+
+class Scenario(BaseModel):
+    """Which jobs run where, on which fabric, with which service levels, for how long.
+
+    Read one with ``Scenario.load``, or build it from the same tables::
+
+        Scenario(
+            fabric={"topology": "fat_tree", "hosts": 64, "levels": 2},
+            jobs=[{"workload": "flood_pairs", "ranks": 8, "count": 2}],
+            duration="20 ms",
+        )
+
+    Raises ``ScenarioError`` with everything that is wrong.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    name: str = Field("scenario", min_length=1, pattern=r"^[^/\\]+$")
+    """Name of the scenario; a run's folder is called after it."""
+    seed: int = Field(1, ge=0)
+    """Seed of all random choices."""
+    duration: Duration = Field(60 * 10**9, gt=0)
+    """Simulated time."""
+    fabric: FabricTable
+    """Hosts, switches and links."""
+    network: Network = Field(default_factory=Network)
+    """Packets, buffers and switches."""
+    qos: Qos = Field(default_factory=Qos)
+    """Service levels, virtual lanes, and how they share links."""
+    mpi: Mpi = Field(default_factory=Mpi)
+    """Costs and protocols of MPI."""
+    observe: Observe = Field(default_factory=Observe)
+    """What is measured beyond the counters that are always kept."""
+    placement: PlacementField = Field(default_factory=Placement)
+    """Which hosts jobs get."""
+    jobs: list[Job] = Field(min_length=1)
+    """The jobs."""
+
+    _document: Document = PrivateAttr(default_factory=current_document.get)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            fabric: FabricTable | Mapping[str, Any],
+            jobs: Sequence[Job | Mapping[str, Any]],
+            name: str = "scenario",
+            seed: int = 1,
+            duration: str = "60 ms",
+            network: Network | Mapping[str, Any] = ...,
+            qos: Qos | Mapping[str, Any] = ...,
+            mpi: Mpi | Mapping[str, Any] = ...,
+            observe: Observe | Mapping[str, Any] = ...,
+            placement: Placement | Mapping[str, Any] | str = ...,
+        ) -> None: ...
+
+    else:
+
+        def __init__(self, **tables: Any) -> None:
+            document = current_document.get()
+            try:
+                super().__init__(**tables)
+            except ValidationError as error:
+                raise ScenarioError(located(unfold(error, Scenario), document)) from None
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        problems = list(check(self))
+        if problems:
+            raise Problems(*problems)
+        return self
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        set: Iterable[str] = (),
+        seed: int | None = None,
+        duration: str | None = None,
+    ) -> Self:
+        """Reads a TOML file; ``set`` has assignments such as ``network.mtu="2 KiB"`` that replace what it says."""
+        document = Document.read(Path(path))
+        options = {"seed": seed, "duration": duration}
+        for assignment in (*set, *(f"{key}={value}" for key, value in options.items() if value is not None)):
+            document.set(assignment)
+        document.data.setdefault("name", Path(path).stem)
+        token = current_document.set(document)
+        try:
+            return cls(**document.data)
+        finally:
+            current_document.reset(token)
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it was read from."""
+        return self._document.file
+
+    @property
+    def text(self) -> str:
+        """The scenario as TOML: the file's own words, unless it was built in Python or changed by assignments."""
+        import tomlkit
+
+        if self._document.text and not self._document.assignments:
+            return self._document.text
+        data = self._document.data or self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        return tomlkit.dumps(data)
+
+    def resolve(self) -> "Resolved":
+        """Everything decided: hosts, lanes, compute times, programs. The same scenario always resolves alike.
+
+        Raises ``ScenarioError`` for what only building it can find out, such as weights that do not fit the lanes.
+        """
+        from fairlane.scenario.resolve import resolve
+
+        try:
+            return resolve(self)
+        except Problems as problems:
+            raise self.error(problems) from None
+
+    def error(self, problems: Problems) -> ScenarioError:
+        """The error for problems found after reading, with their places in the file."""
+        return ScenarioError(located(problems.problems, self._document))
+
+    def __str__(self) -> str:
+        jobs = sum(job.count for job in self.jobs)
+        return f"{self.name}: {jobs} jobs on {self.fabric.topology} for {DURATION.format(self.duration)}"
+
+
+def read_table(model: type[_Table], data: dict[str, Any], assignments: Iterable[str] = ()) -> _Table:
+    """One table of a scenario by itself, with assignments; raises ``ScenarioError``."""
+    document = Document(data)
+    for assignment in assignments:
+        document.set(assignment)
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        raise ScenarioError(located(unfold(error, model), document)) from None

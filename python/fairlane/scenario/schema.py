@@ -1,0 +1,64 @@
+"""A JSON schema of scenario files, for editors: with the parameters of every topology, arbiter and workload."""
+
+from typing import Any
+
+from fairlane.inputs.parameters import editor_schema
+from fairlane.inputs.tables import Entry, collectives, entries
+from fairlane.placement import LIST, STRATEGIES
+from fairlane.workload import WORKLOADS
+
+__all__ = ["schema"]
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema, draft 2020-12, of a scenario's TOML."""
+    from fairlane.scenario.scenario import Scenario
+
+    result = Scenario.model_json_schema(mode="validation")
+    tables = result["$defs"]
+    tables["FabricTable"] = _choice(tables["FabricTable"], "topology", entries("topology"))
+    tables["FabricTable"]["properties"]["routing"]["enum"] = list(entries("routing"))
+    tables["Arbiter"] = _choice(tables["Arbiter"], "name", entries("arbiter"))
+    tables["Mpi"]["properties"]["collectives"] = {
+        "type": "object",
+        "properties": {kind: {"enum": list(names)} for kind, names in collectives().items()},
+        "additionalProperties": False,
+    }
+    tables["Placement"]["properties"]["strategy"]["enum"] = [*STRATEGIES, LIST]
+    tables["Workload"] = _workloads(tables)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A fairlane scenario",
+        **{key: value for key, value in result.items() if key != "title"},
+    }
+
+
+def _choice(table: dict[str, Any], key: str, known: dict[str, Entry]) -> dict[str, Any]:
+    """A table that has the parameters of whatever its ``key`` names."""
+    own: dict[str, Any] = table["properties"]
+    branches = []
+    for entry in known.values():
+        inner = editor_schema(entry.schema, entry.schema)
+        name = {"const": entry.name, "description": entry.summary}
+        branches.append(
+            {
+                "properties": {**own, **inner.get("properties", {}), key: name},
+                "required": [key, *inner.get("required", ())],
+                "additionalProperties": False,
+            }
+        )
+    return {"type": "object", "description": table.get("description", ""), "properties": own, "oneOf": branches}
+
+
+def _workloads(tables: dict[str, Any]) -> dict[str, Any]:
+    """A workload's name, or a table with the name and its parameters."""
+    branches: list[dict[str, Any]] = []
+    for name, workload in WORKLOADS.items():
+        inner = workload.model_json_schema(mode="validation")
+        tables.update(inner.pop("$defs", {}))
+        inner["properties"] = {"name": {"const": name, "description": workload.summary()}, **inner["properties"]}
+        inner["required"] = ["name", *inner.get("required", ())]
+        branches.append(inner)
+    own = {"type": "string", "pattern": r"\.py:[A-Za-z_]\w*$", "description": "a class of one's own: file.py:ClassName"}
+    table = {"type": "object", "properties": {"name": own}, "required": ["name"]}
+    return {"anyOf": [{"enum": list(WORKLOADS)}, own, *branches, table]}

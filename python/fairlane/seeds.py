@@ -1,0 +1,33 @@
+"""Random streams by purpose: one seed, and a stream of its own for every purpose, job and variant.
+
+A stream depends on the seed, its purpose and its indices only: adding a job, or another draw elsewhere, leaves all
+others as they were. Streams are numpy's PCG64, seeded through ``SeedSequence`` with the spawn key (purpose, indices).
+"""
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy
+
+__all__ = ["Purpose", "stream"]
+
+
+class Purpose(IntEnum):
+    """What random numbers are drawn for. A number, once given, is kept: it is part of every seed's meaning."""
+
+    PLACEMENT = 1
+    """Which hosts a job gets."""
+    COMPUTE = 2
+    """How compute time is divided among a job's ranks."""
+    PATTERN = 3
+    """Who talks to whom."""
+    VARIANT = 4
+    """The small variations between two runs of one application."""
+
+
+def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":
+    """The stream of ``purpose`` and ``indices`` (job, variant ...) of ``seed``."""
+    from numpy.random import PCG64, Generator, SeedSequence
+
+    return Generator(PCG64(SeedSequence(entropy=seed, spawn_key=(int(purpose), *indices))))

@@ -1,0 +1,180 @@
+"""A scenario under way: run it for a while, look at the jobs' progress, change service levels and weights, go on."""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from fairlane import _core
+from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
+from fairlane.fabric import columns
+from fairlane.inputs.parameters import named, resolve_parameters
+from fairlane.inputs.problems import Problems
+from fairlane.scenario import Resolved, Scenario
+from fairlane.scenario.levels import MAX_LEVELS
+from fairlane.units import DURATION
+
+__all__ = ["Simulation"]
+
+_SLICE_SECONDS = 0.2
+_FIRST_BUDGET = 20_000
+
+
+class Simulation:
+    """All jobs of a scenario on its fabric.
+
+    It stands still unless ``run_for`` or ``run_until`` is called, and whatever is changed in between takes effect from
+    then on. Ctrl-C raises ``KeyboardInterrupt`` within a fraction of a second and leaves the simulation whole: it can
+    be looked at, and run on.
+
+    Raises ``ScenarioError`` or ``BuildError`` if the scenario cannot be built.
+    """
+
+    def __init__(self, scenario: Scenario | Resolved) -> None:
+        self._resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
+        self._numbers = {job.name: number for number, job in enumerate(self._resolved.jobs)}
+        self._arbiter = dict(self._resolved.spec["qos"]["arbiter"])
+        self._budget = _FIRST_BUDGET
+        self._core = self._resolved.engine()
+
+    @property
+    def scenario(self) -> Resolved:
+        """What is simulated, with everything decided."""
+        return self._resolved
+
+    @property
+    def jobs(self) -> list[str]:
+        """The jobs' names."""
+        return list(self._numbers)
+
+    @property
+    def now(self) -> int:
+        """Simulated time, picoseconds."""
+        return self._core.now
+
+    @property
+    def packet_hops(self) -> int:
+        """Packets times links crossed, so far."""
+        return self._core.packet_hops
+
+    @property
+    def finished(self) -> bool:
+        """Whether every rank has come to the end of its program; workloads never do."""
+        return self._core.finished
+
+    def run_for(self, duration: str | int) -> bool:
+        """Simulates for ``duration``: "5 ms", or picoseconds. True when every rank has finished.
+
+        Raises ``RunError`` when the run cannot go on.
+        """
+        span = DURATION.parse(duration) if isinstance(duration, str) else duration
+        return self.run_until(self.now + span)
+
+    def run_until(self, instant: str | int) -> bool:
+        """Simulates until ``instant`` after the start: "60 ms", or picoseconds. True when every rank has finished."""
+        end = DURATION.parse(instant) if isinstance(instant, str) else instant
+        try:
+            while not self._core.finished and self._core.now < end:
+                self._slice(end)
+        except _core.RunError as error:
+            raise RunError(str(error), slug=error.slug) from None
+        return self._core.finished
+
+    def _slice(self, end: int) -> None:
+        """A fraction of a second of work; between two of them Python hears Ctrl-C."""
+        start = time.perf_counter()
+        self._core.run_window_budget(end, self._budget)
+        spent = time.perf_counter() - start
+        self._budget = round(self._budget * min(2.0, max(0.5, _SLICE_SECONDS / max(spent, 1e-6))))
+
+    def progress(self) -> dict[str, list[int]]:
+        """Iterations so far, by job and rank."""
+        return dict(zip(self._numbers, self._core.progress(), strict=True))
+
+    def work(self) -> dict[str, int]:
+        """Iterations of each job's slowest rank."""
+        return {job: min(ranks) for job, ranks in self.progress().items()}
+
+    def set_service_levels(self, levels: Mapping[str, Mapping[int, int]]) -> None:
+        """Gives ranks service levels of their own: ``{"flood-0": {3: 5}}``.
+
+        For each job named this replaces what its ranks had; ranks that are not listed have none of their own. A level
+        shares the lane of level 0 unless ``qos.service_levels`` or ``qos.sl2vl`` gives it one. Raises
+        ``ScenarioError``.
+        """
+        for job, ranks in levels.items():
+            number = self._number(job)
+            size = self._resolved.jobs[number].ranks
+            for rank, level in ranks.items():
+                if not 0 <= rank < size:
+                    raise ScenarioError(Problem(job, f"has no rank {rank}", allowed=f"0 to {size - 1}"))
+                _check_level(level, f"{job}[{rank}]")
+            self._core.set_service_levels(number, dict(ranks))
+
+    def set_job_service_level(self, job: str, level: int | None) -> None:
+        """Gives a job's messages a service level, or none."""
+        _check_level(level, job)
+        self._core.set_job_service_level(self._number(job), level)
+
+    def set_kind_service_level(self, kind: str, level: int | None) -> None:
+        """Gives a kind of traffic (``control``, ``eager``, ``bulk``, ``collective``) a service level, or none."""
+        kinds = list(self._resolved.spec["qos"]["kinds"])
+        if kind not in kinds:
+            raise ScenarioError(Problem.unknown(kind, "kind of traffic", kind, kinds))
+        _check_level(level, kind)
+        self._core.set_kind_service_level(kind, level)
+
+    def set_arbiter(self, name: str, **parameters: Any) -> None:
+        """Replaces every port's arbiter, from now on. Raises ``ScenarioError`` or ``BuildError`` if it does not fit."""
+        try:
+            resolved = resolve_parameters(named("arbiter", name, "name"), parameters)
+        except Problems as problems:
+            raise ScenarioError(problems.problems) from None
+        self._set_arbiter({"name": name, "params": resolved})
+
+    def set_weights(self, weights: list[int]) -> None:
+        """Replaces the arbiter's weights, one for each lane, and keeps the rest of its parameters."""
+        parameters = {**self._arbiter["params"], "weights": list(weights)}
+        self._set_arbiter({"name": self._arbiter["name"], "params": parameters})
+
+    def _set_arbiter(self, arbiter: dict[str, Any]) -> None:
+        try:
+            self._core.set_arbiter(json.dumps(arbiter))
+        except _core.BuildError as error:
+            raise BuildError(str(error), slug=error.slug, path=error.path) from None
+        self._arbiter = arbiter
+
+    def fork(self) -> Self:
+        """A second simulation that goes on from here by itself."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._arbiter = dict(self._arbiter)
+        other._core = self._core.fork()
+        return other
+
+    def result(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """What was measured so far: tables of columns, by name; times in picoseconds."""
+        return {name: self.table(name) for name in ("jobs", "ranks", "calls", "ports", "interference")}
+
+    def table(self, name: str) -> dict[str, NDArray[Any]]:
+        """One table of what was measured so far, ``departures`` included."""
+        return columns(self._core.table(name))
+
+    def digest(self) -> str:
+        """A fingerprint of all that has happened: equal for equal runs."""
+        return self._core.digest()
+
+    def _number(self, job: str) -> int:
+        if job not in self._numbers:
+            known = list(self._numbers)
+            raise ScenarioError(
+                Problem(job, "there is no such job", allowed=", ".join(known), nearest=nearest(job, known))
+            )
+        return self._numbers[job]
+
+
+def _check_level(level: int | None, key: str) -> None:
+    if level is not None and not 0 <= level < MAX_LEVELS:
+        raise ScenarioError(Problem(key, "no service level", level, f"0 to {MAX_LEVELS - 1}"))

@@ -1,0 +1,148 @@
+"""Quantities with units: "3.2 GB/s", "4 KiB", "100 ns" to whole bits per second, bytes and picoseconds, and back.
+
+Numbers are fractions throughout, so nothing is rounded: a quantity that is not a whole number of its base unit is an
+error, and so is a bare number other than zero. Prefixes are decimal (k, M, G, T) or binary (Ki, Mi, Gi, Ti), and case
+counts: "Gb" are bits, "GB" are bytes.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+if TYPE_CHECKING:
+    import pint
+
+__all__ = ["BANDWIDTH", "DURATION", "SIZE", "Bandwidth", "Duration", "Kind", "Size"]
+
+_DEFINITIONS = (
+    *("pico- = 1e-12 = p-", "nano- = 1e-9 = n-", "micro- = 1e-6 = µ- = μ- = u-", "milli- = 1e-3 = m-"),
+    *("kilo- = 1e3 = k-", "mega- = 1e6 = M-", "giga- = 1e9 = G-", "tera- = 1e12 = T-"),
+    *("kibi- = 1024 = Ki-", "mebi- = 1048576 = Mi-", "gibi- = 1073741824 = Gi-", "tebi- = 1099511627776 = Ti-"),
+    *("second = [time] = s = sec", "minute = 60 * second = min", "hour = 3600 * second = h"),
+    *("bit = [information] = b", "byte = 8 * bit = B", "bps = bit / second", "Bps = byte / second"),
+)
+_QUANTITY = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>.*?)\s*", re.DOTALL)
+
+
+@cache
+def _registry() -> "pint.UnitRegistry[Fraction]":
+    """A registry of what an interconnect is measured in; metres and barns are unknown here."""
+    import pint
+
+    registry: pint.UnitRegistry[Fraction] = pint.UnitRegistry(None, non_int_type=Fraction)
+    for definition in _DEFINITIONS:
+        registry.define(definition)
+    return registry
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of quantity: its base unit, in which the simulator counts, and the units in which it is shown."""
+
+    name: str
+    base: str
+    """The base unit in pint's words."""
+    base_name: str
+    example: str
+    steps: tuple[tuple[int, str], ...]
+    """Units from large to small, each with its size in base units; the last is the base unit."""
+    decimals: int = 0
+    """How many decimals ``format`` may show."""
+
+    def parse(self, given: object) -> int:
+        """``given`` in base units.
+
+        Raises ``ValueError`` for what is not a quantity of this kind or not a whole, non-negative number of base units.
+        """
+        if given == 0 and not isinstance(given, bool | str):
+            return 0
+        if not isinstance(given, str):
+            raise ValueError(f"a {self.name} is a number with its unit in a string, as {self.example}")
+        match = _QUANTITY.fullmatch(given)
+        if match is None:
+            raise ValueError(f"not a {self.name}: expected a number and a unit, as {self.example}")
+        amount = Fraction(match["number"]) * self._factor(match["unit"], amount=match["number"])
+        if amount.denominator != 1:
+            raise ValueError(f"not a whole number of {self.base_name}")
+        if amount < 0:
+            raise ValueError(f"a {self.name} cannot be negative")
+        return int(amount)
+
+    def _factor(self, unit: str, amount: str) -> Fraction:
+        """How many base units one ``unit`` is."""
+        if not unit:
+            if Fraction(amount) == 0:
+                return Fraction(1)
+            raise ValueError(f"a {self.name} needs a unit, as {self.example}")
+        factor = _factor(unit, self.base)
+        if factor is None:
+            hint = self._nearest(unit)
+            raise ValueError(f"{unit!r} is not a unit of {self.name}, as {self.example} has" + hint)
+        return factor
+
+    def _nearest(self, unit: str) -> str:
+        """A suggestion when only the case of letters is wrong: "KB", "gb/S"."""
+        units = [name for _, name in self.steps]
+        same = [name for name in units if name.lower() == unit.lower()]
+        return f"; did you mean {' or '.join(map(repr, same))}?" if same else ""
+
+    def format(self, amount: int) -> str:
+        """``amount`` base units in the largest unit that shows it exactly; ``parse`` reads it back."""
+        scale = 10**self.decimals
+        fits = (step for step in self.steps if amount >= step[0] and amount * scale % step[0] == 0)
+        size, unit = next(fits, self.steps[-1])
+        return f"{(Decimal(amount * scale // size) / scale).normalize():f} {unit}"
+
+
+@cache
+def _factor(unit: str, base: str) -> Fraction | None:
+    import pint
+
+    registry = _registry()
+    try:
+        return Fraction(registry.Quantity(Fraction(1), unit).to(base).magnitude)
+    except (pint.PintError, AssertionError, AttributeError, TypeError, ValueError, SyntaxError):
+        return None
+
+
+_TIMES = ((10**12, "s"), (10**9, "ms"), (10**6, "us"), (10**3, "ns"), (1, "ps"))
+_RATES = (
+    (8 * 10**9, "GB/s"),
+    (10**9, "Gb/s"),
+    (8 * 10**6, "MB/s"),
+    (10**6, "Mb/s"),
+    (8000, "kB/s"),
+    (1000, "kb/s"),
+    (1, "b/s"),
+)
+_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
+
+DURATION = Kind("duration", "picosecond", "picoseconds", '"100 ns"', _TIMES, decimals=3)
+"""Spans of time, in picoseconds."""
+BANDWIDTH = Kind("bandwidth", "bit / second", "bits per second", '"3.2 GB/s"', _RATES, decimals=3)
+"""Bandwidths, in bits per second."""
+SIZE = Kind("size", "byte", "bytes", '"4 KiB"', _SIZES)
+"""Numbers of bytes."""
+
+
+def _schema(kind: Kind) -> dict[str, Any]:
+    """What an editor is told about a field of this kind."""
+    quantity = {"type": "string", "pattern": r"^\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*\S.*$"}
+    return {"anyOf": [quantity, {"const": 0}], "examples": [kind.example.strip('"')]}
+
+
+Duration = Annotated[
+    int, BeforeValidator(DURATION.parse), PlainSerializer(DURATION.format), WithJsonSchema(_schema(DURATION))
+]
+"""A model's field that reads "100 ns" and holds picoseconds."""
+Bandwidth = Annotated[
+    int, BeforeValidator(BANDWIDTH.parse), PlainSerializer(BANDWIDTH.format), WithJsonSchema(_schema(BANDWIDTH))
+]
+"""A model's field that reads "3.2 GB/s" and holds bits per second."""
+Size = Annotated[int, BeforeValidator(SIZE.parse), PlainSerializer(SIZE.format), WithJsonSchema(_schema(SIZE))]
+"""A model's field that reads "4 KiB" and holds bytes."""

@@ -1,0 +1,102 @@
+"""What every workload has: messages, compute time, its imbalance and its small variations."""
+
+from typing import Any, ClassVar, Self
+
+import numpy
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from fairlane import _core
+from fairlane.seeds import Purpose
+from fairlane.units import Duration, Size
+from fairlane.workload.builder import JobScript, Rank
+from fairlane.workload.imbalance import ImbalanceField, Uniform
+
+__all__ = ["KIB", "Workload"]
+
+KIB = 1024
+
+
+class Workload(BaseModel):
+    """A job's behaviour: iterations of compute, then communication, for ever.
+
+    A subclass gives its defaults and writes one iteration's communication of one rank in ``communicate``. With
+    ``compute_share``, the compute time Y is chosen so that the rank that computes longest computes for that share of
+    its time when the job runs alone; with ``compute``, Y is given.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    minimum_ranks: ClassVar[int] = 2
+    """The fewest ranks that it makes sense for."""
+    even_ranks: ClassVar[bool] = False
+    """Whether the number of ranks must be even."""
+
+    message_size: Size = Field(32 * KIB, description="bytes of a message")
+    messages_per_iteration: int = Field(1, ge=1, description="messages to each partner in an iteration")
+    compute: Duration | None = Field(None, description="Y: compute time an iteration of the rank that computes longest")
+    compute_share: float | None = Field(
+        None, gt=0, lt=1, description="share of its time that the slowest rank computes, alone; 0.65 without `compute`"
+    )
+    imbalance: ImbalanceField = Field(default_factory=Uniform, description="how Y is divided among the ranks")
+    variant: int = Field(0, ge=0, description="which of the variations: each draws its own jitter")
+    jitter: float = Field(0.02, ge=0, lt=1, description="compute times vary by up to this part, up and down")
+    period: int = Field(8, ge=1, description="iterations with jitter of their own, before they repeat")
+
+    @model_validator(mode="after")
+    def _one_way_to_say_it(self) -> Self:
+        if self.compute is not None and self.compute_share is not None:
+            raise ValueError("compute and compute_share exclude each other: give one")
+        return self
+
+    @classmethod
+    def summary(cls) -> str:
+        """One line about it: the first of its documentation."""
+        return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
+
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        """Writes what ``rank`` communicates in an iteration; ``iteration`` counts up to ``period``."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it communicates")
+
+    def problem_with(self, ranks: int) -> str | None:
+        """Why it cannot run on this many ranks, if so."""
+        if ranks < self.minimum_ranks:
+            return f"at least {self.minimum_ranks} ranks"
+        return "an even number of ranks" if self.even_ranks and ranks % 2 else None
+
+    @property
+    def target_share(self) -> float:
+        """The compute share asked for."""
+        return 0.65 if self.compute_share is None else self.compute_share
+
+    def parts(self, job: JobScript) -> NDArray[numpy.float64]:
+        """Each rank's part of Y at full imbalance."""
+        return self.imbalance.parts(job.ranks, job.stream(Purpose.COMPUTE))
+
+    def program(self, job: JobScript, compute: int, *, steady: bool = False) -> _core.Program:
+        """The job's program, in which the compute time Y is ``compute`` picoseconds."""
+        parts = self.parts(job)
+        levels = [1.0] if steady else self.imbalance.stages(self.variant)
+        stages = [numpy.rint(compute * (parts.mean() + level * (parts - parts.mean()))) for level in levels]
+        wobble = job.stream(Purpose.VARIANT).uniform(-1.0, 1.0, (self.period, job.ranks))
+        factors = 1.0 + (0.0 if steady else self.jitter) * wobble
+        for rank in job:
+            times = [numpy.rint(stage[rank.index] * factors[:, rank.index]).astype(int).tolist() for stage in stages]
+            self.write(rank, times)
+        return job.build()
+
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        """Writes a rank's script: each stage once, the last for ever; a stage has ``period`` compute times."""
+        for number, times in enumerate(stages):
+            with rank.repeat(None if number == len(stages) - 1 else 1):
+                for iteration, time in enumerate(times):
+                    rank.compute(time)
+                    self.communicate(rank, iteration)
+                    rank.mark_progress()
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters, quantities as strings with units."""
+        return self.model_dump(mode="json", exclude_none=True)

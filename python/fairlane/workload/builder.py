@@ -1,0 +1,150 @@
+"""Writing the scripts of a job's ranks: a thin, typed hand on the simulator's program builder.
+
+A ``Rank`` is what a workload writes to. Times are picoseconds, sizes bytes, other ranks numbers in the job.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, NewType, TypeVar
+
+import numpy
+
+from fairlane import _core
+from fairlane.seeds import Purpose, stream
+
+__all__ = ["CollectiveKind", "JobScript", "Rank", "Request"]
+
+Request = NewType("Request", int)
+"""A non-blocking operation under way."""
+
+CollectiveKind = Literal[
+    "barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter", "scan"
+]
+"""The collective operations."""
+
+_T = TypeVar("_T")
+
+
+class JobScript:
+    """The scripts of one job: its ranks, and the random numbers that they share."""
+
+    def __init__(self, ranks: int, *, seed: int = 0, job: int = 0, variant: int = 0) -> None:
+        self.ranks = ranks
+        """How many ranks the job has."""
+        self.key = (seed, job, variant)
+        """Seed, number of the job, and variant: what its random numbers depend on."""
+        self._builder = _core.ProgramBuilder(ranks)
+        self._drawn: dict[str, Any] = {}
+
+    def stream(self, purpose: Purpose) -> numpy.random.Generator:
+        """The job's random stream for ``purpose``; that of variants depends on the variant too."""
+        seed, job, variant = self.key
+        return stream(seed, purpose, job, variant) if purpose is Purpose.VARIANT else stream(seed, purpose, job)
+
+    def drawn(self, name: str, draw: Callable[[numpy.random.Generator], _T]) -> _T:
+        """What ``draw`` makes of the job's pattern stream: drawn once under this name, the same for every rank."""
+        if name not in self._drawn:
+            self._drawn[name] = draw(self.stream(Purpose.PATTERN))
+        value: _T = self._drawn[name]
+        return value
+
+    def __iter__(self) -> Iterator["Rank"]:
+        return (Rank(self, index, self._builder) for index in range(self.ranks))
+
+    def build(self) -> _core.Program:
+        """The finished program; raises ``ValueError`` if a loop is left open."""
+        return self._builder.build()
+
+
+class Rank:
+    """One rank's script, written operation by operation."""
+
+    def __init__(self, job: JobScript, index: int, builder: _core.ProgramBuilder) -> None:
+        self.job = job
+        """The job whose rank this is."""
+        self.index = index
+        """This rank's number in the job."""
+        self._builder = builder
+        self._open: list[Request] = []
+        self._next = 0
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks the job has."""
+        return self.job.ranks
+
+    def compute(self, picoseconds: int) -> None:
+        """Works on the CPU for this long."""
+        self._builder.compute(self.index, picoseconds)
+
+    def send(self, to: int, size: int, *, tag: int = 0, comm: int = 0, synchronous: bool = False) -> None:
+        """Sends ``size`` bytes and waits until the send is complete."""
+        self._builder.send(self.index, to, size, tag, comm, synchronous)
+
+    def recv(self, source: int | None, *, tag: int | None = None, comm: int = 0) -> None:
+        """Receives from ``source`` (None: from any rank) with ``tag`` (None: any)."""
+        self._builder.recv(self.index, source, tag, comm)
+
+    def isend(self, to: int, size: int, *, tag: int = 0, comm: int = 0, synchronous: bool = False) -> Request:
+        """Starts to send ``size`` bytes."""
+        request = self._request()
+        self._builder.isend(self.index, to, size, request, tag, comm, synchronous)
+        return request
+
+    def irecv(self, source: int | None, *, tag: int | None = None, comm: int = 0) -> Request:
+        """Starts to receive from ``source`` (None: from any rank) with ``tag`` (None: any)."""
+        request = self._request()
+        self._builder.irecv(self.index, source, request, tag, comm)
+        return request
+
+    def probe(self, source: int | None, *, tag: int | None = None, comm: int = 0) -> None:
+        """Waits until a message that matches could be received, and receives nothing."""
+        self._builder.probe(self.index, source, tag, comm)
+
+    def wait(self, request: Request) -> None:
+        """Waits for one request."""
+        self._builder.wait(self.index, request)
+        self._open.remove(request)
+
+    def wait_all(self, requests: Iterable[Request] | None = None) -> None:
+        """Waits for these requests, or for every one under way."""
+        waited = list(self._open if requests is None else requests)
+        if waited:
+            self._builder.wait_all(self.index, [int(request) for request in waited])
+            self._open = [request for request in self._open if request not in set(waited)]
+
+    def collective(self, kind: CollectiveKind, volume: int | list[int] = 0, *, comm: int = 0, root: int = 0) -> None:
+        """Takes part in a collective; ``volume`` is in bytes, a list of one number a member for the v-variants."""
+        self._builder.collective(self.index, kind, volume, comm, root)
+
+    def comm_split(self, new: int, color: int | None, key: int = 0, *, comm: int = 0) -> None:
+        """Splits ``comm`` by ``color`` (None: no member of any part); ``new`` names this rank's part."""
+        self._builder.comm_split(self.index, new, color, key, comm)
+
+    def exchange(self, peers: Iterable[int], size: int, count: int = 1) -> None:
+        """Sends ``count`` messages of ``size`` bytes to each peer, receives as many from each, and waits for all."""
+        others = list(peers)
+        for _ in range(count):
+            for peer in others:
+                self.irecv(peer)
+        for _ in range(count):
+            for peer in others:
+                self.isend(peer, size)
+        self.wait_all()
+
+    def mark_progress(self) -> None:
+        """Counts one finished iteration."""
+        self._builder.mark_progress(self.index)
+
+    @contextmanager
+    def repeat(self, times: int | None = None) -> Iterator[None]:
+        """Repeats what is written in its ``with`` block this many times, or for ever."""
+        self._builder.repeat(self.index, times)
+        yield
+        self._builder.end(self.index)
+
+    def _request(self) -> Request:
+        self._next = self._next + 1 if self._open else 0
+        request = Request(self._next)
+        self._open.append(request)
+        return request

@@ -1,0 +1,113 @@
+"""Finds the compute time with which a job, alone on its hosts, computes for a given share of its time.
+
+The share is that of the rank that computes longest: its compute time an iteration over the time that an iteration
+takes. It rises with the compute time, so a bracketing root finder gets there in a few short simulations. Results are
+kept in the user's cache, by everything that they depend on.
+"""
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairlane import _core
+from fairlane.fabric import columns
+from fairlane.workload.base import Workload
+from fairlane.workload.builder import JobScript
+
+if TYPE_CHECKING:
+    from fairlane.scenario.resolved import Resolved
+
+__all__ = ["CalibrationError", "calibrate", "isolated_share"]
+
+ITERATIONS = 6
+"""Iterations that a measurement takes; the first one only fills the pipes."""
+PRECISION = 0.003
+"""How near to the wanted share is near enough."""
+FIRST_GUESS = 10**6
+"""Compute time, ps, on which the time for communication is measured first."""
+_WINDOW = 10**9
+_BUDGET = 50_000
+
+
+class CalibrationError(Exception):
+    """The wanted share cannot be reached."""
+
+
+def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resolved") -> int:
+    """The compute time in picoseconds; ``alone`` is the scenario with this job only, ``script`` begins its program."""
+    file = _cache_file(workload, script(), alone)
+    if file.is_file():
+        return int(file.read_text())
+    found = _search(workload, script, alone)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = file.with_suffix(f".{id(found)}")
+    scratch.write_text(str(found))
+    scratch.replace(file)
+    return found
+
+
+def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolved") -> int:
+    from scipy.optimize import brentq
+
+    target = workload.target_share
+
+    @cache
+    def share(compute: int) -> float:
+        return isolated_share(workload, script, alone, compute)
+
+    def excess(compute: float) -> float:
+        difference = share(round(compute)) - target if compute else -target
+        return 0.0 if abs(difference) < PRECISION else difference
+
+    if share(FIRST_GUESS) >= 1:
+        raise CalibrationError("the rank that computes longest does not communicate")
+    # If no rank's communication overlapped with another's computation, this would be it.
+    lower, upper = 0, max(1, round(FIRST_GUESS * (1 / share(FIRST_GUESS) - 1) * target / (1 - target)))
+    while excess(upper) < 0:
+        lower, upper = upper, 2 * upper
+    return round(brentq(excess, lower, upper, xtol=1.0, rtol=1e-4)) if excess(upper) else upper
+
+
+def isolated_share(workload: Workload, script: Callable[[], JobScript], alone: "Resolved", compute: int) -> float:
+    """The share of its time that the rank with the most compute time computes, alone and without jitter, for this Y."""
+    parts = workload.parts(script())
+    program = workload.program(script(), compute, steady=True)
+    simulation = replace(alone, jobs=(replace(alone.jobs[0], program=program),)).engine()
+    finished, window = False, _WINDOW
+    while not finished and min(simulation.progress()[0]) <= ITERATIONS:
+        finished = simulation.run_window_budget(simulation.now + window, _BUDGET)
+        window *= 2
+    ranks, slowest = columns(simulation.table("ranks")), int(parts.argmax())
+    span = int(ranks["last_mark"][slowest]) - int(ranks["first_mark"][slowest])
+    return compute * float(parts[slowest]) * (int(ranks["iterations"][slowest]) - 1) / span
+
+
+def _cache_file(workload: Workload, script: JobScript, alone: "Resolved") -> Path:
+    """Named after all that the result depends on, the simulator itself included."""
+    from platformdirs import user_cache_path
+
+    library = Path(_core.__file__ or "").stat()
+    key = {
+        "spec": alone.spec,
+        "workload": [type(workload).__qualname__, workload.parameters()],
+        "parts": workload.parts(script).tolist(),
+        "key": script.key,
+        "simulator": [library.st_size, library.st_mtime_ns],
+        "code": _code_of(workload),
+    }
+    digest = sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()
+    return user_cache_path("fairlane") / "calibration" / digest[:32]
+
+
+def _code_of(workload: Workload) -> list[int]:
+    """Size and time of the workload's file: users edit theirs."""
+    try:
+        stat = Path(inspect.getfile(type(workload))).stat()
+    except (OSError, TypeError):
+        return []
+    return [stat.st_size, stat.st_mtime_ns]

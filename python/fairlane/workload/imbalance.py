@@ -1,0 +1,101 @@
+"""How unevenly a job's compute time is divided among its ranks: each rank's part of Y, 0 to 1."""
+
+from typing import Annotated, Any, Literal
+
+import numpy
+from numpy.typing import NDArray
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems, validated
+
+__all__ = ["Growing", "Imbalance", "ImbalanceField", "OneRank", "Uniform"]
+
+Parts = NDArray[numpy.float64]
+
+
+class Imbalance(BaseModel):
+    """A division of compute time."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
+        """Each rank's part of Y once the imbalance is as great as it gets."""
+        raise NotImplementedError
+
+    def stages(self, variant: int) -> list[float]:
+        """The imbalance of each stage of a run, 0 (all ranks alike) to 1; the last one lasts for ever."""
+        del variant
+        return [1.0]
+
+
+class Uniform(Imbalance):
+    """Each rank computes a random time between ``low`` x Y and Y, the same for the whole run."""
+
+    kind: Literal["uniform"] = "uniform"
+    low: float = Field(0.0, ge=0, le=1, description="least part of Y; 1 means that all ranks compute alike")
+
+    def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
+        """Uniform between ``low`` and 1."""
+        return _uniform(self.low, ranks, rng)
+
+
+class OneRank(Imbalance):
+    """One random rank computes Y, the others not at all."""
+
+    kind: Literal["one_rank"] = "one_rank"
+
+    def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
+        """1 for one rank, 0 for the others."""
+        parts = numpy.zeros(ranks)
+        parts[int(rng.random() * ranks)] = 1.0
+        return parts
+
+
+class Growing(Imbalance):
+    """All ranks compute alike at first; step by step their times drift apart, to between ``low`` x Y and Y."""
+
+    kind: Literal["growing"] = "growing"
+    low: float = Field(0.0, ge=0, le=1, description="least part of Y at full imbalance")
+    steps: int = Field(
+        16, ge=1, description="stages from balanced to full imbalance; a stage lasts `period` iterations"
+    )
+    per_variant: float = Field(0.0, ge=0, le=1, description="imbalance at the start, for each step of `variant`")
+
+    def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
+        """Uniform between ``low`` and 1."""
+        return _uniform(self.low, ranks, rng)
+
+    def stages(self, variant: int) -> list[float]:
+        """Rises evenly from the variant's start to 1."""
+        start = min(1.0, variant * self.per_variant)
+        return [float(level) for level in numpy.linspace(start, 1.0, self.steps)] if start < 1 else [1.0]
+
+
+def _uniform(low: float, ranks: int, rng: numpy.random.Generator) -> Parts:
+    return low + (1 - low) * rng.random(ranks)
+
+
+_KINDS: dict[str, type[Imbalance]] = {"uniform": Uniform, "one_rank": OneRank, "growing": Growing}
+
+
+def _read(given: Any) -> Any:
+    """A name alone, or a table with ``kind`` and its parameters."""
+    if isinstance(given, Imbalance):
+        return given
+    if isinstance(given, str):
+        given = {"kind": given}
+    if not isinstance(given, dict) or "kind" not in given:
+        raise ValueError(f"expected a kind of imbalance or a table with `kind`: {', '.join(_KINDS)}")
+    if given["kind"] not in _KINDS:
+        raise Problems(Problem.unknown("kind", "imbalance", str(given["kind"]), list(_KINDS), given["kind"]))
+    return validated(_KINDS[given["kind"]], given)
+
+
+ImbalanceField = Annotated[
+    SerializeAsAny[Imbalance],
+    BeforeValidator(
+        _read, json_schema_input_type=Literal["uniform", "one_rank", "growing"] | Uniform | OneRank | Growing
+    ),
+]
+"""A model's field that takes a kind's name or a table with ``kind`` and its parameters."""

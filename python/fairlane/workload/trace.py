@@ -1,0 +1,158 @@
+"""Jobs that replay a recorded application: OTF2 or DUMPI, as a folder or packed as ``.tar.zst``."""
+
+import importlib.util
+import json
+import shutil
+import tarfile
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from fairlane import _core
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.document import current_document
+from fairlane.inputs.problems import Problems, unfold
+from fairlane.workload.builder import CollectiveKind
+
+__all__ = ["Iteration", "Trace", "read_trace", "unpack"]
+
+
+class Iteration(BaseModel):
+    """What counts as one iteration of a trace; without a choice, one pass from its start to its end."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    collective: CollectiveKind | None = Field(None, description="the stretch between two calls of this collective")
+    region: str | None = Field(None, description="the stretch between two enters of this OTF2 region")
+
+    @model_validator(mode="after")
+    def _at_most_one(self) -> Self:
+        if self.collective and self.region:
+            raise ValueError("collective and region exclude each other: give one")
+        return self
+
+
+def _read_iteration(given: Any) -> Any:
+    if given == "pass":
+        return Iteration(collective=None, region=None)
+    if isinstance(given, str):
+        raise Problems(
+            Problem("", "not a kind of iteration", given, 'pass, { collective = "..." }, { region = "..." }')
+        )
+    return given
+
+
+def _in_folder(path: Path) -> Path:
+    """The path seen from the scenario's folder."""
+    found = current_document.get().folder / path
+    if not found.exists():
+        raise ValueError(f"there is no {str(found)!r}")
+    return found
+
+
+class Trace(BaseModel):
+    """A recorded application and how to replay it. It starts over when it ends, so the job keeps its load up."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Annotated[Path, AfterValidator(_in_folder)] = Field(
+        description="an OTF2 or DUMPI archive: its folder, its .otf2 or .meta file, or a .tar.zst with it"
+    )
+    iteration: Annotated[
+        Iteration, BeforeValidator(_read_iteration, json_schema_input_type=Literal["pass"] | Iteration)
+    ] = Field(default_factory=lambda: Iteration(collective=None, region=None), description="what one iteration is")
+    compute_scale: float = Field(1.0, ge=0, description="factor on the compute time between MPI calls")
+    repeat: bool = Field(True, description="start over at the end")
+
+    def program(self) -> _core.Program:
+        """Opens the trace; raises ``Problems`` when it cannot be read."""
+        try:
+            return _core.open_trace(str(unpack(self.path)), self._options())
+        except (_core.BuildError, _core.RunError, OSError) as error:
+            raise Problems(Problem("path", str(error), str(self.path))) from None
+
+    def describe(self) -> dict[str, Any]:
+        """Ranks, events, calls, bytes, communicators, neighbours and CPU time of the trace."""
+        try:
+            description: dict[str, Any] = json.loads(_core.describe_trace(str(unpack(self.path)), self._options()))
+        except Problems as problems:
+            raise ScenarioError(problems.problems) from None
+        except (_core.BuildError, _core.RunError, OSError) as error:
+            raise ScenarioError(Problem("", str(error), file=str(self.path))) from None
+        return description
+
+    def _options(self) -> str:
+        chosen = self.iteration.model_dump(exclude_none=True) or None
+        return json.dumps(
+            {
+                "compute_scale": self.compute_scale,
+                "iteration": chosen,
+                "repeat": self.repeat,
+                "otf2_library": _otf2_library(),
+            }
+        )
+
+    def __str__(self) -> str:
+        return self.path.name.split(".")[0]
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace at ``path``; raises ``ScenarioError`` if there is none."""
+    try:
+        return Trace.model_validate({"path": path})
+    except ValidationError as error:
+        raise ScenarioError(unfold(error, Trace)) from None
+
+
+def _otf2_library() -> str | None:
+    """Where the ``otf2`` package keeps its C library, if it is installed."""
+    try:
+        spec = importlib.util.find_spec("_otf2._otf2") or importlib.util.find_spec("_otf2")
+    except (ImportError, ValueError):
+        return None
+    return spec.origin if spec else None
+
+
+def unpack(path: Path) -> Path:
+    """The trace itself: an archive is unpacked once, into the user's cache, and found there from then on."""
+    if not path.name.endswith((".tar.zst", ".tzst")):
+        return path
+    from platformdirs import user_cache_path
+
+    stat = path.stat()
+    mark = sha256(f"{path.resolve()}:{stat.st_size}:{stat.st_mtime_ns}".encode()).hexdigest()[:16]
+    target = user_cache_path("fairlane") / "traces" / f"{path.name.split('.')[0]}-{mark}"
+    if not target.is_dir():
+        _extract(path, target)
+    return _trace_in(target)
+
+
+def _trace_in(folder: Path) -> Path:
+    """An OTF2 anchor file, or the folder that holds DUMPI files, wherever the archive keeps them."""
+    for anchor in sorted(folder.rglob("*.otf2")):
+        if anchor.is_file():
+            return anchor
+    return next((file.parent for pattern in ("*.meta", "*.bin") for file in sorted(folder.rglob(pattern))), folder)
+
+
+def _extract(archive: Path, target: Path) -> None:
+    """Unpacks beside the target and renames at the end, so that nobody sees half a trace."""
+    import pyarrow
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+    try:
+        with (
+            pyarrow.input_stream(str(archive), compression="zstd") as plain,
+            tarfile.open(fileobj=plain, mode="r|") as tar,
+        ):
+            tar.extractall(scratch, filter="data")
+        scratch.replace(target)
+    except (OSError, tarfile.TarError) as error:
+        if not target.is_dir():  # unless another process has just been faster
+            raise Problems(Problem("path", f"cannot be unpacked: {error}", str(archive))) from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

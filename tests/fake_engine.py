@@ -1,0 +1,118 @@
+"""An engine that simulates nothing: its tables are formulas of the time, so that a test can say what must come out.
+
+Every rank of job ``j`` marks its first iteration at 1 ms and then one every ``pace[j]`` picoseconds (twice that time
+when other jobs are there and ``j`` is the first); it computes 60 % of the time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+MS = 10**9
+HOPS_PER_MS = 1000
+Table = dict[str, tuple[str, bytes]]
+
+
+def table(**columns: tuple[str, Sequence[Any]]) -> Table:
+    """A table as the engine hands it over."""
+    return {
+        name: (dtype, json.dumps(list(values)).encode() if dtype == "json" else np.array(values, dtype).tobytes())
+        for name, (dtype, values) in columns.items()
+    }
+
+
+class FakeEngine:
+    """See the module. Each job of ``spec`` has ``hosts``, one for each rank, and a ``pace``."""
+
+    def __init__(self, spec: str) -> None:
+        self.jobs = json.loads(spec)["jobs"]
+        self.now, self.packet_hops = 0, 0
+
+    def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
+        span = min(picoseconds - self.now, max(1, max_hops * MS // HOPS_PER_MS))
+        self.now += span
+        self.packet_hops += span * HOPS_PER_MS // MS
+        return False
+
+    def digest(self) -> str:
+        return f"{self.now:x}"
+
+    def table(self, name: str) -> Table:
+        return {"ranks": self._ranks, "calls": self._calls, "ports": self._ports, "interference": self._waits}[name]()
+
+    def _pace(self, job: int) -> int:
+        return int(self.jobs[job]["pace"]) * (2 if job == 0 and len(self.jobs) > 1 else 1)
+
+    def _ranks(self) -> Table:
+        rows = [(job, rank, host) for job, it in enumerate(self.jobs) for rank, host in enumerate(it["hosts"])]
+        count = [0 if self.now < MS else 1 + (self.now - MS) // self._pace(job) for job, _, _ in rows]
+        last = [MS + (n - 1) * self._pace(job) if n else 0 for n, (job, _, _) in zip(count, rows, strict=True)]
+        same = ("u8", [0] * len(rows))
+        return table(
+            job=("u4", [job for job, _, _ in rows]),
+            rank=("u4", [rank for _, rank, _ in rows]),
+            host=("u4", [host for _, _, host in rows]),
+            iterations=("u8", count),
+            first_mark=("u8", [MS if n else 0 for n in count]),
+            last_mark=("u8", last),
+            compute=("u8", [self.now * 6 // 10] * len(rows)),
+            communication=("u8", [self.now * 4 // 10] * len(rows)),
+            overhead=same,
+            late_partner=same,
+            network=same,
+            finished=("u1", [0] * len(rows)),
+            messages_sent=same,
+            bytes_sent=same,
+        )
+
+    def _calls(self) -> Table:
+        jobs = range(len(self.jobs))
+        return table(
+            job=("u4", jobs),
+            call=("json", ["wait_all" for _ in jobs]),
+            count=("u8", [7 for _ in jobs]),
+            time=("u8", [self.now * 4 // 10 * len(self.jobs[job]["hosts"]) for job in jobs]),
+        )
+
+    def _ports(self) -> Table:
+        """Two lanes on each of the four links of ``fake_links``; lane 0 busy a quarter, lane 1 half of the time."""
+        rows = [(link, lane) for link in range(4) for lane in range(2)]
+        return table(
+            link=("u4", [link for link, _ in rows]),
+            lane=("u1", [lane for _, lane in rows]),
+            bytes=("u8", [4096 * (1 + lane) for _, lane in rows]),
+            packets=("u8", [1 + lane for _, lane in rows]),
+            waiting=("u8", [self.now // 10] * len(rows)),
+            stalled=("u8", [self.now // (8 if lane else 16) for _, lane in rows]),
+            max_queue=("u4", [3] * len(rows)),
+            active=("u8", [self.now // (2 if lane else 4) for _, lane in rows]),
+        )
+
+    def _waits(self) -> Table:
+        """Job a's packets wait ``(a + 1) * (b + 2)`` thousandths of the time for job b's."""
+        cells = [(a, b) for a in range(len(self.jobs)) for b in range(len(self.jobs))]
+        return table(
+            delayed=("u4", [a for a, _ in cells]),
+            delaying=("u4", [b for _, b in cells]),
+            waiting=("u8", [self.now // 1000 * (a + 1) * (b + 2) for a, b in cells]),
+            packets=("u8", [1] * len(cells)),
+        )
+
+
+def fake_links() -> tuple[Table, list[str]]:
+    """Two hosts on one switch: links of host 0, host 1, and the switch's two."""
+    links = table(
+        from_host=("i8", [0, 1, -1, -1]),
+        from_switch=("i8", [-1, -1, 0, 0]),
+        to_host=("i8", [-1, -1, 0, 1]),
+        to_switch=("i8", [0, 0, -1, -1]),
+        **{"class": ("u1", [0, 0, 1, 1])},
+        level=("u1", [0, 0, 1, 1]),
+        bandwidth=("u8", [25_600_000_000] * 4),
+        latency=("u8", [100_000] * 4),
+    )
+    return links, ["host up", "host down"]

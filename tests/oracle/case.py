@@ -1,0 +1,146 @@
+"""What goes in: the fabric, the parameters, and what every rank does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+def ser(size: int, bandwidth: int) -> int:
+    """Picoseconds that `size` bytes take at `bandwidth` bits per second, rounded up."""
+    return -(-8 * size * 10**12 // bandwidth)
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction of a cable, and the port that feeds it. An end that is no host is a switch."""
+
+    bandwidth: int
+    latency: int
+    from_host: int | None = None
+    to_host: int | None = None
+
+
+class Hop(NamedTuple):
+    """One step of a route: a link, and the virtual channel taken on it."""
+
+    link: int
+    channel: int = 0
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Links, and the hops from each host to each other host; the topology and parameters that it was built from."""
+
+    links: list[Link]
+    routes: dict[tuple[int, int], list[Hop]]
+    channels: int = 1
+    topology: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def hops(self, source: int, destination: int) -> list[Link]:
+        """The links from host to host, in order."""
+        return [self.links[hop.link] for hop in self.routes[source, destination]]
+
+
+@dataclass(frozen=True)
+class Network:
+    """Parameters of packets, ports and switches."""
+
+    mtu: int = 4096
+    header: int = 26
+    buffer: int = 65536
+    switch_latency: int = 100_000
+    cut_through: bool = True
+
+
+@dataclass(frozen=True)
+class Qos:
+    """Which lane a message takes, and which lane a port serves."""
+
+    sl2vl: tuple[int, ...] = (0,) * 16
+    arbiter: str = "weighted_round_robin"
+    params: dict[str, Any] = field(default_factory=lambda: {"weights": [1]})
+    default: int = 0
+    kinds: dict[str, int | None] = field(default_factory=dict)
+
+    @property
+    def lanes(self) -> int:
+        """How many virtual lanes are in use."""
+        return 1 + max(self.sl2vl)
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """Costs and thresholds of the message layer."""
+
+    eager_threshold: int = 16384
+    send_overhead: int = 0
+    receive_overhead: int = 0
+    control_bytes: int = 64
+    memory_latency: int = 100_000
+    memory_bandwidth: int = 80_000_000_000
+    reduction_bandwidth: int = 80_000_000_000
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Work on the CPU."""
+
+    time: int
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send to a rank; without a request it blocks."""
+
+    to: int
+    size: int
+    tag: int = 0
+    request: int | None = None
+    synchronous: bool = False
+
+
+@dataclass(frozen=True)
+class Recv:
+    """Receive from a rank or from any (`None`), with a tag or with any; without a request it blocks."""
+
+    source: int | None = None
+    tag: int | None = None
+    request: int | None = None
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait until all these requests are complete."""
+
+    requests: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Count an iteration."""
+
+
+Op = Compute | Send | Recv | Wait | Mark
+
+
+@dataclass(frozen=True)
+class Job:
+    """Where each rank lives and what it does; the job's service level, and those of single ranks."""
+
+    hosts: list[int]
+    scripts: list[list[Op]]
+    service_level: int | None = None
+    ranks: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that a simulation needs."""
+
+    fabric: Fabric
+    jobs: list[Job]
+    network: Network = Network()
+    qos: Qos = field(default_factory=Qos)
+    mpi: Mpi = Mpi()

@@ -1,0 +1,163 @@
+"""Random small cases, made so that lanes, credits, ties and matching all matter.
+
+Rates and latencies come from a few round numbers, so that many things happen at the same instant, and from odd ones,
+so that rounding counts. Buffers hold one to three packets. Programs always come to an end, see `Scripts`.
+"""
+
+from hypothesis import strategies as st
+
+from .case import Case, Compute, Fabric, Job, Mark, Mpi, Network, Op, Qos, Recv, Send, Wait
+from .core import fat_tree
+
+RATES = st.sampled_from([8 * 10**12, 4 * 10**12, 3 * 10**12, 99_999_999_977])
+LATENCIES = st.sampled_from([10, 64, 100, 1000, 12_345])
+OVERHEADS = st.sampled_from([0, 0, 64, 333])
+SIZES = st.sampled_from([0, 1, 16, 32, 40, 41, 64, 100, 255, 300])
+SPANS = st.sampled_from([0, 0, 0, 10, 64, 777])
+LEVELS = st.sampled_from([None, 0, 1, 2, 3, 7, 15])
+
+
+@st.composite
+def fabrics(draw: st.DrawFn) -> Fabric:
+    """One switch, or two or three levels of them, mostly tapered, with slower or faster links inside."""
+    links = {name: draw(RATES) for name in ("bandwidth", "host_bandwidth")}
+    links |= {name: draw(LATENCIES) for name in ("latency", "host_latency")}
+    hosts, levels = draw(st.sampled_from([2, 3, 3, 4, 4, 5, 6, 8])), draw(st.sampled_from([1, 2, 2, 3]))
+    if levels == 2:
+        links |= {"leaf_down": draw(st.integers(1, 4)), "leaf_up": draw(st.integers(1, 3))}
+    return fat_tree(hosts=hosts, levels=levels, **links, **({"radix": 4} if levels == 3 else {}))
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """Small packets and buffers."""
+    mtu, header = draw(st.sampled_from([16, 32, 50])), draw(st.sampled_from([0, 6, 14]))
+    buffer = draw(st.integers(mtu + header, 3 * (mtu + header)))
+    return Network(mtu, header, buffer, draw(st.sampled_from([0, 16, 100, 999])), draw(st.booleans()))
+
+
+@st.composite
+def arbiters(draw: st.DrawFn, lanes: int) -> tuple[str, dict[str, object]]:
+    """Any arbiter, such that every lane is served."""
+    name = draw(st.sampled_from(["vlarb", "weighted_round_robin", "strict_priority"]))
+    order = draw(st.permutations(range(lanes)))
+    weights = draw(st.lists(st.integers(1, 4), min_size=lanes, max_size=lanes))
+    if name == "weighted_round_robin":
+        return name, {"weights": weights}
+    if name == "strict_priority":
+        return name, {"order": order}
+    high = draw(st.lists(st.tuples(st.integers(0, lanes - 1), st.integers(0, 3)), max_size=3))
+    low = list(zip(order, weights, strict=True))
+    return name, {"vlarb_high": high, "vlarb_low": low, "high_limit": draw(st.sampled_from([0, 1, 255]))}
+
+
+@st.composite
+def qualities(draw: st.DrawFn) -> Qos:
+    """One to four lanes, any level to any lane."""
+    lanes = draw(st.sampled_from([1, 2, 2, 3, 4]))
+    others = draw(st.lists(st.integers(0, lanes - 1), min_size=16 - lanes, max_size=16 - lanes))
+    kinds = {kind: draw(LEVELS) for kind in ("control", "eager", "bulk")}
+    return Qos((*range(lanes), *others), *draw(arbiters(lanes)), draw(st.integers(0, 3)), kinds)
+
+
+@st.composite
+def mpis(draw: st.DrawFn) -> Mpi:
+    """Thresholds among the sizes, overheads that are often zero."""
+    return Mpi(
+        eager_threshold=draw(st.sampled_from([0, 40, 100, 10**6])),
+        send_overhead=draw(OVERHEADS),
+        receive_overhead=draw(OVERHEADS),
+        control_bytes=draw(st.sampled_from([1, 8, 16, 60])),
+        memory_latency=draw(st.sampled_from([0, 64, 1000])),
+        memory_bandwidth=draw(RATES),
+    )
+
+
+class Scripts:
+    """Scripts of one job that always come to an end.
+
+    They go in rounds, each with tags of its own, in which every message has its receive. In a *burst*, each rank first
+    posts all of its sends and receives in any order, and waits for them afterwards; in a *chain*, messages follow one
+    after another with blocking calls. The receives of a rank in a burst name source and tag, or only one of the two.
+    One rank may be *wild* and name neither, ever: then a message may take the receive of a later one, so nobody waits
+    for a send to that rank before the end.
+    """
+
+    def __init__(self, draw: st.DrawFn, ranks: int) -> None:
+        self.draw, self.ranks = draw, ranks
+        self.wild = draw(st.none() | st.integers(0, ranks - 1))
+        self.scripts: list[list[Op]] = [[] for _ in range(ranks)]
+        self.at_end: list[list[int]] = [[] for _ in range(ranks)]
+        self.requests = 0
+        for number in range(draw(st.sampled_from([1, 2, 2, 3]))):
+            (self.chain if draw(st.sampled_from([False, False, True])) else self.burst)(10 * number)
+            for script in self.scripts:
+                script.append(Mark())
+        for script, requests in zip(self.scripts, self.at_end, strict=True):
+            script.extend([Wait(tuple(requests)), Mark()] if requests else [])
+
+    def request(self) -> int:
+        """A new request number."""
+        self.requests += 1
+        return self.requests
+
+    def messages(self) -> list[tuple[int, int, int, bool]]:
+        """Source, destination, size, and whether synchronous, of the messages of a round."""
+        rank = st.integers(0, self.ranks - 1)
+        rare = st.sampled_from([False, False, False, True])
+        count = self.draw(st.integers(2, 10))
+        return self.draw(st.lists(st.tuples(rank, rank, SIZES, rare), min_size=count, max_size=count))
+
+    def chain(self, tag: int) -> None:
+        """Blocking calls, each pair after the one before."""
+        for source, to, size, synchronous in self.messages():
+            if source == to:
+                continue
+            request = self.request() if to == self.wild else None
+            if request is not None:
+                self.at_end[source].append(request)
+            self.scripts[source] += [
+                Compute(self.draw(SPANS)),
+                Send(to, size, tag, request, synchronous),
+            ]
+            self.scripts[to].append(Recv() if to == self.wild else Recv(source, tag))
+
+    def burst(self, tag: int) -> None:
+        """Everything is posted, then awaited."""
+        posts: list[list[Op]] = [[] for _ in range(self.ranks)]
+        names = [self.draw(st.sampled_from(["both", "source", "tag"])) for _ in range(self.ranks)]
+        for source, to, size, synchronous in self.messages():
+            this = tag + (self.draw(st.integers(0, 2)) if names[to] == "both" else 0)
+            posts[source].append(Send(to, size, this, self.request(), synchronous))
+            wanted_source = None if to == self.wild or names[to] == "tag" else source
+            wanted_tag = None if to == self.wild or names[to] == "source" else this
+            posts[to].append(Recv(wanted_source, wanted_tag, self.request()))
+        for rank in range(self.ranks):
+            soon: list[int] = []
+            for op in self.draw(st.permutations(posts[rank])):
+                self.scripts[rank] += [Compute(self.draw(SPANS)), op]
+                assert isinstance(op, Send | Recv)
+                assert op.request is not None
+                late = (isinstance(op, Send) and op.to == self.wild) or self.draw(st.sampled_from([False, False, True]))
+                (self.at_end[rank] if late else soon).append(op.request)
+            order = self.draw(st.permutations(soon))
+            together = self.draw(st.booleans()) and order
+            self.scripts[rank] += [Wait(tuple(order))] if together else [Wait((request,)) for request in order]
+
+
+@st.composite
+def jobs(draw: st.DrawFn, hosts: int) -> Job:
+    """Two to four ranks on any hosts, also several on one, also on those of other jobs."""
+    ranks = draw(st.integers(2, 4))
+    places = draw(st.lists(st.integers(0, hosts - 1), min_size=ranks, max_size=ranks))
+    levels = draw(st.dictionaries(st.integers(0, ranks - 1), st.integers(0, 3), max_size=2))
+    return Job(places, Scripts(draw, ranks).scripts, draw(LEVELS), levels)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A small case."""
+    fabric = draw(fabrics())
+    hosts = fabric.params["hosts"]
+    some_jobs = [draw(jobs(hosts)) for _ in range(draw(st.sampled_from([1, 2, 2, 3])))]
+    return Case(fabric, some_jobs, draw(networks()), draw(qualities()), draw(mpis()))

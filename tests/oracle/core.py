@@ -1,0 +1,128 @@
+"""The same case on fairlane's engine: builds what it wants, runs it, and reads its tables into an `Outcome`."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from fairlane import _core
+
+from .case import Case, Compute, Fabric, Hop, Link, Mark, Op, Recv, Send, Wait
+from .outcome import Departure, Outcome, PortCount, Progress
+
+#: No case takes longer than this: 1000 seconds.
+FOREVER = 10**15
+KINDS = ("control", "eager", "bulk", "collective")
+
+
+def columns(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
+    """A table's numeric columns as lists."""
+    return {name: np.frombuffer(raw, kind).tolist() for name, (kind, raw) in table.items() if kind != "json"}
+
+
+def fat_tree(**params: int) -> Fabric:
+    """A fat-tree as the engine builds and routes it. D-mod-k needs one virtual channel."""
+    core = _core.Fabric(json.dumps({"topology": "fat_tree", "params": params, "routing": "d_mod_k"}))
+    table = columns(core.links())
+    ends = zip(table["bandwidth"], table["latency"], table["from_host"], table["to_host"], strict=True)
+    links = [Link(rate, delay, *(None if end < 0 else end for end in hosts)) for rate, delay, *hosts in ends]
+    pairs = [(source, to) for source in range(core.hosts) for to in range(core.hosts) if source != to]
+    routes = {(source, to): [Hop(link) for link in core.route(source, to)] for source, to in pairs}
+    return Fabric(links, routes, 1, "fat_tree", params)
+
+
+def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
+    """The case, but for its programs, in the engine's terms."""
+    fabric, network, qos = case.fabric, case.network, case.qos
+    return {
+        "fabric": {"topology": fabric.topology, "params": fabric.params, "routing": "d_mod_k"},
+        "network": {
+            "mtu": network.mtu,
+            "header": network.header,
+            "buffer": network.buffer,
+            "switch_latency": network.switch_latency,
+            "switching": "cut_through" if network.cut_through else "store_and_forward",
+        },
+        "qos": {
+            "lanes": qos.lanes,
+            "sl2vl": list(qos.sl2vl),
+            "arbiter": {"name": qos.arbiter, "params": qos.params},
+            "default": qos.default,
+            "kinds": {kind: qos.kinds.get(kind) for kind in KINDS},
+        },
+        "mpi": {**vars(case.mpi), "collectives": {}},
+        "jobs": [
+            {
+                "name": f"job-{number}",
+                "hosts": job.hosts,
+                "service_level": job.service_level,
+                "ranks": {str(rank): level for rank, level in job.ranks.items()},
+            }
+            for number, job in enumerate(case.jobs)
+        ],
+        "observe": {"interference": True, "ports": True, "departures": departures},
+    }
+
+
+def program(case: Case, job: int) -> _core.Program:
+    """The program of one job."""
+    scripts = case.jobs[job].scripts
+    builder = _core.ProgramBuilder(len(scripts))
+    for rank, script in enumerate(scripts):
+        for op in script:
+            add(builder, rank, op)
+    return builder.build()
+
+
+def add(builder: _core.ProgramBuilder, rank: int, op: Op) -> None:
+    """Adds one operation to a rank's script."""
+    match op:
+        case Compute(time):
+            builder.compute(rank, time)
+        case Send(to, size, tag, None, synchronous):
+            builder.send(rank, to, size, tag, 0, synchronous)
+        case Send(to, size, tag, int(request), synchronous):
+            builder.isend(rank, to, size, request, tag, 0, synchronous)
+        case Recv(source, tag, None):
+            builder.recv(rank, source, tag)
+        case Recv(source, tag, int(request)):
+            builder.irecv(rank, source, request, tag)
+        case Wait((request,)):
+            builder.wait(rank, request)
+        case Wait(requests):
+            builder.wait_all(rank, list(requests))
+        case Mark():
+            builder.mark_progress(rank)
+
+
+def simulate(case: Case, programs: list[_core.Program] | None = None, *, departures: bool = True) -> Outcome:
+    """Runs a case, or other programs in its place, to its end.
+
+    Raises `RuntimeError` if ranks wait for what can no longer come.
+    """
+    programs = programs or [program(case, job) for job in range(len(case.jobs))]
+    simulation = _core.Simulation(json.dumps(spec(case, departures=departures)), programs)
+    if not simulation.run_until(FOREVER):
+        raise RuntimeError(f"not finished after {FOREVER} ps")
+    return outcome(simulation, departures=departures)
+
+
+def outcome(simulation: _core.Simulation, *, departures: bool = True) -> Outcome:
+    """What was measured."""
+
+    def rows(table: str, *names: str) -> list[list[int]]:
+        found = columns(simulation.table(table))
+        return [list(row) for row in zip(*(found[name] for name in names), strict=True)]
+
+    found = Outcome()
+    if departures:
+        names = ("time", "link", "lane", "job", "source", "destination", "packet", "bytes")
+        found.departures = [Departure(*row) for row in rows("departures", *names)]
+    for job, rank, *marks in rows("ranks", "job", "rank", "iterations", "first_mark", "last_mark"):
+        found.progress[job, rank] = Progress(*marks)
+    names = ("link", "lane", "bytes", "packets", "waiting", "stalled", "max_queue", "active")
+    for link, lane, *counts in rows("ports", *names):
+        found.ports[link, lane] = PortCount(*counts)
+    for delayed, delaying, waited in rows("interference", "delayed", "delaying", "waiting"):
+        found.interference[delayed, delaying] += waited
+    return found

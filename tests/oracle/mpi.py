@@ -1,0 +1,249 @@
+"""Messages: what ranks do, eager and rendezvous, matching, transfers through memory."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from .case import Case, Compute, Mark, Recv, Send, Wait, ser
+from .clock import Clock, Stage
+from .network import Interconnect, Message
+from .outcome import Outcome
+
+
+def nothing() -> None:
+    """What follows from a delivery that nobody looks at."""
+
+
+@dataclass(eq=False)
+class Receiving:
+    """A receive that was posted."""
+
+    op: Recv
+    rank: "Rank"
+    complete: bool = False
+
+
+@dataclass(eq=False)
+class Sending:
+    """A send that was started, and how far its first message (eager payload or request) and its matching are."""
+
+    op: Send
+    rank: "Rank"
+    complete: bool = False
+    rendezvous: bool = False
+    arrived: bool = False
+    delivered: bool = False
+    receive: Receiving | None = None
+
+    def suits(self, receive: Receiving) -> bool:
+        """Whether a receive may take this message."""
+        return receive.op.source in (None, self.rank.number) and receive.op.tag in (None, self.op.tag)
+
+
+@dataclass(eq=False)
+class Rank:
+    """A rank, and the lists in which it looks for matches."""
+
+    job: int
+    number: int
+    host: int
+    requests: dict[int, Sending | Receiving] = field(default_factory=dict)
+    awaited: list[Sending | Receiving] = field(default_factory=list)
+    incoming: dict[int, list[Sending]] = field(default_factory=dict)  # by sender, in order of sending
+    posted: list[Receiving] = field(default_factory=list)  # receives without a message
+    unexpected: list[Sending] = field(default_factory=list)  # messages without a receive
+    life: Iterator[int | None] = field(default_factory=lambda: iter(()))
+    finished: bool = False
+
+
+class World:
+    """All ranks of all jobs."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.mpi = case, case.mpi
+        self.clock, self.outcome = Clock(), Outcome()
+        self.interconnect = Interconnect(case, self.clock, self.outcome)
+        self.jobs = [[Rank(j, r, host) for r, host in enumerate(job.hosts)] for j, job in enumerate(case.jobs)]
+
+    def run(self) -> Outcome:
+        """Runs every rank to its end."""
+        ranks = [rank for job in self.jobs for rank in job]
+        for rank in ranks:
+            rank.life = self.live(rank)
+            self.resume(rank, 0)
+        self.clock.run()
+        stuck = [(rank.job, rank.number) for rank in ranks if not rank.finished]
+        if stuck:
+            raise RuntimeError(f"these (job, rank) wait for ever: {stuck}")
+        return self.outcome
+
+    # What a rank does: a generator that yields the instant at which it goes on, or None to sleep until it is woken.
+
+    def live(self, rank: Rank) -> Iterator[int | None]:
+        """Carries out the rank's script."""
+        for op in self.case.jobs[rank.job].scripts[rank.number]:
+            match op:
+                case Compute(time):
+                    yield self.clock.now + time
+                case Send():
+                    sending = self.call(rank, op)
+                    yield self.clock.now + self.mpi.send_overhead
+                    self.begin(sending)
+                    if op.request is None:
+                        yield from self.wait(rank, [sending])
+                    else:
+                        rank.requests[op.request] = sending
+                case Recv():
+                    receive = Receiving(op, rank)
+                    self.post(receive)
+                    if op.request is None:
+                        yield from self.wait(rank, [receive])
+                    else:
+                        rank.requests[op.request] = receive
+                case Wait(requests):
+                    yield from self.wait(rank, [rank.requests.pop(request) for request in requests])
+                case Mark():
+                    self.outcome.mark(rank.job, rank.number, self.clock.now)
+        rank.finished = True
+
+    def wait(self, rank: Rank, requests: list[Sending | Receiving]) -> Iterator[int | None]:
+        """Until all are complete, and the overhead of each receive."""
+        if not all(request.complete for request in requests):
+            rank.awaited = requests
+            yield None
+        receives = sum(isinstance(request, Receiving) for request in requests)
+        yield self.clock.now + receives * self.mpi.receive_overhead
+
+    def resume(self, rank: Rank, time: int) -> None:
+        """At `time` the rank goes on, through everything that takes no time, until it computes, sleeps or ends."""
+
+        def go_on() -> None:
+            until = next((until for until in rank.life if until is None or until > self.clock.now), None)
+            if until is not None:
+                self.resume(rank, until)
+
+        self.clock.at(time, Stage.RANK, (rank.job, rank.number), go_on)
+
+    def complete(self, request: Sending | Receiving) -> None:
+        """A request is complete; its rank is woken if that was the last it waited for."""
+        request.complete = True
+        if request in request.rank.awaited and all(other.complete for other in request.rank.awaited):
+            request.rank.awaited = []
+            self.resume(request.rank, self.clock.now)
+
+    # Matching.
+
+    def post(self, receive: Receiving) -> None:
+        """Takes the first unexpected message that suits, or waits for one."""
+        sending = next((sending for sending in receive.rank.unexpected if sending.suits(receive)), None)
+        if sending is None:
+            receive.rank.posted.append(receive)
+        else:
+            receive.rank.unexpected.remove(sending)
+            self.match(sending, receive)
+
+    def arrive(self, sending: Sending) -> None:
+        """The first packet is there: it can be matched, unless an earlier message of its sender is missing."""
+        sending.arrived = True
+        receiver = self.jobs[sending.rank.job][sending.op.to]
+        line = receiver.incoming[sending.rank.number]
+        while line and line[0].arrived:
+            self.offer(receiver, line.pop(0))
+
+    def offer(self, receiver: Rank, sending: Sending) -> None:
+        """Gives a message to the first posted receive that it suits, or lets it wait for one."""
+        receive = next((receive for receive in receiver.posted if sending.suits(receive)), None)
+        if receive is None:
+            receiver.unexpected.append(sending)
+        else:
+            receiver.posted.remove(receive)
+            self.match(sending, receive)
+
+    def match(self, sending: Sending, receive: Receiving) -> None:
+        """The message has found its receive."""
+        sending.receive = receive
+        self.proceed(sending)
+
+    # The protocols.
+
+    def call(self, rank: Rank, op: Send) -> Sending:
+        """The send call is made: it takes its place in the order of sending."""
+        sending = Sending(op, rank, rendezvous=op.synchronous or op.size > self.mpi.eager_threshold)
+        self.jobs[rank.job][op.to].incoming.setdefault(rank.number, []).append(sending)
+        return sending
+
+    def begin(self, sending: Sending) -> None:
+        """The payload, or the request to send it, is handed over."""
+        receiver = self.jobs[sending.rank.job][sending.op.to]
+
+        def delivered() -> None:
+            sending.delivered = True
+            self.proceed(sending)
+
+        size = self.mpi.control_bytes if sending.rendezvous else sending.op.size
+        kind = "control" if sending.rendezvous else "eager"
+        self.transfer(sending.rank, receiver, size, kind, first=lambda: self.arrive(sending), last=delivered)
+        if not sending.rendezvous:
+            self.complete(sending)
+
+    def proceed(self, sending: Sending) -> None:
+        """Once delivered and matched, an eager message is received; a request is answered by a get."""
+        if sending.receive is None or not sending.delivered:
+            return
+        if sending.rendezvous:
+            self.get(sending, sending.receive)
+        else:
+            self.complete(sending.receive)
+
+    def get(self, sending: Sending, receive: Receiving) -> None:
+        """The rest of a rendezvous: get, payload, acknowledgement."""
+        sender, receiver = sending.rank, receive.rank
+        kind = "bulk" if sending.op.size > self.mpi.eager_threshold else "eager"
+
+        def payload() -> None:
+            self.transfer(sender, receiver, sending.op.size, kind, last=acknowledge)
+
+        def acknowledge() -> None:
+            self.complete(receive)
+            self.transfer(receiver, sender, self.mpi.control_bytes, "control", last=lambda: self.complete(sending))
+
+        self.transfer(receiver, sender, self.mpi.control_bytes, "control", last=payload)
+
+    def transfer(
+        self,
+        source: Rank,
+        to: Rank,
+        size: int,
+        kind: str,
+        *,
+        first: Callable[[], None] = nothing,
+        last: Callable[[], None],
+    ) -> None:
+        """Moves bytes from rank to rank, through memory on one host, else over the interconnect."""
+        if source.host == to.host:
+
+            def ended() -> None:
+                first()
+                last()
+
+            time = self.mpi.memory_latency + ser(size, self.mpi.memory_bandwidth)
+            self.clock.at(self.clock.now + time, Stage.MEMORY, (), ended)
+            return
+        lane = self.case.qos.sl2vl[self.service_level(source, to, kind)]
+        route = self.case.fabric.routes[source.host, to.host]
+        payloads = self.interconnect.payloads(size)
+        message = Message(source.job, source.number, to.number, lane, route, payloads, first, last)
+        self.interconnect.hand_over(message)
+
+    def service_level(self, source: Rank, to: Rank, kind: str) -> int:
+        """The sender's own level, else the receiver's, the kind's, the job's, the default."""
+        job, qos = self.case.jobs[source.job], self.case.qos
+        candidates = (job.ranks.get(source.number), job.ranks.get(to.number), qos.kinds.get(kind), job.service_level)
+        return next((level for level in candidates if level is not None), qos.default)
+
+
+def simulate(case: Case) -> Outcome:
+    """Runs a case to its end.
+
+    Raises `RuntimeError` if ranks wait for what can no longer come.
+    """
+    return World(case).run()

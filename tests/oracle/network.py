@@ -1,0 +1,185 @@
+"""Packets: ports, lanes, credits, switches and NICs."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .arbiters import arbiter
+from .case import Case, Hop, ser
+from .clock import Clock, Stage
+from .outcome import Departure, Outcome
+
+
+@dataclass
+class Message:
+    """A message on its way; `first` and `last` are called at the delivery of its first and last packet."""
+
+    job: int
+    source: int
+    destination: int
+    lane: int
+    route: list[Hop]
+    payloads: list[int]
+    first: Callable[[], None]
+    last: Callable[[], None]
+
+
+@dataclass
+class Packet:
+    """A packet: which one of its message, how many hops it has made, and since when it waits where it is."""
+
+    message: Message
+    index: int
+    size: int
+    hop: int = 0
+    joined: int = 0
+
+
+@dataclass
+class Lane:
+    """A FIFO queue and the credits for the far end's buffer."""
+
+    credits: int
+    queue: deque[Packet] = field(default_factory=deque)
+
+
+class Port:
+    """An output port. Its link carries a packet of job `carried`, or none."""
+
+    def __init__(self, number: int, case: Case, interconnect: "Interconnect") -> None:
+        self.number = number
+        self.link = case.fabric.links[number]
+        self.interconnect = interconnect
+        self.lanes = [Lane(case.network.buffer) for _ in range(case.qos.lanes * case.fabric.channels)]
+        self.arbiter = arbiter(case.qos.arbiter, case.qos.params)
+        self.busy_until = 0
+        self.carried: int | None = None
+        self.settled = 0
+        self.aside: dict[int, int] = defaultdict(int)
+
+    def join(self, packet: Packet) -> None:
+        """A packet joins its lane's queue."""
+        now = self.interconnect.clock.now
+        self.settle()
+        packet.joined = now
+        self.lanes[self.interconnect.lane(packet)].queue.append(packet)
+        self.interconnect.clock.at(now, Stage.DECIDE, (self.number,), self.decide)
+
+    def credit(self, lane: int, size: int, job: int) -> None:
+        """Room of `size` bytes comes back, left by a packet of `job`, which pays for the time the link was stalled."""
+        self.settle()
+        self.lanes[lane].credits += size
+        for delayed, waited in self.aside.items():
+            self.interconnect.outcome.interference[delayed, job] += waited
+        self.aside.clear()
+        self.interconnect.clock.at(self.interconnect.clock.now, Stage.DECIDE, (self.number,), self.decide)
+
+    def settle(self) -> None:
+        """Accounts the time since the last change of this port to those who wait and those for whom they wait."""
+        now, outcome = self.interconnect.clock.now, self.interconnect.outcome
+        for number, lane in enumerate(self.lanes):
+            for packet in lane.queue:
+                waited = max(0, now - max(self.settled, packet.joined))
+                outcome.ports[self.number, number].waiting += waited
+                if self.carried is None:
+                    self.aside[packet.message.job] += waited
+                else:
+                    outcome.interference[packet.message.job, self.carried] += waited
+            if lane.queue and self.carried is None:
+                outcome.ports[self.number, number].stalled += now - self.settled
+        self.settled = now
+
+    def decide(self) -> None:
+        """If the link is free, picks a ready lane and starts its first packet."""
+        now = self.interconnect.clock.now
+        self.settle()
+        for number, lane in enumerate(self.lanes):
+            count = self.interconnect.outcome.ports[self.number, number]
+            count.longest = max(count.longest, sum(packet.joined <= now for packet in lane.queue))
+        if now < self.busy_until:
+            return
+        self.carried = None
+        first = {number: lane.queue[0].size for number, lane in enumerate(self.lanes) if lane.queue}
+        ready = {number: size for number, size in first.items() if size <= self.lanes[number].credits}
+        if ready:
+            self.start(self.arbiter.choose(ready))
+
+    def start(self, number: int) -> None:
+        """The first packet of a lane starts now."""
+        now, lane = self.interconnect.clock.now, self.lanes[number]
+        packet = lane.queue.popleft()
+        lane.credits -= packet.size
+        wire = ser(packet.size, self.link.bandwidth)
+        self.carried, self.busy_until = packet.message.job, now + wire
+        self.interconnect.clock.at(self.busy_until, Stage.DECIDE, (self.number,), self.decide)
+        if packet.hop == 0 and packet.index + 1 < len(packet.message.payloads):
+            following = self.interconnect.packet(packet.message, packet.index + 1)
+            following.joined = self.busy_until  # in the lane's list from now, offered when the link is done
+            lane.queue.append(following)
+        self.interconnect.departed(packet, self.number, number, wire)
+
+
+class Interconnect:
+    """All ports, and what happens to a packet between them."""
+
+    def __init__(self, case: Case, clock: Clock, outcome: Outcome) -> None:
+        self.case, self.clock, self.outcome = case, clock, outcome
+        self.ports = [Port(number, case, self) for number in range(len(case.fabric.links))]
+
+    def lane(self, packet: Packet) -> int:
+        """The queue that a packet uses at the port where it is."""
+        return packet.message.lane * self.case.fabric.channels + packet.message.route[packet.hop].channel
+
+    def packet(self, message: Message, index: int) -> Packet:
+        """One packet of a message."""
+        return Packet(message, index, message.payloads[index] + self.case.network.header)
+
+    def payloads(self, size: int) -> list[int]:
+        """The payload of each packet of a message of `size` bytes."""
+        mtu = self.case.network.mtu
+        count = max(1, -(-size // mtu))
+        return [mtu] * (count - 1) + [size - mtu * (count - 1)]
+
+    def hand_over(self, message: Message) -> None:
+        """A message is handed to the NIC."""
+        self.ports[message.route[0].link].join(self.packet(message, 0))
+
+    def departed(self, packet: Packet, number: int, lane: int, wire: int) -> None:
+        """What follows from a packet's start on link `number`, where it takes `wire` picoseconds."""
+        now, link, message = self.clock.now, self.ports[number].link, packet.message
+        self.outcome.departures.append(
+            Departure(now, number, lane, message.job, message.source, message.destination, packet.index, packet.size)
+        )
+        count = self.outcome.ports[number, lane]
+        count.size += packet.size
+        count.packets += 1
+        count.active += wire
+        if packet.hop > 0:
+            self.give_back(packet, packet.hop - 1, now + wire, number)
+        packet.hop += 1
+        if packet.hop == len(message.route):
+            delivery = now + wire + link.latency
+            self.clock.at(delivery, Stage.DELIVERY, (number,), lambda: self.delivered(packet))
+            self.give_back(packet, packet.hop - 1, delivery, number)
+            return
+        onward = self.ports[message.route[packet.hop].link]
+        delay = wire  # from the departure of the head to when it may go on, the way itself not counted
+        if self.case.network.cut_through:
+            delay = max(0, wire - ser(packet.size, onward.link.bandwidth))
+        join = now + delay + link.latency + self.case.network.switch_latency
+        self.clock.at(join, Stage.JOIN, (number,), lambda: onward.join(packet))
+
+    def give_back(self, packet: Packet, hop: int, time: int, left_over: int) -> None:
+        """At `time` a packet's tail leaves the buffer at the end of its hop `hop`, over the link `left_over`."""
+        port = self.ports[packet.message.route[hop].link]
+        channel = packet.message.route[hop].channel
+        lane = packet.message.lane * self.case.fabric.channels + channel
+        size, job = packet.size, packet.message.job
+        self.clock.at(time + port.link.latency, Stage.CREDIT, (left_over,), lambda: port.credit(lane, size, job))
+
+    def delivered(self, packet: Packet) -> None:
+        """A packet's tail is at its host."""
+        if packet.index == 0:
+            packet.message.first()
+        if packet.index == len(packet.message.payloads) - 1:
+            packet.message.last()

@@ -1,0 +1,76 @@
+"""What comes out: every departure, the marks of every rank, the port counters, the interference matrix."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Departure(NamedTuple):
+    """A packet started on a link. `packet` is its index in its message, `size` its bytes on the wire."""
+
+    time: int
+    link: int
+    lane: int
+    job: int
+    source: int
+    destination: int
+    packet: int
+    size: int
+
+
+@dataclass
+class PortCount:
+    """Counters of one lane of one port; times in picoseconds."""
+
+    size: int = 0
+    packets: int = 0
+    waiting: int = 0
+    stalled: int = 0
+    longest: int = 0
+    active: int = 0
+
+
+@dataclass
+class Progress:
+    """The marks of one rank: how many, and when the first and the last were."""
+
+    marks: int = 0
+    first: int = 0
+    last: int = 0
+
+
+@dataclass
+class Outcome:
+    """The result: progress by (job, rank), ports by (link, lane), interference by (delayed job, delaying job)."""
+
+    departures: list[Departure] = field(default_factory=list)
+    progress: dict[tuple[int, int], Progress] = field(default_factory=lambda: defaultdict(Progress))
+    ports: dict[tuple[int, int], PortCount] = field(default_factory=lambda: defaultdict(PortCount))
+    interference: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+
+    def mark(self, job: int, rank: int, now: int) -> None:
+        """Counts an iteration of a rank."""
+        progress = self.progress[job, rank]
+        progress.first = now if progress.marks == 0 else progress.first
+        progress.last = now
+        progress.marks += 1
+
+    def facts(self) -> dict[str, object]:
+        """Everything, in an order of its own, without what is zero: two outcomes are the same if these are."""
+        return {
+            "departures": sorted(self.departures),
+            "progress": {rank: progress for rank, progress in self.progress.items() if progress.marks},
+            "ports": {port: count for port, count in self.ports.items() if count.packets},
+            "interference": {cell: waited for cell, waited in self.interference.items() if waited},
+        }
+
+    def on(self, link: int) -> list[Departure]:
+        """The departures on one link, in order of time."""
+        return sorted(departure for departure in self.departures if departure.link == link)
+
+    def mean_waiting(self, link: int) -> float:
+        """Mean picoseconds that the packets of a link waited at its port."""
+        counts = [count for (number, _), count in self.ports.items() if number == link]
+        return sum(count.waiting for count in counts) / sum(count.packets for count in counts)

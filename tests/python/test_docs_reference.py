@@ -1,0 +1,97 @@
+"""The generator of the reference pages: schemas to Markdown."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+import schema
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Inner(BaseModel):
+    """What the inner table is for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    size: int = Field(ge=1, le=9, description="How | big.")
+
+
+class Outer(BaseModel):
+    name: str
+    mode: Literal["fast", "exact"] = "fast"
+    inner: Inner | None = None
+    more: list[Inner] = []
+    weights: dict[str, float] = {}
+
+
+def rows(page: str) -> dict[str, list[str]]:
+    """The cells behind the key, of all tables of a page."""
+    table = (line.replace("\\|", "/").strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `"))
+    return {cells[0].strip("`"): [cell.strip() for cell in cells[1:]] for cells in table}
+
+
+def test_every_key_has_a_row_with_type_default_and_meaning() -> None:
+    found = rows(schema.markdown(Outer.model_json_schema()))
+    assert list(found) == ["name", "mode", "inner", "more", "weights", "size"]
+    assert found["name"][:2] == ["string", "required"]
+    assert found["mode"][:2] == ['`"fast"` or `"exact"`', '`"fast"`']
+    assert found["inner"][0] == "[Inner](#inner)"
+    assert found["more"][0] == "list of [Inner](#inner)"
+    assert found["weights"][0] == "table of number"
+    assert found["size"] == ["integer, at least 1, at most 9", "required", "How / big."]
+
+
+def test_a_definition_has_one_section_however_often_it_is_used() -> None:
+    page = schema.markdown(Outer.model_json_schema(), level=3)
+    assert page.count("### Inner") == 1
+    assert "What the inner table is for." in page
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"type": ["integer", "null"]}, "integer"),
+        ({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}, "list of integer, string"),
+        ({"type": "integer", "format": "picoseconds"}, "duration"),
+        ({"$ref": "#/$defs/BitsPerSec"}, "bandwidth"),
+        ({"const": 3}, "`3`"),
+        ({}, "any value"),
+    ],
+)
+def test_types_in_words(given: dict[str, Any], words: str) -> None:
+    assert schema.type_of(given) == words
+
+
+def test_quantities_of_the_simulator_get_no_section() -> None:
+    params = {
+        "properties": {"bandwidth": {"$ref": "#/$defs/BitsPerSec"}},
+        "required": ["bandwidth"],
+        "$defs": {"BitsPerSec": {"type": "integer"}},
+    }
+    assert "#" not in schema.markdown(params)
+
+
+def test_definitions_are_found_through_definitions_and_cycles() -> None:
+    tree = {
+        "properties": {"root": {"$ref": "#/$defs/Branch"}},
+        "$defs": {
+            "Branch": {"properties": {"leaf": {"$ref": "#/$defs/Leaf"}, "next": {"$ref": "#/$defs/Branch"}}},
+            "Leaf": {"type": "string"},
+        },
+    }
+    headings = [line for line in schema.markdown(tree).splitlines() if line.startswith("#")]
+    assert headings == ["## Branch", "## Leaf"]
+
+
+def test_each_variant_of_a_choice_shows_its_own_keys() -> None:
+    shared = {"topology": {"type": "string"}, "routing": {"type": "string"}}
+    tree = {**shared, "topology": {"const": "tree", "description": "levels"}, "hosts": {"type": "integer"}}
+    ring = {**shared, "topology": {"const": "ring", "description": "a circle"}, "length": {"type": "integer"}}
+    choice = {"type": "object", "properties": shared, "oneOf": [{"properties": tree}, {"properties": ring}]}
+    page = schema.markdown({"properties": {"fabric": {"$ref": "#/$defs/Fabric"}}, "$defs": {"Fabric": choice}})
+    sections = page.split("### ")
+    assert [section.splitlines()[0] for section in sections[1:]] == ["`tree`", "`ring`"]
+    assert list(rows(sections[1])) == ["hosts"]
+    assert list(rows(sections[2])) == ["length"]
+    assert "a circle" in sections[2]

@@ -1,0 +1,166 @@
+"""Figures: what is drawn when, and that what is drawn is what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from fairlane.plot import FIGURES, draw_all, interference, slowdown, utilisation
+from fairlane.plot.style import styled
+from fairlane.results import ResultsError, Run, RunMeta, save
+
+
+def make_run(jobs: int, ports: int = 8) -> Run:
+    """Jobs of two workloads; job a waits a + 2 b seconds for job b; ports of four classes, ever busier."""
+    names = [f"job-{job}" for job in range(jobs)]
+    cells = [(a, b) for a in range(jobs) for b in range(jobs)]
+    waits = [float(a + 2 * b) for a, b in cells]
+    classes = [("host up", 0), ("host down", 0), ("leaf up", 1), ("leaf down", 1)]
+    links = [place for place in classes for _ in range(ports)]
+    share = np.linspace(0, 0.9, len(links))
+    return Run(
+        meta=RunMeta(
+            version="0",
+            scenario="drawn",
+            seed=1,
+            digest="",
+            duration_ps=10**13,
+            simulated_ps=10**13,
+            packet_hops=1,
+            wall_s=1,
+            cpu_s=1,
+            started=datetime(2024, 1, 1, tzinfo=UTC),
+            partial=False,
+        ),
+        jobs=pl.DataFrame(
+            {
+                "job": range(jobs),
+                "name": names,
+                "workload": ["flood" if job % 2 else "pairs" for job in range(jobs)],
+                "ranks": [4] * jobs,
+                "w": [-0.01 * job for job in range(jobs)],
+            }
+        ),
+        ranks=pl.DataFrame(),
+        calls=pl.DataFrame(),
+        ports=pl.DataFrame(
+            {
+                "link": range(len(links)),
+                "lane": [0] * len(links),
+                "from_vertex": ["host 0"] * len(links),
+                "to_vertex": ["switch 0"] * len(links),
+                "class": [name for name, _ in links],
+                "level": [level for _, level in links],
+                "bandwidth": [1] * len(links),
+                **{name: [1] * len(links) for name in ("bytes", "packets", "waiting_ps", "active_ps", "stalled_ps")},
+                "max_queue": [1] * len(links),
+                "active_share": share,
+                "stalled_share": share / 10,
+            }
+        ),
+        interference=pl.DataFrame(
+            {
+                "delayed": [names[a] for a, _ in cells],
+                "delaying": [names[b] for _, b in cells],
+                "seconds": waits,
+                "share_of_time": [wait / 40 for wait in waits],
+            },
+            schema={"delayed": pl.String, "delaying": pl.String, "seconds": pl.Float64, "share_of_time": pl.Float64},
+        ),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _style() -> Iterator[None]:
+    with styled():
+        yield
+
+
+def drawn(figure: Figure | None) -> Figure:
+    assert figure is not None
+    figure.draw_without_rendering()
+    return figure
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+@pytest.mark.parametrize(("jobs", "ports"), [(2, 1), (8, 64), (40, 1500), (130, 8)])
+def test_every_figure_is_drawn_at_every_size(tmp_path: Path, jobs: int, ports: int) -> None:
+    stored = save(make_run(jobs, ports), tmp_path / "run", "", "{}")
+    paths = draw_all(stored)
+    assert [path.name for path in paths] == list(FIGURES)
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+
+
+def test_a_run_in_memory_cannot_be_drawn() -> None:
+    with pytest.raises(ResultsError, match="only in memory"):
+        draw_all(make_run(2))
+
+
+def test_bars_are_as_long_as_w_and_grouped_by_workload() -> None:
+    figure = drawn(slowdown.draw(make_run(4)))
+    axes = figure.axes[0]
+    bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert [bar.get_width() for bar in bars] == pytest.approx([0, -0.02, -0.01, -0.03])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["job-0", "job-2", "job-1", "job-3"]
+    assert figure.get_suptitle() == "3 of 4 jobs are slowed down, job-3 most: −3.0 %"
+
+
+def test_many_jobs_are_dots_one_for_each() -> None:
+    axes = drawn(slowdown.draw(make_run(100))).axes[0]
+    dots = [dots for dots in axes.collections if isinstance(dots, PathCollection)]
+    assert [len(np.asarray(group.get_offsets())) for group in dots] == [50, 50]
+
+
+def test_without_isolated_runs_there_is_no_slowdown(tmp_path: Path) -> None:
+    run = make_run(3)
+    run = replace(run, jobs=run.jobs.with_columns(w=pl.lit(None, pl.Float64)))
+    assert slowdown.draw(run) is None
+    stored = save(run, tmp_path / "run", "", "{}")
+    (tmp_path / "run" / "slowdown.png").write_text("of an earlier run")
+    assert [path.name for path in draw_all(stored)] == ["interference.png", "utilisation.png"]
+    assert not (tmp_path / "run" / "slowdown.png").exists()
+
+
+def test_cells_say_percent_and_seconds() -> None:
+    figure = drawn(interference.draw(make_run(3)))
+    # Job a waits a + 2 b s for job b and has 4 ranks x 10 s; the diagonal 3 a stands apart.
+    numbers = texts(figure)
+    expected = [(a, b) for a in range(3) for b in range(3) if a != b]
+    for a, b in expected:
+        assert f"{100 * (a + 2 * b) / 40:.1f} %" in numbers
+        assert f"{a + 2 * b}.00" in numbers
+    assert len(numbers) == 2 * len(expected) + 2 * 2 + 1, "job-0 does not wait for itself"
+    assert figure.get_suptitle() == "job-2 delays job-1 most: 12.5 % of its time"
+
+
+def test_a_large_matrix_has_no_numbers_and_a_huge_one_is_by_workload() -> None:
+    assert texts(drawn(interference.draw(make_run(13)))) == []
+    huge = drawn(interference.draw(make_run(80)))
+    assert [label.get_text() for label in huge.axes[0].get_yticklabels()] == ["pairs", "flood"]
+
+
+def test_a_matrix_that_was_not_observed_is_not_drawn() -> None:
+    run = make_run(3)
+    assert interference.draw(replace(run, interference=run.interference.clear())) is None
+
+
+def test_a_dot_for_every_port_in_order_of_level() -> None:
+    figure = drawn(utilisation.draw(make_run(2, 16)))
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == ["host up\n16 ports", "host down\n16 ports", "leaf up\n16 ports", "leaf down\n16 ports"]
+    busy = [np.asarray(dots.get_offsets())[:, 0] for dots in figure.axes[0].collections]
+    np.testing.assert_allclose(np.concatenate(busy), np.linspace(0, 0.9, 64))
+    stalled = [np.asarray(dots.get_offsets())[:, 0] for dots in figure.axes[1].collections]
+    np.testing.assert_allclose(np.concatenate(stalled), np.linspace(0, 0.09, 64))

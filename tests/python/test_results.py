@@ -1,0 +1,323 @@
+"""The tables of a run, its folder, and SQL over it."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+from fairlane.results import Interference, ResultsError, Run, RunMeta, derive, load, print_summary, query, save, summary
+from fairlane.results.derive import JobLabel
+from fairlane.results.measured import Measured, Work, frame
+from fairlane.results.ports import by_link
+from fairlane.results.store import new_folder
+from fairlane.results.text import percent, seconds
+from fake_engine import MS, FakeEngine, fake_links, table
+
+JOBS = [
+    {"name": "flood-0", "hosts": [0, 1], "pace": MS},
+    {"name": "flood-1", "hosts": [2, 3, 4], "pace": 2 * MS},
+    {"name": "pairs", "hosts": [5, 6], "pace": 4 * MS},
+]
+LABELS = [JobLabel("flood-0", "flood"), JobLabel("flood-1", "flood"), JobLabel("pairs", "pairs")]
+DURATION = 17 * MS
+
+
+def engine_after(jobs: list[dict[str, object]], span: int) -> FakeEngine:
+    engine = FakeEngine(json.dumps({"jobs": jobs}))
+    engine.run_window_budget(span, 10**9)
+    return engine
+
+
+@pytest.fixture
+def run() -> Run:
+    together = Measured.of(engine_after(JOBS, DURATION))
+    alone = [Work.of(engine_after([job], DURATION)) for job in JOBS]
+    raw, classes = fake_links()
+    meta = RunMeta(
+        version="1.2.3",
+        scenario="fake",
+        seed=5,
+        digest=together.digest,
+        duration_ps=DURATION,
+        simulated_ps=together.now,
+        packet_hops=together.packet_hops,
+        wall_s=2.0,
+        cpu_s=3.0,
+        started=datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC),
+        partial=False,
+    )
+    return Run(
+        meta=meta,
+        jobs=derive.jobs(LABELS, together, alone),
+        ranks=derive.ranks(LABELS, together),
+        calls=derive.calls(LABELS, together),
+        ports=derive.ports(derive.links(frame(raw), classes), together),
+        interference=derive.interference(LABELS, together),
+    )
+
+
+def test_work_is_compared_with_the_same_job_alone(run: Run) -> None:
+    # Marks at 1 ms and then every pace: flood-0 alone 1 + 16 / 1 = 17 iterations, beside others 1 + 16 / 2 = 9.
+    # flood-1: 1 + 16 / 2 = 9; pairs: 1 + 16 / 4 = 5; both the same alone.
+    assert run.jobs["iterations"].to_list() == [9, 9, 5]
+    assert run.jobs["isolated_iterations"].to_list() == [17, 9, 5]
+    assert run.jobs["w"].to_list() == pytest.approx([9 / 17 - 1, 0, 0])
+    assert run.jobs["ranks"].to_list() == [2, 3, 2]
+
+
+def test_time_per_iteration_is_the_mean_pace_of_the_ranks(run: Run) -> None:
+    assert run.jobs["seconds_per_iteration"].to_list() == pytest.approx([2e-3, 2e-3, 4e-3])
+    assert run.jobs["isolated_seconds_per_iteration"].to_list() == pytest.approx([1e-3, 2e-3, 4e-3])
+
+
+def test_time_per_iteration_needs_two_marks_of_every_rank() -> None:
+    ranks = frame(engine_after(JOBS[:1], 3 * MS).table("ranks"))
+    one = ranks.with_columns(iterations=pl.Series([3, 1], dtype=pl.UInt64))
+    jobs = derive.jobs(LABELS[:1], Work(3 * MS, one), [None])
+    assert jobs["seconds_per_iteration"].to_list() == [None]
+    assert jobs["iterations"].to_list() == [1], "the slowest rank counts"
+
+
+def test_shares_are_of_the_time_in_compute_and_in_calls(run: Run) -> None:
+    assert run.jobs["compute_share"].to_list() == pytest.approx([0.6] * 3)
+    assert run.jobs["communication_share"].to_list() == pytest.approx([0.4] * 3)
+
+
+def test_without_an_isolated_run_there_is_nothing_to_compare() -> None:
+    together = Work.of(engine_after(JOBS, DURATION))
+    jobs = derive.jobs(LABELS, together, [None, Work.of(engine_after([JOBS[1]], DURATION)), None])
+    assert jobs["w"].to_list() == [None, 0.0, None]
+    assert jobs["isolated_iterations"].to_list() == [None, 9, None]
+
+
+def test_a_job_without_iterations_has_no_w() -> None:
+    short = Work.of(engine_after(JOBS, MS // 2))
+    assert short.ranks["iterations"].sum() == 0
+    jobs = derive.jobs(LABELS, short, [Work.of(engine_after([job], MS // 2)) for job in JOBS])
+    assert jobs["w"].to_list() == [None, None, None]
+    assert jobs["seconds_per_iteration"].to_list() == [None, None, None]
+
+
+def test_a_program_that_ends_is_compared_by_its_rate_of_work() -> None:
+    def ended(last_mark: int) -> Work:
+        ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))
+        return Work(
+            DURATION,
+            ranks.with_columns(
+                iterations=pl.lit(4, pl.UInt64), last_mark=pl.lit(last_mark, pl.UInt64), finished=pl.lit(1, pl.UInt8)
+            ),
+        )
+
+    # Four iterations in 10 ms instead of in 8 ms: 8 / 10 of the work per time.
+    assert derive.jobs(LABELS[:1], ended(10 * MS), [ended(8 * MS)])["w"].to_list() == pytest.approx([-0.2])
+
+
+def test_interference_in_seconds_and_as_share_of_the_delayed_jobs_time(run: Run) -> None:
+    cell = run.interference.filter(delayed="flood-1", delaying="pairs").row(0, named=True)
+    # Job 1 waits (1 + 1) * (2 + 2) thousandths of 17 ms for job 2; it has three ranks.
+    assert cell["waiting_ps"] == 8 * 17 * MS // 1000
+    assert cell["seconds"] == pytest.approx(8 * 17e-6)
+    assert cell["share_of_time"] == pytest.approx(8 / 1000 / 3)
+
+
+def test_matrix_between_jobs_keeps_own_packets_apart(run: Run) -> None:
+    matrix = Interference.of(run)
+    unit = 17e-6
+    assert matrix.labels == ["flood-0", "flood-1", "pairs"]
+    np.testing.assert_allclose(matrix.others, unit * np.array([[0, 3, 4], [4, 0, 8], [6, 9, 0]]))
+    np.testing.assert_allclose(matrix.own, unit * np.array([2, 6, 12]))
+    np.testing.assert_allclose(matrix.share(matrix.own), [2e-3 / 2, 6e-3 / 3, 12e-3 / 2])
+    assert matrix.others.sum() + matrix.own.sum() == pytest.approx(run.interference["seconds"].sum())
+
+
+def test_matrix_by_workload_sums_jobs_and_their_time(run: Run) -> None:
+    matrix = Interference.of(run, by="workload")
+    unit = 17e-6
+    assert matrix.labels == ["flood", "pairs"]
+    np.testing.assert_allclose(matrix.others, unit * np.array([[3 + 4, 4 + 8], [6 + 9, 0]]))
+    np.testing.assert_allclose(matrix.own, unit * np.array([2 + 6, 12]))
+    np.testing.assert_allclose(matrix.share(matrix.others)[0], [7e-3 / 5, 12e-3 / 5])
+
+
+def test_ports_say_where_they_are_and_how_busy(run: Run) -> None:
+    port = run.ports.filter(link=3, lane=1).row(0, named=True)
+    assert (port["from_vertex"], port["to_vertex"], port["class"], port["level"]) == (
+        "switch 0",
+        "host 1",
+        "host down",
+        1,
+    )
+    assert port["active_share"] == pytest.approx(0.5)
+    assert port["latency_ps"] == 100_000
+
+
+def test_lanes_of_a_port_add_up(run: Run) -> None:
+    links = by_link(run.ports)
+    assert links["link"].to_list() == [0, 1, 2, 3]
+    assert links["active_share"].to_list() == pytest.approx([0.75] * 4)
+    assert links["stalled_share"].to_list() == pytest.approx([1 / 8] * 4)
+    assert links["bytes"].to_list() == [3 * 4096] * 4
+
+
+def test_text_columns_and_exact_integers_come_through() -> None:
+    big = 2**63 + 1
+    decoded = frame(table(name=("json", ["a", "ü"]), time=("<u8", [0, big])))
+    assert decoded["name"].to_list() == ["a", "ü"]
+    assert decoded["time"].to_list() == [0, big]
+
+
+def test_a_saved_run_is_loaded_as_it_was(run: Run, tmp_path: Path) -> None:
+    stored = save(run, tmp_path / "deep" / "run", 'name = "fake"\n', "{}")
+    again = load(tmp_path / "deep" / "run")
+    assert again.meta == run.meta
+    assert stored.folder == again.folder
+    for name, written in run.tables().items():
+        assert written.equals(again.tables()[name]), name
+    assert (tmp_path / "deep" / "run" / "scenario.toml").read_text() == 'name = "fake"\n'
+    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["run"], "no unfinished folder is left"
+
+
+def test_a_folder_that_is_in_use_is_left_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(ResultsError, match="is there already"):
+        new_folder("x", run.meta.started, tmp_path)
+    with pytest.raises(ResultsError, match="cannot be written"):
+        save(run, tmp_path, "", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_folders_of_one_second_do_not_collide(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = new_folder("quick", run.meta.started, None)
+    assert first == Path("runs/quick-20240506-070809")
+    first.mkdir(parents=True)
+    assert new_folder("quick", run.meta.started, None) == Path("runs/quick-20240506-070809-2")
+
+
+def test_a_wrong_folder_is_named_with_the_nearest(run: Run, tmp_path: Path) -> None:
+    save(run, tmp_path / "quickstart", "", "{}")
+    with pytest.raises(ResultsError, match=r"quickstar: holds no run .*did you mean .*quickstart\?"):
+        load(tmp_path / "quickstar")
+
+
+def test_a_damaged_folder_is_named(run: Run, tmp_path: Path) -> None:
+    save(run, tmp_path / "a", "", "{}")
+    (tmp_path / "a" / "ports.parquet").write_text("no")
+    with pytest.raises(ResultsError, match=r"ports\.parquet: is not a Parquet file"):
+        load(tmp_path / "a")
+    (tmp_path / "a" / "ports.parquet").unlink()
+    with pytest.raises(ResultsError, match=r"ports\.parquet: is missing"):
+        load(tmp_path / "a")
+
+
+def test_a_folder_of_another_version_is_refused(run: Run, tmp_path: Path) -> None:
+    newer = replace(run, meta=run.meta.model_copy(update={"schema_version": 99}))
+    save(newer, tmp_path / "a", "", "{}")
+    with pytest.raises(ResultsError, match="schema_version is 99; this version of fairlane reads 1"):
+        load(tmp_path / "a")
+    meta = json.loads((tmp_path / "a" / "run.json").read_text())
+    (tmp_path / "a" / "run.json").write_text(json.dumps(meta | {"seed": "many"}))
+    with pytest.raises(ResultsError, match=r"run\.json: seed: "):
+        load(tmp_path / "a")
+
+
+def test_a_query_joins_tables(run: Run, tmp_path: Path) -> None:
+    save(run, tmp_path / "a", "", "{}")
+    answer = query(
+        tmp_path / "a",
+        "select name, sum(seconds) s from jobs join interference on delayed = name group by 1 order by 1",
+    )
+    assert answer["name"].to_list() == ["flood-0", "flood-1", "pairs"]
+    assert answer["s"].to_list() == pytest.approx([17e-6 * 9, 17e-6 * 18, 17e-6 * 27])
+    assert query(tmp_path / "a", "describe jobs").height == run.jobs.width
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        (
+            "select wait_ps from ports",
+            ["nearest to 'wait_ps': waiting_ps (of ports, interference)", "tables: jobs"],
+        ),
+        ("select * from port", ["nearest to 'port': ports", "tables: jobs, ranks"]),
+        ("selec 1", ["syntax error", "tables: jobs"]),
+    ],
+)
+def test_a_wrong_query_is_explained(run: Run, tmp_path: Path, sql: str, words: list[str]) -> None:
+    save(run, tmp_path / "a", "", "{}")
+    with pytest.raises(ResultsError) as caught:
+        query(tmp_path / "a", sql)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "copy jobs to 'stolen.csv'",
+        "create table t as select 1",
+        "select 1; select 2",
+        "",
+        "select * from read_csv('/etc/passwd')",
+        "attach 'x.db'",
+    ],
+)
+def test_a_query_only_reads_the_run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(run, tmp_path / "a", "", "{}")
+    with pytest.raises(ResultsError):
+        query(tmp_path / "a", sql)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def printed(run: Run, width: int = 140) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    print_summary(run, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_summary_shows_jobs_matrix_and_folder(run: Run, tmp_path: Path) -> None:
+    text = printed(save(run, tmp_path / "a", "", "{}"))
+    row = next(line for line in text.splitlines() if line.split()[:2] == ["flood-0", "flood"])
+    assert row.split() == ["flood-0", "flood", "2", "9", "2.00", "ms", "60.0", "%", "40.0", "%", "−47.1", "%"]
+    # flood-0 waits 3 and 4 thousandths of 17 ms (51 and 68 µs), together 119 µs, and 34 µs for itself.
+    cells = next(line for line in text.splitlines() if line.split()[:2] == ["A", "flood-0"])
+    assert cells.split() == ["A", "flood-0", "·", "51.0", "68.0", "119", "34.0"]
+    assert str(tmp_path / "a") in text.replace("\n", "")
+
+
+def test_the_summary_of_many_jobs_is_by_workload(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "MOST_COLUMNS", 2)
+    text = printed(run)
+    cells = next(line for line in text.splitlines() if line.split()[:2] == ["A", "flood"])
+    assert cells.split() == ["A", "flood", "119", "204", "323", "136"]
+
+
+def test_the_summary_says_that_a_run_is_partial(run: Run) -> None:
+    partial = replace(run, meta=run.meta.model_copy(update={"partial": True, "duration_ps": 60 * MS}))
+    assert "17.0 ms simulated of 60.0 ms: interrupted, results are partial" in printed(partial)
+    assert "partial" not in printed(run)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.00123, "1.23 ms"), (12.3456, "12.3 s"), (999.6e-6, "1.00 ms"), (4e-10, "400 ps"), (0, "0.00 s"), (None, "–")],
+)
+def test_seconds_as_people_read_them(value: float | None, text: str) -> None:
+    assert seconds(value) == text
+
+
+def test_percentages_as_people_read_them() -> None:
+    assert percent(-0.1234, signed=True) == "−12.3 %"
+    assert percent(0.05, signed=True) == "+5.0 %"
+    assert percent(0.0001) == "<0.1 %"
+    assert percent(None) == "–"

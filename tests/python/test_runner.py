@@ -1,0 +1,245 @@
+"""Orchestration: which simulations a run consists of, progress, Ctrl-C, errors, determinism."""
+
+from __future__ import annotations
+
+import _thread
+import io
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from rich.console import Console
+
+import fairlane
+from fairlane import runner
+from fairlane.errors import RunError
+from fairlane.results import ResultsError, Run, load
+from fairlane.runner import experiment
+from fairlane.runner.engine import Driver, Gauge
+from fairlane.runner.progress import Bars, Lines
+from fake_engine import MS, FakeEngine, fake_links
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Scenario
+
+JOBS = [{"name": "flood", "hosts": [0, 1], "pace": MS}, {"name": "pairs", "hosts": [2, 3, 4], "pace": 2 * MS}]
+DURATION = 17 * MS
+
+
+class CoreError(RuntimeError):
+    """Stands for the engine's own error."""
+
+    slug = "stuck"
+
+
+@dataclass
+class FakeScenario:
+    """A scenario, and what it resolves to; ``opened`` lists the simulations."""
+
+    specs: list[dict[str, Any]] = field(default_factory=lambda: JOBS)
+    build: Callable[[str], FakeEngine] = FakeEngine
+    opened: list[FakeEngine] = field(default_factory=list)
+    duration: int = DURATION
+    name: str = "fake"
+    seed: int = 3
+    text: str = 'name = "fake"\n'
+    tables: dict[str, Any] = field(default_factory=lambda: {"fabric": {}})
+
+    def resolve(self) -> FakeScenario:
+        return self
+
+    @property
+    def jobs(self) -> list[Any]:
+        return [SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern") for job in self.specs]
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return {**self.tables, "jobs": self.specs}
+
+    def alone(self, job: int) -> FakeScenario:
+        return replace(self, specs=[self.specs[job]])
+
+    def engine(self) -> FakeEngine:
+        self.opened.append(self.build(json.dumps(self.spec)))
+        return self.opened[-1]
+
+
+@pytest.fixture(autouse=True)
+def _core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A boundary with the fake's fabric in the simulator's place."""
+    raw, classes = fake_links()
+    fabric = SimpleNamespace(links=lambda: raw, classes=lambda: classes)
+    core = SimpleNamespace(RunError=CoreError, Fabric=lambda _spec: fabric)
+    monkeypatch.setattr(fairlane, "_core", core, raising=False)
+    monkeypatch.setattr(runner, "version", lambda _name: "0.0.1")
+
+
+def simulate(scenario: FakeScenario, out: Path, **options: Any) -> Run:
+    options = {"progress": False, "figures": False} | options
+    return runner.run(cast("Scenario", scenario), out=out, **options)
+
+
+def test_all_together_then_each_alone(tmp_path: Path) -> None:
+    scenario = FakeScenario()
+    run = simulate(scenario, tmp_path / "run")
+    together = [[job["name"] for job in engine.jobs] for engine in scenario.opened]
+    assert sorted(together) == [["flood"], ["flood", "pairs"], ["pairs"]]
+    assert all(engine.now == DURATION for engine in scenario.opened)
+    # The fake's first job marks at half its pace beside others: 1 + 16 / 2 instead of 1 + 16 iterations.
+    assert run.jobs["w"].to_list() == pytest.approx([9 / 17 - 1, 0])
+    assert run.jobs["workload"].to_list() == ["flood pattern", "pairs pattern"]
+    assert not run.meta.partial
+    assert (run.meta.seed, run.meta.version, run.meta.duration_ps) == (3, "0.0.1", DURATION)
+
+
+def test_the_folder_holds_all_of_it(tmp_path: Path) -> None:
+    run = simulate(FakeScenario(), tmp_path / "run", figures=True)
+    again = load(tmp_path / "run")
+    assert again.meta == run.meta
+    assert again.jobs.equals(run.jobs)
+    assert (tmp_path / "run" / "scenario.toml").read_text() == FakeScenario().text
+    assert json.loads((tmp_path / "run" / "resolved.json").read_text()) == FakeScenario().spec
+    pictures = sorted(path.name for path in (tmp_path / "run").glob("*.png"))
+    assert pictures == ["interference.png", "slowdown.png", "utilisation.png"]
+
+
+def test_without_isolated_runs_w_is_unknown(tmp_path: Path) -> None:
+    scenario = FakeScenario()
+    run = simulate(scenario, tmp_path / "run", isolated=False)
+    assert len(scenario.opened) == 1
+    assert run.jobs["w"].to_list() == [None, None]
+    assert not run.meta.partial
+
+
+def test_a_single_job_is_alone_already(tmp_path: Path) -> None:
+    scenario = FakeScenario(JOBS[:1])
+    run = simulate(scenario, tmp_path / "run")
+    assert len(scenario.opened) == 1
+    assert run.jobs["w"].to_list() == [0.0]
+    assert run.jobs["isolated_iterations"].to_list() == run.jobs["iterations"].to_list() == [17]
+
+
+def test_results_do_not_depend_on_the_number_of_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = []
+    for cores in (1, 4):
+        monkeypatch.setattr(experiment, "_cores", lambda cores=cores: cores)
+        runs.append(simulate(FakeScenario(), tmp_path / str(cores)))
+    assert runs[0].meta.digest == runs[1].meta.digest
+    assert all(table.equals(runs[1].tables()[name]) for name, table in runs[0].tables().items())
+
+
+def test_a_folder_in_use_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    scenario = FakeScenario()
+    with pytest.raises(ResultsError, match="is there already"):
+        simulate(scenario, tmp_path)
+    assert scenario.opened == []
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+    ended: list[float] = []
+    interrupted: list[float] = []
+
+    class Slow(FakeEngine):
+        def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
+            time.sleep(0.05)  # at least 100 slices: 5 s
+            ended.append(time.monotonic())
+            return super().run_window_budget(picoseconds, max_hops)
+
+    def interrupt() -> None:
+        interrupted.append(time.monotonic())
+        _thread.interrupt_main()
+
+    timer = threading.Timer(0.4, interrupt)
+    timer.start()
+    run = simulate(FakeScenario(build=Slow), tmp_path / "run", figures=True)
+    timer.join()
+    assert ended[-1] - interrupted[0] < 1.0
+    assert run.meta.partial
+    assert load(tmp_path / "run").meta.partial
+    assert 0 < run.meta.simulated_ps < DURATION
+    assert run.ranks["compute_ps"].to_list() == [run.meta.simulated_ps * 6 // 10] * 5
+    assert run.jobs["w"].to_list() == [None, None], "nothing comparable was measured"
+    assert list((tmp_path / "run").glob("*.png")) == []
+
+
+@pytest.mark.parametrize("jobs", [1, 2], ids=["alone", "together"])
+def test_an_error_of_one_simulation_ends_all(tmp_path: Path, jobs: int) -> None:
+    class Stuck(FakeEngine):
+        def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
+            if len(self.jobs) == jobs and self.now >= 5 * MS:
+                raise CoreError("rank 1 of flood waits for ever")
+            return super().run_window_budget(picoseconds, max_hops)
+
+    with pytest.raises(RunError, match="waits for ever") as caught:
+        simulate(FakeScenario(build=Stuck), tmp_path / "run")
+    assert caught.value.slug == "stuck"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_drive_ends_when_every_rank_has_finished() -> None:
+    class Ends(FakeEngine):
+        def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
+            super().run_window_budget(picoseconds, max_hops)
+            return self.now >= 3 * MS
+
+    engine, gauge = Ends(json.dumps({"jobs": JOBS})), Gauge(100 * MS)
+    assert Driver().drive(engine, gauge)
+    assert gauge.now == engine.now == 3 * MS
+
+
+def test_a_stopped_drive_says_so() -> None:
+    driver = Driver()
+    driver.stop.set()
+    engine, gauge = FakeEngine(json.dumps({"jobs": JOBS})), Gauge(100 * MS)
+    assert not driver.drive(engine, gauge)
+    assert engine.now == 0
+
+
+class Clock:
+    """The time that progress is told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def gauges() -> tuple[Gauge, list[Gauge]]:
+    """Together a quarter done in 2 s; the first of two jobs alone is done, the second has not begun."""
+    return Gauge(60 * MS, 15 * MS, 4_000_000, 98.0), [Gauge(60 * MS, 60 * MS, 10, 98.0, 100.0), Gauge(60 * MS)]
+
+
+def test_lines_come_now_and_then(clock: Clock) -> None:
+    console = Console(file=io.StringIO(), width=60)
+    assert isinstance(console.file, io.StringIO)
+    lines = Lines(console, *gauges())
+    lines.update()
+    assert console.file.getvalue() == "", "the first seconds need no line"
+    clock.now += 3
+    lines.update()
+    lines.update()
+    # 4 million packet-hops in 5 s. Of three simulations 1.25 are done after 5 s, so 1.75 take 7 s.
+    text = "together: 15.0 of 60 ms, 0.80 M packet-hops/s; alone: 1 of 2 jobs; about 7.00 s left\n"
+    assert console.file.getvalue() == text
+
+
+@pytest.mark.usefixtures("clock")
+def test_bars_show_time_speed_and_jobs() -> None:
+    console = Console(file=io.StringIO(), width=140, force_terminal=True)
+    with Bars(console, *gauges()) as bars:
+        bars.update()
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    for words in ("15.0 of 60 ms", "2.00 M packet-hops/s", "1 of 2 jobs"):
+        assert words in text
