@@ -39,7 +39,7 @@ test: $(EXTENSION) ## run all tests, Rust and Python
 lint: $(EXTENSION) ## check format, lints, types and documentation comments
 	cargo fmt --check
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -73,13 +73,13 @@ clean: ## remove everything that was made, runs excepted
 
 # The environment is made afresh, so that it holds what the lock file says and nothing else.
 $(VENV)/.libraries: requirements/lock.txt
+	@command -v cargo >/dev/null || { echo "fairlane needs a Rust toolchain, and cargo is not on PATH:" \
+	    "see https://rustup.rs" >&2; exit 1; }
 	@python="$$(tools/find-python $(PYTHON))"; echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r $<
 	@touch $@
 
 $(EXTENSION): $(VENV)/.libraries $(RUST_SOURCES) pyproject.toml
-	@command -v cargo >/dev/null || { echo "fairlane needs a Rust toolchain, and cargo is not on PATH:" \
-	    "see https://rustup.rs" >&2; exit 1; }
 	$(BIN)/maturin develop --release --locked --skip-install
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

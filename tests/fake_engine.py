@@ -36,6 +36,10 @@ class FakeEngine:
         span = min(picoseconds - self.now, max(1, max_hops * MS // HOPS_PER_MS))
         self.now += span
         self.packet_hops += span * HOPS_PER_MS // MS
+        return self.now >= picoseconds
+
+    @property
+    def finished(self) -> bool:
         return False
 
     def digest(self) -> str:
@@ -61,12 +65,12 @@ class FakeEngine:
             last_mark=("u8", last),
             compute=("u8", [self.now * 6 // 10] * len(rows)),
             communication=("u8", [self.now * 4 // 10] * len(rows)),
-            overhead=same,
             late_partner=same,
             network=same,
-            finished=("u1", [0] * len(rows)),
             messages_sent=same,
             bytes_sent=same,
+            finished=("u1", [0] * len(rows)),
+            finished_at=same,
         )
 
     def _calls(self) -> Table:
@@ -79,7 +83,7 @@ class FakeEngine:
         )
 
     def _ports(self) -> Table:
-        """Two lanes on each of the four links of ``fake_links``; lane 0 busy a quarter, lane 1 half of the time."""
+        """Two lanes on each of the four links of ``fake_links``, which carry packets three quarters of the time."""
         rows = [(link, lane) for link in range(4) for lane in range(2)]
         return table(
             link=("u4", [link for link, _ in rows]),
@@ -89,7 +93,8 @@ class FakeEngine:
             waiting=("u8", [self.now // 10] * len(rows)),
             stalled=("u8", [self.now // (8 if lane else 16) for _, lane in rows]),
             max_queue=("u4", [3] * len(rows)),
-            active=("u8", [self.now // (2 if lane else 4) for _, lane in rows]),
+            port_active=("u8", [self.now * 3 // 4] * len(rows)),
+            port_stalled=("u8", [self.now // 5] * len(rows)),
         )
 
     def _waits(self) -> Table:
@@ -99,19 +104,20 @@ class FakeEngine:
             delayed=("u4", [a for a, _ in cells]),
             delaying=("u4", [b for _, b in cells]),
             waiting=("u8", [self.now // 1000 * (a + 1) * (b + 2) for a, b in cells]),
-            packets=("u8", [1] * len(cells)),
         )
 
 
 def fake_links() -> tuple[Table, list[str]]:
     """Two hosts on one switch: links of host 0, host 1, and the switch's two."""
     links = table(
+        link=("u4", range(4)),
         from_host=("i8", [0, 1, -1, -1]),
         from_switch=("i8", [-1, -1, 0, 0]),
         to_host=("i8", [-1, -1, 0, 1]),
         to_switch=("i8", [0, 0, -1, -1]),
-        **{"class": ("u1", [0, 0, 1, 1])},
-        level=("u1", [0, 0, 1, 1]),
+        from_level=("u4", [0, 0, 1, 1]),
+        to_level=("u4", [1, 1, 0, 0]),
+        **{"class": ("u4", [0, 0, 1, 1])},
         bandwidth=("u8", [25_600_000_000] * 4),
         latency=("u8", [100_000] * 4),
     )

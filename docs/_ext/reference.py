@@ -45,16 +45,15 @@ def scenario_page(document: schema.Schema) -> str:
     )
 
 
-def names_page(tables: Mapping[str, list[dict[str, str]]]) -> str:
+def names_page(tables: Mapping[str, Any]) -> str:
     """The page of everything in the simulator that has a name; parameters are on the page about scenario files."""
     parts = [
         "# Names\n\nWhat the simulator knows by name. Parameters are described with [scenario files](scenario.md); "
         "`fairlane list` prints the workloads and placements too.\n"
     ]
-    for table, entries in tables.items():
-        heading, place = TABLES.get(table, (table.capitalize(), "scenarios"))
+    for table, (heading, place) in TABLES.items():
         parts.append(f"## {heading}\n\nIn {place}.\n\n| name | what it is |\n|---|---|")
-        for entry in entries:
+        for entry in tables[table]:
             name = " ".join(f"`{entry[key]}`" for key in ("kind", "name") if key in entry)
             parts.append(f"| {name} | {schema.cell(entry['summary'])} |")
         parts.append("")
@@ -69,22 +68,26 @@ def command_sections(command: Any, *path: str) -> Iterator[str]:
         yield from command_sections(below, *path, name)
 
 
+INTERNAL = {"cli", "inputs"}
+"""Modules of the package that nobody imports from outside."""
+
+
 def public_modules() -> Iterator[str]:
-    """The names of all modules of the package that do not begin with an underscore."""
+    """The package and the modules directly in it that are meant to be imported; what is deeper is how they are made."""
     package = importlib.import_module("fairlane")
     yield package.__name__
-    for module in pkgutil.walk_packages(package.__path__, "fairlane."):
-        if not any(part.startswith("_") for part in module.name.split(".")):
-            yield module.name
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda module: module.name):
+        if not module.name.startswith("_") and module.name not in INTERNAL:
+            yield f"fairlane.{module.name}"
 
 
 def python_pages() -> Iterator[tuple[str, str]]:
     """File name and text of a page for each module that declares public names.
 
-    A name stands on one page only: that of the first module, from the outside in, that offers it.
+    A name stands on one page only: that of the first module that offers it, the package itself before its modules.
     """
     seen: set[int] = set()
-    for name in sorted(public_modules(), key=lambda module: (module.count("."), module)):
+    for name in public_modules():
         module = importlib.import_module(name)
         offered = [public for public in getattr(module, "__all__", ()) if not public.startswith("_")]
         fresh = [public for public in offered if id(getattr(module, public)) not in seen]

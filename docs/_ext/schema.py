@@ -6,17 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
+
 Schema = Mapping[str, Any]
 
-UNITS = {
-    "BitsPerSec": "bandwidth",
-    "Bytes": "size",
-    "Picoseconds": "duration",
-    "bits_per_second": "bandwidth",
-    "bytes": "size",
-    "picoseconds": "duration",
-}
-"""What quantities are called on the page, by the name of their definition or by their ``format``."""
+QUANTITIES = {kind.example.strip('"'): kind for kind in (BANDWIDTH, DURATION, SIZE)}
+"""Kinds of quantity by the example that the schema of each gives."""
 
 
 def anchor(name: str) -> str:
@@ -34,11 +29,19 @@ def code(value: object) -> str:
     return f"`{json.dumps(value)}`"
 
 
+def quantity(schema: Schema) -> Kind | None:
+    """What kind of quantity a value is, if it is one."""
+    examples = schema.get("examples")
+    return QUANTITIES.get(examples[0]) if isinstance(examples, list) and isinstance(examples[0], str) else None
+
+
 def type_of(schema: Schema) -> str:
-    """The type of a value in words; what is defined elsewhere is linked."""
+    """The type of a value in words, with its limits; what is defined elsewhere is linked."""
+    if kind := quantity(schema):
+        return kind.name
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
-        return UNITS.get(name, f"[{name}](#{anchor(name)})")
+        return f"[{name}](#{anchor(name)})"
     if "const" in schema:
         return code(schema["const"])
     if "enum" in schema:
@@ -46,9 +49,7 @@ def type_of(schema: Schema) -> str:
     for union in ("anyOf", "oneOf", "allOf"):
         if union in schema:
             return " or ".join(dict.fromkeys(type_of(part) for part in schema[union] if part != {"type": "null"}))
-    if schema.get("format") in UNITS:
-        return UNITS[schema["format"]]
-    return plain_type(schema)
+    return plain_type(schema) + limits(schema)
 
 
 def plain_type(schema: Schema) -> str:
@@ -79,28 +80,38 @@ def limits(schema: Schema) -> str:
     return "".join(", " + text.format(schema[key]) for key, text in words.items() if key in schema)
 
 
-def row(key: str, schema: Schema, required: bool) -> str:
-    """A key's row of the table."""
-    default = "required" if required else code(schema["default"]) if schema.get("default") is not None else ""
-    kind = type_of(schema) + limits(schema)
-    return f"| `{key}` | {cell(kind)} | {cell(default)} | {cell(schema.get('description', ''))} |"
+def default_of(schema: Schema) -> str:
+    """The default as it would be written in a file; nothing if there is none."""
+    default = schema.get("default")
+    kind = quantity(schema)
+    if default is None:
+        return ""
+    return code(kind.format(default) if kind and isinstance(default, int) else default)
 
 
-def keys(schema: Schema) -> str:
+def row(key: str, schema: Schema, required: bool, definitions: Mapping[str, Schema]) -> str:
+    """A key's row of the table; a key without a description has the first line of its definition's."""
+    defined = definitions.get(next(references(schema), ""), {})
+    meaning = schema.get("description") or defined.get("description", "").partition("\n")[0]
+    default = "required" if required else default_of(schema)
+    return f"| `{key}` | {cell(type_of(schema))} | {cell(default)} | {cell(meaning)} |"
+
+
+def keys(schema: Schema, definitions: Mapping[str, Schema]) -> str:
     """The table of an object's keys, or a sentence when it has none."""
     properties: Mapping[str, Schema] = schema.get("properties", {})
     if not properties:
         return "It takes no keys.\n"
     required = schema.get("required", [])
-    rows = [row(key, value, key in required) for key, value in properties.items()]
+    rows = [row(key, value, key in required, definitions) for key, value in properties.items()]
     return "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def references(schema: object) -> Iterator[str]:
     """The names of the definitions that a schema refers to, in the order in which they are met."""
     if isinstance(schema, Mapping):
-        if isinstance(schema.get("$ref"), str) and (name := schema["$ref"].rsplit("/", 1)[-1]) not in UNITS:
-            yield name
+        if isinstance(schema.get("$ref"), str):
+            yield schema["$ref"].rsplit("/", 1)[-1]
         for key, value in schema.items():
             if key != "$defs":
                 yield from references(value)
@@ -122,15 +133,15 @@ def variants(schema: Schema) -> Iterator[tuple[str, str, Schema]]:
                 break
 
 
-def definition(schema: Schema, level: int) -> str:
+def definition(schema: Schema, level: int, definitions: Mapping[str, Schema]) -> str:
     """What stands below the heading, of depth ``level``, of a definition."""
     parts = [schema["description"].strip() + "\n"] if schema.get("description") else []
     if "properties" in schema or (schema.get("type") == "object" and "additionalProperties" not in schema):
-        parts.append(keys(schema))
+        parts.append(keys(schema, definitions))
     else:
-        parts.append(f"One of: {type_of(schema)}{limits(schema)}.\n")
+        parts.append(f"One of: {type_of(schema)}.\n")
     for name, about, own in variants(schema):
-        parts.append(f"{'#' * (level + 1)} `{name}`\n\n{about}\n\n{keys(own)}")
+        parts.append(f"{'#' * (level + 1)} `{name}`\n\n{about}\n\n{keys(own, definitions)}")
     return "\n".join(parts)
 
 
@@ -140,5 +151,5 @@ def markdown(schema: Schema, level: int = 2) -> str:
     order = list(dict.fromkeys(references(schema)))
     for name in order:  # grows while it is walked
         order += [found for found in dict.fromkeys(references(definitions[name])) if found not in order]
-    sections = [f"{'#' * level} {name}\n\n{definition(definitions[name], level)}" for name in order]
-    return "\n".join([keys(schema), *sections])
+    sections = [f"{'#' * level} {name}\n\n{definition(definitions[name], level, definitions)}" for name in order]
+    return "\n".join([keys(schema, definitions), *sections])

@@ -12,11 +12,11 @@ __all__ = ["BuildError", "FairlaneError", "Problem", "RunError", "ScenarioError"
 
 def nearest(given: str, allowed: Iterable[str]) -> str | None:
     """The allowed name that ``given`` was probably meant to be, or None if none is near."""
-    from rapidfuzz import fuzz, process, utils
+    from rapidfuzz.fuzz import ratio
+    from rapidfuzz.process import extractOne
+    from rapidfuzz.utils import default_process
 
-    found = process.extractOne(
-        given, list(allowed), scorer=fuzz.WRatio, processor=utils.default_process, score_cutoff=65
-    )
+    found = extractOne(given, list(allowed), scorer=ratio, processor=default_process, score_cutoff=60)
     return str(found[0]) if found else None
 
 

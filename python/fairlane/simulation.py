@@ -20,6 +20,7 @@ __all__ = ["Simulation"]
 
 _SLICE_SECONDS = 0.2
 _FIRST_BUDGET = 20_000
+_FIRST_WINDOW = 10**9
 
 
 class Simulation:
@@ -36,7 +37,8 @@ class Simulation:
         self._resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
         self._numbers = {job.name: number for number, job in enumerate(self._resolved.jobs)}
         self._arbiter = dict(self._resolved.spec["qos"]["arbiter"])
-        self._budget = _FIRST_BUDGET
+        self._asked = 0
+        self._budget, self._window = _FIRST_BUDGET, _FIRST_WINDOW
         self._core = self._resolved.engine()
 
     @property
@@ -51,7 +53,7 @@ class Simulation:
 
     @property
     def now(self) -> int:
-        """Simulated time, picoseconds."""
+        """Simulated time, picoseconds: at least what was asked for, and less than one link latency more."""
         return self._core.now
 
     @property
@@ -70,7 +72,7 @@ class Simulation:
         Raises ``RunError`` when the run cannot go on.
         """
         span = DURATION.parse(duration) if isinstance(duration, str) else duration
-        return self.run_until(self.now + span)
+        return self.run_until(self._asked + span)
 
     def run_until(self, instant: str | int) -> bool:
         """Simulates until ``instant`` after the start: "60 ms", or picoseconds. True when every rank has finished."""
@@ -80,14 +82,20 @@ class Simulation:
                 self._slice(end)
         except _core.RunError as error:
             raise RunError(str(error), slug=error.slug) from None
+        finally:  # also after Ctrl-C
+            self._asked = max(self._asked, min(end, self._core.now))
         return self._core.finished
 
     def _slice(self, end: int) -> None:
         """A fraction of a second of work; between two of them Python hears Ctrl-C."""
-        start = time.perf_counter()
-        self._core.run_window_budget(end, self._budget)
-        spent = time.perf_counter() - start
-        self._budget = round(self._budget * min(2.0, max(0.5, _SLICE_SECONDS / max(spent, 1e-6))))
+        start, now, hops = time.perf_counter(), self.now, self.packet_hops
+        self._core.run_window_budget(min(end, now + self._window), self._budget)
+        factor = min(2.0, max(0.5, _SLICE_SECONDS / max(time.perf_counter() - start, 1e-6)))
+        # Only what ended the slice is changed: a long silence must not allow a long slice of traffic after it.
+        if self.packet_hops - hops >= self._budget:
+            self._budget = max(1000, round(self._budget * factor))
+        elif self.now - now >= self._window:
+            self._window = max(_FIRST_WINDOW, round(self._window * factor))
 
     def progress(self) -> dict[str, list[int]]:
         """Iterations so far, by job and rank."""
@@ -156,10 +164,10 @@ class Simulation:
 
     def result(self) -> dict[str, dict[str, NDArray[Any]]]:
         """What was measured so far: tables of columns, by name; times in picoseconds."""
-        return {name: self.table(name) for name in ("jobs", "ranks", "calls", "ports", "interference")}
+        return {name: self.table(name) for name in ("ranks", "calls", "ports", "interference")}
 
     def table(self, name: str) -> dict[str, NDArray[Any]]:
-        """One table of what was measured so far, ``departures`` included."""
+        """One table of what was measured so far; also ``port_interference`` and ``departures`` if they are observed."""
         return columns(self._core.table(name))
 
     def digest(self) -> str:

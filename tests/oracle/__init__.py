@@ -7,7 +7,7 @@ Times are integers of picoseconds, sizes are bytes, bandwidths are bits per seco
 
 from .case import Case, Compute, Fabric, Hop, Job, Link, Mark, Mpi, Network, Op, Qos, Recv, Send, Wait, ser
 from .mpi import simulate
-from .outcome import Departure, Outcome, PortCount, Progress
+from .outcome import Departure, LinkTime, Outcome, PortCount, Progress
 
 __all__ = [
     "Case",
@@ -17,6 +17,7 @@ __all__ = [
     "Hop",
     "Job",
     "Link",
+    "LinkTime",
     "Mark",
     "Mpi",
     "Network",

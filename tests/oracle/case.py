@@ -38,6 +38,10 @@ class Fabric:
     topology: str = ""
     params: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """What it was built from: a case that fails is read by people, and links and routes follow from this."""
+        return f"{self.topology}(**{self.params})"
+
     def hops(self, source: int, destination: int) -> list[Link]:
         """The links from host to host, in order."""
         return [self.links[hop.link] for hop in self.routes[source, destination]]

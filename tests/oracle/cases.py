@@ -31,7 +31,7 @@ def fabrics(draw: st.DrawFn) -> Fabric:
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
     """Small packets and buffers."""
-    mtu, header = draw(st.sampled_from([16, 32, 50])), draw(st.sampled_from([0, 6, 14]))
+    mtu, header = draw(st.sampled_from([16, 32, 50])), draw(st.sampled_from([2, 6, 14]))
     buffer = draw(st.integers(mtu + header, 3 * (mtu + header)))
     return Network(mtu, header, buffer, draw(st.sampled_from([0, 16, 100, 999])), draw(st.booleans()))
 

@@ -8,14 +8,16 @@ import numpy as np
 from fairlane import _core
 
 from .case import Case, Compute, Fabric, Hop, Link, Mark, Op, Recv, Send, Wait
-from .outcome import Departure, Outcome, PortCount, Progress
+from .outcome import Departure, LinkTime, Outcome, PortCount, Progress
 
 #: No case takes longer than this: 1000 seconds.
 FOREVER = 10**15
+#: The messages of one send: request, get, payload, acknowledgement.
+STAGES = 4
 KINDS = ("control", "eager", "bulk", "collective")
 
 
-def columns(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
+def decode(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
     """A table's numeric columns as lists."""
     return {name: np.frombuffer(raw, kind).tolist() for name, (kind, raw) in table.items() if kind != "json"}
 
@@ -23,7 +25,7 @@ def columns(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
 def fat_tree(**params: int) -> Fabric:
     """A fat-tree as the engine builds and routes it. D-mod-k needs one virtual channel."""
     core = _core.Fabric(json.dumps({"topology": "fat_tree", "params": params, "routing": "d_mod_k"}))
-    table = columns(core.links())
+    table = decode(core.links())
     ends = zip(table["bandwidth"], table["latency"], table["from_host"], table["to_host"], strict=True)
     links = [Link(rate, delay, *(None if end < 0 else end for end in hosts)) for rate, delay, *hosts in ends]
     pairs = [(source, to) for source in range(core.hosts) for to in range(core.hosts) if source != to]
@@ -60,7 +62,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
             }
             for number, job in enumerate(case.jobs)
         ],
-        "observe": {"interference": True, "ports": True, "departures": departures},
+        "observe": {"departures": departures},
     }
 
 
@@ -102,7 +104,13 @@ def simulate(case: Case, programs: list[_core.Program] | None = None, *, departu
     """
     programs = programs or [program(case, job) for job in range(len(case.jobs))]
     simulation = _core.Simulation(json.dumps(spec(case, departures=departures)), programs)
-    if not simulation.run_until(FOREVER):
+    try:
+        finished = simulation.run_until(FOREVER)
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # which is no Exception, so nobody would look for a smaller case
+            raise RuntimeError(f"the engine panicked: {error}") from error
+        raise
+    if not finished:
         raise RuntimeError(f"not finished after {FOREVER} ps")
     return outcome(simulation, departures=departures)
 
@@ -111,18 +119,20 @@ def outcome(simulation: _core.Simulation, *, departures: bool = True) -> Outcome
     """What was measured."""
 
     def rows(table: str, *names: str) -> list[list[int]]:
-        found = columns(simulation.table(table))
+        found = decode(simulation.table(table))
         return [list(row) for row in zip(*(found[name] for name in names), strict=True)]
 
     found = Outcome()
     if departures:
-        names = ("time", "link", "lane", "job", "source", "destination", "packet", "bytes")
-        found.departures = [Departure(*row) for row in rows("departures", *names)]
+        columns = ("time", "link", "lane", "job", "packet", "bytes", "message", "stage")
+        for time, link, lane, job, packet, size, message, stage in rows("departures", *columns):
+            found.departures.append(Departure(time, link, lane, job, packet, size, message * STAGES + stage))
     for job, rank, *marks in rows("ranks", "job", "rank", "iterations", "first_mark", "last_mark"):
         found.progress[job, rank] = Progress(*marks)
-    names = ("link", "lane", "bytes", "packets", "waiting", "stalled", "max_queue", "active")
-    for link, lane, *counts in rows("ports", *names):
+    for link, lane, *counts in rows("ports", "link", "lane", "bytes", "packets", "waiting", "stalled", "max_queue"):
         found.ports[link, lane] = PortCount(*counts)
+    for link, *times in rows("ports", "link", "port_active", "port_stalled"):
+        found.links[link] = LinkTime(*times)
     for delayed, delaying, waited in rows("interference", "delayed", "delaying", "waiting"):
         found.interference[delayed, delaying] += waited
     return found

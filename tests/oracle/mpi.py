@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 from .case import Case, Compute, Mark, Recv, Send, Wait, ser
 from .clock import Clock, Stage
@@ -61,6 +62,7 @@ class World:
     def __init__(self, case: Case) -> None:
         self.case, self.mpi = case, case.mpi
         self.clock, self.outcome = Clock(), Outcome()
+        self.numbers = count()
         self.interconnect = Interconnect(case, self.clock, self.outcome)
         self.jobs = [[Rank(j, r, host) for r, host in enumerate(job.hosts)] for j, job in enumerate(case.jobs)]
 
@@ -231,7 +233,7 @@ class World:
         lane = self.case.qos.sl2vl[self.service_level(source, to, kind)]
         route = self.case.fabric.routes[source.host, to.host]
         payloads = self.interconnect.payloads(size)
-        message = Message(source.job, source.number, to.number, lane, route, payloads, first, last)
+        message = Message(source.job, next(self.numbers), lane, route, payloads, first, last)
         self.interconnect.hand_over(message)
 
     def service_level(self, source: Rank, to: Rank, kind: str) -> int:

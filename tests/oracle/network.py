@@ -15,8 +15,7 @@ class Message:
     """A message on its way; `first` and `last` are called at the delivery of its first and last packet."""
 
     job: int
-    source: int
-    destination: int
+    number: int
     lane: int
     route: list[Hop]
     payloads: list[int]
@@ -87,6 +86,8 @@ class Port:
                     outcome.interference[packet.message.job, self.carried] += waited
             if lane.queue and self.carried is None:
                 outcome.ports[self.number, number].stalled += now - self.settled
+        if self.carried is None and any(lane.queue for lane in self.lanes):
+            outcome.links[self.number].stalled += now - self.settled
         self.settled = now
 
     def decide(self) -> None:
@@ -148,12 +149,12 @@ class Interconnect:
         """What follows from a packet's start on link `number`, where it takes `wire` picoseconds."""
         now, link, message = self.clock.now, self.ports[number].link, packet.message
         self.outcome.departures.append(
-            Departure(now, number, lane, message.job, message.source, message.destination, packet.index, packet.size)
+            Departure(now, number, lane, message.job, packet.index, packet.size, message.number)
         )
         count = self.outcome.ports[number, lane]
         count.size += packet.size
         count.packets += 1
-        count.active += wire
+        self.outcome.links[number].active += wire
         if packet.hop > 0:
             self.give_back(packet, packet.hop - 1, now + wire, number)
         packet.hop += 1

@@ -8,16 +8,18 @@ from typing import NamedTuple
 
 
 class Departure(NamedTuple):
-    """A packet started on a link. `packet` is its index in its message, `size` its bytes on the wire."""
+    """A packet started on a link. `packet` is its index in its message, `size` its bytes on the wire.
+
+    `message` is a name for the message, which each simulator chooses as it likes.
+    """
 
     time: int
     link: int
     lane: int
     job: int
-    source: int
-    destination: int
     packet: int
     size: int
+    message: int
 
 
 @dataclass
@@ -29,7 +31,14 @@ class PortCount:
     waiting: int = 0
     stalled: int = 0
     longest: int = 0
+
+
+@dataclass
+class LinkTime:
+    """How long a link carried packets, and how long it was idle although packets waited at its port."""
+
     active: int = 0
+    stalled: int = 0
 
 
 @dataclass
@@ -43,11 +52,12 @@ class Progress:
 
 @dataclass
 class Outcome:
-    """The result: progress by (job, rank), ports by (link, lane), interference by (delayed job, delaying job)."""
+    """The result: progress by (job, rank), ports by (link, lane), interference by (delayed, delaying) job."""
 
     departures: list[Departure] = field(default_factory=list)
     progress: dict[tuple[int, int], Progress] = field(default_factory=lambda: defaultdict(Progress))
     ports: dict[tuple[int, int], PortCount] = field(default_factory=lambda: defaultdict(PortCount))
+    links: dict[int, LinkTime] = field(default_factory=lambda: defaultdict(LinkTime))
     interference: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
 
     def mark(self, job: int, rank: int, now: int) -> None:
@@ -60,9 +70,10 @@ class Outcome:
     def facts(self) -> dict[str, object]:
         """Everything, in an order of its own, without what is zero: two outcomes are the same if these are."""
         return {
-            "departures": sorted(self.departures),
+            "departures": sorted(departure[:-1] for departure in self.departures),
             "progress": {rank: progress for rank, progress in self.progress.items() if progress.marks},
             "ports": {port: count for port, count in self.ports.items() if count.packets},
+            "links": {link: time for link, time in self.links.items() if time.active},
             "interference": {cell: waited for cell, waited in self.interference.items() if waited},
         }
 

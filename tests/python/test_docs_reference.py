@@ -8,6 +8,8 @@ import pytest
 import schema
 from pydantic import BaseModel, ConfigDict, Field
 
+from fairlane.units import Bandwidth, Duration, Size
+
 
 class Inner(BaseModel):
     """What the inner table is for."""
@@ -27,8 +29,8 @@ class Outer(BaseModel):
 
 def rows(page: str) -> dict[str, list[str]]:
     """The cells behind the key, of all tables of a page."""
-    table = (line.replace("\\|", "/").strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `"))
-    return {cells[0].strip("`"): [cell.strip() for cell in cells[1:]] for cells in table}
+    table = (line.replace("\\|", "/").split("|")[1:-1] for line in page.splitlines() if line.startswith("| `"))
+    return {cells[0].strip(" `"): [cell.strip() for cell in cells[1:]] for cells in table}
 
 
 def test_every_key_has_a_row_with_type_default_and_meaning() -> None:
@@ -53,8 +55,8 @@ def test_a_definition_has_one_section_however_often_it_is_used() -> None:
     [
         ({"type": ["integer", "null"]}, "integer"),
         ({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}, "list of integer, string"),
-        ({"type": "integer", "format": "picoseconds"}, "duration"),
-        ({"$ref": "#/$defs/BitsPerSec"}, "bandwidth"),
+        ({"anyOf": [{"type": "integer", "minimum": 2}, {"type": "null"}]}, "integer, at least 2"),
+        ({"$ref": "#/$defs/Inner"}, "[Inner](#inner)"),
         ({"const": 3}, "`3`"),
         ({}, "any value"),
     ],
@@ -63,13 +65,21 @@ def test_types_in_words(given: dict[str, Any], words: str) -> None:
     assert schema.type_of(given) == words
 
 
-def test_quantities_of_the_simulator_get_no_section() -> None:
-    params = {
-        "properties": {"bandwidth": {"$ref": "#/$defs/BitsPerSec"}},
-        "required": ["bandwidth"],
-        "$defs": {"BitsPerSec": {"type": "integer"}},
-    }
-    assert "#" not in schema.markdown(params)
+class Quantities(BaseModel):
+    latency: Duration = 1_500_000
+    bandwidth: Bandwidth | None = None
+    buffer: Size
+
+
+def test_quantities_are_shown_with_their_units() -> None:
+    found = rows(schema.markdown(Quantities.model_json_schema()))
+    assert found["latency"][:2] == ["duration", '`"1.5 us"`']
+    assert found["bandwidth"][:2] == ["bandwidth", ""]
+    assert found["buffer"][:2] == ["size", "required"]
+
+
+def test_a_key_without_a_description_has_that_of_its_definition() -> None:
+    assert rows(schema.markdown(Outer.model_json_schema()))["inner"][2] == "What the inner table is for."
 
 
 def test_definitions_are_found_through_definitions_and_cycles() -> None:

@@ -24,8 +24,9 @@ def make_run(jobs: int, ports: int = 8) -> Run:
     names = [f"job-{job}" for job in range(jobs)]
     cells = [(a, b) for a in range(jobs) for b in range(jobs)]
     waits = [float(a + 2 * b) for a, b in cells]
-    classes = [("host up", 0), ("host down", 0), ("leaf up", 1), ("leaf down", 1)]
-    links = [place for place in classes for _ in range(ports)]
+    classes = {"host up": (0, 1), "host down": (1, 0), "leaf up": (1, 2), "leaf down": (2, 1)}
+    links = [name for name in classes for _ in range(ports)]
+    levels = [classes[name] for name in links]
     share = np.linspace(0, 0.9, len(links))
     return Run(
         meta=RunMeta(
@@ -58,13 +59,15 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 "lane": [0] * len(links),
                 "from_vertex": ["host 0"] * len(links),
                 "to_vertex": ["switch 0"] * len(links),
-                "class": [name for name, _ in links],
-                "level": [level for _, level in links],
+                "class": links,
+                "from_level": [level for level, _ in levels],
+                "to_level": [level for _, level in levels],
                 "bandwidth": [1] * len(links),
-                **{name: [1] * len(links) for name in ("bytes", "packets", "waiting_ps", "active_ps", "stalled_ps")},
+                **{name: [1] * len(links) for name in ("latency_ps", "bytes", "packets", "waiting_ps", "stalled_ps")},
+                **{name: [1] * len(links) for name in ("port_active_ps", "port_stalled_ps")},
                 "max_queue": [1] * len(links),
-                "active_share": share,
-                "stalled_share": share / 10,
+                "port_active_share": share,
+                "port_stalled_share": share / 10,
             }
         ),
         interference=pl.DataFrame(
@@ -142,7 +145,7 @@ def test_cells_say_percent_and_seconds() -> None:
         assert f"{100 * (a + 2 * b) / 40:.1f} %" in numbers
         assert f"{a + 2 * b}.00" in numbers
     assert len(numbers) == 2 * len(expected) + 2 * 2 + 1, "job-0 does not wait for itself"
-    assert figure.get_suptitle() == "job-2 delays job-1 most: 12.5 % of its time"
+    assert figure.get_suptitle() == "job-2 delays job-1 most: packets wait 12.5 % of its time"
 
 
 def test_a_large_matrix_has_no_numbers_and_a_huge_one_is_by_workload() -> None:

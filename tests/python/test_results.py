@@ -18,7 +18,7 @@ from fairlane.results.derive import JobLabel
 from fairlane.results.measured import Measured, Work, frame
 from fairlane.results.ports import by_link
 from fairlane.results.store import new_folder
-from fairlane.results.text import percent, seconds
+from fairlane.results.text import percent, seconds, short_percent
 from fake_engine import MS, FakeEngine, fake_links, table
 
 JOBS = [
@@ -107,12 +107,14 @@ def test_a_job_without_iterations_has_no_w() -> None:
 
 
 def test_a_program_that_ends_is_compared_by_its_rate_of_work() -> None:
-    def ended(last_mark: int) -> Work:
+    def ended(at: int) -> Work:
         ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))
         return Work(
             DURATION,
             ranks.with_columns(
-                iterations=pl.lit(4, pl.UInt64), last_mark=pl.lit(last_mark, pl.UInt64), finished=pl.lit(1, pl.UInt8)
+                iterations=pl.lit(4, pl.UInt64),
+                finished_at=pl.lit(at, pl.UInt64),
+                finished=pl.lit(1, pl.UInt8),
             ),
         )
 
@@ -149,21 +151,22 @@ def test_matrix_by_workload_sums_jobs_and_their_time(run: Run) -> None:
 
 def test_ports_say_where_they_are_and_how_busy(run: Run) -> None:
     port = run.ports.filter(link=3, lane=1).row(0, named=True)
-    assert (port["from_vertex"], port["to_vertex"], port["class"], port["level"]) == (
+    assert (port["from_vertex"], port["to_vertex"], port["class"], port["from_level"]) == (
         "switch 0",
         "host 1",
         "host down",
         1,
     )
-    assert port["active_share"] == pytest.approx(0.5)
+    assert port["port_active_share"] == pytest.approx(3 / 4)
+    assert port["stalled_ps"] == 17 * MS // 8
     assert port["latency_ps"] == 100_000
 
 
 def test_lanes_of_a_port_add_up(run: Run) -> None:
     links = by_link(run.ports)
     assert links["link"].to_list() == [0, 1, 2, 3]
-    assert links["active_share"].to_list() == pytest.approx([0.75] * 4)
-    assert links["stalled_share"].to_list() == pytest.approx([1 / 8] * 4)
+    assert links["port_active_share"].to_list() == pytest.approx([3 / 4] * 4)
+    assert links["port_stalled_share"].to_list() == pytest.approx([1 / 5] * 4)
     assert links["bytes"].to_list() == [3 * 4096] * 4
 
 
@@ -321,3 +324,8 @@ def test_percentages_as_people_read_them() -> None:
     assert percent(0.05, signed=True) == "+5.0 %"
     assert percent(0.0001) == "<0.1 %"
     assert percent(None) == "–"
+    assert percent(0.0, signed=True) == percent(-0.0004, signed=True) == "0.0 %"
+    assert percent(13.784) == "1378 %"
+    assert [short_percent(share) for share in (0, 0.0001, 0.0044, 0.0994, 0.0996, 1.354)] == [
+        *("0.0%", "<.1%", "0.4%", "9.9%", "10%", "135%")
+    ]

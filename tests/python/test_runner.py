@@ -186,12 +186,38 @@ def test_an_error_of_one_simulation_ends_all(tmp_path: Path, jobs: int) -> None:
 def test_a_drive_ends_when_every_rank_has_finished() -> None:
     class Ends(FakeEngine):
         def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
-            super().run_window_budget(picoseconds, max_hops)
+            return super().run_window_budget(min(picoseconds, 3 * MS), max_hops)
+
+        @property
+        def finished(self) -> bool:
             return self.now >= 3 * MS
 
     engine, gauge = Ends(json.dumps({"jobs": JOBS})), Gauge(100 * MS)
     assert Driver().drive(engine, gauge)
     assert gauge.now == engine.now == 3 * MS
+
+
+def test_the_budget_follows_the_speed_and_not_the_number_of_slices(clock: Clock) -> None:
+    budgets: list[int] = []
+
+    class Counts(FakeEngine):
+        def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
+            budgets.append(max_hops)
+            hops = self.packet_hops
+            super().run_window_budget(picoseconds, max_hops)
+            clock.now += (self.packet_hops - hops) / 1e6  # a million packet-hops in a second
+            return self.now >= picoseconds
+
+    # A fake packet-hop takes 1 us of simulated time: 1000 s are 10^9 of them, and a slice of at most 10 s is 10^7.
+    Driver().drive(Counts(json.dumps({"jobs": JOBS})), Gauge(1_000_000 * MS))
+    settled = budgets[10:]
+    assert min(settled) > 50_000, "a tenth of a second is a hundred thousand"
+    assert max(settled) < 200_001
+    budgets.clear()
+    # With 10 packet-hops a slice no budget is ever used up, so there is nothing to learn from.
+    Driver().drive(Counts(json.dumps({"jobs": JOBS})), Gauge(MS))
+    assert len(budgets) >= 100
+    assert set(budgets) == {20_000}
 
 
 def test_a_stopped_drive_says_so() -> None:

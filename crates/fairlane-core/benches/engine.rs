@@ -1,6 +1,6 @@
 //! Packet-hops per CPU second of one core: uniform random traffic, one-packet messages, MPI hosts.
 //!
-//! `cargo bench --bench engine -- [FILTER]`. Every row is the best of several runs; what is compared within a row was
+//! `cargo bench --bench engine -- [FILTER [PACKET-HOPS]]`. Every row is the best of several runs; what is compared within a row was
 //! measured in turn in the same process.
 
 use std::sync::Arc;
@@ -32,24 +32,25 @@ struct Case {
 }
 
 fn main() {
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let filter = arguments.next().unwrap_or_default();
+    let hops = arguments.next().map_or(3_000_000, |argument| argument.parse().expect("a number of packet-hops"));
     println!("{:>6} {:>3} {:>9} {:>12} {:>9} {:>9}", "hosts", "SLs", "counters", "Mhops/s", "ns/hop", "Mhops");
     for (hosts, levels) in [(64, 2), (1296, 3), (8192, 3)] {
         for (service_levels, counters) in [(1, true), (4, true), (4, false), (16, true)] {
             let name = format!("{hosts}/{service_levels}/{counters}");
             if name.contains(&filter) {
-                row(Case { hosts, levels, service_levels, counters });
+                row(Case { hosts, levels, service_levels, counters }, hops);
             }
         }
     }
 }
 
-fn row(case: Case) {
+fn row(case: Case, hops: u64) {
     let params = serde_json::json!({
         "hosts": case.hosts, "levels": case.levels, "bandwidth": RATE.0, "latency": 200_000,
     });
     let graph = Arc::new(topology::build("fat_tree", &params).expect("a fat-tree of this size"));
-    let hops = 3_000_000;
     let best = (0..5).map(|_| run(case, &graph, hops)).min_by(|a, b| a.1.total_cmp(&b.1)).expect("five runs");
     #[allow(clippy::cast_precision_loss, reason = "a ratio for display")]
     let per_hop = best.1 * 1e9 / best.0 as f64;

@@ -45,7 +45,12 @@ impl Emitter {
     }
 
     fn flush(&mut self) {
-        #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "a factor")]
+        #[allow(
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            clippy::cast_possible_truncation,
+            reason = "a factor"
+        )]
         let span = if self.scale == 1.0 { self.compute } else { (self.compute as f64 * self.scale).round() as u64 };
         self.compute = 0;
         if span > 0 {
@@ -56,11 +61,15 @@ impl Emitter {
 
     /// An operation.
     pub fn op(&mut self, op: Op) {
-        if let (Op::Collective { kind, .. }, Iteration::Collective(bound)) = (&op, &self.iteration) {
-            if kind == bound {
-                self.boundary();
-            }
+        if matches!((&op, &self.iteration), (Op::Collective { kind, .. }, Iteration::Collective(bound)) if kind == bound)
+        {
+            self.boundary();
         }
+        self.unmarked(op);
+    }
+
+    /// An operation that bounds no iteration.
+    pub fn unmarked(&mut self, op: Op) {
         self.flush();
         self.busy |= !matches!(op, Op::CommFree(_) | Op::RequestFree(_) | Op::CommDefine { .. });
         self.queue.push_back(op);
@@ -110,6 +119,7 @@ impl Emitter {
 
 fn never(what: &str, name: &str) -> String {
     let kinds: Vec<&str> = CollectiveKind::ALL.iter().map(|kind| kind.name()).collect();
-    let hint = if what == "collective" { format!(" (the collectives are {})", kinds.join(", ")) } else { String::new() };
+    let hint =
+        if what == "collective" { format!(" (the collectives are {})", kinds.join(", ")) } else { String::new() };
     format!("this rank has no {what} {name:?} to bound its iterations{hint}")
 }

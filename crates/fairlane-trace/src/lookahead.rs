@@ -20,17 +20,17 @@ pub enum Outcome<T> {
     Unknown,
 }
 
+/// The next completion of a trace: which request (by its number in the order of starting, from 0), and what became of it;
+/// `None` at the end of the trace; an error if the trace cannot be read further.
+pub type Found<T> = Result<Option<(u64, Outcome<T>)>, String>;
+
 /// A cursor that follows requests to their completion.
 pub trait Scan: Clone {
     /// What the trace says about a completed receive.
     type Answer: Copy;
 
-    /// The next completion: which request (by its number in the order of starting, from 0), and what became of it.
-    /// `None` at the end of the trace.
-    ///
-    /// # Errors
-    /// The trace cannot be read further.
-    fn next_outcome(&mut self) -> Result<Option<(u64, Outcome<Self::Answer>)>, String>;
+    /// The next completion; not called again after the end.
+    fn next_outcome(&mut self) -> Found<Self::Answer>;
 }
 
 /// Answers what will become of a request.
@@ -40,12 +40,13 @@ pub struct Lookahead<S: Scan> {
     window: HashMap<u64, Outcome<S::Answer>>,
     /// Requests whose answer was given before the scan came to it.
     answered: HashSet<u64>,
+    ended: bool,
 }
 
 impl<S: Scan> Lookahead<S> {
     /// Starts where the scan stands.
     pub fn new(scan: S) -> Self {
-        Self { scan, window: HashMap::new(), answered: HashSet::new() }
+        Self { scan, window: HashMap::new(), answered: HashSet::new(), ended: false }
     }
 
     /// What will become of request `number`; each may be asked for once.
@@ -56,9 +57,9 @@ impl<S: Scan> Lookahead<S> {
         if let Some(outcome) = self.window.remove(&number) {
             return Ok(outcome);
         }
-        while self.window.len() < WINDOW {
+        while !self.ended && self.window.len() < WINDOW {
             match self.scan.next_outcome()? {
-                None => return Ok(Outcome::Unknown),
+                None => self.ended = true,
                 Some((found, outcome)) if found == number => return Ok(outcome),
                 Some((found, outcome)) => {
                     if !self.answered.remove(&found) {
@@ -66,6 +67,9 @@ impl<S: Scan> Lookahead<S> {
                     }
                 }
             }
+        }
+        if self.ended {
+            return Ok(Outcome::Unknown);
         }
         self.answered.insert(number);
         let mut far = self.scan.clone();
@@ -92,7 +96,7 @@ mod tests {
     impl Scan for Pattern {
         type Answer = u64;
 
-        fn next_outcome(&mut self) -> Result<Option<(u64, Outcome<u64>)>, String> {
+        fn next_outcome(&mut self) -> Found<u64> {
             self.next += 1;
             Ok(match self.next {
                 n if n < self.count => Some((n, Outcome::Completed(n * 10))),

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter
 from fairlane.plot.style import INK, MUTED, canvas, headline
 from fairlane.results.interference import Interference
 from fairlane.results.run import Run
-from fairlane.results.text import number, percent, time_unit
+from fairlane.results.text import number, percent
 
 Floats = npt.NDArray[np.float64]
 
@@ -87,7 +87,7 @@ def _colour_bar(figure: Figure, axes: Axes, norm: Normalize) -> None:
 
 def _numbers(axes: Axes, matrix: Interference, shares: Floats, off: npt.NDArray[np.bool_], norm: Normalize) -> None:
     """The percentage in every cell, and the seconds below it."""
-    factor, _ = time_unit(max(matrix.others.max(), matrix.own.max()))
+    factor, _ = matrix.unit()
     own = matrix.share(matrix.own)
     for row in range(len(matrix.labels)):
         for column in np.flatnonzero(~off[row]):
@@ -122,10 +122,11 @@ def _title(matrix: Interference, shares: Floats) -> str:
     row, column = np.unravel_index(int(shares.argmax()), shares.shape)
     if row == column:
         return f"{matrix.labels[row]} jobs delay each other most"
-    return f"{matrix.labels[column]} delays {matrix.labels[row]} most: {percent(shares[row, column])} of its time"
+    wait = percent(shares[row, column])
+    return f"{matrix.labels[column]} delays {matrix.labels[row]} most: packets wait {wait} of its time"
 
 
 def _note(matrix: Interference, *, numbered: bool) -> str:
-    _, unit = time_unit(max(matrix.others.max(), matrix.own.max()))
+    _, unit = matrix.unit()
     small = f"Small numbers: {unit} of packet waiting. " if numbered else ""
-    return f"{small}A job's time: its ranks × the simulated time. Grey: behind its own packets, on a scale of its own."
+    return f"{small}A job's time: its ranks × the simulated time; many packets wait at once. Grey: for its own packets."

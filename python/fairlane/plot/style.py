@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from textwrap import wrap
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -18,6 +19,8 @@ from fairlane.results.text import seconds
 INK = "#222222"
 MUTED = "#6b6b6b"
 GRID = "#dddddd"
+LETTERS_AN_INCH = 11.5
+"""How many letters of a note fit on an inch."""
 PALETTE = [to_hex(colour) for colour in matplotlib.color_sequences["petroff8"]]
 """Chosen by Petroff for people with and without colour vision (arXiv:2107.02270)."""
 
@@ -63,7 +66,8 @@ def headline(figure: Figure, title: str, run: Run, note: str = "") -> None:
     what = f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}"
     partial = " (partial: interrupted)" if meta.partial else ""
     figure.suptitle(title, x=0.012, ha="left", fontsize=16, fontweight="bold")
-    figure.supxlabel(f"{what}{partial}. {note}".strip(), x=0.012, ha="left", fontsize=10, color=MUTED)
+    lines = wrap(f"{what}{partial}. {note}", width=int(LETTERS_AN_INCH * figure.get_figwidth()))
+    figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=10, color=MUTED)
 
 
 def canvas(width: float, height: float) -> Figure:

@@ -21,16 +21,22 @@ def draw(run: Run) -> Figure | None:
     links = by_link(run.ports)
     if links.is_empty():
         return None
-    classes = links.group_by("class").agg(pl.col("level").min(), pl.col("link").min(), pl.len().alias("count"))
-    classes = classes.sort("level", "link")
+    level = pl.max_horizontal("from_level", "to_level").alias("level")
+    down = (pl.col("from_level") > pl.col("to_level")).alias("down")
+    classes = (
+        links.with_columns(level, down)
+        .group_by("class")
+        .agg(pl.col("level", "down", "link").min(), pl.len().alias("count"))
+    )
+    classes = classes.sort("level", "down", "link")
     names = classes["class"].to_list()
     figure = canvas(12, 2.5 + 0.95 * len(names))
     left, right = figure.subplots(1, 2, sharey=True)
     colour = colours(str(level) for level in classes["level"])
     dots = [colour[str(level)] for level in classes["level"]]
     for axes, column, label in (
-        (left, "active_share", "Share of time carrying packets"),
-        (right, "stalled_share", "Share of time stalled: packets wait, no credits"),
+        (left, "port_active_share", "Share of time carrying packets"),
+        (right, "port_stalled_share", "Share of time stalled: packets wait, no credits"),
     ):
         groups = [links.filter(pl.col("class") == name)[column].to_numpy() for name in names]
         _panel(axes, groups, dots, label)
@@ -50,10 +56,9 @@ def _panel(axes: Axes, groups: list[Floats], colours: list[str], label: str) -> 
 
 
 def _title(links: pl.DataFrame) -> str:
-    medians = links.group_by("class").agg(pl.col("active_share").median()).sort("active_share", "class")
+    medians = links.group_by("class").agg(pl.col("port_active_share").median()).sort("port_active_share", "class")
     busiest = medians.row(-1, named=True)
-    most = links.sort("active_share", "link").row(-1, named=True)
-    return (
-        f"{busiest['class'].capitalize()} ports are busiest: half of them over {percent(busiest['active_share'])}; "
-        f"the busiest port ({most['class']}) {percent(most['active_share'])}"
-    )
+    most = links.sort("port_active_share", "link").row(-1, named=True)
+    median, peak = percent(busiest["port_active_share"]), percent(most["port_active_share"])
+    name = busiest["class"].capitalize()
+    return f"{name} ports are busiest: half of them over {median}; the busiest port ({most['class']}) {peak}"

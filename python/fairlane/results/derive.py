@@ -5,7 +5,7 @@ The work of a job is the number of iterations that its slowest rank has marked, 
     W = I / I_isolated - 1
 
 compares the job among the others with the same job alone over the same simulated time. A job whose program ends is
-compared by its rate of work: its iterations over the time of its last mark instead of over the simulated time.
+compared by its rate of work: its iterations over the time until it ended instead of over the simulated time.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _work(measured: Work) -> pl.DataFrame:
     pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)
     compute, communication = pl.col("compute").sum(), pl.col("communication").sum()
     busy = compute + communication
-    span = pl.when((pl.col("finished") != 0).all()).then(pl.col("last_mark").max()).otherwise(measured.now)
+    span = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max()).otherwise(measured.now)
     return measured.ranks.group_by("job", maintain_order=True).agg(
         pl.len().alias("ranks"),
         pl.col("iterations").min(),
@@ -77,7 +77,7 @@ def _work(measured: Work) -> pl.DataFrame:
 
 def ranks(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
     """The ranks table: the engine's columns, times marked as picoseconds, the job's name beside its number."""
-    times = ["first_mark", "last_mark", "compute", "communication", "overhead", "late_partner", "network"]
+    times = ["first_mark", "last_mark", "finished_at", "compute", "communication", "late_partner", "network"]
     return _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
 
 
@@ -87,16 +87,17 @@ def calls(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
 
 
 def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
-    """The ports table: counters per port and lane, shares of the simulated time, and where it is (see ``links``)."""
-    counted = together.ports.select(
-        "link", "lane", "bytes", "packets", "waiting", "active", "stalled", "max_queue"
-    ).with_columns(pl.col("link").cast(pl.UInt32))
+    """The ports table: one row per port and lane, with the counters of the lane and the times of the whole port.
+
+    ``port_active_ps`` and ``port_stalled_ps`` are the port's and the same in the rows of all its lanes.
+    """
     share = 1 / together.now if together.now else 0.0
+    times = ["waiting", "stalled", "port_active", "port_stalled"]
     return (
-        _picoseconds(counted, ["waiting", "active", "stalled"])
+        _picoseconds(together.ports.with_columns(pl.col("link").cast(pl.UInt32)), times)
         .with_columns(
-            active_share=pl.col("active_ps") * share,
-            stalled_share=pl.col("stalled_ps") * share,
+            port_active_share=pl.col("port_active_ps") * share,
+            port_stalled_share=pl.col("port_stalled_ps") * share,
         )
         .join(links, on="link", how="left")
         .sort("link", "lane")
@@ -120,7 +121,7 @@ def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame
 
 
 def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
-    """The fabric's links by id (ends, class, level, bandwidth in bit/s, latency in ps) from the engine's columns."""
+    """The fabric's links: ends, class, levels (0 for a host), bandwidth in bit/s, latency in ps."""
     end = [
         pl.when(pl.col(f"{side}_host") >= 0)
         .then(pl.format("host {}", f"{side}_host"))
@@ -129,8 +130,8 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
         for side in ("from", "to")
     ]
     named = pl.Series(classes, dtype=pl.String).gather(raw["class"].cast(pl.UInt32)).alias("class")
-    indexed = raw.with_row_index("link")
-    return _picoseconds(indexed.select("link", *end, named, "level", "bandwidth", "latency"), ["latency"])
+    columns = raw.select(pl.col("link").cast(pl.UInt32), *end, named, "from_level", "to_level", "bandwidth", "latency")
+    return _picoseconds(columns, ["latency"])
 
 
 def _named(labels: Sequence[JobLabel], table: pl.DataFrame) -> pl.DataFrame:
@@ -139,4 +140,4 @@ def _named(labels: Sequence[JobLabel], table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _picoseconds(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    return table.rename({name: f"{name}_ps" for name in columns if name in table.columns})
+    return table.rename({name: f"{name}_ps" for name in columns})

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlane.results.run import Run
+from fairlane.results.text import time_unit
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,6 +46,10 @@ class Interference:
         labels = run.jobs["workload"].unique(maintain_order=True).to_list()
         member = np.array([[workload == label for workload in run.jobs["workload"]] for label in labels], np.float64)
         return cls(labels, member @ seconds @ member.T, member @ own, member @ time)
+
+    def unit(self) -> tuple[float, str]:
+        """The unit of time, as (seconds, name), in which what jobs do to each other is best written."""
+        return time_unit(float(self.others.max(initial=0)) or float(self.own.max(initial=0)))
 
     def share(self, seconds: Floats) -> Floats:
         """``seconds``, with a row per label, as a share of the row's time."""

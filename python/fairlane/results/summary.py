@@ -12,7 +12,7 @@ from rich.text import Text
 
 from fairlane.results.interference import Interference
 from fairlane.results.run import Run
-from fairlane.results.text import number, percent, seconds, time_unit
+from fairlane.results.text import number, percent, seconds, short_percent
 
 MOST_COLUMNS = 12
 """With more jobs than this the matrix is shown by workload."""
@@ -25,7 +25,7 @@ def print_summary(run: Run, console: Console | None = None) -> None:
     console = console or _console()
     console.print(_headline(run))
     console.print(jobs_table(run))
-    if run.interference.height:
+    if run.interference["seconds"].sum() > 0:
         console.print(interference_table(run))
     if run.folder:
         console.print(Text.assemble("Everything is in ", (str(run.folder), "bold"), "."), soft_wrap=True)
@@ -72,12 +72,11 @@ def interference_table(run: Run) -> Group:
     """Rows are delayed, columns delay them: time of packet waiting, and its percentage of the row's rank-seconds."""
     by_workload = run.jobs.height > MOST_COLUMNS
     matrix = Interference.of(run, by="workload" if by_workload else "job")
-    largest = max(matrix.others.max(initial=0), matrix.own.max(initial=0))
-    factor, unit = time_unit(largest)
+    factor, unit = matrix.unit()
     whose = "jobs of one workload together" if by_workload else "the delayed job"
     title = f"Who delays whom: {unit} of packet waiting; percent of the time of {whose}"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("delayed  \\  delaying", no_wrap=True)
+    table.add_column("delayed \\ by", no_wrap=True)
     keys = [_key(index) for index in range(len(matrix.labels))]
     for key in [*keys, "others", "itself"]:
         table.add_column(key, justify="right", no_wrap=True)
@@ -90,7 +89,7 @@ def interference_table(run: Run) -> Group:
         ]
         others = _cell(totals[row] / factor, total_shares[row], "bold")
         own = _cell(matrix.own[row] / factor, own_shares[row], "dim")
-        table.add_row(f"{keys[row]}  {label}", *cells, others, own)
+        table.add_row(f"{keys[row]} {label}", *cells, others, own)
     return Group(Text(title, style="bold"), table)
 
 
@@ -109,7 +108,7 @@ def _headline(run: Run) -> Text:
 def _cell(value: float, share: float, style: str = "") -> Text:
     if value == 0:
         return Text("0", style="dim")
-    return Text(f"{number(value)}\n{percent(share)}", style=style)
+    return Text(f"{number(value)}\n{short_percent(share)}", style=style)
 
 
 def _key(index: int) -> str:

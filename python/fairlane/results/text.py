@@ -25,8 +25,14 @@ def percent(share: float | None, *, signed: bool = False) -> str:
         return "–"
     if 0 < share < 0.0005 and not signed:
         return "<0.1 %"
-    text = f"{100 * share:+.1f} %" if signed else f"{100 * share:.1f} %"
-    return text.replace("-", "−")
+    decimals = 1 if abs(share) < 0.9995 else 0
+    sign = "+" if signed and round(share, 3) else ""
+    return f"{100 * round(share, 5):{sign}.{decimals}f} %".replace("-0.0", "0.0").replace("-", "−")
+
+
+def short_percent(share: float) -> str:
+    """The same for narrow columns, unsigned and with two digits: "0.4%", "12%", "135%"."""
+    return "<.1%" if 0 < share < 0.0005 else f"{100 * share:.{1 if share < 0.0995 else 0}f}%"
 
 
 def number(value: float) -> str:

@@ -87,4 +87,5 @@ def _links(fabric: Mapping[str, Any]) -> pl.DataFrame:
     from fairlane import _core
 
     built = _core.Fabric(json.dumps(fabric))
-    return derive.links(frame(built.links()), built.classes())
+    links: pl.DataFrame = derive.links(frame(built.links()), built.classes())
+    return links

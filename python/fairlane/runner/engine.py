@@ -20,8 +20,12 @@ FIRST_BUDGET = 20_000
 class Runnable(Engine, Protocol):
     """A simulation that can be run on."""
 
+    @property
+    def finished(self) -> bool:
+        """Whether every rank has come to the end of its program."""
+
     def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
-        """Runs until the simulated time or about ``max_hops`` packet-hops later; True when every rank has finished."""
+        """Runs until this simulated time, or about ``max_hops`` packet-hops."""
 
 
 @dataclass
@@ -63,12 +67,14 @@ class Driver:
         """Runs ``engine`` to the end of ``gauge.duration``; False if it was stopped before."""
         budget = FIRST_BUDGET
         step = max(1, gauge.duration // SLICES)
-        complete = False
+        target, complete = min(gauge.duration, step), False
         while not (complete or self.stop.is_set()):
-            before = time.monotonic()
-            finished = engine.run_window_budget(min(gauge.duration, engine.now + step), budget)
+            before, hops = time.monotonic(), engine.packet_hops
+            engine.run_window_budget(target, budget)
             spent = time.monotonic() - before
-            gauge.now, gauge.packet_hops = engine.now, engine.packet_hops
-            complete = finished or engine.now >= gauge.duration
-            budget = int(budget * min(2.0, max(0.5, SLICE_S / max(spent, 1e-6))))
+            gauge.now, gauge.packet_hops = min(engine.now, gauge.duration), engine.packet_hops
+            complete = engine.finished or engine.now >= gauge.duration
+            target = target if engine.now < target else min(gauge.duration, target + step)
+            if engine.packet_hops - hops >= budget or spent > SLICE_S:
+                budget = max(1, int(budget * min(2.0, max(0.5, SLICE_S / max(spent, 1e-6)))))
         return complete

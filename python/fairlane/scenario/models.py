@@ -178,12 +178,12 @@ class Mpi(Table):
 
 
 class Observe(Table):
-    """What is measured beyond the counters that are always kept."""
+    """What is measured."""
 
-    interference: bool = True
-    """Who delayed whom, by pairs of jobs."""
-    ports: bool = False
-    """The same for every port."""
+    counters: bool = True
+    """Counters of ports and lanes, and who delayed whom; switched off only to measure what they cost."""
+    interference_by_port: bool = False
+    """Who delayed whom at every port, besides in all."""
     departures: bool = False
     """Every packet's departure from every port: large."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane import _core
-from fairlane.errors import BuildError, Problem
+from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems
 from fairlane.placement import LIST, STRATEGIES, hosts_needed, place
@@ -51,9 +51,12 @@ def resolve(scenario: "Scenario") -> Resolved:
     idle = [_job(copy, hosts[copy.number], _core.ProgramBuilder(copy.ranks).build(), None) for copy in copies]
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle))
     _building(resolved.engine)
-    with ThreadPoolExecutor() as pool:  # the simulations that calibrate release the interpreter's lock
+    pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
+    try:
         jobs = pool.map(lambda copy: _programmed(scenario, copy, resolved.alone(copy.number)), copies)
         return replace(resolved, jobs=tuple(jobs))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def fabric_spec(fabric: "FabricTable") -> dict[str, Any]:
@@ -185,5 +188,7 @@ def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved) -> ResolvedJ
     try:
         compute = workload.compute if workload.compute is not None else calibrate(workload, script, alone)
         return replace(job, program=workload.program(script(), compute), compute=compute)
+    except _core.RunError as error:
+        raise RunError(str(error), slug=error.slug) from None
     except CalibrationError as error:
         raise Problems(Problem(f"{copy.key}.workload.compute_share", str(error), workload.target_share)) from None

@@ -52,13 +52,13 @@ class Scenario(BaseModel):
     mpi: Mpi = Field(default_factory=Mpi)
     """Costs and protocols of MPI."""
     observe: Observe = Field(default_factory=Observe)
-    """What is measured beyond the counters that are always kept."""
+    """What is measured."""
     placement: PlacementField = Field(default_factory=Placement)
     """Which hosts jobs get."""
     jobs: list[Job] = Field(min_length=1)
     """The jobs."""
 
-    _document: Document = PrivateAttr(default_factory=current_document.get)
+    _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
 
     if TYPE_CHECKING:
 

@@ -6,6 +6,7 @@ A ``Rank`` is what a workload writes to. Times are picoseconds, sizes bytes, oth
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NewType, TypeVar
+from zlib import crc32
 
 import numpy
 
@@ -42,9 +43,10 @@ class JobScript:
         return stream(seed, purpose, job, variant) if purpose is Purpose.VARIANT else stream(seed, purpose, job)
 
     def drawn(self, name: str, draw: Callable[[numpy.random.Generator], _T]) -> _T:
-        """What ``draw`` makes of the job's pattern stream: drawn once under this name, the same for every rank."""
+        """What ``draw`` makes of the random stream of this name: drawn once, the same for every rank."""
         if name not in self._drawn:
-            self._drawn[name] = draw(self.stream(Purpose.PATTERN))
+            seed, job, _ = self.key
+            self._drawn[name] = draw(stream(seed, Purpose.PATTERN, job, crc32(name.encode())))
         value: _T = self._drawn[name]
         return value
 

@@ -64,7 +64,7 @@ def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolve
         difference = share(round(compute)) - target if compute else -target
         return 0.0 if abs(difference) < PRECISION else difference
 
-    if share(FIRST_GUESS) >= 1:
+    if share(FIRST_GUESS) > 0.999:
         raise CalibrationError("the rank that computes longest does not communicate")
     # If no rank's communication overlapped with another's computation, this would be it.
     lower, upper = 0, max(1, round(FIRST_GUESS * (1 / share(FIRST_GUESS) - 1) * target / (1 - target)))
@@ -78,9 +78,9 @@ def isolated_share(workload: Workload, script: Callable[[], JobScript], alone: "
     parts = workload.parts(script())
     program = workload.program(script(), compute, steady=True)
     simulation = replace(alone, jobs=(replace(alone.jobs[0], program=program),)).engine()
-    finished, window = False, _WINDOW
-    while not finished and min(simulation.progress()[0]) <= ITERATIONS:
-        finished = simulation.run_window_budget(simulation.now + window, _BUDGET)
+    window = _WINDOW
+    while not simulation.finished and min(simulation.progress()[0]) <= ITERATIONS:
+        simulation.run_window_budget(simulation.now + window, _BUDGET)
         window *= 2
     ranks, slowest = columns(simulation.table("ranks")), int(parts.argmax())
     span = int(ranks["last_mark"][slowest]) - int(ranks["first_mark"][slowest])

@@ -1,5 +1,7 @@
 """Ranks in a grid, and who is whose neighbour in it."""
 
+from collections.abc import Sequence
+
 __all__ = ["grid_shape", "neighbours"]
 
 
@@ -12,7 +14,7 @@ def grid_shape(ranks: int, dimensions: int = 2) -> tuple[int, ...]:
     return tuple(sorted((side, *grid_shape(ranks // side, dimensions - 1))))
 
 
-def neighbours(rank: int, shape: tuple[int, ...], offsets: list[tuple[int, ...]]) -> list[int]:
+def neighbours(rank: int, shape: tuple[int, ...], offsets: Sequence[tuple[int, ...]]) -> list[int]:
     """The ranks at ``offsets`` from ``rank`` in a row-major grid without wraparound."""
     place: list[int] = []
     rest = rank

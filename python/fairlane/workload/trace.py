@@ -72,7 +72,7 @@ class Trace(BaseModel):
         try:
             return _core.open_trace(str(unpack(self.path)), self._options())
         except (_core.BuildError, _core.RunError, OSError) as error:
-            raise Problems(Problem("path", str(error), str(self.path))) from None
+            raise Problems(Problem("path", str(error).removeprefix("trace: "), str(self.path))) from None
 
     def describe(self) -> dict[str, Any]:
         """Ranks, events, calls, bytes, communicators, neighbours and CPU time of the trace."""
@@ -81,11 +81,11 @@ class Trace(BaseModel):
         except Problems as problems:
             raise ScenarioError(problems.problems) from None
         except (_core.BuildError, _core.RunError, OSError) as error:
-            raise ScenarioError(Problem("", str(error), file=str(self.path))) from None
+            raise ScenarioError(Problem("", str(error).removeprefix("trace: "), file=str(self.path))) from None
         return description
 
     def _options(self) -> str:
-        chosen = self.iteration.model_dump(exclude_none=True) or None
+        chosen = self.iteration.model_dump(exclude_none=True) or "pass"
         return json.dumps(
             {
                 "compute_scale": self.compute_scale,

@@ -9,6 +9,14 @@ from fairlane.workload.builder import Rank
 __all__ = ["UniformRandom"]
 
 
+class Ring:
+    """All ranks in a ring: who stands before and after whom."""
+
+    def __init__(self, order: list[int]) -> None:
+        self.after = dict(zip(order, [*order[1:], order[0]], strict=True))
+        self.before = {after: before for before, after in self.after.items()}
+
+
 class UniformRandom(Workload):
     """Every message goes to a random rank; each rank receives as many as it sends.
 
@@ -22,9 +30,9 @@ class UniformRandom(Workload):
     def communicate(self, rank: Rank, iteration: int) -> None:
         """All messages of an iteration at once; for each, all ranks stand in a random ring and send to the next."""
         for number in range(self.messages_per_iteration):
-            order = rank.job.drawn(f"order {iteration}.{number}", lambda rng: rng.random(rank.ranks).argsort())
-            place = rank.job.drawn(f"place {iteration}.{number}", lambda _, order=order: order.argsort())
-            at = int(place[rank.index])
-            rank.irecv(int(order[at - 1]), tag=number)
-            rank.isend(int(order[(at + 1) % rank.ranks]), self.message_size, tag=number)
+            ring = rank.job.drawn(
+                f"ring {iteration}.{number}", lambda rng: Ring(rng.random(rank.ranks).argsort().tolist())
+            )
+            rank.irecv(ring.before[rank.index], tag=number)
+            rank.isend(ring.after[rank.index], self.message_size, tag=number)
         rank.wait_all()

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::Mpi;
 use super::collectives::{self, Algorithm, Call, Phase};
 use super::communicator::{Claim, Communicator};
@@ -14,7 +12,7 @@ use super::request::Quorum;
 use super::words;
 use crate::error::RunError;
 use crate::ids::Rank;
-use crate::program::{CollectiveKind, CommHandle, SendMode, Tag, Volume};
+use crate::program::{CollectiveKind, CommHandle, Op, SendMode, Tag, Volume};
 
 /// A collective that a rank is in.
 #[derive(Clone)]
@@ -44,18 +42,19 @@ impl Mpi {
     pub(super) fn begin_collective(
         &mut self,
         rank: u32,
+        op: &Op,
         comm: CommHandle,
         (kind, root, volume): (CollectiveKind, Rank, Volume),
         after: After,
         now: u64,
     ) -> Result<Flow, RunError> {
-        let Communicator { context, rank: own, ref members, collectives: number } = *self.communicator(rank, comm)?;
+        let Communicator { context, rank: own, ref members, collectives: number } = *self.communicator(rank, op, comm)?;
         let members = Arc::clone(members);
         let size = u32::try_from(members.len()).expect("invariant: 32-bit ranks");
         let call = Call { kind, rank: Rank(own), size, root, volume };
-        call.check().map_err(|problem| self.misuse(rank, problem))?;
+        call.check().map_err(|problem| self.misuse(rank, op, problem))?;
         self.count_collective(rank, comm);
-        self.agree(rank, context, number, &call)?;
+        self.agree(rank, op, context, number, &call)?;
         if let After::Split { color: Some(color), key, .. } = after {
             let member = self.ranks[rank as usize].rank.0;
             self.job_of(rank).agreements.bid(context, number, color, key, own, member);
@@ -64,7 +63,7 @@ impl Mpi {
         let algorithm = collectives::choose(&call, preference);
         let running = Running { call, algorithm, phase: 0, combining: 0, comm, context, number, members, after };
         self.rank(rank).collective = Some(running);
-        self.advance_collective(rank, now)
+        self.advance_collective(rank, op, now)
     }
 
     fn count_collective(&mut self, rank: u32, comm: CommHandle) {
@@ -80,7 +79,7 @@ impl Mpi {
     }
 
     /// Ends the run if the ranks of the communicator call different collectives.
-    fn agree(&mut self, rank: u32, context: u32, number: u64, call: &Call) -> Result<(), RunError> {
+    fn agree(&mut self, rank: u32, op: &Op, context: u32, number: u64, call: &Call) -> Result<(), RunError> {
         let volume = match (call.kind, &call.volume) {
             (CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::Barrier, _)
             | (_, Volume::PerRank(_)) => None,
@@ -88,20 +87,19 @@ impl Mpi {
         };
         let state = self.rank(rank);
         let own = state.rank;
-        let words = state.call.as_ref().map_or_else(String::new, |(op, _)| words::of(op));
-        let claim = Claim { kind: call.kind, root: call.root, volume, words: words.clone() };
+        let claim = Claim { kind: call.kind, root: call.root, volume, op };
         let agreed = self.job_of(rank).agreements.enter(context, number, own.0, claim);
         agreed.map_err(|(first, first_words)| RunError::CollectiveMismatch {
             job: self.job_of(rank).name.clone(),
             communicator: context,
             number,
             first: format!("rank {first} called {first_words}"),
-            second: format!("rank {own} called {words}"),
+            second: format!("rank {own} called {}", words::of(op)),
         })
     }
 
     /// The next phase of the collective that `rank` is in. Done when it was the last.
-    pub(super) fn advance_collective(&mut self, rank: u32, now: u64) -> Result<Flow, RunError> {
+    pub(super) fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
         let Some(mut running) = self.rank(rank).collective.take() else { return Ok(Flow::Done) };
         if running.combining > 0 {
             let end = now + std::mem::take(&mut running.combining);
@@ -119,7 +117,7 @@ impl Mpi {
             self.rank(rank).collective = Some(running);
             return Ok(Flow::Blocked);
         }
-        self.end_collective(rank, running)?;
+        self.end_collective(rank, op, running)?;
         Ok(Flow::Done)
     }
 
@@ -128,10 +126,10 @@ impl Mpi {
         let context = running.context + 1;
         #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a tag may wrap")]
         let tag = running.number as Tag;
-        let mut requests = SmallVec::new();
         for source in &phase.receives {
             let pattern = Pattern { context, source: Some(running.members[source.index()]), tag: Some(tag) };
-            requests.push((self.post(rank, pattern, now), None));
+            let slot = self.post(rank, pattern, now);
+            self.rank(rank).awaited.push((slot, None));
         }
         let mut handed_at = now;
         for (to, bytes) in &phase.sends {
@@ -148,19 +146,20 @@ impl Mpi {
                 called_at,
                 handed_at,
             };
-            requests.push((self.send(&send), None));
+            let slot = self.send(&send);
+            self.rank(rank).awaited.push((slot, None));
         }
-        self.wait(rank, Quorum::All, requests, now, handed_at);
+        self.wait(rank, Quorum::All, now, handed_at);
     }
 
     /// The last phase is over: makes the communicator that was asked for.
-    fn end_collective(&mut self, rank: u32, running: Running) -> Result<(), RunError> {
+    fn end_collective(&mut self, rank: u32, op: &Op, running: Running) -> Result<(), RunError> {
         let Running { comm, context, number, members, after, .. } = running;
         match after {
             After::Nothing => {}
             After::Dup { new } => {
                 let fresh = self.job_of(rank).agreements.context(context, number, 0);
-                let own = self.communicator(rank, comm)?.rank;
+                let own = self.communicator(rank, op, comm)?.rank;
                 let copy = Communicator { context: fresh, rank: own, members: Arc::clone(&members), collectives: 0 };
                 self.rank(rank).communicators.insert(new, copy);
             }
@@ -173,7 +172,7 @@ impl Mpi {
             After::Create { new, members: wanted } => {
                 let chosen: Option<Arc<[u32]>> = wanted.iter().map(|member| members.get(member.index()).copied()).collect();
                 let Some(chosen) = chosen else {
-                    return Err(self.misuse(rank, format!("the communicator has {} ranks, numbered from 0", members.len())));
+                    return Err(self.misuse(rank, op, format!("the communicator has {} ranks, numbered from 0", members.len())));
                 };
                 // Disjoint groups of one call are different communicators: told apart by their first member.
                 let color = chosen.first().map_or(0, |first| i32::try_from(*first).unwrap_or(i32::MAX));
@@ -199,12 +198,13 @@ impl Mpi {
     pub(super) fn define_communicator(
         &mut self,
         rank: u32,
+        op: &Op,
         new: CommHandle,
         members: &[Rank],
     ) -> Result<(), RunError> {
         let size = self.job_of(rank).size;
         if members.iter().any(|member| member.0 >= size) {
-            return Err(self.misuse(rank, format!("the job has {size} ranks, numbered from 0")));
+            return Err(self.misuse(rank, op, format!("the job has {size} ranks, numbered from 0")));
         }
         let members: Arc<[u32]> = members.iter().map(|member| member.0).collect();
         let context = self.job_of(rank).agreements.defined(new, &members);

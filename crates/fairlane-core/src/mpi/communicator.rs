@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ids::Rank;
-use crate::program::{CollectiveKind, CommHandle, Volume};
+use crate::program::{CollectiveKind, CommHandle, Op, Volume};
 
 /// A communicator as one rank sees it.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Agreements {
 struct Agreement {
     first: u32,
     kind: CollectiveKind,
-    words: String,
+    op: Op,
     root: Rank,
     volume: Option<Volume>,
     arrived: u32,
@@ -49,13 +49,13 @@ struct Agreement {
 }
 
 /// A rank's call, as far as others must agree with it.
-pub(super) struct Claim {
+pub(super) struct Claim<'op> {
     pub kind: CollectiveKind,
     pub root: Rank,
     /// The volume where all must give the same.
     pub volume: Option<Volume>,
-    /// The call in words.
-    pub words: String,
+    /// The call.
+    pub op: &'op Op,
 }
 
 impl Agreements {
@@ -66,11 +66,11 @@ impl Agreements {
 
     /// Rank `rank` of the job makes collective call `number` on `context`. Says with whom it disagrees: the first
     /// caller and its words.
-    pub fn enter(&mut self, context: u32, number: u64, rank: u32, claim: Claim) -> Result<(), (u32, String)> {
+    pub fn enter(&mut self, context: u32, number: u64, rank: u32, claim: Claim<'_>) -> Result<(), (u32, String)> {
         let agreement = self.open.entry((context, number)).or_insert_with(|| Agreement {
             first: rank,
             kind: claim.kind,
-            words: claim.words,
+            op: claim.op.clone(),
             root: claim.root,
             volume: claim.volume.clone(),
             arrived: 0,
@@ -82,7 +82,7 @@ impl Agreements {
         if (agreement.kind, agreement.root) == (claim.kind, claim.root) && agreement.volume == claim.volume {
             Ok(())
         } else {
-            Err((agreement.first, agreement.words.clone()))
+            Err((agreement.first, super::words::of(&agreement.op)))
         }
     }
 

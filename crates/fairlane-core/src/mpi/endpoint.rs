@@ -82,7 +82,7 @@ impl Mpi {
         let ranks = members.iter().filter(|rank| !rank.finished).map(|rank| StuckRank {
             job: id,
             rank: rank.rank,
-            operation: rank.call.as_ref().map_or_else(String::new, |(op, _)| super::words::of(op)),
+            operation: rank.blocked.as_ref().map_or_else(String::new, super::words::of),
         });
         RunError::Stuck { job: job.name.clone(), at: until, ranks: ranks.collect() }
     }

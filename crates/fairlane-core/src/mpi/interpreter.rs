@@ -1,13 +1,13 @@
 //! Runs a rank's program: one operation after another, as far as it goes at one instant.
 
-use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 
 use super::collective::After;
 use super::communicator::Communicator;
 use super::matching::Pattern;
 use super::protocol::Send;
 use super::request::Quorum;
-use super::{Mpi, NEVER};
+use super::{Activity, Mpi, NEVER};
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
@@ -43,16 +43,14 @@ struct Peer {
 impl Mpi {
     /// The program of `rank`, which is due, goes on.
     pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Result<(), RunError> {
-        self.rank(rank).due = NEVER;
+        let state = self.rank(rank);
+        state.due = NEVER;
+        let blocked = state.blocked.take();
         self.job_of(rank).active -= 1;
-        if self.ranks[rank as usize].collective.is_some() {
-            match self.advance_collective(rank, now)? {
-                Flow::Done => {}
-                Flow::Until(end) => {
-                    self.resume(rank, end);
-                    return Ok(());
-                }
-                Flow::Blocked => return Ok(()),
+        if let (true, Some(op)) = (self.ranks[rank as usize].collective.is_some(), blocked) {
+            let flow = self.advance_collective(rank, &op, now)?;
+            if self.suspend(rank, op, flow) {
+                return Ok(());
             }
         }
         for _ in 0..SPINNING {
@@ -61,17 +59,31 @@ impl Mpi {
                 self.finish(rank, now);
                 return Ok(());
             };
-            self.rank(rank).call = Some((op.clone(), now));
-            match self.execute(rank, op, now)? {
-                Flow::Done => {}
-                Flow::Until(end) => {
-                    self.resume(rank, end);
-                    return Ok(());
-                }
-                Flow::Blocked => return Ok(()),
+            let state = self.rank(rank);
+            state.since = now;
+            state.activity = activity(&op);
+            let flow = self.execute(rank, &op, now)?;
+            if self.suspend(rank, op, flow) {
+                return Ok(());
             }
         }
-        Err(self.misuse(rank, format!("{SPINNING} operations without any time passing")))
+        let problem = format!("{SPINNING} operations without any time passing");
+        Err(self.misuse(rank, &Op::MarkProgress, problem))
+    }
+
+    /// Leaves the rank as its operation has left it. Returns whether it goes on later, not now.
+    fn suspend(&mut self, rank: u32, op: Op, flow: Flow) -> bool {
+        match flow {
+            Flow::Done => return false,
+            Flow::Until(end) => {
+                if self.ranks[rank as usize].collective.is_some() {
+                    self.rank(rank).blocked = Some(op);
+                }
+                self.resume(rank, end);
+            }
+            Flow::Blocked => self.rank(rank).blocked = Some(op),
+        }
+        true
     }
 
     fn next_op(&mut self, rank: u32) -> Result<Option<Op>, RunError> {
@@ -85,13 +97,15 @@ impl Mpi {
 
     fn end_call(&mut self, rank: u32, now: u64) {
         let state = self.rank(rank);
-        let Some((op, since)) = state.call.take() else { return };
-        let span = Picoseconds(now - since);
-        if let Some(call) = call_of(&op) {
-            state.record.calls[call].count += 1;
-            state.record.calls[call].time += span;
-        } else if let Op::Compute(_) = op {
-            state.record.compute += span;
+        let span = Picoseconds(now - state.since);
+        match std::mem::replace(&mut state.activity, Activity::Nothing) {
+            Activity::Nothing => {}
+            Activity::Compute => state.record.compute += span,
+            Activity::Call(call) => {
+                let call = &mut state.record.calls[usize::from(call)];
+                call.count += 1;
+                call.time += span;
+            }
         }
     }
 
@@ -102,73 +116,74 @@ impl Mpi {
         self.job_of(rank).finished += 1;
     }
 
-    fn execute(&mut self, rank: u32, op: Op, now: u64) -> Result<Flow, RunError> {
-        match op {
+    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
+        match *op {
             Op::Compute(span) => Ok(Flow::until(now, now + span.0)),
             Op::MarkProgress => {
                 self.mark(rank, now);
                 Ok(Flow::Done)
             }
             Op::Send { to, bytes, tag, comm, mode } => {
-                let (slot, end) = self.start_send(rank, Peer { rank: to, tag, comm }, bytes, mode, now)?;
-                self.wait(rank, Quorum::All, smallvec![(slot, None)], now, end);
+                let (slot, end) = self.start_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
+                self.wait_one(rank, slot, now, end);
                 Ok(Flow::Blocked)
             }
             Op::Isend { to, bytes, tag, comm, mode, request } => {
-                let (slot, end) = self.start_send(rank, Peer { rank: to, tag, comm }, bytes, mode, now)?;
-                self.name(rank, request, slot)?;
+                let (slot, end) = self.start_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
+                self.name(rank, op, request, slot)?;
                 Ok(Flow::until(now, end))
             }
             Op::Recv { from, tag, comm } => {
-                let pattern = self.pattern(rank, from, tag, comm)?;
+                let pattern = self.pattern(rank, op, from, tag, comm)?;
                 let slot = self.post(rank, pattern, now);
-                self.wait(rank, Quorum::All, smallvec![(slot, None)], now, now);
+                self.wait_one(rank, slot, now, now);
                 Ok(Flow::Blocked)
             }
             Op::Irecv { from, tag, comm, request } => {
-                let pattern = self.pattern(rank, from, tag, comm)?;
+                let pattern = self.pattern(rank, op, from, tag, comm)?;
                 let slot = self.post(rank, pattern, now);
-                self.name(rank, request, slot)?;
+                self.name(rank, op, request, slot)?;
                 Ok(Flow::Done)
             }
             Op::Probe { from, tag, comm } => {
-                let pattern = self.pattern(rank, from, tag, comm)?;
+                let pattern = self.pattern(rank, op, from, tag, comm)?;
                 Ok(if self.probe(rank, pattern) { Flow::Done } else { Flow::Blocked })
             }
-            Op::Wait(request) => self.wait_for(rank, Quorum::All, &[request], now),
-            Op::WaitAll(requests) => self.wait_for(rank, Quorum::All, &requests, now),
-            Op::WaitAny(requests) => self.wait_for(rank, Quorum::Any, &requests, now),
-            Op::WaitSome(requests) => self.wait_for(rank, Quorum::Some, &requests, now),
-            Op::RequestFree(request) => self.free_request(rank, request),
-            op => self.execute_collective(rank, op, now),
+            Op::Wait(request) => self.wait_for(rank, op, Quorum::All, &[request], now),
+            Op::WaitAll(ref requests) => self.wait_for(rank, op, Quorum::All, requests, now),
+            Op::WaitAny(ref requests) => self.wait_for(rank, op, Quorum::Any, requests, now),
+            Op::WaitSome(ref requests) => self.wait_for(rank, op, Quorum::Some, requests, now),
+            Op::RequestFree(request) => self.free_request(rank, op, request),
+            _ => self.execute_collective(rank, op, now),
         }
     }
 
-    fn execute_collective(&mut self, rank: u32, op: Op, now: u64) -> Result<Flow, RunError> {
+    fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
         let agree = Volume::Uniform(Bytes(4));
-        match op {
-            Op::Collective { kind, comm, root, volume } => {
-                self.begin_collective(rank, comm, (kind, root, volume), After::Nothing, now)
+        match *op {
+            Op::Collective { kind, comm, root, ref volume } => {
+                self.begin_collective(rank, op, comm, (kind, root, volume.clone()), After::Nothing, now)
             }
             Op::CommDup { comm, new } => {
                 let call = (CollectiveKind::Allreduce, Rank(0), agree);
-                self.begin_collective(rank, comm, call, After::Dup { new }, now)
+                self.begin_collective(rank, op, comm, call, After::Dup { new }, now)
             }
             Op::CommSplit { comm, new, color, key } => {
                 let call = (CollectiveKind::Allgather, Rank(0), Volume::Uniform(Bytes(8)));
-                self.begin_collective(rank, comm, call, After::Split { new, color, key }, now)
+                self.begin_collective(rank, op, comm, call, After::Split { new, color, key }, now)
             }
-            Op::CommCreate { comm, new, members } => {
+            Op::CommCreate { comm, new, ref members } => {
                 let call = (CollectiveKind::Allreduce, Rank(0), agree);
-                self.begin_collective(rank, comm, call, After::Create { new, members }, now)
+                let members = Arc::clone(members);
+                self.begin_collective(rank, op, comm, call, After::Create { new, members }, now)
             }
-            Op::CommDefine { new, members } => {
-                self.define_communicator(rank, new, &members)?;
+            Op::CommDefine { new, ref members } => {
+                self.define_communicator(rank, op, new, members)?;
                 Ok(Flow::Done)
             }
             Op::CommFree(comm) => {
                 if self.rank(rank).communicators.remove(&comm).is_none() {
-                    return Err(self.misuse(rank, "no such communicator, or a predefined one"));
+                    return Err(self.misuse(rank, op, "no such communicator, or a predefined one"));
                 }
                 Ok(Flow::Done)
             }
@@ -189,14 +204,14 @@ impl Mpi {
     fn start_send(
         &mut self,
         rank: u32,
+        op: &Op,
         peer: Peer,
-        bytes: Bytes,
-        mode: SendMode,
+        (bytes, mode): (Bytes, SendMode),
         now: u64,
     ) -> Result<(u32, u64), RunError> {
-        let communicator = self.communicator(rank, peer.comm)?;
-        let context = communicator.context;
-        let Some(member) = communicator.member(peer.rank) else { return Err(self.no_such_rank(rank, peer.comm)) };
+        let communicator = self.communicator(rank, op, peer.comm)?;
+        let (context, size) = (communicator.context, communicator.members.len());
+        let Some(member) = communicator.member(peer.rank) else { return Err(self.no_such_rank(rank, op, size)) };
         let end = now + self.parameters.send_overhead.0;
         let send = Send {
             from: rank,
@@ -215,60 +230,62 @@ impl Mpi {
     fn pattern(
         &self,
         rank: u32,
+        op: &Op,
         from: Option<Rank>,
         tag: Option<Tag>,
         comm: CommHandle,
     ) -> Result<Pattern, RunError> {
-        let communicator = self.communicator(rank, comm)?;
-        let source = match from {
-            None => None,
-            Some(from) => Some(communicator.member(from).ok_or_else(|| self.no_such_rank(rank, comm))?),
-        };
-        Ok(Pattern { context: communicator.context, source, tag })
+        let communicator = self.communicator(rank, op, comm)?;
+        let source = from.map(|from| communicator.member(from));
+        if source == Some(None) {
+            return Err(self.no_such_rank(rank, op, communicator.members.len()));
+        }
+        Ok(Pattern { context: communicator.context, source: source.flatten(), tag })
     }
 
-    fn no_such_rank(&self, rank: u32, comm: CommHandle) -> RunError {
-        let size = self.communicator(rank, comm).map_or(0, |communicator| communicator.members.len());
-        self.misuse(rank, format!("the communicator has {size} ranks, numbered from 0"))
+    fn no_such_rank(&self, rank: u32, op: &Op, size: usize) -> RunError {
+        self.misuse(rank, op, format!("the communicator has {size} ranks, numbered from 0"))
     }
 
-    pub(super) fn communicator(&self, rank: u32, comm: CommHandle) -> Result<&Communicator, RunError> {
+    pub(super) fn communicator(&self, rank: u32, op: &Op, comm: CommHandle) -> Result<&Communicator, RunError> {
         let state = &self.ranks[rank as usize];
         if comm == COMM_WORLD {
             return Ok(&state.world);
         }
-        state.communicators.get(&comm).ok_or_else(|| self.misuse(rank, format!("no communicator {comm} at this rank")))
+        let found = state.communicators.get(&comm);
+        found.ok_or_else(|| self.misuse(rank, op, format!("no communicator {comm} at this rank")))
     }
 
-    fn name(&mut self, rank: u32, request: RequestId, slot: u32) -> Result<(), RunError> {
+    fn name(&mut self, rank: u32, op: &Op, request: RequestId, slot: u32) -> Result<(), RunError> {
         if self.rank(rank).requests.name(request, slot) {
             return Ok(());
         }
-        Err(self.misuse(rank, format!("request {request} is in use")))
+        Err(self.misuse(rank, op, format!("request {request} is in use")))
     }
 
     fn wait_for(
         &mut self,
         rank: u32,
+        op: &Op,
         quorum: Quorum,
         names: &[RequestId],
         now: u64,
     ) -> Result<Flow, RunError> {
-        let state = self.rank(rank);
-        let slots: Option<SmallVec<_>> =
-            names.iter().map(|name| state.requests.slot(*name).map(|slot| (slot, Some(*name)))).collect();
-        let Some(slots) = slots else {
-            let unknown = names.iter().find(|name| self.ranks[rank as usize].requests.slot(**name).is_none());
-            return Err(self.misuse(rank, format!("no request {}", unknown.copied().unwrap_or_default())));
-        };
-        self.wait(rank, quorum, slots, now, now);
+        for &name in names {
+            let state = self.rank(rank);
+            let Some(slot) = state.requests.slot(name) else {
+                return Err(self.misuse(rank, op, format!("no request {name}")));
+            };
+            state.awaited.push((slot, Some(name)));
+        }
+        self.wait(rank, quorum, now, now);
         Ok(Flow::Blocked)
     }
 
-    fn free_request(&mut self, rank: u32, request: RequestId) -> Result<Flow, RunError> {
+    fn free_request(&mut self, rank: u32, op: &Op, request: RequestId) -> Result<Flow, RunError> {
         let requests = &mut self.rank(rank).requests;
         let Some(slot) = requests.forget_name(request) else {
-            return Err(self.misuse(rank, format!("no request {request}")));
+            return Err(self.misuse(rank, op, format!("no request {request}")));
         };
         if requests.get(slot).complete_at == super::request::PENDING {
             requests.get_mut(slot).detached = true;
@@ -276,5 +293,12 @@ impl Mpi {
             requests.release(slot);
         }
         Ok(Flow::Done)
+    }
+}
+
+fn activity(op: &Op) -> Activity {
+    match op {
+        Op::Compute(_) => Activity::Compute,
+        op => call_of(op).map_or(Activity::Nothing, Activity::Call),
     }
 }

@@ -35,7 +35,7 @@ use collective::Running;
 use communicator::{Agreements, Communicator};
 use matching::{Matching, Pattern};
 use protocol::Transfer;
-use request::{Requests, Wait};
+use request::{Awaited, Requests, Wait};
 
 /// A rank's program does not run now.
 const NEVER: u64 = u64::MAX;
@@ -90,14 +90,28 @@ struct RankState {
     finished: bool,
     requests: Requests,
     matching: Matching,
+    /// The requests it waits for, while it is blocked on requests.
+    awaited: Vec<Awaited>,
     wait: Option<Wait>,
     probe: Option<Pattern>,
     collective: Option<Running>,
     world: Communicator,
     communicators: FxHashMap<CommHandle, Communicator>,
-    /// The call it is in: its operation and when it began.
-    call: Option<(Op, u64)>,
+    /// The operation it is blocked in.
+    blocked: Option<Op>,
+    /// What the time since then is counted as.
+    activity: Activity,
+    since: u64,
     record: RankRecord,
+}
+
+/// What a rank's time is counted as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    Nothing,
+    Compute,
+    /// A call, by its index in [`RankRecord::calls`].
+    Call(u8),
 }
 
 /// A job to be run.
@@ -163,12 +177,15 @@ impl Mpi {
                 finished: false,
                 requests: Requests::default(),
                 matching: Matching::default(),
+                awaited: Vec::new(),
                 wait: None,
                 probe: None,
                 collective: None,
                 world,
                 communicators: std::iter::once((crate::program::COMM_SELF, alone)).collect(),
-                call: None,
+                blocked: None,
+                activity: Activity::Nothing,
+                since: 0,
                 record: RankRecord::default(),
             });
         }
@@ -230,13 +247,13 @@ impl Mpi {
         self.job_of(rank).active += 1;
     }
 
-    /// What `rank` did wrong, as an error.
-    fn misuse(&self, rank: u32, problem: impl Into<String>) -> RunError {
+    /// What `rank` did wrong in `op`, as an error.
+    fn misuse(&self, rank: u32, op: &Op, problem: impl Into<String>) -> RunError {
         let state = &self.ranks[rank as usize];
         RunError::Program {
             job: self.jobs[state.job.index()].name.clone(),
             rank: state.rank,
-            operation: state.call.as_ref().map_or_else(String::new, |(op, _)| words::of(op)),
+            operation: words::of(op),
             problem: problem.into(),
         }
     }

@@ -227,7 +227,7 @@ impl Mpi {
         let Some(pattern) = state.probe else { return };
         let Some(record) = state.matching.probe(pattern) else { return };
         state.probe = None;
-        let since = state.call.as_ref().map_or(now, |(_, since)| *since);
+        let since = state.since;
         let sent_at = self.transfers[record].sent_at;
         self.account_wait(rank, since, now, sent_at);
         self.resume(rank, now);

@@ -1,7 +1,6 @@
 //! Requests of a rank: what it has started and not yet seen complete, and what it waits for.
 
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use crate::program::RequestId;
 
@@ -29,8 +28,14 @@ pub(super) struct Request {
 pub(super) struct Requests {
     slots: Vec<Request>,
     free: Vec<u32>,
-    names: FxHashMap<RequestId, u32>,
+    /// Slots of small names, one more; 0: none.
+    small: Vec<u32>,
+    /// Slots of names that are not small.
+    large: FxHashMap<RequestId, u32>,
 }
+
+/// Names below this have a table of their own: programs number their requests from zero.
+const SMALL: RequestId = 1024;
 
 impl Requests {
     pub fn start(&mut self, receive: bool, now: u64) -> u32 {
@@ -53,16 +58,29 @@ impl Requests {
 
     /// Names a slot. False if the name is in use.
     pub fn name(&mut self, name: RequestId, slot: u32) -> bool {
-        self.names.insert(name, slot).is_none()
+        if name >= SMALL {
+            return self.large.insert(name, slot).is_none();
+        }
+        let place = name as usize;
+        if place >= self.small.len() {
+            self.small.resize(place + 1, 0);
+        }
+        std::mem::replace(&mut self.small[place], slot + 1) == 0
     }
 
     /// The slot of a name.
     pub fn slot(&self, name: RequestId) -> Option<u32> {
-        self.names.get(&name).copied()
+        if name >= SMALL {
+            return self.large.get(&name).copied();
+        }
+        self.small.get(name as usize).and_then(|slot| slot.checked_sub(1))
     }
 
     pub fn forget_name(&mut self, name: RequestId) -> Option<u32> {
-        self.names.remove(&name)
+        if name >= SMALL {
+            return self.large.remove(&name);
+        }
+        self.small.get_mut(name as usize).and_then(|slot| std::mem::take(slot).checked_sub(1))
     }
 
     pub fn release(&mut self, slot: u32) {
@@ -86,12 +104,15 @@ pub(super) enum Quorum {
     Some,
 }
 
-/// What a rank is blocked on.
-#[derive(Clone, Debug)]
+/// A request in a wait's list: its slot, and the program's name for it where there is one.
+pub(super) type Awaited = (u32, Option<RequestId>);
+
+/// What a rank is blocked on: requests of [`super::RankState::awaited`].
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     pub quorum: Quorum,
-    /// Slots, and the program's name where there is one, in the order of the list.
-    pub requests: SmallVec<[(u32, Option<RequestId>); 2]>,
+    /// How many requests there are.
+    pub count: usize,
     /// How many are not complete.
     pub pending: usize,
     /// From when on the rank waits (its CPU may be busy with sends until then).
@@ -102,7 +123,7 @@ impl Wait {
     pub fn is_over(&self) -> bool {
         match self.quorum {
             Quorum::All => self.pending == 0,
-            Quorum::Any | Quorum::Some => self.pending < self.requests.len() || self.requests.is_empty(),
+            Quorum::Any | Quorum::Some => self.pending < self.count || self.count == 0,
         }
     }
 }

@@ -1,35 +1,31 @@
 //! Waits: until enough of a list of requests is complete.
 
-use smallvec::SmallVec;
-
 use super::Mpi;
 use super::request::{PENDING, Quorum, Wait};
-use crate::program::RequestId;
 use crate::units::Picoseconds;
 
 impl Mpi {
-    /// `rank` waits for requests from `since` on; it is `now`. If the wait is over at once, the rank is resumed.
-    pub(super) fn wait(
-        &mut self,
-        rank: u32,
-        quorum: Quorum,
-        requests: SmallVec<[(u32, Option<RequestId>); 2]>,
-        now: u64,
-        since: u64,
-    ) {
+    /// `rank` waits for the requests it has listed in `awaited`, from `since` on; it is `now`. If the wait is over at once,
+    /// the rank is resumed.
+    pub(super) fn wait(&mut self, rank: u32, quorum: Quorum, now: u64, since: u64) {
         let state = self.rank(rank);
         let mut pending = 0;
-        for (slot, _) in &requests {
+        for (slot, _) in &state.awaited {
             let request = state.requests.get_mut(*slot);
             request.waited = true;
             pending += usize::from(request.complete_at == PENDING);
         }
-        let wait = Wait { quorum, requests, pending, since };
-        let over = wait.is_over();
+        let wait = Wait { quorum, count: state.awaited.len(), pending, since };
         state.wait = Some(wait);
-        if over {
+        if wait.is_over() {
             self.end_wait(rank, now);
         }
+    }
+
+    /// `rank` waits for one request.
+    pub(super) fn wait_one(&mut self, rank: u32, slot: u32, now: u64, since: u64) {
+        self.rank(rank).awaited.push((slot, None));
+        self.wait(rank, Quorum::All, now, since);
     }
 
     /// One of the requests that `rank` waits for has become complete.
@@ -48,7 +44,7 @@ impl Mpi {
         let mut receives = 0;
         let (mut last, mut partner_at) = (0, 0);
         let mut taken = false;
-        for &(slot, name) in &wait.requests {
+        for (slot, name) in state.awaited.drain(..) {
             let request = state.requests.get_mut(slot);
             request.waited = false;
             if request.complete_at == PENDING || (wait.quorum == Quorum::Any && taken) {

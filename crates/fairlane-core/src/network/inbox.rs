@@ -38,11 +38,22 @@ impl Network {
         slot * self.ports.len() + port as usize
     }
 
-    /// Empties the open window's inbox of `port` into `arrivals`: (time, tie, record), sorted.
+    /// Empties the open window's inbox of `port`: the head of its list.
     #[inline]
-    pub(super) fn arrivals(&mut self, port: u32, arrivals: &mut Vec<(u64, u64, u32)>) {
+    pub(super) fn empty_inbox(&mut self, port: u32) -> u32 {
         let slot = self.inbox_slot(self.calendar.window(), port);
-        let mut record = std::mem::replace(&mut self.inbox[slot], NONE);
+        std::mem::replace(&mut self.inbox[slot], NONE)
+    }
+
+    /// The record behind `record` in a list of `port`.
+    #[inline]
+    pub(super) fn next_of(&self, port: u32, record: u32) -> u32 {
+        if port < self.nics { self.messages[record].next } else { self.packets[record].next }
+    }
+
+    /// Collects what came in the inbox of `port`: (time, tie, record), sorted.
+    #[inline]
+    pub(super) fn sort_arrivals(&self, port: u32, mut record: u32, arrivals: &mut Vec<(u64, u64, u32)>) {
         arrivals.clear();
         while record != NONE {
             let (time, tie, next) = if port < self.nics {

@@ -26,7 +26,7 @@ use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::{Arbiter, MAX_LANES};
 use crate::routing::Routing;
 use crate::topology::{Graph, Vertex};
-use crate::units::{Instant, Picoseconds};
+use crate::units::{Bytes, Instant, Picoseconds};
 use packet::{Message, Packet};
 use port::{Credit, Lane, Port, SWITCH};
 
@@ -53,6 +53,9 @@ pub struct Network {
     routing: Arc<dyn Routing>,
     arbiter: Arc<dyn Arbiter>,
     parameters: Parameters,
+    /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
+    full: u32,
+    header: u32,
     /// Lanes of every port: virtual lanes in use times virtual channels of the routing.
     lanes: usize,
     channels: u8,
@@ -162,7 +165,8 @@ impl Network {
         let furthest = latency(u64::max) + parameters.switch_latency.0 + ports.iter().map(|p| p.full_wire_time).max().unwrap_or(0);
         let inbox_slots = (calendar.window_of(Instant(furthest)) + 2).next_power_of_two().min(32);
         let one_rate = links.iter().all(|link| link.bandwidth == links[0].bandwidth);
-        let buffer = u32::try_from(parameters.buffer.0).expect("invariant: checked");
+        let bytes = |bytes: Bytes| u32::try_from(bytes.0).expect("invariant: checked");
+        let buffer = bytes(parameters.buffer);
         let state_words = arbiter.state_words();
         let nic_host = links[..nics].iter().map(|link| host_of(link.from)).collect();
         let slots = usize::try_from(inbox_slots).expect("invariant: at most 32");
@@ -177,6 +181,8 @@ impl Network {
             inbox_slots,
             one_rate,
             state_words,
+            full: bytes(parameters.largest_packet()),
+            header: bytes(parameters.header),
             graph,
             routing,
             arbiter,

@@ -114,25 +114,9 @@ impl Network {
         self.messages[message].left.min(self.parameters.mtu.0) as u32
     }
 
-    /// Bytes that every packet adds on the wire.
+    /// Cuts the next packet from a message that is in no queue. Returns the packet, and whether the message has more.
     #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "checked to be at most 4096")]
-    pub(super) fn header(&self) -> u32 {
-        self.parameters.header.0 as u32
-    }
-
-    /// Cuts the next packet from the first message of a NIC's lane and takes that message from the queue. Returns the
-    /// packet, and the message if it has more.
-    pub(super) fn cut<const OBSERVE: bool>(&mut self, port: u32, lane: VirtualLane) -> (u32, Option<u32>) {
-        let queue = &mut self.lane_table[port as usize * self.lanes + usize::from(lane.0)];
-        let record = queue.head;
-        let message = &mut self.messages[record];
-        queue.head = message.next;
-        queue.depth -= 1;
-        if queue.head == NONE {
-            queue.tail = NONE;
-            self.ports[port as usize].waiting &= !(1 << lane.0);
-        }
+    pub(super) fn cut(&mut self, port: u32, lane: VirtualLane, record: u32) -> (u32, bool) {
         let payload = self.next_payload(record);
         let message = &mut self.messages[record];
         message.left -= u64::from(payload);
@@ -140,15 +124,15 @@ impl Network {
         message.sent += 1;
         let mut route = [Step::NONE; ROUTE];
         route[0] = Step::new(Hop { link: LinkId(port), channel: 0 });
-        let (job, rest) = (message.job, (message.left > 0).then_some(record));
+        let rest = message.left > 0;
         let packet = self.packets.insert(Packet {
             time: message.offered,
             next: NONE,
             message: record,
-            bytes: payload + u32::try_from(self.parameters.header.0).unwrap_or(u32::MAX),
+            bytes: payload + self.header,
             to: message.to,
             number,
-            job,
+            job: message.job,
             vl: message.vl,
             lane: lane.0,
             hop: 0,
@@ -156,9 +140,6 @@ impl Network {
             route,
         });
         self.extend_route(packet);
-        if OBSERVE {
-            self.interference.leave(port, job);
-        }
         (packet, rest)
     }
 

@@ -11,6 +11,8 @@ const NAMES: [&str; 12] = [
     "comm_create",
 ];
 
+const FIRST_COLLECTIVE: u8 = 12;
+
 /// The name of a call, in lower case.
 #[must_use]
 pub fn call_name(call: usize) -> &'static str {
@@ -19,7 +21,7 @@ pub fn call_name(call: usize) -> &'static str {
 
 /// The index of an operation's call; `None` for what is no call or takes no time.
 #[must_use]
-pub fn call_of(op: &Op) -> Option<usize> {
+pub fn call_of(op: &Op) -> Option<u8> {
     Some(match op {
         Op::Send { .. } => 0,
         Op::Isend { .. } => 1,
@@ -33,7 +35,7 @@ pub fn call_of(op: &Op) -> Option<usize> {
         Op::CommDup { .. } => 9,
         Op::CommSplit { .. } => 10,
         Op::CommCreate { .. } => 11,
-        Op::Collective { kind, .. } => NAMES.len() + *kind as usize,
+        Op::Collective { kind, .. } => FIRST_COLLECTIVE + *kind as u8,
         _ => return None,
     })
 }

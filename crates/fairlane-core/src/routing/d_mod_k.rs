@@ -22,7 +22,7 @@ use self::table::Table;
 use self::tree::Tree;
 use super::{Entry, Hop, Routing};
 use crate::error::BuildError;
-use crate::ids::{HostId, SwitchId};
+use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::Graph;
 
 /// D-mod-K's line in the table.
@@ -35,8 +35,11 @@ pub const ENTRY: Entry = Entry {
 /// Where a switch sends a packet.
 enum Ways {
     Arithmetic(Span),
-    /// The switch's row of the table.
-    Listed(u32),
+    /// The switch's row of the table, and its first link.
+    Listed {
+        row: u32,
+        first: LinkId,
+    },
 }
 
 struct DModK {
@@ -53,14 +56,15 @@ impl DModK {
     /// Lists the ways of every switch that has no span.
     fn with_spans(tree: &Tree, spans: Vec<Option<Span>>) -> Result<Self, BuildError> {
         let mut listed = Vec::new();
-        let switches = (0..).zip(spans).map(|(switch, span)| match span {
+        let ways = |(switch, span)| match span {
             Some(span) => Ways::Arithmetic(span),
             None => {
-                listed.push(SwitchId(switch));
-                Ways::Listed(u32::try_from(listed.len() - 1).expect("invariant: fewer than 2^32 switches"))
+                let row = u32::try_from(listed.len()).expect("invariant: fewer than 2^32 switches");
+                listed.push(switch);
+                Ways::Listed { row, first: tree.first_link(switch) }
             }
-        });
-        let switches = switches.collect();
+        };
+        let switches = (0..).map(SwitchId).zip(spans).map(ways).collect();
         Ok(Self { switches, table: Table::new(tree, &listed)? })
     }
 }
@@ -70,7 +74,7 @@ impl Routing for DModK {
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let link = match &self.switches[at.index()] {
             Ways::Arithmetic(span) => span.link(to),
-            Ways::Listed(row) => self.table.link(*row, to),
+            Ways::Listed { row, first } => LinkId(first.0 + self.table.port(*row, to)),
         };
         Hop { link, channel: 0 }
     }
@@ -81,7 +85,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ids::LinkId;
     use crate::topology::{GraphBuilder, Vertex};
     use crate::units::{BitsPerSec, Picoseconds};
 

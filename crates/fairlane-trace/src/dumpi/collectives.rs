@@ -50,7 +50,8 @@ pub fn read(record: &Record, sizes: &Sizes) -> Result<Option<Collective>, Fault>
         Call::Barrier => Collective::new(Barrier, n(0), same(0), HandedIn::Bytes(0)),
         Call::Bcast => {
             let (bytes, root) = (buffer(0, 1)?, n(2));
-            Collective::new(Bcast, n(3), same(bytes), HandedIn::AtRoot { root: root.cast_unsigned(), bytes }).rooted(root)?
+            Collective::new(Bcast, n(3), same(bytes), HandedIn::AtRoot { root: root.cast_unsigned(), bytes })
+                .rooted(root)?
         }
         Call::Reduce => {
             let bytes = buffer(0, 1)?;

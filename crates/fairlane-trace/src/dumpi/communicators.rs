@@ -55,7 +55,13 @@ impl Group {
             let index = u32::try_from(position).map_err(|_| outside())?;
             match &self.members {
                 Members::All(None) => Ok(index),
-                Members::All(Some(size)) => if index < *size { Ok(index) } else { Err(outside()) },
+                Members::All(Some(size)) => {
+                    if index < *size {
+                        Ok(index)
+                    } else {
+                        Err(outside())
+                    }
+                }
                 Members::These(list) => list.get(index as usize).copied().ok_or_else(outside),
             }
         };
@@ -110,6 +116,14 @@ pub struct Communicator {
     dims: Option<Arc<[i32]>>,
 }
 
+/// A new communicator's place.
+pub struct New {
+    /// Its handle, which is free again at once if this rank is not in it.
+    pub handle: CommHandle,
+    /// The handle of a communicator whose number in the file it has taken.
+    pub replaced: Option<CommHandle>,
+}
+
 /// All communicators and groups of a rank.
 #[derive(Clone)]
 pub struct Communicators {
@@ -155,40 +169,38 @@ impl Communicators {
         Ok(self.get(id)?.handle)
     }
 
-    /// Notes a communicator under a new handle, which is free again at once if this rank is not in it. Returns the
-    /// handle, and that of a communicator whose place it takes.
-    fn insert(&mut self, id: i32, group: Group, me: Option<u32>, dims: Option<Arc<[i32]>>) -> (CommHandle, Option<CommHandle>) {
+    /// Notes a communicator under a new handle.
+    fn insert(&mut self, id: i32, group: Group, me: Option<u32>, dims: Option<Arc<[i32]>>) -> New {
         let handle = self.handles.take();
         if id <= COMM_NULL {
             self.handles.give_back(handle);
-            return (handle, None);
+            return New { handle, replaced: None };
         }
         let old = self.communicators.insert(id, Communicator { handle, group, me, dims });
-        (handle, old.map(|old| old.handle))
+        New { handle, replaced: old.map(|old| old.handle) }
     }
 
     /// A copy of a communicator.
-    pub fn duplicate(&mut self, parent: i32, id: i32) -> Result<(CommHandle, Option<CommHandle>), Fault> {
+    pub fn duplicate(&mut self, parent: i32, id: i32) -> Result<New, Fault> {
         let Communicator { group, me, dims, .. } = self.get(parent)?.clone();
         Ok(self.insert(id, group, me, dims))
     }
 
     /// A part of a communicator that only all ranks together know; `me` and `dims` as in [`Communicator`].
-    pub fn split(&mut self, id: i32, me: Option<u32>, dims: Option<Arc<[i32]>>) -> (CommHandle, Option<CommHandle>) {
+    pub fn split(&mut self, id: i32, me: Option<u32>, dims: Option<Arc<[i32]>>) -> New {
         let group = Group { root: self.roots, members: Members::All(None) };
         self.roots += 1;
         self.insert(id, group, me, dims)
     }
 
     /// A communicator of these members; also returns them as ranks of the parent.
-    #[allow(clippy::type_complexity, reason = "three things that only this call returns together")]
     pub fn create(
         &mut self,
         parent: i32,
         group: &Group,
         id: i32,
         dims: Option<Arc<[i32]>>,
-    ) -> Result<(CommHandle, Option<CommHandle>, Arc<[Rank]>), Fault> {
+    ) -> Result<(New, Arc<[Rank]>), Fault> {
         let within = self.get(parent)?;
         within.group.same_root(group)?;
         let members = group.list()?;
@@ -201,8 +213,7 @@ impl Communicators {
         let ranks: Arc<[Rank]> = ranks.collect::<Result<_, Fault>>()?;
         let me = within.me.and_then(|me| ranks.iter().position(|r| r.0 == me));
         let me = me.and_then(|position| u32::try_from(position).ok());
-        let (handle, old) = self.insert(id, group.clone(), me, dims);
-        Ok((handle, old, ranks))
+        Ok((self.insert(id, group.clone(), me, dims), ranks))
     }
 
     /// Forgets a communicator; returns its handle, unless it is a predefined one.
@@ -273,14 +284,6 @@ impl Communicators {
 }
 
 impl Communicator {
-    /// The number of members, if known.
-    pub fn size(&self) -> Option<u32> {
-        match &self.group.members {
-            Members::All(size) => *size,
-            Members::These(list) => u32::try_from(list.len()).ok(),
-        }
-    }
-
     /// This rank's coordinates, and the extents, of a communicator with a Cartesian topology.
     pub fn coordinates(&self) -> Result<(Vec<i32>, Arc<[i32]>), Fault> {
         let dims = self.dims.clone().ok_or("the communicator has no Cartesian topology that the trace records")?;

@@ -8,7 +8,7 @@ use super::cursor::Cursor;
 use super::file::TraceFile;
 use super::record::{Record, Status};
 use super::requests::{Direction, Posting, Requests, completed};
-use crate::lookahead::{Outcome, Scan};
+use crate::lookahead::{Found, Outcome, Scan};
 
 /// A started operation as the scan keeps it.
 #[derive(Clone, Copy)]
@@ -110,7 +110,7 @@ impl Completions {
 impl Scan for Completions {
     type Answer = Status;
 
-    fn next_outcome(&mut self) -> Result<Option<(u64, Outcome<Status>)>, String> {
+    fn next_outcome(&mut self) -> Found<Status> {
         while self.found.is_empty() {
             if !self.record.read(&mut self.cursor, self.version)? || self.record.call() == Call::Finalize {
                 return Ok(None);

@@ -48,10 +48,14 @@ impl Cursor {
         self.end.saturating_sub(self.position())
     }
 
+    fn cut_off(&self, wanted: usize) -> Fault {
+        format!("{wanted} bytes expected at offset {}, {} left: the file is cut off", self.position(), self.left())
+    }
+
     fn refill(&mut self, wanted: usize) -> Result<(), Fault> {
         let position = self.position();
         if wanted as u64 > self.left() {
-            return Err(format!("{wanted} bytes expected at offset {position}, {} left: the file is cut off", self.left()));
+            return Err(self.cut_off(wanted));
         }
         let size = WINDOW.max(wanted).min(usize::try_from(self.left()).unwrap_or(usize::MAX));
         self.window.resize(size, 0);
@@ -74,7 +78,7 @@ impl Cursor {
     /// Goes past the next `size` bytes.
     pub fn skip(&mut self, size: usize) -> Result<(), Fault> {
         if size as u64 > self.left() {
-            return Err(format!("{size} bytes expected at offset {}, {} left", self.position(), self.left()));
+            return Err(self.cut_off(size));
         }
         if self.window.len() - self.at >= size {
             self.at += size;
@@ -118,7 +122,7 @@ impl Cursor {
         let count = self.i32()?;
         match u64::try_from(count) {
             Ok(n) if n * item <= self.left() => Ok(usize::try_from(n).expect("invariant: it came from an i32")),
-            Ok(_) => Err(format!("a list of {count} items at offset {at} runs past the end")),
+            Ok(_) => Err(format!("a list of {count} items at offset {at} runs past the end: the file is cut off")),
             Err(_) => Err(format!("a list of {count} items at offset {at}")),
         }
     }

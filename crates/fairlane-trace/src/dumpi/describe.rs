@@ -32,7 +32,8 @@ impl Clock {
         match record.call() {
             Call::Init => self.since = Some(span.leave),
             Call::Finalize => self.total = self.since.map(|since| span.enter.saturating_sub(since)),
-            _ => self.in_mpi += span.length(),
+            _ if self.since.is_some() => self.in_mpi += span.length(),
+            _ => {}
         }
     }
 }

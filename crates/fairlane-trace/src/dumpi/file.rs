@@ -60,7 +60,10 @@ impl TraceFile {
         let mut header = at(index.header);
         let version = [header.u8()?, header.u8()?, header.u8()?];
         if version[0] > 13 {
-            return Err(format!("DUMPI version {}.{}.{}; versions up to 13 are known", version[0], version[1], version[2]));
+            return Err(format!(
+                "DUMPI version {}.{}.{}; versions up to 13 are known",
+                version[0], version[1], version[2]
+            ));
         }
         let sizes = if index.sizes > 0 { read_sizes(at(index.sizes))? } else { Vec::new() };
         let calls = if index.footer > 0 { Some(read_counts(at(index.footer))?) } else { None };

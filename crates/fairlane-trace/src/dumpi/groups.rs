@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairlane_core::program::{CommHandle, Op};
 
 use super::calls::Call;
-use super::communicators::{Combine, Group};
+use super::communicators::{Combine, Group, New};
 use super::cursor::Fault;
 use super::record::Record;
 use super::source::RankReader;
@@ -18,13 +18,13 @@ impl RankReader {
             Call::CommRank => self.state.communicators.learn_rank(n(0), n(1)),
             Call::CommDup => {
                 let comm = self.state.communicators.handle(n(0))?;
-                let (new, old) = self.state.communicators.duplicate(n(0), n(1))?;
-                self.made(Op::CommDup { comm, new }, old);
+                let New { handle: new, replaced } = self.state.communicators.duplicate(n(0), n(1))?;
+                self.made(Op::CommDup { comm, new }, replaced);
             }
             Call::CommSplit => {
                 let comm = self.state.communicators.handle(n(0))?;
-                let (new, old) = self.state.communicators.split(n(3), None, None);
-                self.made(Op::CommSplit { comm, new, color: (n(1) >= 0).then_some(n(1)), key: n(2) }, old);
+                let New { handle: new, replaced } = self.state.communicators.split(n(3), None, None);
+                self.made(Op::CommSplit { comm, new, color: (n(1) >= 0).then_some(n(1)), key: n(2) }, replaced);
             }
             Call::CommCreate => {
                 let group = self.state.communicators.group(n(1))?.clone();
@@ -56,16 +56,10 @@ impl RankReader {
         }
     }
 
-    fn create(
-        &mut self,
-        parent: i32,
-        group: &Group,
-        id: i32,
-        dims: Option<Arc<[i32]>>,
-    ) -> Result<(), Fault> {
+    fn create(&mut self, parent: i32, group: &Group, id: i32, dims: Option<Arc<[i32]>>) -> Result<(), Fault> {
         let comm = self.state.communicators.handle(parent)?;
-        let (new, old, members) = self.state.communicators.create(parent, group, id, dims)?;
-        self.made(Op::CommCreate { comm, new, members }, old);
+        let (New { handle: new, replaced }, members) = self.state.communicators.create(parent, group, id, dims)?;
+        self.made(Op::CommCreate { comm, new, members }, replaced);
         Ok(())
     }
 
@@ -87,8 +81,8 @@ impl RankReader {
         }
         let left = dims.iter().zip(remain).filter(|(_, stays)| **stays != 0).map(|(&extent, _)| extent).collect();
         let comm = self.state.communicators.handle(parent)?;
-        let (new, old) = self.state.communicators.split(id, u32::try_from(key).ok(), Some(left));
-        self.made(Op::CommSplit { comm, new, color: Some(color), key }, old);
+        let New { handle: new, replaced } = self.state.communicators.split(id, u32::try_from(key).ok(), Some(left));
+        self.made(Op::CommSplit { comm, new, color: Some(color), key }, replaced);
         Ok(())
     }
 
@@ -133,7 +127,9 @@ fn expand(ranges: &[Vec<i32>]) -> Result<Vec<i32>, Fault> {
     const TOO_MANY: usize = 1 << 24;
     let mut ranks = Vec::new();
     for range in ranges {
-        let &[first, last, stride] = range.as_slice() else { return Err(format!("a range of {} numbers", range.len())) };
+        let &[first, last, stride] = range.as_slice() else {
+            return Err(format!("a range of {} numbers", range.len()));
+        };
         if stride == 0 {
             return Err("a range with stride 0".to_owned());
         }

@@ -67,7 +67,10 @@ fn find_in(directory: &Path) -> Result<Vec<PathBuf>, TraceError> {
     };
     for (expected, (other, rank, file)) in (0..).zip(&found) {
         if *other != prefix {
-            return Err(TraceError::file(directory, format!("several traces: {prefix} and {other}; name a .meta file")));
+            return Err(TraceError::file(
+                directory,
+                format!("several traces: {prefix} and {other}; name a .meta file"),
+            ));
         }
         if *rank != expected {
             return Err(TraceError::file(file, format!("the file of rank {expected} is missing")));
@@ -103,7 +106,10 @@ fn readers(files: &[PathBuf], options: &Options) -> Result<Vec<RankReader>, Trac
         }
     }
     let ranks = u32::try_from(files.len()).expect("invariant: ranks are numbered with 32 bits");
-    (0..ranks).zip(files).map(|(rank, file)| Ok(RankReader::new(Arc::new(TraceFile::open(file)?), rank, ranks, options))).collect()
+    (0..ranks)
+        .zip(files)
+        .map(|(rank, file)| Ok(RankReader::new(Arc::new(TraceFile::open(file)?), rank, ranks, options)))
+        .collect()
 }
 
 /// The program of a set of files.

@@ -119,10 +119,14 @@ impl<T> Requests<T> {
     }
 }
 
-/// The requests that a wait or successful test has completed, with their statuses where recorded.
-pub fn completed(record: &Record) -> Result<SmallVec<[(i32, Option<Status>); 8]>, Fault> {
+/// Completed requests by handle, with their statuses where recorded.
+type Done = SmallVec<[(i32, Option<Status>); 8]>;
+
+/// The requests that a wait or successful test has completed.
+pub fn completed(record: &Record) -> Result<Done, Fault> {
     let (requests, indices) = (record.list(0), record.list(1));
-    let aligned = |i: usize, length: usize| if record.statuses.len() == length { Some(record.statuses[i]) } else { None };
+    let aligned =
+        |i: usize, length: usize| if record.statuses.len() == length { Some(record.statuses[i]) } else { None };
     let one = |index: i32| match usize::try_from(index) {
         Err(_) => Ok(None),
         Ok(i) => match requests.get(i) {
@@ -131,7 +135,7 @@ pub fn completed(record: &Record) -> Result<SmallVec<[(i32, Option<Status>); 8]>
         },
     };
     let single = record.statuses.first().copied();
-    let mut done = SmallVec::new();
+    let mut done = Done::new();
     match record.call() {
         Call::Wait => done.push((record.number(0), single)),
         Call::Test if succeeded(record) => done.push((record.number(0), single)),

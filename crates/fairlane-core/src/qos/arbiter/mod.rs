@@ -65,6 +65,9 @@ pub trait Arbiter: Send + Sync {
     fn sent(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, now: Instant);
 }
 
+/// Builds an arbiter for ports of this many lanes.
+pub type Build = fn(&serde_json::Value, u8) -> Result<Box<dyn Arbiter>, BuildError>;
+
 /// An arbiter that can be asked for by name.
 pub struct Entry {
     /// The name in scenario files.
@@ -74,7 +77,7 @@ pub struct Entry {
     /// The JSON schema of its parameters.
     pub schema: fn() -> Schema,
     /// Builds it for ports of this many lanes from parameters that follow the schema.
-    pub build: fn(&serde_json::Value, lanes: u8) -> Result<Box<dyn Arbiter>, BuildError>,
+    pub build: Build,
 }
 
 /// Every arbiter that can be asked for by name.

@@ -133,7 +133,12 @@ impl Arbiter for StrictPriority {
     #[inline]
     fn pick(&self, state: &mut State, ready: Lanes, now: Instant) -> VirtualLane {
         let set = self.shares.as_ref().map_or(ready, |shares| shares.within(state, ready, now));
-        *self.order.iter().find(|lane| set.contains(**lane)).expect("invariant: a lane is ready")
+        let lowest = set.next_from(VirtualLane(0)).expect("invariant: a lane is ready");
+        let alone = set.0 >> lowest.0 == 1;
+        if alone {
+            return lowest;
+        }
+        *self.order.iter().find(|lane| set.contains(**lane)).expect("invariant: every lane has a priority")
     }
 
     #[inline]

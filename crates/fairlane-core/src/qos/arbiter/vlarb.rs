@@ -101,7 +101,7 @@ impl Table {
             return lane;
         }
         let mut index = state[0] as usize;
-        loop {
+        for _ in 0..self.entries.len() {
             if index >= self.entries.len() {
                 index = 0;
             }
@@ -114,6 +114,7 @@ impl Table {
                 return lane;
             }
         }
+        unreachable!("invariant: a lane of the table is ready")
     }
 }
 

@@ -1,23 +1,26 @@
 //! The listed representation: a port for every switch and destination.
 
+use std::collections::BTreeMap;
+
 use super::tree::Tree;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::Vertex;
 
-/// No up/down path, or a port that no packet asks for.
-const NONE: u32 = u32::MAX;
+/// A port that no packet asks for.
+const NONE: u16 = u16::MAX;
+/// A distance where there is no way.
+const FAR: u32 = u32::MAX;
 
-/// Rows of links by destination.
+/// The ports of some switches, a row for each, by destination.
 #[derive(Default)]
 pub(super) struct Table {
     hosts: usize,
-    /// Row by row, the link to each host.
-    links: Vec<u32>,
+    ports: Vec<u16>,
 }
 
 impl Table {
-    /// Lists the ways of the switches in `rows`.
+    /// Lists the ports of the switches in `rows`.
     ///
     /// # Errors
     /// [`BuildError::Shape`] when a host cannot be reached from another by going up and then down.
@@ -26,25 +29,70 @@ impl Table {
             return Ok(Self::default());
         }
         let hosts = tree.graph.hosts();
-        let mut links = vec![NONE; rows.len() * hosts];
+        let mut table = Self { hosts, ports: vec![NONE; rows.len() * hosts] };
         let mut steps = Steps::new(tree);
-        for (index, host) in (0..).take(hosts).map(HostId).enumerate() {
-            steps.towards(host);
-            steps.check(host)?;
+        for (leaves, destinations) in hosts_by_leaves(tree) {
+            steps.towards(&leaves);
+            steps.check(destinations[0])?;
             for (row, &switch) in rows.iter().enumerate() {
-                links[row * hosts + index] = steps.link(switch, host).map_or(NONE, |link| link.0);
+                let on_the_way = steps.candidates(switch);
+                for &host in &destinations {
+                    let direct = || links_to_host(tree, switch, host);
+                    let candidates = if leaves.contains(&switch) { &direct() } else { &on_the_way };
+                    table.ports[row * hosts + host.index()] = choose(tree, switch, candidates, host)?;
+                }
             }
         }
-        Ok(Self { hosts, links })
+        Ok(table)
     }
 
+    /// The number of the port in `row` that leads to a host.
     #[inline]
-    pub fn link(&self, row: u32, to: HostId) -> LinkId {
-        LinkId(self.links[row as usize * self.hosts + to.index()])
+    pub fn port(&self, row: u32, to: HostId) -> u32 {
+        let port = self.ports[row as usize * self.hosts + to.index()];
+        debug_assert_ne!(port, NONE, "a packet where none should be");
+        u32::from(port)
     }
 }
 
-/// How far every switch is from one destination.
+/// The rule: candidate `x mod n`. As a port number.
+fn choose(tree: &Tree, switch: SwitchId, candidates: &[LinkId], to: HostId) -> Result<u16, BuildError> {
+    if candidates.is_empty() {
+        return Ok(NONE);
+    }
+    let link = candidates[(to.0 / tree.stride(switch)) as usize % candidates.len()];
+    let port = link.0 - tree.first_link(switch).0;
+    u16::try_from(port).ok().filter(|port| *port != NONE).ok_or_else(|| {
+        let problem = format!("d_mod_k is for switches of fewer than {NONE} ports, and switch {switch} has more");
+        BuildError::Shape { path: "fabric.routing".to_owned(), problem }
+    })
+}
+
+/// Hosts that hang below the same leaves: all switches are equally far from them.
+fn hosts_by_leaves(tree: &Tree) -> BTreeMap<Vec<SwitchId>, Vec<HostId>> {
+    let mut groups: BTreeMap<Vec<SwitchId>, Vec<HostId>> = BTreeMap::new();
+    for host in (0..).take(tree.graph.hosts()).map(HostId) {
+        groups.entry(leaves_of(tree, host)).or_default().push(host);
+    }
+    groups
+}
+
+/// The switches that a host is cabled to.
+fn leaves_of(tree: &Tree, host: HostId) -> Vec<SwitchId> {
+    let ends = tree.graph.ports(Vertex::Host(host)).map(|link| tree.graph.link(link).to);
+    let mut leaves: Vec<SwitchId> =
+        ends.filter_map(|end| if let Vertex::Switch(leaf) = end { Some(leaf) } else { None }).collect();
+    leaves.sort_unstable();
+    leaves.dedup();
+    leaves
+}
+
+fn links_to_host(tree: &Tree, leaf: SwitchId, host: HostId) -> Vec<LinkId> {
+    let down = tree.ports[leaf.index()].down.iter().copied();
+    down.filter(|link| tree.graph.link(*link).to == Vertex::Host(host)).collect()
+}
+
+/// How far every switch is from the leaves of a destination.
 struct Steps<'t> {
     tree: &'t Tree<'t>,
     /// Links on the shortest way down, by switch.
@@ -56,59 +104,55 @@ struct Steps<'t> {
 impl<'t> Steps<'t> {
     fn new(tree: &'t Tree<'t>) -> Self {
         let switches = tree.graph.switches();
-        Self { tree, down: vec![NONE; switches], any: vec![NONE; switches] }
+        Self { tree, down: vec![FAR; switches], any: vec![FAR; switches] }
     }
 
-    /// Measures from every switch to `host`.
-    fn towards(&mut self, host: HostId) {
+    /// Measures from every switch to the nearest of `leaves`.
+    fn towards(&mut self, leaves: &[SwitchId]) {
         for &switch in &self.tree.bottom_up {
-            self.down[switch.index()] = self.nearest(&self.tree.ports[switch.index()].down, &self.down, host);
+            let nearest = self.nearest(&self.tree.ports[switch.index()].down, &self.down);
+            self.down[switch.index()] = if leaves.contains(&switch) { 0 } else { nearest };
         }
         for &switch in self.tree.bottom_up.iter().rev() {
             self.any[switch.index()] = match self.down[switch.index()] {
-                NONE => self.nearest(&self.tree.ports[switch.index()].up, &self.any, host),
+                FAR => self.nearest(&self.tree.ports[switch.index()].up, &self.any),
                 down => down,
             };
         }
     }
 
-    /// One more than the distance of the nearest far end of `links`.
-    fn nearest(&self, links: &[LinkId], distance: &[u32], host: HostId) -> u32 {
-        links.iter().map(|link| self.beyond(*link, distance, host)).min().unwrap_or(NONE)
+    /// One more than the distance of the nearest switch that `links` lead to.
+    fn nearest(&self, links: &[LinkId], distance: &[u32]) -> u32 {
+        links.iter().map(|link| self.beyond(*link, distance)).min().unwrap_or(FAR)
     }
 
     /// The length of the way over `link`.
-    fn beyond(&self, link: LinkId, distance: &[u32], host: HostId) -> u32 {
+    fn beyond(&self, link: LinkId, distance: &[u32]) -> u32 {
         match self.tree.graph.link(link).to {
-            Vertex::Host(end) if end == host => 1,
-            Vertex::Host(_) => NONE,
+            Vertex::Host(_) => FAR,
             Vertex::Switch(switch) => distance[switch.index()].saturating_add(1),
         }
     }
 
-    /// The rule: candidate `x mod n`.
-    fn link(&self, switch: SwitchId, host: HostId) -> Option<LinkId> {
-        let ports = &self.tree.ports[switch.index()];
+    /// The links that lead a step along a shortest way; none at a leaf of the destination.
+    fn candidates(&self, switch: SwitchId) -> Vec<LinkId> {
+        let (ports, length) = (&self.tree.ports[switch.index()], self.any[switch.index()]);
         let (links, distance) =
-            if self.down[switch.index()] == NONE { (&ports.up, &self.any) } else { (&ports.down, &self.down) };
-        let length = self.any[switch.index()];
-        let candidates =
-            || links.iter().copied().filter(|link| length != NONE && self.beyond(*link, distance, host) == length);
-        let quotient = (host.0 / self.tree.stride(switch)) as usize;
-        candidates().nth(quotient % candidates().count().max(1))
+            if self.down[switch.index()] == FAR { (&ports.up, &self.any) } else { (&ports.down, &self.down) };
+        let nearer = |link: &LinkId| length != FAR && self.beyond(*link, distance) == length;
+        links.iter().copied().filter(nearer).collect()
     }
 
-    /// Checks that packets from every host find a way to `host`.
+    /// Checks that packets from every host find a way to `host`, whose leaves were measured to.
     fn check(&self, host: HostId) -> Result<(), BuildError> {
         let graph = self.tree.graph;
-        for other in (0..).take(graph.hosts()).map(HostId).filter(|other| *other != host) {
-            for link in graph.ports(Vertex::Host(other)) {
-                if matches!(graph.link(link).to, Vertex::Switch(leaf) if self.any[leaf.index()] == NONE) {
-                    let problem = format!("d_mod_k finds no up/down path from host {other} to host {host}");
-                    return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });
-                }
-            }
-        }
-        Ok(())
+        let cut_off = |other: &HostId| {
+            let mut leaves = graph.ports(Vertex::Host(*other)).map(|link| graph.link(link).to);
+            leaves.any(|end| matches!(end, Vertex::Switch(leaf) if self.any[leaf.index()] == FAR))
+        };
+        (0..).take(graph.hosts()).map(HostId).find(cut_off).map_or(Ok(()), |other| {
+            let problem = format!("d_mod_k finds no up/down path from host {other} to host {host}");
+            Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem })
+        })
     }
 }

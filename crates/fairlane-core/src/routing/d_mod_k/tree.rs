@@ -66,4 +66,9 @@ impl<'g> Tree<'g> {
     pub fn stride(&self, switch: SwitchId) -> u32 {
         self.strides[usize::from(self.graph.level(switch))]
     }
+
+    /// The link of the switch's first port.
+    pub fn first_link(&self, switch: SwitchId) -> LinkId {
+        self.graph.ports(Vertex::Switch(switch)).next().unwrap_or_default()
+    }
 }

@@ -1,0 +1,252 @@
+//! What an archive defines: clock, locations, regions, groups and communicators.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use fairlane_core::ids::Rank;
+
+/// OTF2's number for the paradigm MPI.
+const PARADIGM_MPI: u8 = 4;
+const LOCATION_CPU_THREAD: u8 = 1;
+const GROUP_COMM_LOCATIONS: u8 = 4;
+const GROUP_COMM_GROUP: u8 = 5;
+const GROUP_COMM_SELF: u8 = 6;
+/// The members of a group are locations, not ranks.
+const GROUP_GLOBAL_MEMBERS: u32 = 1;
+
+/// The name of the attribute that carries a process's CPU time in nanoseconds.
+const CPU_TIME: &str = "cputime";
+
+/// Definitions as the archive has them.
+#[derive(Default)]
+pub struct Raw {
+    pub strings: HashMap<u32, String>,
+    pub ticks_per_second: u64,
+    /// Attribute, name.
+    pub attributes: Vec<(u32, u32)>,
+    /// Location, type, events.
+    pub locations: Vec<(u64, u8, u64)>,
+    /// Region, name, paradigm.
+    pub regions: Vec<(u32, u32, u8)>,
+    pub groups: HashMap<u32, RawGroup>,
+    /// Communicator, name, group.
+    pub communicators: Vec<(u32, u32, u32)>,
+}
+
+/// A group as the archive has it.
+pub struct RawGroup {
+    pub kind: u8,
+    pub paradigm: u8,
+    pub flags: u32,
+    pub members: Vec<u64>,
+}
+
+/// A region of the code.
+#[derive(Debug)]
+pub struct Region {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Whether it is a call of MPI.
+    pub mpi: bool,
+    /// Why it cannot be replayed.
+    pub unsupported: Option<&'static str>,
+}
+
+/// Who is in a communicator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Members {
+    World,
+    Alone,
+    /// As ranks of the job.
+    These(Arc<[Rank]>),
+    /// The archive does not say so in a known way.
+    Unknown,
+}
+
+/// A communicator.
+#[derive(Debug)]
+pub struct Communicator {
+    pub name: String,
+    pub members: Members,
+}
+
+/// Definitions as the reader wants them.
+pub struct Definitions {
+    /// Ticks of the wall clock in a second.
+    pub ticks_per_second: u64,
+    /// The attribute that carries CPU time, if there is one.
+    pub cpu_time: Option<u32>,
+    /// Each rank's location, and how many events it has.
+    pub ranks: Vec<(u64, u64)>,
+    pub regions: HashMap<u32, Region>,
+    pub communicators: BTreeMap<u32, Communicator>,
+}
+
+impl Definitions {
+    /// Works the definitions out.
+    pub fn new(raw: &Raw) -> Result<Self, String> {
+        if raw.ticks_per_second == 0 {
+            return Err("the archive does not define its clock".to_owned());
+        }
+        let name = |id: u32| raw.strings.get(&id).map_or("", String::as_str);
+        let ranks = ranks(raw)?;
+        let region = |&(id, string, paradigm): &(u32, u32, u8)| {
+            let name = name(string);
+            let mpi = paradigm == PARADIGM_MPI || name.starts_with("MPI_");
+            (id, Region { name: name.into(), mpi, unsupported: unsupported(name) })
+        };
+        Ok(Self {
+            ticks_per_second: raw.ticks_per_second,
+            cpu_time: raw.attributes.iter().find(|(_, string)| name(*string) == CPU_TIME).map(|(id, _)| *id),
+            regions: raw.regions.iter().map(region).collect(),
+            communicators: communicators(raw, &ranks),
+            ranks,
+        })
+    }
+}
+
+/// The locations of the ranks in order, each with its number of events.
+fn ranks(raw: &Raw) -> Result<Vec<(u64, u64)>, String> {
+    let events: HashMap<u64, u64> = raw.locations.iter().map(|&(id, _, events)| (id, events)).collect();
+    let of_mpi = |g: &&RawGroup| g.kind == GROUP_COMM_LOCATIONS && g.paradigm == PARADIGM_MPI;
+    let locations: Vec<u64> = match raw.groups.values().find(of_mpi) {
+        Some(group) => group.members.clone(),
+        None => raw.locations.iter().filter(|(_, kind, _)| *kind == LOCATION_CPU_THREAD).map(|(id, ..)| *id).collect(),
+    };
+    if locations.is_empty() {
+        return Err("the archive has no location of an MPI process".to_owned());
+    }
+    let known = |id: &u64| events.get(id).map(|&n| (*id, n)).ok_or_else(|| format!("location {id} is not defined"));
+    locations.iter().map(known).collect()
+}
+
+fn communicators(raw: &Raw, ranks: &[(u64, u64)]) -> BTreeMap<u32, Communicator> {
+    let rank_of: HashMap<u64, u32> = ranks.iter().zip(0..).map(|(&(location, _), rank)| (location, rank)).collect();
+    let mut world = false;
+    let mut found = BTreeMap::new();
+    let mut ordered = raw.communicators.clone();
+    ordered.sort_unstable();
+    for (id, string, group) in ordered {
+        let name = raw.strings.get(&string).cloned().unwrap_or_default();
+        let mut members = match raw.groups.get(&group) {
+            Some(group) if group.kind == GROUP_COMM_SELF => Members::Alone,
+            Some(group) if group.kind == GROUP_COMM_GROUP => these(group, ranks.len(), &rank_of),
+            _ => Members::Unknown,
+        };
+        // The first communicator of all ranks in their order is the world; later ones are copies.
+        let all = |list: &[Rank]| list.len() == ranks.len() && (0..).zip(list).all(|(i, rank)| rank.0 == i);
+        if !world && matches!(&members, Members::These(list) if all(list)) {
+            (world, members) = (true, Members::World);
+        }
+        found.insert(id, Communicator { name, members });
+    }
+    found
+}
+
+fn these(group: &RawGroup, ranks: usize, rank_of: &HashMap<u64, u32>) -> Members {
+    let global = group.flags & GROUP_GLOBAL_MEMBERS != 0;
+    let rank = |&member: &u64| {
+        if global {
+            rank_of.get(&member).copied()
+        } else {
+            u32::try_from(member).ok().filter(|&r| (r as usize) < ranks)
+        }
+    };
+    let members = group.members.iter().map(|member| rank(member).map(Rank)).collect::<Option<_>>();
+    members.map_or(Members::Unknown, Members::These)
+}
+
+/// Why calls of this name cannot be replayed, if they cannot.
+fn unsupported(name: &str) -> Option<&'static str> {
+    const ONE_SIDED: [&str; 9] = [
+        "Put",
+        "Rput",
+        "Get",
+        "Rget",
+        "Accumulate",
+        "Raccumulate",
+        "Get_accumulate",
+        "Fetch_and_op",
+        "Compare_and_swap",
+    ];
+    const COLLECTIVES: [&str; 11] = [
+        "barrier",
+        "bcast",
+        "reduce",
+        "allreduce",
+        "gather",
+        "scatter",
+        "allgather",
+        "alltoall",
+        "scan",
+        "exscan",
+        "neighbor",
+    ];
+    const POINT_TO_POINT: [&str; 5] = ["Send_init", "Bsend_init", "Ssend_init", "Rsend_init", "Recv_init"];
+    let call = name.strip_prefix("MPI_")?;
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| call.starts_with(prefix));
+    if ONE_SIDED.contains(&call) || call == "Rget_accumulate" || call.starts_with("Win_") {
+        return Some("one-sided communication is not supported");
+    }
+    if call.strip_prefix('I').is_some_and(|rest| COLLECTIVES.iter().any(|c| rest.starts_with(c))) || call == "Comm_idup"
+    {
+        return Some("non-blocking collectives are not supported");
+    }
+    if call.starts_with("Neighbor_") {
+        return Some("neighbourhood collectives are not supported");
+    }
+    if call.ends_with("_init") && !POINT_TO_POINT.contains(&call) {
+        return Some("persistent collectives and partitioned communication are not supported");
+    }
+    if starts(&["Intercomm_", "Comm_spawn", "Comm_accept", "Comm_connect", "Comm_join"]) {
+        return Some("communicators between groups and dynamic processes are not supported");
+    }
+    if call.starts_with("File_") {
+        return Some("MPI-IO is not supported");
+    }
+    (call == "Abort").then_some("the recorded application gave up here")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_told_apart_by_name() {
+        for name in ["MPI_Isend", "MPI_Irecv", "MPI_Iprobe", "MPI_Init", "MPI_Get_count", "MPI_Recv_init", "solve"] {
+            assert_eq!(unsupported(name), None, "{name}");
+        }
+        for name in ["MPI_Ibcast", "MPI_Ireduce_scatter_block", "MPI_Ineighbor_alltoall", "MPI_Comm_idup"] {
+            assert!(unsupported(name).unwrap().starts_with("non-blocking"), "{name}");
+        }
+        for name in ["MPI_Put", "MPI_Win_fence", "MPI_Get", "MPI_Rget_accumulate"] {
+            assert!(unsupported(name).unwrap().starts_with("one-sided"), "{name}");
+        }
+        for name in ["MPI_Allreduce_init", "MPI_Psend_init", "MPI_Comm_spawn", "MPI_File_open", "MPI_Abort"] {
+            assert!(unsupported(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn ranks_and_members_are_worked_out() {
+        let group =
+            |kind, members: &[u64], flags| RawGroup { kind, paradigm: PARADIGM_MPI, flags, members: members.to_vec() };
+        let raw = Raw {
+            ticks_per_second: 1,
+            locations: vec![(10, 1, 5), (20, 1, 6), (21, 1, 99), (30, 1, 7)],
+            groups: HashMap::from([
+                (0, group(GROUP_COMM_LOCATIONS, &[10, 20, 30], 0)),
+                (1, group(GROUP_COMM_GROUP, &[0, 1, 2], 0)),
+                (2, group(GROUP_COMM_SELF, &[], 0)),
+                (3, group(GROUP_COMM_GROUP, &[30, 10], GROUP_GLOBAL_MEMBERS)),
+            ]),
+            communicators: vec![(5, 0, 1), (6, 0, 2), (7, 0, 3), (8, 0, 1), (9, 0, 4)],
+            ..Raw::default()
+        };
+        let definitions = Definitions::new(&raw).unwrap();
+        assert_eq!(definitions.ranks, [(10, 5), (20, 6), (30, 7)]);
+        let members: Vec<Members> = definitions.communicators.values().map(|c| c.members.clone()).collect();
+        let these = |list: &[u32]| Members::These(list.iter().map(|&r| Rank(r)).collect());
+        assert_eq!(members, [Members::World, Members::Alone, these(&[2, 0]), these(&[0, 1, 2]), Members::Unknown]);
+    }
+}

@@ -1,0 +1,145 @@
+//! Counts what is in an archive: the replay's own reading, with an eye on every event.
+
+use std::path::Path;
+
+use super::collectives::operation;
+use super::definitions::{Definitions, Members};
+use super::event::{Event, Moment};
+use super::source::RankReader;
+use super::{archive, readers};
+use crate::description::Description;
+use crate::error::TraceError;
+use crate::tally::{HandedIn, RankTally, add_up};
+use crate::{Iteration, Options};
+
+/// The time of a rank.
+#[derive(Default)]
+struct Clock {
+    wall: Option<(u64, u64)>,
+    /// CPU time when the call that the rank is in began.
+    entered: Option<u64>,
+    since_init: Option<u64>,
+    total: Option<u64>,
+    in_mpi: u64,
+}
+
+impl Clock {
+    fn moment(&mut self, moment: Moment) {
+        let (first, _) = self.wall.unwrap_or((moment.wall, moment.wall));
+        self.wall = Some((first, moment.wall));
+    }
+
+    fn enter(&mut self, call: &str, moment: Moment) {
+        self.entered = moment.cpu;
+        if call == "MPI_Finalize" {
+            self.total = moment.cpu.zip(self.since_init).map(|(now, since)| now.saturating_sub(since));
+        }
+    }
+
+    fn leave(&mut self, call: &str, moment: Moment) {
+        if call.starts_with("MPI_Init") && !call.starts_with("MPI_Initialized") {
+            self.since_init = moment.cpu;
+        } else if let (Some(_), Some(now), Some(entered)) = (self.since_init, moment.cpu, self.entered) {
+            self.in_mpi += now.saturating_sub(entered);
+        }
+    }
+}
+
+/// Describes an archive.
+pub fn describe(anchor: &Path, options: &Options) -> Result<Description, TraceError> {
+    let archive = archive(anchor, options)?;
+    let definitions = &archive.definitions;
+    let plain = Options { iteration: Iteration::Pass, repeat: false, ..options.clone() };
+    let mut description = Description {
+        format: "OTF2".to_owned(),
+        version: archive.version.clone(),
+        ranks: u32::try_from(definitions.ranks.len()).unwrap_or(u32::MAX),
+        events: definitions.ranks.iter().map(|(_, events)| events).sum(),
+        ..Description::default()
+    };
+    let (mut tallies, mut total, mut in_mpi) = (Vec::new(), None, 0);
+    for mut reader in readers(&archive, anchor, &plain) {
+        let (tally, clock) = read(&mut reader, &mut description)?;
+        tallies.push(tally);
+        if let Some(cpu) = clock.total {
+            *total.get_or_insert(0) += cpu;
+            in_mpi += clock.in_mpi;
+        }
+        let ticks = clock.wall.map_or(0, |(first, last)| last.saturating_sub(first));
+        description.duration_seconds = description.duration_seconds.max(ratio(ticks, definitions.ticks_per_second));
+    }
+    description.cpu_seconds = total.map(|cpu| ratio(cpu, 1_000_000_000));
+    description.cpu_seconds_in_mpi = total.map(|_| ratio(in_mpi, 1_000_000_000));
+    add_up(&tallies, &mut description);
+    count_communicators(definitions, &mut description);
+    Ok(description)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for display")]
+fn ratio(ticks: u64, per_second: u64) -> f64 {
+    ticks as f64 / per_second as f64
+}
+
+fn count_communicators(definitions: &Definitions, description: &mut Description) {
+    for communicator in definitions.communicators.values() {
+        let size = match &communicator.members {
+            Members::World => definitions.ranks.len(),
+            Members::Alone => 1,
+            Members::These(members) => members.len(),
+            Members::Unknown => continue,
+        };
+        *description.communicators.entry(format!("{}({size})", communicator.name)).or_default() += 1;
+    }
+}
+
+/// What a call of MPI has done so far.
+#[derive(Default)]
+struct Progress {
+    tested: bool,
+    completed: bool,
+}
+
+fn read(reader: &mut RankReader, description: &mut Description) -> Result<(RankTally, Clock), TraceError> {
+    let (mut tally, mut clock, mut progress) = (RankTally::new(), Clock::default(), Progress::default());
+    loop {
+        let call = reader.call().map(|region| region.name.clone());
+        let more = reader.step()?;
+        while let Some(op) = reader.out.pop() {
+            tally.op(&op);
+        }
+        let Some(event) = reader.event() else { return Ok((tally, clock)) };
+        match event {
+            Event::Enter(id, moment) => {
+                clock.moment(moment);
+                let Some(region) = reader.region(id) else { continue };
+                let counts = if region.mpi { &mut description.calls } else { &mut description.regions };
+                *counts.entry(region.name.to_string()).or_default() += 1;
+                if region.mpi && call.is_none() {
+                    clock.enter(&region.name, moment);
+                    progress = Progress::default();
+                }
+            }
+            Event::Leave(_, moment) => {
+                clock.moment(moment);
+                if let (Some(call), None) = (&call, reader.call()) {
+                    clock.leave(call, moment);
+                    if progress.tested && !progress.completed {
+                        *description.failed_polls.entry(call.to_string()).or_default() += 1;
+                    }
+                }
+            }
+            Event::RequestTest(_) => progress.tested = true,
+            Event::IsendComplete(_) | Event::Irecv(..) => progress.completed = true,
+            Event::CollectiveEnd(collective) => {
+                if let (Some((name, _)), Some(comm)) = (operation(collective.operation), reader.known(collective.comm))
+                {
+                    tally.collective(name, comm, HandedIn::Bytes(collective.sent));
+                }
+            }
+            _ => {}
+        }
+        if !more {
+            return Ok((tally, clock));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The events of a location, read in batches.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::library::Archive;
+
+/// Events read at once.
+const BATCH: u64 = 2048;
+
+/// When something happened: ticks of the wall clock, nanoseconds of the CPU clock if recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub wall: u64,
+    pub cpu: Option<u64>,
+}
+
+/// A message as its sender or its receiver sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The partner, as a rank of the communicator.
+    pub peer: u32,
+    pub comm: u32,
+    pub tag: i32,
+    pub bytes: u64,
+}
+
+/// A finished collective call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collective {
+    /// OTF2's number of the operation.
+    pub operation: u8,
+    pub comm: u32,
+    pub root: u32,
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// The events that matter for a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    Enter(u32, Moment),
+    Leave(u32, Moment),
+    Send(Message),
+    Recv(Message),
+    /// A send begins; the request's number.
+    Isend(Message, u64),
+    IsendComplete(u64),
+    /// A receive is posted; the request's number.
+    IrecvRequest(u64),
+    /// A posted receive has completed, and this is what it got.
+    Irecv(Message, u64),
+    /// A test found a request incomplete.
+    RequestTest(u64),
+    RequestCancelled(u64),
+    CollectiveEnd(Collective),
+}
+
+/// A position in the events of a rank. A copy is a position only.
+pub struct Events {
+    archive: Arc<Archive>,
+    rank: u32,
+    /// The number of the first event that has not been read.
+    next: u64,
+    batch: VecDeque<(u64, Event)>,
+}
+
+impl Clone for Events {
+    fn clone(&self) -> Self {
+        let next = self.batch.front().map_or(self.next, |(position, _)| *position);
+        Self { archive: Arc::clone(&self.archive), rank: self.rank, next, batch: VecDeque::new() }
+    }
+}
+
+impl Events {
+    /// At the first event.
+    pub const fn new(archive: Arc<Archive>, rank: u32) -> Self {
+        Self { archive, rank, next: 1, batch: VecDeque::new() }
+    }
+
+    /// The next event and its number; `None` at the end.
+    pub fn next(&mut self) -> Result<Option<(u64, Event)>, String> {
+        let (location, count) = self.archive.definitions.ranks[self.rank as usize];
+        while self.batch.is_empty() && self.next <= count {
+            let wanted = BATCH.min(count - self.next + 1);
+            let mut batch = Vec::from(std::mem::take(&mut self.batch));
+            let read = self.archive.read(location, self.next, wanted, &mut batch)?;
+            if read == 0 {
+                return Err(format!("the events end after {} of {count}: the file is cut off", self.next - 1));
+            }
+            self.next += read;
+            self.batch = batch.into();
+        }
+        Ok(self.batch.pop_front())
+    }
+}

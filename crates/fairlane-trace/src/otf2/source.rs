@@ -1,0 +1,390 @@
+//! Turns a rank's events into operations.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fairlane_core::ids::Rank;
+use fairlane_core::program::{
+    COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Source, Volume,
+};
+use fairlane_core::units::Bytes;
+
+use super::collectives::{Operation, operation, volume};
+use super::completions::Completions;
+use super::definitions::{Members, Region};
+use super::event::{Collective, Event, Events, Message, Moment};
+use super::library::Archive;
+use crate::Options;
+use crate::emitter::Emitter;
+use crate::error::TraceError;
+use crate::lookahead::{Lookahead, Outcome};
+use crate::slots::Slots;
+
+/// The region that ends a replay.
+const FINALIZE: &str = "MPI_Finalize";
+
+/// A rank's events and where the replay stands in them.
+#[derive(Clone)]
+pub struct RankReader {
+    archive: Arc<Archive>,
+    anchor: Arc<PathBuf>,
+    rank: u32,
+    repeat: bool,
+    /// The operations so far.
+    pub out: Emitter,
+    /// The communicators that this rank has defined; they stay defined from pass to pass.
+    defined: HashSet<u32>,
+    state: State,
+}
+
+/// Everything that starts over with the trace.
+#[derive(Clone)]
+struct State {
+    events: Events,
+    /// The event that was read last, and its number.
+    last: Option<(u64, Event)>,
+    /// When the application last went on computing, in picoseconds; `None` before the first call of MPI has ended.
+    computing_since: Option<u64>,
+    /// The call of MPI that the rank is in, and how many regions deep it is inside.
+    call: Option<(u32, u32)>,
+    /// The requests that this call has completed.
+    completed: Vec<RequestId>,
+    /// The program's requests, by the trace's; `None` for an operation that is not replayed.
+    requests: HashMap<u64, Option<RequestId>>,
+    request_ids: Slots,
+    ahead: Option<Box<Lookahead<Completions>>>,
+    posted: u64,
+    finished: bool,
+}
+
+impl State {
+    fn new(archive: &Arc<Archive>, rank: u32) -> Self {
+        Self {
+            events: Events::new(Arc::clone(archive), rank),
+            last: None,
+            computing_since: None,
+            call: None,
+            completed: Vec::new(),
+            requests: HashMap::new(),
+            request_ids: Slots::starting_at(0),
+            ahead: None,
+            posted: 0,
+            finished: false,
+        }
+    }
+}
+
+impl RankReader {
+    /// At the first event.
+    pub fn new(archive: Arc<Archive>, anchor: Arc<PathBuf>, rank: u32, options: &Options) -> Self {
+        let state = State::new(&archive, rank);
+        let out = Emitter::new(options);
+        Self { archive, anchor, rank, repeat: options.repeat, out, defined: HashSet::new(), state }
+    }
+
+    /// The event that was read last.
+    pub fn event(&self) -> Option<Event> {
+        self.state.last.map(|(_, event)| event)
+    }
+
+    /// A region.
+    pub fn region(&self, region: u32) -> Option<&Region> {
+        self.archive.definitions.regions.get(&region)
+    }
+
+    /// The call of MPI that the rank is in.
+    pub fn call(&self) -> Option<&Region> {
+        self.state.call.and_then(|(region, _)| self.region(region))
+    }
+
+    /// Reads one event and emits what it means; `false` at the end of the trace.
+    pub fn step(&mut self) -> Result<bool, TraceError> {
+        let event = self.state.events.next();
+        let result = event.and_then(|event| {
+            self.state.last = event;
+            match event {
+                Some((_, event)) => self.translate(event).map(|()| !self.is_final(event)),
+                None => Ok(false),
+            }
+        });
+        result.map_err(|problem| self.error(problem))
+    }
+
+    fn is_final(&self, event: Event) -> bool {
+        matches!(event, Event::Enter(region, _) if self.region(region).is_some_and(|r| &*r.name == FINALIZE))
+    }
+
+    fn error(&self, problem: String) -> TraceError {
+        let region = match self.event() {
+            Some(Event::Enter(region, _)) => self.region(region),
+            _ => self.call(),
+        };
+        TraceError::Record {
+            file: self.anchor.to_path_buf(),
+            rank: self.rank,
+            record: self.state.last.map_or(0, |(position, _)| position),
+            call: region.map_or("an event outside MPI", |region| &region.name).to_owned(),
+            problem,
+        }
+    }
+
+    /// The end of a pass: gives up what is open, and starts over if that is wanted.
+    fn end_pass(&mut self) -> Result<(), TraceError> {
+        self.end_call();
+        let mut open: Vec<RequestId> = self.state.requests.drain().filter_map(|(_, request)| request).collect();
+        open.sort_unstable();
+        open.into_iter().for_each(|request| self.out.op(Op::RequestFree(request)));
+        self.out.end_pass(self.repeat).map_err(|problem| self.error(problem))?;
+        self.state = State::new(&self.archive, self.rank);
+        self.state.finished = !self.repeat;
+        Ok(())
+    }
+
+    fn translate(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Enter(region, moment) => self.enter(region, moment)?,
+            Event::Leave(_, moment) => self.leave(moment),
+            Event::Send(message) => self.send(&message)?,
+            Event::Recv(Message { peer, comm, tag, .. }) => {
+                let comm = self.handle(comm)?;
+                self.out.op(Op::Recv { from: Some(Rank(peer)), tag: Some(tag), comm });
+            }
+            Event::Isend(message, request) => {
+                let own = self.isend(&message)?;
+                let own = if self.is_in("MPI_Ibsend") { self.give_up(own) } else { Some(own) };
+                self.state.requests.insert(request, own);
+            }
+            Event::IrecvRequest(request) => {
+                let own = self.irecv()?;
+                self.state.requests.insert(request, own);
+            }
+            Event::IsendComplete(request) | Event::Irecv(_, request) => {
+                let own = self.state.requests.remove(&request);
+                let own = own.ok_or_else(|| format!("request {request} completes, but was never started"))?;
+                self.state.completed.extend(own);
+                if self.state.call.is_none() {
+                    self.wait();
+                }
+            }
+            Event::RequestCancelled(request) => {
+                if let Some(Some(own)) = self.state.requests.remove(&request) {
+                    self.give_up(own);
+                }
+            }
+            Event::RequestTest(_) => {}
+            Event::CollectiveEnd(collective) => self.collective(&collective)?,
+        }
+        Ok(())
+    }
+
+    /// A moment in picoseconds, on the CPU clock if the trace has one.
+    fn clock(&self, moment: Moment) -> Option<u64> {
+        let definitions = &self.archive.definitions;
+        if definitions.cpu_time.is_some() {
+            return moment.cpu.map(|nanoseconds| nanoseconds.saturating_mul(1000));
+        }
+        let exact = u128::from(moment.wall) * 1_000_000_000_000 / u128::from(definitions.ticks_per_second);
+        // Only differences count, so that a clock that started long ago may wrap.
+        #[allow(clippy::cast_possible_truncation, reason = "wraps")]
+        Some(exact as u64)
+    }
+
+    fn enter(&mut self, id: u32, moment: Moment) -> Result<(), String> {
+        if let Some((_, depth)) = &mut self.state.call {
+            *depth += 1;
+            return Ok(());
+        }
+        self.compute_until(moment);
+        let archive = Arc::clone(&self.archive);
+        let Some(region) = archive.definitions.regions.get(&id) else {
+            return Err(format!("region {id} is not defined"));
+        };
+        if let Some(why) = region.unsupported {
+            return Err(why.to_owned());
+        }
+        self.out.enter(&region.name);
+        if region.mpi {
+            self.state.call = Some((id, 0));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, moment: Moment) {
+        match &mut self.state.call {
+            None => self.compute_until(moment),
+            Some((_, 0)) => {
+                self.end_call();
+                self.state.computing_since = self.clock(moment);
+            }
+            Some((_, depth)) => *depth -= 1,
+        }
+    }
+
+    fn compute_until(&mut self, moment: Moment) {
+        let Some(now) = self.clock(moment) else { return };
+        if let Some(since) = &mut self.state.computing_since {
+            let span = now.wrapping_sub(*since);
+            // A clock that went back has not advanced.
+            if span < u64::MAX / 2 {
+                self.out.compute(span);
+            }
+            *since = now;
+        }
+    }
+
+    fn end_call(&mut self) {
+        self.wait();
+        self.state.call = None;
+    }
+
+    /// Waits for what the call has completed.
+    fn wait(&mut self) {
+        let completed = std::mem::take(&mut self.state.completed);
+        self.out.wait(&completed);
+        completed.into_iter().for_each(|request| self.state.request_ids.give_back(request));
+    }
+
+    fn is_in(&self, call: &str) -> bool {
+        self.call().is_some_and(|region| &*region.name == call)
+    }
+
+    /// Nobody waits for a request any more.
+    fn give_up(&mut self, request: RequestId) -> Option<RequestId> {
+        self.out.op(Op::RequestFree(request));
+        self.state.request_ids.give_back(request);
+        None
+    }
+
+    fn send(&mut self, message: &Message) -> Result<(), String> {
+        let name = self.call().map_or("", |region| &region.name);
+        match name {
+            // The receive that comes next must not wait for the send.
+            "MPI_Sendrecv" | "MPI_Sendrecv_replace" => {
+                let request = self.isend(message)?;
+                self.state.completed.push(request);
+            }
+            "MPI_Bsend" => {
+                let request = self.isend(message)?;
+                self.give_up(request);
+            }
+            _ => {
+                let mode = if name == "MPI_Ssend" { SendMode::Synchronous } else { SendMode::Standard };
+                let &Message { peer, tag, bytes, .. } = message;
+                let comm = self.handle(message.comm)?;
+                self.out.op(Op::Send { to: Rank(peer), bytes: Bytes(bytes), tag, comm, mode });
+            }
+        }
+        Ok(())
+    }
+
+    fn isend(&mut self, message: &Message) -> Result<RequestId, String> {
+        let mode = if self.is_in("MPI_Issend") { SendMode::Synchronous } else { SendMode::Standard };
+        let &Message { peer, tag, bytes, .. } = message;
+        let comm = self.handle(message.comm)?;
+        let request = self.state.request_ids.take();
+        self.out.op(Op::Isend { to: Rank(peer), bytes: Bytes(bytes), tag, comm, mode, request });
+        Ok(request)
+    }
+
+    /// Posts a receive for the message that it will get. One that gets none in the trace is not posted.
+    fn irecv(&mut self) -> Result<Option<RequestId>, String> {
+        let number = self.state.posted;
+        self.state.posted += 1;
+        let (archive, rank) = (&self.archive, self.rank);
+        let ahead = self
+            .state
+            .ahead
+            .get_or_insert_with(|| Box::new(Lookahead::new(Completions::new(Events::new(Arc::clone(archive), rank)))));
+        let Outcome::Completed(Message { peer, comm, tag, .. }) = ahead.outcome(number)? else { return Ok(None) };
+        let comm = self.handle(comm)?;
+        let request = self.state.request_ids.take();
+        self.out.op(Op::Irecv { from: Some(Rank(peer)), tag: Some(tag), comm, request });
+        Ok(Some(request))
+    }
+
+    /// The handle of a communicator; its first use defines it.
+    fn handle(&mut self, id: u32) -> Result<CommHandle, String> {
+        let unknown = || format!("the archive does not say who is in communicator {id}");
+        let communicator = self.archive.definitions.communicators.get(&id).ok_or_else(unknown)?;
+        let members = match &communicator.members {
+            Members::World => return Ok(COMM_WORLD),
+            Members::Alone => return Ok(COMM_SELF),
+            Members::Unknown => return Err(unknown()),
+            Members::These(members) => Arc::clone(members),
+        };
+        let new = id.checked_add(COMM_SELF + 1).ok_or_else(unknown)?;
+        if self.defined.insert(id) {
+            self.out.op(Op::CommDefine { new, members });
+        }
+        Ok(new)
+    }
+
+    /// The handle of a communicator that has been used.
+    pub fn known(&self, id: u32) -> Option<CommHandle> {
+        match self.archive.definitions.communicators.get(&id)?.members {
+            Members::World => Some(COMM_WORLD),
+            Members::Alone => Some(COMM_SELF),
+            Members::These(_) if self.defined.contains(&id) => Some(id + COMM_SELF + 1),
+            Members::These(_) | Members::Unknown => None,
+        }
+    }
+
+    fn collective(&mut self, event: &Collective) -> Result<(), String> {
+        let none = || format!("operation {} of one-sided communication is not supported", event.operation);
+        let (_, operation) = operation(event.operation).ok_or_else(none)?;
+        let comm = match operation {
+            Operation::Free => return Ok(()),
+            _ => self.handle(event.comm)?,
+        };
+        let (kind, sizes) = match operation {
+            Operation::Collective(kind, sizes) => (kind, sizes),
+            // What the model says that making a communicator costs; the communicator itself is defined by its first use.
+            _ => {
+                let split = self.call().is_some_and(|region| region.name.starts_with("MPI_Comm_split"));
+                let (kind, bytes) = if split { (CollectiveKind::Allgather, 8) } else { (CollectiveKind::Allreduce, 4) };
+                self.out.unmarked(Op::Collective { kind, comm, root: Rank(0), volume: Volume::Uniform(Bytes(bytes)) });
+                return Ok(());
+            }
+        };
+        let (members, me) = self.place_in(event.comm);
+        let rooted = event.root < members;
+        let root = Rank(if rooted { event.root } else { 0 });
+        let volume = volume(sizes, event, u64::from(members), me == Some(root.0));
+        self.out.op(Op::Collective { kind, comm, root, volume });
+        Ok(())
+    }
+
+    /// A communicator's size, and this rank's rank in it.
+    fn place_in(&self, comm: u32) -> (u32, Option<u32>) {
+        let definitions = &self.archive.definitions;
+        match definitions.communicators.get(&comm).map(|c| &c.members) {
+            Some(Members::World) => (u32::try_from(definitions.ranks.len()).unwrap_or(u32::MAX), Some(self.rank)),
+            Some(Members::These(list)) => {
+                let me = (0..).zip(list.iter()).find(|(_, member)| member.0 == self.rank).map(|(me, _)| me);
+                (u32::try_from(list.len()).unwrap_or(u32::MAX), me)
+            }
+            _ => (1, Some(0)),
+        }
+    }
+}
+
+impl Source for RankReader {
+    fn next_op(&mut self) -> Result<Option<Op>, String> {
+        loop {
+            if let Some(op) = self.out.pop() {
+                return Ok(Some(op));
+            }
+            if self.state.finished {
+                return Ok(None);
+            }
+            if !self.step().map_err(|e| e.to_string())? {
+                self.end_pass().map_err(|e| e.to_string())?;
+            }
+        }
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Source> {
+        Box::new(self.clone())
+    }
+}

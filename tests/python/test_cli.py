@@ -1,0 +1,138 @@
+"""The command line: output, errors and exit codes."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from fairlane.cli.main import execute
+from fairlane.placement import STRATEGIES
+from fairlane.scenario import schema
+from fairlane.workload import WORKLOADS
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+SMALL = """
+duration = "200 us"
+[fabric]
+topology = "fat_tree"
+hosts = 16
+levels = 2
+radix = 8
+bandwidth = "3.2 GB/s"
+[[jobs]]
+name = "pairs"
+count = 2
+ranks = 4
+workload = { name = "flood_pairs", compute = "10 us" }
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    (tmp_path / "small.toml").write_text(SMALL)
+    return str(tmp_path / "small.toml")
+
+
+def test_help_comes_at_once() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-c", "from fairlane.cli import main; main()", "--help"], capture_output=True, check=True
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # Processor time, so that other work on the machine does not count.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.3
+    assert all(command in done.stdout.decode() for command in ("run", "check", "plot", "query", "schema", "list"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rn"], "No such command"),
+        (["run"], "Missing argument"),
+        (["run", "none.toml"], "none.toml: cannot be read"),
+        (["check", "{small}", "--set", "fabric.host=3"], 'did you mean "hosts"'),
+        (["check", "{small}", "--set", "jobs.0.ranks=400"], "more ranks than hosts"),
+        (["check", "{small}", "--seed"], "--seed"),
+        (["list", "worklods"], 'did you mean "workloads"'),
+        (["fabric", "describe"], "either a scenario or --topology"),
+        (["fabric", "describe", "--topology", "fat_tre"], 'did you mean "fat_tree"'),
+        (["trace", "describe", "none"], "there is no"),
+        (["query", "none", "select 1"], "none"),
+    ],
+)
+def test_wrong_input_is_exit_code_2_and_told_on_standard_error(
+    arguments: list[str], words: str, small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([argument.replace("{small}", small) for argument in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert words in err
+    assert out == ""
+
+
+def test_check_names_every_job(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["check", small]) == 0
+    out = capsys.readouterr().out
+    assert "pairs-0: 4 ranks of flood_pairs" in out
+    assert "pairs-1" in out
+
+
+def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["list"]) == 0
+    words = capsys.readouterr().out.split()
+    assert {"fat_tree", "d_mod_k", "vlarb", "allreduce", *WORKLOADS, *STRATEGIES} <= set(words)
+    assert execute(["list", "arbiters"]) == 0
+    assert "fat_tree" not in capsys.readouterr().out
+
+
+def test_a_fabric_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ["--set", "hosts=64", "--set", "levels=2", "--set", "radix=16", "--set", "bandwidth=3.2 GB/s"]
+    assert execute(["fabric", "describe", "--topology", "fat_tree", *sizes, "--json"]) == 0
+    fabric = json.loads(capsys.readouterr().out)
+    # 8 leaves of 8 hosts under 4 spines; 64 host cables and 8 x 8 leaf cables, two links each.
+    assert (fabric["hosts"], fabric["switches"]) == (64, {"1": 8, "2": 4})
+    assert sum(kind["links"] for kind in fabric["links"]) == 2 * (64 + 64)
+    assert fabric["diameter"] == 4
+    assert fabric["bisection"] == 32 * 25_600_000_000
+    # Half as many cables up as down let through half of that.
+    assert execute(["fabric", "describe", "--topology", "fat_tree", *sizes, "--set", "leaf_up=4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bisection"] == 16 * 25_600_000_000
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.stem)
+def test_the_schema_accepts_the_examples_and_refuses_mistakes(file: Path) -> None:
+    validator = Draft202012Validator(schema())
+    Draft202012Validator.check_schema(schema())
+    scenario = tomllib.loads(file.read_text())
+    assert [error.message for error in validator.iter_errors(scenario)] == []
+    for key, value in [("bandwidth", 3), ("host", 64)]:
+        assert not validator.is_valid({**scenario, "fabric": {**scenario["fabric"], key: value}})
+    assert not validator.is_valid({**scenario, "sed": 1})
+    assert not validator.is_valid({**scenario, "jobs": [{"ranks": 8, "workload": {"name": "flood_pairs", "jiter": 1}}]})
+
+
+def test_the_schema_knows_every_workload_and_is_json() -> None:
+    text = json.dumps(schema())
+    assert all(f'"{name}"' in text for name in WORKLOADS)
+
+
+def test_a_run_can_be_queried(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "run")
+    assert execute(["run", small, "--out", folder, "--quiet", "--seed", "3"]) == 0
+    assert capsys.readouterr().out.strip() == folder
+    assert execute(["query", folder, "select name from jobs order by job"]) == 0
+    assert capsys.readouterr().out.split() == ["name", "pairs-0", "pairs-1"]
+    assert execute(["plot", folder]) == 0
+    assert all(Path(line).is_file() for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+def test_the_python_examples_run(file: Path) -> None:
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False, env=os.environ)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "iterations" in done.stdout

@@ -1,0 +1,84 @@
+"""A simulation under way: progress, changes, forks, interruption."""
+
+import _thread
+import threading
+import time
+
+import pytest
+
+from fairlane import BuildError, Scenario, ScenarioError, Simulation
+
+FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s", "latency": "100 ns"}
+QOS = {"service_levels": 2, "arbiter": {"name": "weighted_round_robin", "weights": [1, 8]}}
+LATENCY = 100_000
+JOBS = [{"name": name, "ranks": 8, "workload": {"name": "flood_pairs", "compute": "50 us"}} for name in ("one", "two")]
+
+
+def simulation() -> Simulation:
+    return Simulation(Scenario(fabric=FABRIC, qos=QOS, jobs=JOBS))
+
+
+def test_time_and_progress_go_on() -> None:
+    running = simulation()
+    assert (running.now, running.work()) == (0, {"one": 0, "two": 0})
+    assert not running.run_for("2 ms")
+    assert 0 <= running.now - 2 * 10**9 < LATENCY
+    early = running.work()
+    running.run_until("5 ms")
+    assert 0 <= running.now - 5 * 10**9 < LATENCY
+    assert all(running.work()[job] > early[job] for job in early)
+    assert running.packet_hops > 0
+    assert running.result()["ranks"]["rank"].tolist() == [*range(8), *range(8)]
+
+
+def test_slices_do_not_change_what_happens() -> None:
+    whole, parts = simulation(), simulation()
+    whole.run_for("3 ms")
+    for _ in range(30):
+        parts.run_for("100 us")
+    assert whole.digest() == parts.digest()
+
+
+def test_a_fork_goes_its_own_way() -> None:
+    first = simulation()
+    first.run_for("1 ms")
+    second, third = first.fork(), first.fork()
+    second.run_for("2 ms")
+    third.run_for("2 ms")
+    assert first.now < 10**9 + LATENCY
+    assert second.digest() == third.digest()
+    third.set_service_levels({"one": dict.fromkeys(range(8), 1)})
+    for fork in (second, third):
+        fork.run_for("5 ms")
+    assert second.digest() != third.digest()
+
+
+def test_wrong_changes_are_told() -> None:
+    running = simulation()
+    with pytest.raises(ScenarioError, match='did you mean "one"'):
+        running.set_service_levels({"onee": {0: 1}})
+    with pytest.raises(ScenarioError, match="has no rank 8"):
+        running.set_service_levels({"one": {8: 1}})
+    with pytest.raises(ScenarioError, match="0 to 15"):
+        running.set_job_service_level("one", 16)
+    with pytest.raises(ScenarioError, match='did you mean "control"'):
+        running.set_kind_service_level("controll", 1)
+    with pytest.raises(ScenarioError, match="unknown arbiter"):
+        running.set_arbiter("lottery")
+    with pytest.raises(BuildError, match="weights"):
+        running.set_weights([1, 2, 3])
+    running.set_weights([3, 1])
+    running.run_for("100 us")
+
+
+def test_ctrl_c_comes_through_at_once_and_the_simulation_goes_on() -> None:
+    running = simulation()
+    running.run_for("1 ms")
+    threading.Timer(0.3, _thread.interrupt_main).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        running.run_for("1000 s")
+    assert time.monotonic() - start < 1.3
+    stopped = running.now
+    running.run_for("1 us")
+    assert stopped < running.now < stopped + 2 * 10**6

@@ -1,0 +1,197 @@
+"""Workloads: messages match, compute time is divided as asked, shares are met, users' own are found."""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairlane import Scenario, ScenarioError, Simulation
+from fairlane.seeds import Purpose, stream
+from fairlane.workload import WORKLOADS, FloodPairs, JobScript, Workload
+from fairlane.workload.grid import grid_shape, neighbours
+
+FABRIC = {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16, "bandwidth": "3.2 GB/s"}
+
+
+class Recorder:
+    """A program builder that remembers what was written."""
+
+    def __init__(self, ranks: int) -> None:
+        self.operations: list[list[tuple[Any, ...]]] = [[] for _ in range(ranks)]
+
+    def build(self) -> "Recorder":
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda rank, *arguments: self.operations[rank].append((name, *arguments))
+
+    def all(self, name: str) -> list[list[tuple[Any, ...]]]:
+        return [[it[1:] for it in operations if it[0] == name] for operations in self.operations]
+
+
+def record(workload: Workload, ranks: int, monkeypatch: pytest.MonkeyPatch, seed: int = 3) -> Recorder:
+    monkeypatch.setattr("fairlane._core.ProgramBuilder", Recorder)
+    program: Any = workload.program(JobScript(ranks, seed=seed, variant=workload.variant), compute=10**9)
+    assert isinstance(program, Recorder)
+    return program
+
+
+@pytest.mark.parametrize("ranks", [2, 8, 20, 32])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_sends_and_receives_match_and_all_ranks_call_the_same_collectives(
+    name: str, ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = record(WORKLOADS[name](), ranks, monkeypatch)
+    sent, received, collectives = Counter[Any](), Counter[Any](), defaultdict[int, list[Any]](list)
+    for rank, operations in enumerate(recorded.operations):
+        for operation, *rest in operations:
+            if operation in ("send", "isend"):
+                sent[rank, rest[0]] += 1
+            elif operation in ("recv", "irecv"):
+                received[rest[0], rank] += 1
+            elif operation == "collective":
+                collectives[rank].append(rest)
+    assert sent == received
+    assert all(source != target for source, target in sent)
+    assert sent or collectives
+    assert all(calls == collectives[0] for calls in collectives.values())
+    assert len(collectives) in (0, ranks)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_workload_runs_and_every_rank_makes_progress(name: str) -> None:
+    job = {"name": name, "ranks": 8, "workload": {"name": name, "compute": "10 us"}}
+    simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job]))
+    simulation.run_for("5 ms")
+    assert min(simulation.progress()[name]) >= 2
+
+
+def computed(recorded: Recorder) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Compute times of all ranks and iterations, as parts of Y."""
+    return np.array(recorded.all("compute"))[:, :, 0] / 1e9
+
+
+def test_compute_is_uniform_between_low_and_y_and_varies_by_the_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = FloodPairs.model_validate({"imbalance": {"kind": "uniform", "low": 0.9}, "jitter": 0.02, "period": 8})
+    times = computed(record(workload, 1000, monkeypatch))
+    means = times.mean(axis=1)
+    assert times.shape == (1000, 8)
+    assert 0.9 * 0.98 <= times.min() <= times.max() <= 1.02
+    # A uniform distribution on [0.9, 1] has the mean 0.95 and the standard deviation 0.1 / sqrt(12).
+    assert abs(means.mean() - 0.95) < 5 * 0.1 / 12**0.5 / 1000**0.5
+    assert (np.ptp(times, axis=1) > 0).all()
+    assert np.abs(times / means[:, None] - 1).max() < 0.041
+
+
+def test_one_rank_alone_computes_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = FloodPairs.model_validate({"imbalance": "one_rank", "jitter": 0})
+    means = computed(record(workload, 16, monkeypatch)).mean(axis=1)
+    assert sorted(means) == [0.0] * 15 + [1.0]
+
+
+def test_growing_imbalance_begins_even_keeps_the_sum_and_ends_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
+    growing = {"kind": "growing", "steps": 4, "per_variant": 0.25}
+    workload = FloodPairs.model_validate({"imbalance": growing, "jitter": 0, "period": 2})
+    times = computed(record(workload, 16, monkeypatch))
+    uniform = computed(record(FloodPairs.model_validate({"jitter": 0}), 16, monkeypatch))[:, 0]
+    assert times.shape == (16, 4 * 2)
+    assert np.ptp(times[:, 0]) == 0
+    assert np.allclose(times.sum(axis=0), uniform.sum(), atol=1e-7)
+    assert np.allclose(times[:, -1], uniform, atol=1e-8)
+    later = computed(record(workload.model_copy(update={"variant": 4}), 16, monkeypatch))
+    assert np.allclose(later, uniform[:, None], atol=1e-8)
+
+
+def test_a_variant_changes_the_jitter_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, again, other = (record(WORKLOADS["random_pairs"](variant=variant), 16, monkeypatch) for variant in (0, 0, 1))
+    assert plain.operations == again.operations
+    assert plain.all("isend") == other.all("isend")
+    assert plain.all("compute") != other.all("compute")
+    assert np.abs(computed(plain) / computed(other) - 1).max() < 0.041
+
+
+def test_random_pairs_join_a_lower_rank_to_an_upper_one_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = record(WORKLOADS["random_pairs"](), 16, monkeypatch)
+    partners = [{operation[0] for operation in sends} for sends in recorded.all("isend")]
+    assert all(len(partner) == 1 for partner in partners)
+    pairs = {(rank, *partner) for rank, partner in enumerate(partners)}
+    assert all((high, low) in pairs and (low < 8) != (high < 8) for low, high in pairs)
+    assert pairs != {(rank, (rank + 8) % 16) for rank in range(16)}
+
+
+def test_grids_are_nearly_square_and_have_no_wraparound() -> None:
+    assert [grid_shape(ranks) for ranks in (1, 7, 8, 16, 20)] == [(1, 1), (1, 7), (2, 4), (4, 4), (4, 5)]
+    assert grid_shape(32, 3) == (2, 4, 4)
+    around = [(-1, 0), (0, -1), (0, 1), (1, 0)]
+    # 0 1 2 3
+    # 4 5 6 7
+    assert neighbours(0, (2, 4), around) == [1, 4]
+    assert neighbours(6, (2, 4), around) == [2, 5, 7]
+
+
+@pytest.mark.parametrize("share", [0.35, 0.65, 0.9])
+def test_the_slowest_rank_computes_for_the_share_asked_for(share: float) -> None:
+    workload = {"name": "flood_pairs", "compute_share": share, "jitter": 0}
+    resolved = Scenario(fabric=FABRIC, jobs=[{"name": "job", "ranks": 8, "workload": workload}]).resolve()
+    simulation = Simulation(resolved)
+    simulation.run_for("40 ms")
+    ranks = simulation.table("ranks")
+    iterations = (ranks["iterations"] - 1).astype(float)
+    part = (resolved.jobs[0].compute or 0) * stream(1, Purpose.COMPUTE, 0).random(8)
+    slowest = part.argmax()
+    measured = (part * iterations / (ranks["last_mark"] - ranks["first_mark"]))[slowest]
+    assert measured == pytest.approx(share, abs=0.01)
+
+
+def test_a_job_that_cannot_reach_its_share_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "lazy.py").write_text(
+        "from fairlane.workload import Workload\n\n\n"
+        "class Lazy(Workload):\n    def communicate(self, rank, iteration):\n        pass\n"
+    )
+    with pytest.raises(ScenarioError, match=r"jobs\[0\].workload.compute_share.* does not communicate"):
+        Scenario(fabric=FABRIC, jobs=[{"ranks": 2, "workload": f"{tmp_path}/lazy.py:Lazy"}]).resolve()
+
+
+OWN = '''
+from fairlane.units import Size
+from fairlane.workload import Rank, Workload
+
+
+class Ring(Workload):
+    """Every rank sends to the next."""
+
+    message_size: Size = 1024
+
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        rank.irecv((rank.index - 1) % rank.ranks)
+        rank.isend((rank.index + 1) % rank.ranks, self.message_size)
+        rank.wait_all()
+'''
+
+
+def test_a_workload_of_ones_own_is_found_beside_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    file = tmp_path / "scenario.toml"
+    text = '[fabric]\ntopology = "fat_tree"\nhosts = 8\n[[jobs]]\nranks = 4\nworkload = { name = "own.py:Ring"'
+    file.write_text(text + ', message_size = "2 KiB", compute = "1 us" }\n')
+    scenario = Scenario.load(file)
+    simulation = Simulation(scenario)
+    simulation.run_for("100 us")
+    assert simulation.jobs == ["Ring"]
+    assert min(simulation.progress()["Ring"]) > 1
+    file.write_text(text + ', mesage_size = "2 KiB" }\n')
+    with pytest.raises(ScenarioError, match=r':6: jobs\[0\].workload.mesage_size .* did you mean "message_size"'):
+        Scenario.load(file)
+    file.write_text(text.replace("Ring", "Rng") + " }\n")
+    with pytest.raises(ScenarioError, match='did you mean "Ring"'):
+        Scenario.load(file)
+
+
+def test_streams_differ_by_purpose_and_index_and_repeat() -> None:
+    keys = [(purpose, index) for purpose in Purpose for index in range(3)]
+    draws = [stream(1, purpose, index).random() for purpose, index in keys]
+    assert len(set(draws)) == len(keys)
+    assert draws == [stream(1, purpose, index).random() for purpose, index in keys]
+    assert not set(draws) & {stream(2, purpose, index).random() for purpose, index in keys}
