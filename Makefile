@@ -57,7 +57,7 @@ docs: $(EXTENSION) ## build the documentation into site/
 bench: $(EXTENSION) ## measure packet-hops per second
 	cargo bench --locked $(RUST_ALONE)
 
-readme: $(EXTENSION) ## run what README.md shows and paste what it prints, picture included
+readme: $(EXTENSION) ## run what README.md and the examples show and store what they print
 	$(BIN)/python tools/update_readme.py
 
 lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt

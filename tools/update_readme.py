@@ -1,13 +1,12 @@
-"""Runs what README.md shows and pastes what it prints, so that the page never promises what the program does not do.
+"""Runs what README.md and the examples show and stores what they print, so that no page promises what is not so.
 
-The output of the command line goes between the markers named ``demo``, that of the page's Python example between those
-named ``python``; the picture of the interference matrix goes to ``docs/images``. With ``--check`` nothing is written:
-the exit code says whether the page is up to date.
+In README.md the output of the command line goes between the markers named ``demo``, that of the page's Python example
+between those named ``python``; the picture of the interference matrix goes to ``docs/images``. The output of every
+``examples/NAME.py`` goes to ``examples/NAME.out``, which the tests compare.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
@@ -19,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs/images/quickstart-interference.png"
-WIDTH = 110
+WIDTH = 100
 
 
 def run(command: list[str]) -> str:
@@ -54,23 +53,17 @@ def paste(page: str, name: str, output: str) -> str:
     return changed
 
 
-def main() -> int:
-    """Updates README.md or, with ``--check``, compares it."""
-    parser = argparse.ArgumentParser(description="Paste the real output into README.md.")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the page is out of date")
-    check: bool = parser.parse_args().check
-    before = README.read_text(encoding="utf-8")
+def main() -> None:
+    """Updates README.md, its picture and the outputs of the examples."""
+    page = README.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "quickstart"
-        after = paste(paste(before, "demo", demo(folder)), "python", python_example(before))
-        if not check:
-            README.write_text(after, encoding="utf-8")
-            PICTURE.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(folder / "interference.png", PICTURE)
-    if check and before != after:
-        print("README.md is out of date: make readme", file=sys.stderr)
-    return int(check and before != after)
+        README.write_text(paste(paste(page, "demo", demo(folder)), "python", python_example(page)), encoding="utf-8")
+        PICTURE.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / "interference.png", PICTURE)
+    for example in sorted((ROOT / "examples").glob("*.py")):
+        example.with_suffix(".out").write_text(run([sys.executable, str(example)]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

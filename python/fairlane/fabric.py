@@ -82,6 +82,11 @@ class Fabric:
         """The links' columns; ``from_host`` and ``to_host`` are -1 where a link ends at a switch, and the reverse."""
         return columns(self._core.links())
 
+    def rates(self) -> list[int]:
+        """The bandwidths that links have, bits per second."""
+        found: list[int] = numpy.unique(self.links["bandwidth"]).tolist()
+        return found
+
     def route(self, source: int, destination: int) -> list[int]:
         """The links that packets between two hosts take, in order."""
         return self._core.route(source, destination)

@@ -81,8 +81,8 @@ class Kind:
             raise ValueError(f"a {self.name} needs a unit, as {self.example}")
         factor = _factor(unit, self.base)
         if factor is None:
-            hint = self._nearest(unit)
-            raise ValueError(f"{unit!r} is not a unit of {self.name}, as {self.example} has" + hint)
+            units = ", ".join(name for _, name in self.steps)
+            raise ValueError(f"{unit!r} is not a unit of {self.name}; allowed: {units} ...{self._nearest(unit)}")
         return factor
 
     def _nearest(self, unit: str) -> str:

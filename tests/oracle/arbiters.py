@@ -7,18 +7,31 @@ from typing import Any, Protocol
 class Arbiter(Protocol):
     """Chooses lanes for one port."""
 
-    def choose(self, ready: dict[int, int]) -> int:
-        """The lane to serve; `ready` maps each ready lane to the wire size of its first packet."""
+    def choose(self, ready: dict[int, int], now: int) -> int:
+        """The lane to serve now; `ready` maps each ready lane to the wire size of its first packet."""
 
 
 class StrictPriority:
-    """The first ready lane, from the highest to the lowest."""
+    """The first ready lane from the highest to the lowest; lanes that have used up their share come after others."""
 
-    def __init__(self, order: Sequence[int]) -> None:
-        self.order = order
+    def __init__(
+        self, order: Sequence[int], shares: Sequence[tuple[int, int]] = (), interval: int = 10**7, bandwidth: int = 0
+    ) -> None:
+        self.order, self.interval = order, interval
+        self.allowed = {lane: percent * bandwidth * interval // (100 * 8 * 10**12) for lane, percent in shares}
+        self.used = dict.fromkeys(order, 0)
+        self.intervals = 0
 
-    def choose(self, ready: dict[int, int]) -> int:
-        return next(lane for lane in self.order if lane in ready)
+    def choose(self, ready: dict[int, int], now: int) -> int:
+        if now // self.interval > self.intervals:
+            self.intervals = now // self.interval
+            self.used = dict.fromkeys(self.order, 0)
+        lanes = [lane for lane in self.order if lane in ready]
+        lane = next(
+            (lane for lane in lanes if lane not in self.allowed or self.used[lane] < self.allowed[lane]), lanes[0]
+        )
+        self.used[lane] += ready[lane]
+        return lane
 
 
 class Table:
@@ -34,7 +47,7 @@ class Table:
         """Whether some entry could be served now."""
         return any(lane in ready and budget > 0 for lane, budget in self.entries)
 
-    def choose(self, ready: dict[int, int]) -> int:
+    def choose(self, ready: dict[int, int], now: int) -> int:  # noqa: ARG002 - time is nothing to it
         if self.entries[self.current][0] not in ready or self.left <= 0:
             places = len(self.entries)
             after = ((self.current + step) % places for step in range(1, places + 1))
@@ -54,14 +67,14 @@ class Vlarb:
         self.limit = None if high_limit == 255 else max(1, 4096 * high_limit)
         self.in_a_row = 0
 
-    def choose(self, ready: dict[int, int]) -> int:
+    def choose(self, ready: dict[int, int], now: int) -> int:
         low_waits = self.low.serves(ready)
         spent = low_waits and self.limit is not None and self.in_a_row >= self.limit
         if self.high.serves(ready) and not spent:
-            lane = self.high.choose(ready)
+            lane = self.high.choose(ready, now)
             self.in_a_row = self.in_a_row + ready[lane] if low_waits else 0
         else:
-            lane = self.low.choose(ready)
+            lane = self.low.choose(ready, now)
             self.in_a_row = 0
         return lane
 
@@ -73,5 +86,5 @@ def arbiter(name: str, params: dict[str, Any]) -> Arbiter:
     if name == "weighted_round_robin":
         return Table(list(enumerate(params["weights"])), count_bytes=False)
     if name == "strict_priority":
-        return StrictPriority(params["order"])
+        return StrictPriority(**params)
     raise ValueError(f"no arbiter {name!r}")

@@ -45,7 +45,9 @@ def arbiters(draw: st.DrawFn, lanes: int) -> tuple[str, dict[str, object]]:
     if name == "weighted_round_robin":
         return name, {"weights": weights}
     if name == "strict_priority":
-        return name, {"order": order}
+        shares = draw(st.dictionaries(st.integers(0, lanes - 1), st.sampled_from([10, 50, 100])))
+        interval = draw(st.sampled_from([333, 2000]))
+        return name, {"order": order, "shares": list(shares.items()), "interval": interval, "bandwidth": 4 * 10**12}
     high = draw(st.lists(st.tuples(st.integers(0, lanes - 1), st.integers(0, 3)), max_size=3))
     low = list(zip(order, weights, strict=True))
     return name, {"vlarb_high": high, "vlarb_low": low, "high_limit": draw(st.sampled_from([0, 1, 255]))}
@@ -61,13 +63,13 @@ def qualities(draw: st.DrawFn) -> Qos:
 
 
 @st.composite
-def mpis(draw: st.DrawFn) -> Mpi:
-    """Thresholds among the sizes, overheads that are often zero."""
+def mpis(draw: st.DrawFn, mtu: int) -> Mpi:
+    """Thresholds among the sizes, overheads that are often zero, control messages of one packet."""
     return Mpi(
         eager_threshold=draw(st.sampled_from([0, 40, 100, 10**6])),
         send_overhead=draw(OVERHEADS),
         receive_overhead=draw(OVERHEADS),
-        control_bytes=draw(st.sampled_from([1, 8, 16, 60])),
+        control_bytes=draw(st.sampled_from([1, 8, mtu])),
         memory_latency=draw(st.sampled_from([0, 64, 1000])),
         memory_bandwidth=draw(RATES),
     )
@@ -160,4 +162,5 @@ def cases(draw: st.DrawFn) -> Case:
     fabric = draw(fabrics())
     hosts = fabric.params["hosts"]
     some_jobs = [draw(jobs(hosts)) for _ in range(draw(st.sampled_from([1, 2, 2, 3])))]
-    return Case(fabric, some_jobs, draw(networks()), draw(qualities()), draw(mpis()))
+    network = draw(networks())
+    return Case(fabric, some_jobs, network, draw(qualities()), draw(mpis(network.mtu)))

@@ -1,8 +1,8 @@
 """Time: one heap of things to do.
 
-What happens at one instant has an order. First, ports take in credits, then packets; then hosts handle deliveries,
-then transfers through memory, then ranks that are due; last, ports decide. What a host's event causes at the same
-instant comes in a further round, after everything of the round before.
+What happens at one instant has an order. First, ports take in credits, then packets; then each host does what is due
+there, always the first of it: deliveries, then transfers through memory, then ranks; then messages join the NICs'
+queues; last, ports decide. What one of these causes at the same instant takes its place in the same order.
 """
 
 import heapq
@@ -18,30 +18,25 @@ class Stage(IntEnum):
     DELIVERY = 2
     MEMORY = 3
     RANK = 4
-    DECIDE = 5
+    HAND_OVER = 5
+    DECIDE = 6
 
 
 class Clock:
-    """Does things in order of time, round, stage, key, and of being asked for."""
-
-    LAST_ROUND = 10**9
+    """Does things in order of time, stage, key, and of being asked for."""
 
     def __init__(self) -> None:
         self.now = 0
-        self._round = 0
         self._asked = 0
-        self._heap: list[tuple[int, int, Stage, tuple[int, ...], int, Callable[[], None]]] = []
+        self._heap: list[tuple[int, Stage, tuple[int, ...], int, Callable[[], None]]] = []
 
     def at(self, time: int, stage: Stage, key: tuple[int, ...], action: Callable[[], None]) -> None:
         """Asks for `action` at `time`; `key` orders what shares time and stage."""
-        turn = self._round + 1 if time == self.now else 0
-        if stage is Stage.DECIDE:
-            turn = self.LAST_ROUND
         self._asked += 1
-        heapq.heappush(self._heap, (time, turn, stage, key, self._asked, action))
+        heapq.heappush(self._heap, (time, stage, key, self._asked, action))
 
     def run(self) -> None:
         """Goes on until there is nothing left to do."""
         while self._heap:
-            self.now, self._round, _, _, _, action = heapq.heappop(self._heap)
+            self.now, _, _, _, action = heapq.heappop(self._heap)
             action()

@@ -10,10 +10,6 @@ from .network import Interconnect, Message
 from .outcome import Outcome
 
 
-def nothing() -> None:
-    """What follows from a delivery that nobody looks at."""
-
-
 @dataclass(eq=False)
 class Receiving:
     """A receive that was posted."""
@@ -29,8 +25,8 @@ class Sending:
 
     op: Send
     rank: "Rank"
-    complete: bool = False
-    rendezvous: bool = False
+    rendezvous: bool
+    complete: bool
     arrived: bool = False
     delivered: bool = False
     receive: Receiving | None = None
@@ -79,17 +75,17 @@ class World:
         return self.outcome
 
     # What a rank does: a generator that yields the instant at which it goes on, or None to sleep until it is woken.
+    # Whoever yields lets the host do first what is due there before it, also if the instant is this one.
 
     def live(self, rank: Rank) -> Iterator[int | None]:
         """Carries out the rank's script."""
         for op in self.case.jobs[rank.job].scripts[rank.number]:
             match op:
                 case Compute(time):
-                    yield self.clock.now + time
+                    yield from self.spend(time)
                 case Send():
-                    sending = self.call(rank, op)
-                    yield self.clock.now + self.mpi.send_overhead
-                    self.begin(sending)
+                    sending = self.send(rank, op)
+                    yield from self.spend(self.mpi.send_overhead)
                     if op.request is None:
                         yield from self.wait(rank, [sending])
                     else:
@@ -107,8 +103,13 @@ class World:
                     self.outcome.mark(rank.job, rank.number, self.clock.now)
         rank.finished = True
 
+    def spend(self, time: int) -> Iterator[int]:
+        """Time of the CPU; none at all does not interrupt the rank."""
+        if time > 0:
+            yield self.clock.now + time
+
     def wait(self, rank: Rank, requests: list[Sending | Receiving]) -> Iterator[int | None]:
-        """Until all are complete, and the overhead of each receive."""
+        """Until all are complete, and the overhead of each receive. Interrupts the rank in any case."""
         if not all(request.complete for request in requests):
             rank.awaited = requests
             yield None
@@ -116,10 +117,10 @@ class World:
         yield self.clock.now + receives * self.mpi.receive_overhead
 
     def resume(self, rank: Rank, time: int) -> None:
-        """At `time` the rank goes on, through everything that takes no time, until it computes, sleeps or ends."""
+        """At `time` the rank goes on until it is interrupted, sleeps or ends."""
 
         def go_on() -> None:
-            until = next((until for until in rank.life if until is None or until > self.clock.now), None)
+            until = next(rank.life, None)
             if until is not None:
                 self.resume(rank, until)
 
@@ -167,25 +168,23 @@ class World:
 
     # The protocols.
 
-    def call(self, rank: Rank, op: Send) -> Sending:
-        """The send call is made: it takes its place in the order of sending."""
-        sending = Sending(op, rank, rendezvous=op.synchronous or op.size > self.mpi.eager_threshold)
-        self.jobs[rank.job][op.to].incoming.setdefault(rank.number, []).append(sending)
+    def send(self, rank: Rank, op: Send) -> Sending:
+        """The send call: the payload, or the request to send it, is handed over once the CPU is done."""
+        rendezvous = op.synchronous or op.size > self.mpi.eager_threshold
+        sending = Sending(op, rank, rendezvous, complete=not rendezvous)
+        receiver = self.jobs[rank.job][op.to]
+        receiver.incoming.setdefault(rank.number, []).append(sending)
+
+        def delivered(first: bool, last: bool) -> None:
+            sending.delivered = last
+            if first:
+                self.arrive(sending)
+            else:
+                self.proceed(sending)
+
+        size, kind = (self.mpi.control_bytes, "control") if rendezvous else (op.size, "eager")
+        self.transfer(rank, receiver, size, kind, delivered, self.clock.now + self.mpi.send_overhead)
         return sending
-
-    def begin(self, sending: Sending) -> None:
-        """The payload, or the request to send it, is handed over."""
-        receiver = self.jobs[sending.rank.job][sending.op.to]
-
-        def delivered() -> None:
-            sending.delivered = True
-            self.proceed(sending)
-
-        size = self.mpi.control_bytes if sending.rendezvous else sending.op.size
-        kind = "control" if sending.rendezvous else "eager"
-        self.transfer(sending.rank, receiver, size, kind, first=lambda: self.arrive(sending), last=delivered)
-        if not sending.rendezvous:
-            self.complete(sending)
 
     def proceed(self, sending: Sending) -> None:
         """Once delivered and matched, an eager message is received; a request is answered by a get."""
@@ -198,43 +197,34 @@ class World:
 
     def get(self, sending: Sending, receive: Receiving) -> None:
         """The rest of a rendezvous: get, payload, acknowledgement."""
-        sender, receiver = sending.rank, receive.rank
-        kind = "bulk" if sending.op.size > self.mpi.eager_threshold else "eager"
+        sender, receiver, now = sending.rank, receive.rank, self.clock.now
 
-        def payload() -> None:
-            self.transfer(sender, receiver, sending.op.size, kind, last=acknowledge)
+        def payload(_first: bool, _last: bool) -> None:
+            self.transfer(sender, receiver, sending.op.size, "bulk", acknowledge, self.clock.now)
 
-        def acknowledge() -> None:
-            self.complete(receive)
-            self.transfer(receiver, sender, self.mpi.control_bytes, "control", last=lambda: self.complete(sending))
+        def acknowledge(_first: bool, last: bool) -> None:
+            if last:
+                self.complete(receive)
+                self.transfer(receiver, sender, self.mpi.control_bytes, "control", done, self.clock.now)
 
-        self.transfer(receiver, sender, self.mpi.control_bytes, "control", last=payload)
+        def done(_first: bool, _last: bool) -> None:
+            self.complete(sending)
+
+        self.transfer(receiver, sender, self.mpi.control_bytes, "control", payload, now)
 
     def transfer(
-        self,
-        source: Rank,
-        to: Rank,
-        size: int,
-        kind: str,
-        *,
-        first: Callable[[], None] = nothing,
-        last: Callable[[], None],
+        self, source: Rank, to: Rank, size: int, kind: str, delivered: Callable[[bool, bool], None], time: int
     ) -> None:
-        """Moves bytes from rank to rank, through memory on one host, else over the interconnect."""
+        """Makes a message, handed over at `time`: through memory on one host, else over the interconnect."""
+        number = next(self.numbers)
         if source.host == to.host:
-
-            def ended() -> None:
-                first()
-                last()
-
-            time = self.mpi.memory_latency + ser(size, self.mpi.memory_bandwidth)
-            self.clock.at(self.clock.now + time, Stage.MEMORY, (), ended)
+            end = time + self.mpi.memory_latency + ser(size, self.mpi.memory_bandwidth)
+            self.clock.at(end, Stage.MEMORY, (number,), lambda: delivered(True, True))
             return
         lane = self.case.qos.sl2vl[self.service_level(source, to, kind)]
         route = self.case.fabric.routes[source.host, to.host]
-        payloads = self.interconnect.payloads(size)
-        message = Message(source.job, next(self.numbers), lane, route, payloads, first, last)
-        self.interconnect.hand_over(message)
+        message = Message(source.job, number, lane, route, self.interconnect.payloads(size), delivered)
+        self.interconnect.hand_over(message, time)
 
     def service_level(self, source: Rank, to: Rank, kind: str) -> int:
         """The sender's own level, else the receiver's, the kind's, the job's, the default."""

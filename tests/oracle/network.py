@@ -12,15 +12,14 @@ from .outcome import Departure, Outcome
 
 @dataclass
 class Message:
-    """A message on its way; `first` and `last` are called at the delivery of its first and last packet."""
+    """A message on its way; at each delivery `delivered` is told whether the packet is the first, and the last."""
 
     job: int
     number: int
     lane: int
     route: list[Hop]
     payloads: list[int]
-    first: Callable[[], None]
-    last: Callable[[], None]
+    delivered: Callable[[bool, bool], None]
 
 
 @dataclass
@@ -103,7 +102,7 @@ class Port:
         first = {number: lane.queue[0].size for number, lane in enumerate(self.lanes) if lane.queue}
         ready = {number: size for number, size in first.items() if size <= self.lanes[number].credits}
         if ready:
-            self.start(self.arbiter.choose(ready))
+            self.start(self.arbiter.choose(ready, now))
 
     def start(self, number: int) -> None:
         """The first packet of a lane starts now."""
@@ -141,9 +140,10 @@ class Interconnect:
         count = max(1, -(-size // mtu))
         return [mtu] * (count - 1) + [size - mtu * (count - 1)]
 
-    def hand_over(self, message: Message) -> None:
-        """A message is handed to the NIC."""
-        self.ports[message.route[0].link].join(self.packet(message, 0))
+    def hand_over(self, message: Message, time: int) -> None:
+        """At `time` a message is handed to the NIC."""
+        port = self.ports[message.route[0].link]
+        self.clock.at(time, Stage.HAND_OVER, (message.number,), lambda: port.join(self.packet(message, 0)))
 
     def departed(self, packet: Packet, number: int, lane: int, wire: int) -> None:
         """What follows from a packet's start on link `number`, where it takes `wire` picoseconds."""
@@ -156,12 +156,13 @@ class Interconnect:
         count.packets += 1
         self.outcome.links[number].active += wire
         if packet.hop > 0:
-            self.give_back(packet, packet.hop - 1, now + wire, number)
+            self.give_back(packet, packet.hop - 1, now + wire)
         packet.hop += 1
         if packet.hop == len(message.route):
             delivery = now + wire + link.latency
-            self.clock.at(delivery, Stage.DELIVERY, (number,), lambda: self.delivered(packet))
-            self.give_back(packet, packet.hop - 1, delivery, number)
+            first, last = packet.index == 0, packet.index == len(message.payloads) - 1
+            self.clock.at(delivery, Stage.DELIVERY, (number,), lambda: message.delivered(first, last))
+            self.give_back(packet, packet.hop - 1, delivery)
             return
         onward = self.ports[message.route[packet.hop].link]
         delay = wire  # from the departure of the head to when it may go on, the way itself not counted
@@ -170,17 +171,9 @@ class Interconnect:
         join = now + delay + link.latency + self.case.network.switch_latency
         self.clock.at(join, Stage.JOIN, (number,), lambda: onward.join(packet))
 
-    def give_back(self, packet: Packet, hop: int, time: int, left_over: int) -> None:
-        """At `time` a packet's tail leaves the buffer at the end of its hop `hop`, over the link `left_over`."""
+    def give_back(self, packet: Packet, hop: int, time: int) -> None:
+        """At `time` a packet's tail leaves the buffer at the end of its hop `hop`."""
         port = self.ports[packet.message.route[hop].link]
-        channel = packet.message.route[hop].channel
-        lane = packet.message.lane * self.case.fabric.channels + channel
+        lane = packet.message.lane * self.case.fabric.channels + packet.message.route[hop].channel
         size, job = packet.size, packet.message.job
-        self.clock.at(time + port.link.latency, Stage.CREDIT, (left_over,), lambda: port.credit(lane, size, job))
-
-    def delivered(self, packet: Packet) -> None:
-        """A packet's tail is at its host."""
-        if packet.index == 0:
-            packet.message.first()
-        if packet.index == len(packet.message.payloads) - 1:
-            packet.message.last()
+        self.clock.at(time + port.link.latency, Stage.CREDIT, (lane, job), lambda: port.credit(lane, size, job))

@@ -1,7 +1,6 @@
 """The command line: output, errors and exit codes."""
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -75,6 +74,47 @@ def test_wrong_input_is_exit_code_2_and_told_on_standard_error(
     assert out == ""
 
 
+WRONG = [
+    ('bandwidth = "3.2 GB/s"', 'bandwith = "3.2 GB/s"', 'fabric.bandwith = "3.2 GB/s": unknown key', '"bandwidth"?'),
+    ("levels = 2", "levls = 2", "fabric.levls = 2: unknown key; allowed: topology, ", 'mean "levels"?'),
+    ('"fat_tree"', '"fat_tre"', 'fabric.topology = "fat_tre": unknown topology; allowed: fat_tree', '"fat_tree"?'),
+    ('"200 us"', "200", "duration = 200: a duration is a number with its unit in a string", '"100 ns"'),
+    ('"200 us"', '"200 uS"', "duration = \"200 uS\": 'uS' is not a unit of duration", "did you mean 'us'?"),
+    ('"10 us"', '"-10 us"', 'jobs[0].workload.compute = "-10 us": ', "cannot be negative"),
+    ("flood_pairs", "flod_pairs", 'jobs[0].workload.name = "flod_pairs": unknown workload', 'mean "flood_pairs"?'),
+    ("ranks = 4", "ranks = 40", "jobs: the jobs need 80 hosts", "the fabric has 16"),
+    ("ranks = 4", "ranks = 4\nservice_level = 16", "jobs[0].service_level = 16: out of range", "at most 15"),
+    ("[[jobs]]", "[qos]\nservice_levels = 3\nlanes = 2\n[[jobs]]", "qos.lanes = 2: ", "more service levels than lanes"),
+    ("[[jobs]]", '[placement]\nstrategy = "list"\nhosts = [1, 1]\n[[jobs]]', "placement.hosts: host 1", "listed twice"),
+    (
+        'workload = { name = "flood_pairs", compute = "10 us" }',
+        'trace.path = "gone.dumpi"',
+        "jobs[0].trace.path = ",
+        "there is no",
+    ),
+    ("hosts = 16", "hosts = ", "not valid TOML", "Invalid value"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "subject", "words"), WRONG)
+def test_a_wrong_scenario_is_told_with_file_line_key_and_value(
+    old: str, new: str, subject: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = SMALL.replace(old, new)
+    assert text != SMALL
+    file = tmp_path / "small.toml"
+    file.write_text(text)
+    assert execute(["run", str(file), "--out", str(tmp_path / "run")]) == 2
+    out, err = capsys.readouterr()
+    line = next(line for line in err.splitlines() if subject in line)
+    place, number = f"fairlane: {file}:", line.removeprefix(f"fairlane: {file}:").partition(":")[0]
+    assert line.startswith(f"{place}{number}: {subject}")
+    assert words in line
+    key = subject.partition(" = ")[0].partition(":")[0].rpartition(".")[2]
+    assert key in text.splitlines()[int(number) - 1] or subject.startswith("not valid")
+    assert (out, list(tmp_path.iterdir())) == ("", [file])
+
+
 def test_check_names_every_job(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["check", small]) == 0
     out = capsys.readouterr().out
@@ -131,8 +171,14 @@ def test_a_run_can_be_queried(small: str, tmp_path: Path, capsys: pytest.Capture
     assert all(Path(line).is_file() for line in capsys.readouterr().out.splitlines())
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
-def test_the_python_examples_run(file: Path) -> None:
-    done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False, env=os.environ)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "iterations" in done.stdout
+def test_a_trace_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = EXAMPLES.parent / "tests/data/traces/stencil4d-32.otf2"
+    assert execute(["trace", "describe", str(trace), "--json"]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert execute(["trace", "describe", str(trace)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["format", "OTF2", "2.0.0"] in lines
+    assert ["ranks", "32"] in lines
+    assert ["messages", "512", "point", "to", "point,", "64", "MiB"] in lines
+    assert all([name, f"{count:,}"] in lines for name, count in described["calls"].items())
+    assert not any("wildcards" in line for line in lines), "there are none"

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -361,8 +362,15 @@ def test_wait_all_costs_an_overhead_per_receive(run: Engine) -> None:
     assert run(case).progress[0, 1].last == tail + 3 * 500
 
 
-def test_ranks_that_are_due_go_before_ranks_that_are_woken(run: Engine) -> None:
-    """Two ranks of a host hand a message over at one instant: rank 1 was due then, rank 0 was woken by the memory."""
+def handed_over(run: Engine, scripts: list[list[Op]], mpi: Mpi) -> list[tuple[int, int]]:
+    """Instant and size on the wire of what one host sends: all ranks but the last live there, the last one receives."""
+    hosts = [0] * (len(scripts) - 1) + [1]
+    case = Case(star(2), [Job(hosts, scripts)], mpi=mpi)
+    return [(each.time, each.size) for each in run(case).on(case.fabric.routes[0, 1][0].link)]
+
+
+def test_a_rank_that_is_woken_takes_its_turn_by_its_number(run: Engine) -> None:
+    """Two ranks of a host send at one instant: rank 1 was due then, rank 0 is woken by a transfer through memory."""
     instant = 1_000
     scripts: list[list[Op]] = [
         [Recv(2), Send(3, 10)],
@@ -370,9 +378,48 @@ def test_ranks_that_are_due_go_before_ranks_that_are_woken(run: Engine) -> None:
         [Send(0, 0)],
         [Recv(), Recv()],
     ]
-    case = Case(star(2), [Job([0, 0, 0, 1], scripts)], mpi=Mpi(memory_latency=instant))
-    sent = run(case).on(case.fabric.routes[0, 1][0].link)
-    assert [(each.time, each.size) for each in sent] == [(instant, 37), (instant + ser(37, RATE), 36)]
+    sent = handed_over(run, scripts, Mpi(memory_latency=instant))
+    assert sent == [(instant, 36), (instant + ser(36, RATE), 37)]
+
+
+def test_a_rank_that_waits_for_nothing_lets_lower_ranks_go_first(run: Engine) -> None:
+    """Rank 1's first send wakes rank 0 at once, which sends before rank 1 goes on; a non-blocking send does not."""
+    for first, sizes in [(Send(0, 0), [10, 11]), (Send(0, 0, request=1), [11, 10])]:
+        scripts: list[list[Op]] = [[Recv(1), Send(2, 10)], [first, Send(2, 11)], [Recv(), Recv()]]
+        sent = handed_over(run, scripts, Mpi(memory_latency=0))
+        assert sent == [(0, sizes[0] + 26), (ser(sizes[0] + 26, RATE), sizes[1] + 26)]
+
+
+def test_messages_handed_over_at_one_instant_join_in_the_order_of_their_making(run: Engine) -> None:
+    """Rank 1 calls its send an overhead before it is handed over, at the instant at which rank 0's get is made."""
+    overhead = 1_000
+    arrived = overhead + 2 * LATENCY + Network().switch_latency + ser(64 + 26, RATE)
+    scripts: list[list[Op]] = [
+        [Compute(arrived + overhead), Recv(2)],
+        [Compute(arrived), Send(2, 10)],
+        [Send(0, 0, request=1, synchronous=True), Recv(1), Wait((1,))],
+    ]
+    sent = handed_over(run, scripts, Mpi(send_overhead=overhead))
+    assert sent[:2] == [(arrived + overhead, 36), (arrived + overhead + ser(36, RATE), 64 + 26)]
+
+
+@pytest.mark.parametrize(
+    ("size", "synchronous", "lanes"), [(100, False, [1]), (100, True, [3, 2]), (101, False, [3, 2])]
+)
+def test_the_protocol_makes_the_kind_of_traffic(run: Engine, size: int, synchronous: bool, lanes: list[int]) -> None:
+    """Lane 1 for eager payload, lane 2 for payload by rendezvous, a short one too, lane 3 for control messages."""
+    qos = Qos((0, 1, 2, 3, *(0,) * 12), params={"weights": [1] * 4}, kinds={"eager": 1, "bulk": 2, "control": 3})
+    job = Job([0, 1], [[Send(1, size, synchronous=synchronous)], [Recv()]])
+    case = Case(star(2), [job], qos=qos, mpi=Mpi(eager_threshold=100))
+    assert [each.lane for each in run(case).on(case.fabric.routes[0, 1][0].link)] == lanes
+
+
+def test_control_messages_are_one_packet() -> None:
+    case = ping_pong(1, cut_through=True)
+    mpi = replace(case.mpi, control_bytes=case.network.mtu + 1)
+    with pytest.raises(_core.BuildError, match="4096") as error:
+        core.simulate(replace(case, mpi=mpi))
+    assert error.value.path == "mpi.control_bytes"
 
 
 def test_matching_follows_the_order_of_sending(run: Engine) -> None:

@@ -117,7 +117,7 @@ def test_bars_are_as_long_as_w_and_grouped_by_workload() -> None:
     bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     assert [bar.get_width() for bar in bars] == pytest.approx([0, -0.02, -0.01, -0.03])
     assert [label.get_text() for label in axes.get_yticklabels()] == ["job-0", "job-2", "job-1", "job-3"]
-    assert figure.get_suptitle() == "3 of 4 jobs are slowed down, job-3 most: −3.0 %"
+    assert figure.get_suptitle() == "3 of 4 jobs are slowed down, job-3 most: −3.0%"
 
 
 def test_many_jobs_are_dots_one_for_each() -> None:
@@ -142,10 +142,10 @@ def test_cells_say_percent_and_seconds() -> None:
     numbers = texts(figure)
     expected = [(a, b) for a in range(3) for b in range(3) if a != b]
     for a, b in expected:
-        assert f"{100 * (a + 2 * b) / 40:.1f} %" in numbers
+        assert f"{100 * (a + 2 * b) / 40:.1f}%" in numbers
         assert f"{a + 2 * b}.00" in numbers
     assert len(numbers) == 2 * len(expected) + 2 * 2 + 1, "job-0 does not wait for itself"
-    assert figure.get_suptitle() == "job-2 delays job-1 most: packets wait 12.5 % of its time"
+    assert figure.get_suptitle() == "job-2 delays job-1 most: its packets wait 5.00 s, 12.5% of its time"
 
 
 def test_a_large_matrix_has_no_numbers_and_a_huge_one_is_by_workload() -> None:

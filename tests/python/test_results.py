@@ -73,9 +73,14 @@ def test_work_is_compared_with_the_same_job_alone(run: Run) -> None:
     assert run.jobs["ranks"].to_list() == [2, 3, 2]
 
 
-def test_time_per_iteration_is_the_mean_pace_of_the_ranks(run: Run) -> None:
+def test_time_per_iteration_is_that_of_the_slowest_rank(run: Run) -> None:
     assert run.jobs["seconds_per_iteration"].to_list() == pytest.approx([2e-3, 2e-3, 4e-3])
     assert run.jobs["isolated_seconds_per_iteration"].to_list() == pytest.approx([1e-3, 2e-3, 4e-3])
+    # Rank 0 marks 9 times from 1 ms to 17 ms; rank 1 marks for the fifth time at 17 ms.
+    ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))
+    uneven = ranks.with_columns(iterations=pl.Series([9, 5], dtype=pl.UInt64), last_mark=pl.lit(17 * MS, pl.UInt64))
+    jobs = derive.jobs(LABELS[:1], Work(DURATION, uneven), [None])
+    assert jobs["seconds_per_iteration"].to_list() == pytest.approx([4e-3])
 
 
 def test_time_per_iteration_needs_two_marks_of_every_rank() -> None:
@@ -291,7 +296,7 @@ def printed(run: Run, width: int = 140) -> str:
 def test_the_summary_shows_jobs_matrix_and_folder(run: Run, tmp_path: Path) -> None:
     text = printed(save(run, tmp_path / "a", "", "{}"))
     row = next(line for line in text.splitlines() if line.split()[:2] == ["flood-0", "flood"])
-    assert row.split() == ["flood-0", "flood", "2", "9", "2.00", "ms", "60.0", "%", "40.0", "%", "−47.1", "%"]
+    assert row.split() == ["flood-0", "flood", "2", "9", "2.00", "ms", "60.0%", "40.0%", "−47.1%"]
     # flood-0 waits 3 and 4 thousandths of 17 ms (51 and 68 µs), together 119 µs, and 34 µs for itself.
     cells = next(line for line in text.splitlines() if line.split()[:2] == ["A", "flood-0"])
     assert cells.split() == ["A", "flood-0", "·", "51.0", "68.0", "119", "34.0"]
@@ -299,8 +304,11 @@ def test_the_summary_shows_jobs_matrix_and_folder(run: Run, tmp_path: Path) -> N
 
 
 def test_the_summary_of_many_jobs_is_by_workload(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = printed(run, width=45)
     monkeypatch.setattr(summary, "MOST_COLUMNS", 2)
     text = printed(run)
+    assert "A flood " in narrow
+    assert "B pairs " in narrow
     cells = next(line for line in text.splitlines() if line.split()[:2] == ["A", "flood"])
     assert cells.split() == ["A", "flood", "119", "204", "323", "136"]
 
@@ -320,12 +328,12 @@ def test_seconds_as_people_read_them(value: float | None, text: str) -> None:
 
 
 def test_percentages_as_people_read_them() -> None:
-    assert percent(-0.1234, signed=True) == "−12.3 %"
-    assert percent(0.05, signed=True) == "+5.0 %"
-    assert percent(0.0001) == "<0.1 %"
+    assert percent(-0.1234, signed=True) == "−12.3%"
+    assert percent(0.05, signed=True) == "+5.0%"
+    assert percent(0.0001) == "<0.1%"
     assert percent(None) == "–"
-    assert percent(0.0, signed=True) == percent(-0.0004, signed=True) == "0.0 %"
-    assert percent(13.784) == "1378 %"
+    assert percent(0.0, signed=True) == percent(-0.0004, signed=True) == "0.0%"
+    assert percent(13.784) == "1378%"
     assert [short_percent(share) for share in (0, 0.0001, 0.0044, 0.0994, 0.0996, 1.354)] == [
         *("0.0%", "<.1%", "0.4%", "9.9%", "10%", "135%")
     ]

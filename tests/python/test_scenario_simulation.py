@@ -1,6 +1,7 @@
 """A simulation under way: progress, changes, forks, interruption."""
 
 import _thread
+import json
 import threading
 import time
 
@@ -69,6 +70,27 @@ def test_wrong_changes_are_told() -> None:
         running.set_weights([1, 2, 3])
     running.set_weights([3, 1])
     running.run_for("100 us")
+
+
+def test_shares_are_those_of_the_links_unless_they_differ() -> None:
+    shares = {"name": "strict_priority", "shares": [[1, 25]]}
+    given = {**shares, "bandwidth": "1.6 GB/s"}
+    found = {
+        json.dumps(arbiter): Simulation(
+            Scenario(fabric=FABRIC, qos={"service_levels": 2, "arbiter": arbiter}, jobs=JOBS)
+        )
+        for arbiter in (shares, given)
+    }
+    rates = [each.scenario.spec["qos"]["arbiter"]["params"]["bandwidth"] for each in found.values()]
+    assert rates == [8 * 3_200_000_000, 8 * 1_600_000_000]
+    running = simulation()
+    running.set_arbiter(**shares)
+    faster = {**FABRIC, "host_bandwidth": "12.8 GB/s"}
+    with pytest.raises(ScenarioError, match=r"qos.arbiter.bandwidth: missing: .* 3.2 GB/s to 12.8 GB/s") as error:
+        Simulation(Scenario(fabric=faster, qos={"service_levels": 2, "arbiter": shares}, jobs=JOBS))
+    assert "percentages" in str(error.value)
+    Simulation(Scenario(fabric=faster, qos={"service_levels": 2, "arbiter": given}, jobs=JOBS))
+    Simulation(Scenario(fabric=faster, qos={"service_levels": 2, "arbiter": "strict_priority"}, jobs=JOBS))
 
 
 def test_ctrl_c_comes_through_at_once_and_the_simulation_goes_on() -> None:

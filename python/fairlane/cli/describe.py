@@ -21,16 +21,18 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @fabric_app.command("describe")
 def describe_fabric(
-    scenario: Annotated[Path | None, typer.Argument(help="A scenario, a TOML file; or give --topology.")] = None,
+    scenario: Annotated[
+        Path | None, typer.Argument(metavar="SCENARIO", help="A scenario, a TOML file; or give --topology.")
+    ] = None,
     topology: Annotated[str | None, typer.Option(help="Name of a topology; its parameters come by --set.")] = None,
     routing: Annotated[str, typer.Option(help="Name of a routing, with --topology.")] = "d_mod_k",
     assignments: Assignments = None,
     as_json: _AsJson = False,
 ) -> None:
-    """Hosts, switches by level, links by class, diameter and bisection of a fabric.
+    """Hosts, switches, links and bisection of a fabric.
 
-    The bisection is the greatest flow from the first half of the hosts to the second. For example:
-    fairlane fabric describe --topology fat_tree --set hosts=64
+    Switches are counted by level, links by class. The bisection is the greatest flow from the first half of the hosts
+    to the second. For example: fairlane fabric describe --topology fat_tree --set hosts=64
     """
     from dataclasses import asdict
 
@@ -81,31 +83,24 @@ def _print_fabric(fabric: "FabricDescription") -> None:
 
 @trace_app.command("describe")
 def describe_trace(
-    file: Annotated[Path, typer.Argument(help="An OTF2 or DUMPI archive, or a .tar.zst of one.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.", show_default=False)
+    ],
     as_json: _AsJson = False,
 ) -> None:
-    """Ranks, events, calls, bytes, communicators and neighbours of a recorded trace."""
+    """Ranks, events, calls and bytes of a recorded trace.
+
+    Also its collectives, communicators and neighbours, and how much of its CPU time was computation.
+    """
+    from fairlane.cli.trace_text import trace_lines
     from fairlane.workload.trace import read_trace
 
     description = read_trace(file).describe()
     if as_json:
         typer.echo(json.dumps(description, indent=2))
         return
-    for key, value in description.items():
-        _print_value(key, value, "")
-
-
-def _print_value(key: str, value: Any, indent: str) -> None:
-    if isinstance(value, dict):
-        typer.echo(f"{indent}{key}:")
-        for inner, item in value.items():
-            _print_value(inner, item, f"{indent}  ")
-    elif isinstance(value, list):
-        typer.echo(
-            f"{indent}{key}: {', '.join(json.dumps(item) if isinstance(item, dict) else str(item) for item in value)}"
-        )
-    else:
-        typer.echo(f"{indent}{key}: {value}")
+    for line in trace_lines(description):
+        typer.echo(line)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -28,7 +28,9 @@ def _tables() -> dict[str, dict[str, str]]:
 def list_(
     what: Annotated[
         str | None,
-        typer.Argument(help="topologies, routings, arbiters, collectives, workloads or placements; by default all."),
+        typer.Argument(
+            metavar="WHAT", help="topologies, routings, arbiters, collectives, workloads or placements; by default all."
+        ),
     ] = None,
 ) -> None:
     """List what a scenario can name, with a line about each."""

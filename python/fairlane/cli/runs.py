@@ -34,7 +34,10 @@ def run(
 
 
 def check(scenario: ScenarioFile, assignments: Assignments = None) -> None:
-    """Read a scenario and report everything that is wrong with it; nothing is simulated but what calibration takes."""
+    """Read a scenario and report what is wrong with it.
+
+    All problems are reported at once. Nothing is simulated but what calibration takes.
+    """
     from fairlane import Scenario
 
     loaded = Scenario.load(scenario, set=assignments or ())
@@ -46,7 +49,10 @@ def check(scenario: ScenarioFile, assignments: Assignments = None) -> None:
 
 
 def plot(run: RunFolder) -> None:
-    """Draw a run's figures again from its tables, and print where they are."""
+    """Draw a run's figures again from its tables.
+
+    Prints where they are.
+    """
     from fairlane import load
     from fairlane.plot import draw_all
 

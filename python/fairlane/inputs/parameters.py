@@ -1,10 +1,11 @@
 """Parameters of topologies and arbiters, judged by the JSON schema that the simulator gives for each.
 
 So a new topology or arbiter needs no line of Python. A property is a quantity with a unit if its schema says so, by
-``x-unit`` or ``format`` ("bits_per_second", "picoseconds", "bytes") or by the name of the type that it refers to.
+``x-unit`` or ``format`` ("bits_per_second", "picoseconds", "bytes") or by the name of the type that it refers to. A
+property with ``x-link-bandwidth-with`` is by default the bandwidth of the links, if the property named there is given.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairlane.errors import Problem
@@ -12,7 +13,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.tables import Entry, entries
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
-__all__ = ["editor_schema", "named", "resolve_parameters"]
+__all__ = ["editor_schema", "named", "resolve_parameters", "with_link_bandwidth"]
 
 _KINDS: dict[str, Kind] = {
     "bits_per_second": BANDWIDTH,
@@ -46,6 +47,24 @@ def resolve_parameters(entry: Entry, given: Mapping[str, Any], beside: Sequence[
     if problems:
         raise Problems(*problems)
     return dict(resolved)
+
+
+def with_link_bandwidth(
+    entry: Entry, parameters: Mapping[str, Any], rates: Callable[[], Iterable[int]]
+) -> dict[str, Any]:
+    """``parameters`` with what is by default the bandwidth of the links.
+
+    ``rates`` gives the links' bandwidths in bit/s; ``Problems`` if one is needed and they differ.
+    """
+    found = dict(parameters)
+    for key, schema in entry.schema.get("properties", {}).items():
+        if parameters.get(schema.get("x-link-bandwidth-with")) and parameters.get(key) is None:
+            lowest, *others = sorted(set(rates()))
+            if others:
+                words = f"the links have different ones, {BANDWIDTH.format(lowest)} to {BANDWIDTH.format(others[-1])}"
+                raise Problems(Problem(key, f"missing: {words}", allowed=schema.get("description")))
+            found[key] = lowest
+    return found
 
 
 def _deref(schema: Any, root: Schema) -> tuple[Schema, str]:

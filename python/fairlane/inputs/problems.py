@@ -15,6 +15,14 @@ __all__ = ["Problems", "located", "unfold", "validated"]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
+_BOUNDS = {
+    "greater_than": "above",
+    "greater_than_equal": "at least",
+    "less_than": "below",
+    "less_than_equal": "at most",
+}
+
+
 class Problems(ValueError):
     """Problems that a validator found, with keys relative to what it validates. Pydantic carries it out."""
 
@@ -60,6 +68,8 @@ def _translate(detail: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> P
         case "literal_error":
             names = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
             return Problem(key, "unknown name", value, ", ".join(names), nearest(str(given), names))
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal" as bound:
+            return Problem(key, "out of range", value, f"{_BOUNDS[bound]} {next(iter(detail['ctx'].values()))}")
         case "value_error":
             return Problem(key, str(detail["ctx"]["error"]), value)
         case _:

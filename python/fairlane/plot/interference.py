@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter
 from fairlane.plot.style import INK, MUTED, canvas, headline
 from fairlane.results.interference import Interference
 from fairlane.results.run import Run
-from fairlane.results.text import number, percent
+from fairlane.results.text import number, percent, seconds
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def _paint(axes: Axes, shares: np.ma.MaskedArray[tuple[int, ...], np.dtype[np.fl
 
 def _colour_bar(figure: Figure, axes: Axes, norm: Normalize) -> None:
     bar = figure.colorbar(ScalarMappable(norm, HEAT), ax=axes, shrink=0.8, aspect=30, pad=0.02)
-    bar.set_label("packet waiting, % of the delayed job's time")
+    bar.set_label("waiting, % of the delayed job's time")
     bar.formatter = FuncFormatter(lambda value, _: f"{100 * value:.3g}")
     bar.update_ticks()
     bar.outline.set_visible(False)
@@ -122,11 +122,12 @@ def _title(matrix: Interference, shares: Floats) -> str:
     row, column = np.unravel_index(int(shares.argmax()), shares.shape)
     if row == column:
         return f"{matrix.labels[row]} jobs delay each other most"
-    wait = percent(shares[row, column])
-    return f"{matrix.labels[column]} delays {matrix.labels[row]} most: packets wait {wait} of its time"
+    wait, share = seconds(matrix.others[row, column]), percent(shares[row, column])
+    return f"{matrix.labels[column]} delays {matrix.labels[row]} most: its packets wait {wait}, {share} of its time"
 
 
 def _note(matrix: Interference, *, numbered: bool) -> str:
     _, unit = matrix.unit()
-    small = f"Small numbers: {unit} of packet waiting. " if numbered else ""
-    return f"{small}A job's time: its ranks × the simulated time; many packets wait at once. Grey: for its own packets."
+    small = f"Small numbers: {unit} that packets wait. " if numbered else ""
+    time = "A job's time is its ranks × the simulated time; packets wait side by side, so there can be more than 100%. "
+    return f"{small}{time}Grey: waiting for the job's own packets."

@@ -82,7 +82,7 @@ def percentages(axis: Axis, *, signed: bool = False) -> None:
 
     def write(value: float, _position: int | None) -> str:
         number = round(100 * value, 6)
-        return f"{number:+.6g} %".replace("-", "−") if signed and number else f"{number:.6g} %".replace("-", "−")
+        return f"{number:{'+' if signed and number else ''}.6g}%".replace("-", "−")
 
     axis.set_major_formatter(FuncFormatter(write))
 

@@ -59,7 +59,7 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
 
 
 def _work(measured: Work) -> pl.DataFrame:
-    """Per job: ranks, iterations, rate of work (iterations per ps), seconds per iteration, shares of time."""
+    """Per job: ranks, iterations and their rate (per ps) and seconds of the slowest rank, shares of all ranks' time."""
     marked = pl.col("iterations") > 1
     pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)
     compute, communication = pl.col("compute").sum(), pl.col("communication").sum()
@@ -69,7 +69,7 @@ def _work(measured: Work) -> pl.DataFrame:
         pl.len().alias("ranks"),
         pl.col("iterations").min(),
         (pl.col("iterations").min() / span).alias("rate"),
-        pl.when(marked.all()).then(pl.when(marked).then(pace).mean()).alias("seconds_per_iteration"),
+        pl.when(marked.all()).then(pl.when(marked).then(pace).max()).alias("seconds_per_iteration"),
         pl.when(busy > 0).then(compute / busy).alias("compute_share"),
         pl.when(busy > 0).then(communication / busy).alias("communication_share"),
     )

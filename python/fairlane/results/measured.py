@@ -37,14 +37,15 @@ class Work:
     """How far each rank of a simulation came, and what it spent its time on."""
 
     now: int
-    """Simulated time, ps."""
+    """Simulated time, ps; until the last rank ended where all have."""
     ranks: pl.DataFrame
     """One row per rank, in the engine's own columns."""
 
     @classmethod
     def of(cls, engine: Engine) -> Work:
         """What ``engine`` has done so far."""
-        return cls(engine.now, frame(engine.table("ranks")))
+        ranks = frame(engine.table("ranks"))
+        return cls(_measured_until(engine, ranks), ranks)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,14 @@ class Measured(Work):
     def of(cls, engine: Engine) -> Measured:
         """What ``engine`` has measured so far."""
         tables = {name: frame(engine.table(name)) for name in ("ranks", "calls", "ports", "interference")}
-        return cls(now=engine.now, packet_hops=engine.packet_hops, digest=engine.digest(), **tables)
+        now = _measured_until(engine, tables["ranks"])
+        return cls(now=now, packet_hops=engine.packet_hops, digest=engine.digest(), **tables)
+
+
+def _measured_until(engine: Engine, ranks: pl.DataFrame) -> int:
+    """The engine's time, unless every rank has ended: then it only says how far the engine looked for more."""
+    ended = ranks.height > 0 and bool((ranks["finished"] != 0).all())
+    return int(ranks.select(pl.col("finished_at").max()).item()) if ended else engine.now
 
 
 def frame(raw: RawTable) -> pl.DataFrame:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Literal
 
 import polars as pl
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,18 +16,24 @@ from fairlane.results.run import Run
 from fairlane.results.text import number, percent, seconds, short_percent
 
 MOST_COLUMNS = 12
-"""With more jobs than this the matrix is shown by workload."""
+"""With more jobs than this the matrix is shown by workload, as it is where the console is too narrow."""
 NOTICEABLE = 0.005
 """Changes of work below this are not coloured."""
+WIDE = 1000
+"""Columns of a console on which every table fits."""
+ABOUT_W = "W: work compared with the same job alone on its hosts; −10% is a tenth less."
+ABOUT_PERCENT = "Packets wait side by side: 200% is two packets waiting per rank, all the time."
 
 
 def print_summary(run: Run, console: Console | None = None) -> None:
     """Prints what ``run`` found, to standard output unless a ``console`` is given."""
     console = console or _console()
     console.print(_headline(run))
-    console.print(jobs_table(run))
+    console.print(jobs_table(run) if _fits(console, jobs_table(run)) else jobs_table(run, gap=0))
+    console.print(Text(ABOUT_W, style="dim"))
     if run.interference["seconds"].sum() > 0:
-        console.print(interference_table(run))
+        between_jobs = run.jobs.height <= MOST_COLUMNS and _fits(console, interference_table(run))
+        console.print(interference_table(run, by="job" if between_jobs else "workload"))
     if run.folder:
         console.print(Text.assemble("Everything is in ", (str(run.folder), "bold"), "."), soft_wrap=True)
 
@@ -45,9 +52,14 @@ def print_frame(frame: pl.DataFrame, console: Console | None = None) -> None:
     console.print(table)
 
 
-def jobs_table(run: Run) -> Table:
+def _fits(console: Console, shown: RenderableType) -> bool:
+    """Whether nothing of it has to be cut off."""
+    return console.measure(shown, options=console.options.update_width(WIDE)).maximum <= console.width
+
+
+def jobs_table(run: Run, gap: int = 1) -> Table:
     """One row per job: work, where its time went, and its work relative to being alone."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False)
     table.add_column("job", no_wrap=True)
     table.add_column("workload")
     for heading in ("ranks", "iterations", "time per\niteration", "time in\ncompute", "time\nin MPI", "W"):
@@ -63,19 +75,17 @@ def jobs_table(run: Run) -> Table:
             percent(job["communication_share"]),
             Text(percent(job["w"], signed=True), style=_change_style(job["w"])),
         )
-    table.caption = "W: work compared with the same job alone on the same hosts; −10 % is a tenth less work."
-    table.caption_justify = "left"
     return table
 
 
-def interference_table(run: Run) -> Group:
-    """Rows are delayed, columns delay them: time of packet waiting, and its percentage of the row's rank-seconds."""
-    by_workload = run.jobs.height > MOST_COLUMNS
-    matrix = Interference.of(run, by="workload" if by_workload else "job")
+def interference_table(run: Run, by: Literal["job", "workload"] = "job") -> Group:
+    """Rows are delayed, columns delay them: how long packets wait, and its percentage of the row's rank-seconds."""
+    by_workload = by == "workload"
+    matrix = Interference.of(run, by)
     factor, unit = matrix.unit()
     whose = "jobs of one workload together" if by_workload else "the delayed job"
-    title = f"Who delays whom: {unit} of packet waiting; percent of the time of {whose}"
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    title = f"Who delays whom: {unit} that packets wait; percent of the time of {whose}"
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("delayed \\ by", no_wrap=True)
     keys = [_key(index) for index in range(len(matrix.labels))]
     for key in [*keys, "others", "itself"]:
@@ -90,7 +100,7 @@ def interference_table(run: Run) -> Group:
         others = _cell(totals[row] / factor, total_shares[row], "bold")
         own = _cell(matrix.own[row] / factor, own_shares[row], "dim")
         table.add_row(f"{keys[row]} {label}", *cells, others, own)
-    return Group(Text(title, style="bold"), table)
+    return Group(Text(f"\n{title}", style="bold"), table, Text(ABOUT_PERCENT, style="dim"))
 
 
 def _headline(run: Run) -> Text:
@@ -101,7 +111,7 @@ def _headline(run: Run) -> Text:
         f": {seconds(meta.simulated_s)} simulated",
         *([partial] if meta.partial else []),
         f", {run.jobs.height} jobs, {meta.packet_hops / 1e6:.1f} million packet-hops",
-        f", {meta.wall_s:.1f} s, seed {meta.seed}",
+        f" in {meta.wall_s:.1f} s, seed {meta.seed}\n",
     )
 
 

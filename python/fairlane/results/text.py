@@ -20,14 +20,14 @@ def time_unit(largest: float) -> tuple[float, str]:
 
 
 def percent(share: float | None, *, signed: bool = False) -> str:
-    """A share as a percentage with one decimal: "12.3 %"; signed "+12.3 %", "−12.3 %"."""
+    """A share as a percentage with one decimal: "12.3%"; signed "+12.3%", "−12.3%"."""
     if share is None:
         return "–"
     if 0 < share < 0.0005 and not signed:
-        return "<0.1 %"
+        return "<0.1%"
     decimals = 1 if abs(share) < 0.9995 else 0
     sign = "+" if signed and round(share, 3) else ""
-    return f"{100 * round(share, 5):{sign}.{decimals}f} %".replace("-0.0", "0.0").replace("-", "−")
+    return f"{100 * round(share, 5):{sign}.{decimals}f}%".replace("-0.0", "0.0").replace("-", "−")
 
 
 def short_percent(share: float) -> str:

@@ -78,7 +78,8 @@ def _lists(scenario: "Scenario") -> Iterator[Problem]:
     for key, placement in tables:
         for host in (placement.hosts or ()) if placement else ():
             if host in owner:
-                yield Problem(f"{key}.hosts", f"host {host} is in {owner[host]} already")
+                again = "is listed twice" if owner[host] == f"{key}.hosts" else f"is in {owner[host]} already"
+                yield Problem(f"{key}.hosts", f"host {host} {again}", allowed="every host once")
             owner.setdefault(host, f"{key}.hosts")
     for at, job in enumerate(scenario.jobs):
         yield from _length(at, job)

@@ -17,7 +17,7 @@ __all__ = ["MAX_LEVELS", "Level", "RankLevels", "RankLevelsField"]
 MAX_LEVELS = 16
 """How many service levels InfiniBand's four-bit field has."""
 
-Level = Annotated[int, Field(ge=0, lt=MAX_LEVELS)]
+Level = Annotated[int, Field(ge=0, le=MAX_LEVELS - 1)]
 """A service level, 0 to 15."""
 
 

@@ -1,6 +1,8 @@
 """From a scenario to what the simulator takes: choices made, quantities whole, programs written."""
 
+import inspect
 import json
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -9,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
+from fairlane.inputs.parameters import named, with_link_bandwidth
 from fairlane.inputs.problems import Problems
 from fairlane.placement import LIST, STRATEGIES, hosts_needed, place
 from fairlane.scenario.checks import sl2vl
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.seeds import Purpose, stream
+from fairlane.workload import WORKLOADS, Workload
 from fairlane.workload.builder import JobScript
 from fairlane.workload.calibrate import CalibrationError, calibrate
 
@@ -45,6 +49,7 @@ def resolve(scenario: "Scenario") -> Resolved:
     """Decides everything; raises ``Problems`` with what cannot be built."""
     tables = _tables(scenario)
     fabric = _building(lambda: Fabric.build(tables["fabric"]))
+    tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
     copies = list(_copies(scenario))
     hosts = _place(scenario, fabric, copies)
     # Everything but the programs is tried first: calibrating compute times takes a while.
@@ -72,13 +77,22 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
         "qos": {
             "lanes": qos.lanes,
             "sl2vl": sl2vl(scenario),
-            "arbiter": {"name": qos.arbiter.name, "params": qos.arbiter.parameters},
             "default": qos.default,
             "kinds": dict(qos.kinds),
         },
         "mpi": dict(mpi),
         "observe": dict(observe),
     }
+
+
+def _arbiter(scenario: "Scenario", fabric: Fabric) -> dict[str, Any]:
+    """The arbiter, with what its parameters take from the fabric."""
+    arbiter = scenario.qos.arbiter
+    try:
+        parameters = with_link_bandwidth(named("arbiter", arbiter.name, "name"), arbiter.parameters, fabric.rates)
+    except Problems as problems:
+        raise Problems(*(problem.under("qos.arbiter") for problem in problems.problems)) from None
+    return {"name": arbiter.name, "params": parameters}
 
 
 def _building(build: Callable[[], _T]) -> _T:
@@ -192,3 +206,14 @@ def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved) -> ResolvedJ
         raise RunError(str(error), slug=error.slug) from None
     except CalibrationError as error:
         raise Problems(Problem(f"{copy.key}.workload.compute_share", str(error), workload.target_share)) from None
+    except Exception as error:
+        if type(workload) in WORKLOADS.values():
+            raise
+        raise Problems(_of_own_code(error, workload).under(f"{copy.key}.workload")) from error
+
+
+def _of_own_code(error: Exception, workload: Workload) -> Problem:
+    """What went wrong in a user's own workload, and where in its file."""
+    file = inspect.getfile(type(workload))
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return Problem("", f"{type(error).__name__}: {error}", file=file, line=lines[-1] if lines else None)

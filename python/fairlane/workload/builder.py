@@ -104,19 +104,24 @@ class Rank:
         self._builder.probe(self.index, source, tag, comm)
 
     def wait(self, request: Request) -> None:
-        """Waits for one request."""
+        """Waits for one request. Raises ``ValueError`` if it is not under way."""
+        self._close([request])
         self._builder.wait(self.index, request)
-        self._open.remove(request)
 
     def wait_all(self, requests: Iterable[Request] | None = None) -> None:
-        """Waits for these requests, or for every one under way."""
+        """Waits for these requests, or for every one under way. Raises ``ValueError`` if one is not under way."""
         waited = list(self._open if requests is None else requests)
+        self._close(waited)
         if waited:
             self._builder.wait_all(self.index, [int(request) for request in waited])
-            self._open = [request for request in self._open if request not in set(waited)]
 
     def collective(self, kind: CollectiveKind, volume: int | list[int] = 0, *, comm: int = 0, root: int = 0) -> None:
-        """Takes part in a collective; ``volume`` is in bytes, a list of one number a member for the v-variants."""
+        """Takes part in a collective.
+
+        ``volume`` is in bytes: one number, the same at every member, or for the v-variants a list with the block of
+        each member of ``comm``, in order. Only the root of a gatherv or scatterv must know every block: the others may
+        give a list of one number, their own block.
+        """
         self._builder.collective(self.index, kind, volume, comm, root)
 
     def comm_split(self, new: int, color: int | None, key: int = 0, *, comm: int = 0) -> None:
@@ -144,6 +149,12 @@ class Rank:
         self._builder.repeat(self.index, times)
         yield
         self._builder.end(self.index)
+
+    def _close(self, requests: list[Request]) -> None:
+        for request in requests:
+            if request not in self._open:
+                raise ValueError(f"rank {self.index} has no request {request} under way")
+            self._open.remove(request)
 
     def _request(self) -> Request:
         self._next = self._next + 1 if self._open else 0

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlane import _core
+from fairlane.errors import RunError
 from fairlane.fabric import columns
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
@@ -28,6 +29,8 @@ ITERATIONS = 6
 """Iterations that a measurement takes; the first one only fills the pipes."""
 PRECISION = 0.003
 """How near to the wanted share is near enough."""
+STANDSTILL = 500
+"""So many iterations of one rank without any of another mean that the other waits for what never comes."""
 FIRST_GUESS = 10**6
 """Compute time, ps, on which the time for communication is measured first."""
 _WINDOW = 10**9
@@ -78,13 +81,25 @@ def isolated_share(workload: Workload, script: Callable[[], JobScript], alone: "
     parts = workload.parts(script())
     program = workload.program(script(), compute, steady=True)
     simulation = replace(alone, jobs=(replace(alone.jobs[0], program=program),)).engine()
-    window = _WINDOW
-    while not simulation.finished and min(simulation.progress()[0]) <= ITERATIONS:
-        simulation.run_window_budget(simulation.now + window, _BUDGET)
-        window *= 2
+    _run(simulation, alone.jobs[0].name)
     ranks, slowest = columns(simulation.table("ranks")), int(parts.argmax())
     span = int(ranks["last_mark"][slowest]) - int(ranks["first_mark"][slowest])
     return compute * float(parts[slowest]) * (int(ranks["iterations"][slowest]) - 1) / span
+
+
+def _run(simulation: _core.Simulation, job: str) -> None:
+    """Until every rank has made enough iterations; ``RunError`` if one makes none while another goes on and on."""
+    window, least, most_then = _WINDOW, 0, 0
+    while not simulation.finished and least <= ITERATIONS:
+        simulation.run_window_budget(simulation.now + window, _BUDGET)
+        window *= 2
+        ranks = simulation.progress()[0]
+        if min(ranks) > least:
+            least, most_then = min(ranks), max(ranks)
+        elif max(ranks) - most_then > STANDSTILL:
+            slowest, fastest = ranks.index(min(ranks)), ranks.index(max(ranks))
+            words = f"job {job}, rank {slowest} stands still after {least} iterations while rank {fastest} goes on"
+            raise RunError(f"{words}: does it wait for what never comes?", slug="stuck")
 
 
 def _cache_file(workload: Workload, script: JobScript, alone: "Resolved") -> Path:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fairlane import _core
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.document import current_document
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.workload.builder import CollectiveKind
@@ -49,7 +49,8 @@ def _in_folder(path: Path) -> Path:
     """The path seen from the scenario's folder."""
     found = current_document.get().folder / path
     if not found.exists():
-        raise ValueError(f"there is no {str(found)!r}")
+        beside = [str(path.with_name(other.name)) for other in found.parent.glob("*")]
+        raise Problems(Problem("", f"there is no {str(found)!r}", str(path), nearest=nearest(str(path), beside)))
     return found
 
 
@@ -79,9 +80,13 @@ class Trace(BaseModel):
         try:
             description: dict[str, Any] = json.loads(_core.describe_trace(str(unpack(self.path)), self._options()))
         except Problems as problems:
-            raise ScenarioError(problems.problems) from None
+            raise ScenarioError(
+                Problem("", problem.message, file=str(self.path)) for problem in problems.problems
+            ) from None
         except (_core.BuildError, _core.RunError, OSError) as error:
-            raise ScenarioError(Problem("", str(error).removeprefix("trace: "), file=str(self.path))) from None
+            message = str(error).removeprefix("trace: ")
+            named = message.startswith(str(self.path))
+            raise ScenarioError(Problem("", message, file=None if named else str(self.path))) from None
         return description
 
     def _options(self) -> str:

@@ -46,8 +46,8 @@ pub enum Volume {
     Uniform(Bytes),
     /// A number for every member, in order of rank in the communicator: blocks *sent to* each member in alltoallv,
     /// blocks *contributed by* each member in allgatherv, gatherv, and blocks *received by* each in scatterv and
-    /// reduce_scatter. For gatherv and scatterv only the root's vector counts; the others give their own block as
-    /// [`Volume::Uniform`].
+    /// reduce_scatter. In gatherv and scatterv only the root must know every block; a member that does not gives its
+    /// own block as the only entry.
     PerRank(Arc<[u64]>),
 }
 

@@ -77,6 +77,11 @@ fn blocks(counts: &[i32], datatype: i32, sizes: &Sizes) -> Result<Arc<[u64]>, Fa
     counts.iter().map(|&count| sizes.bytes(count, datatype)).collect()
 }
 
+/// The own block of a rank that is not the root, in a v-variant.
+fn own_block(bytes: u64) -> Volume {
+    Volume::PerRank([bytes].into())
+}
+
 fn total(blocks: &[u64]) -> u64 {
     blocks.iter().fold(0, |sum, &block| sum.saturating_add(block))
 }
@@ -96,7 +101,7 @@ fn to_or_from_root(record: &Record, sizes: &Sizes) -> Result<Collective, Fault> 
         Call::Gatherv => {
             let own = sent(2, 3)?;
             let at_root = n(0) == n(4);
-            let volume = if at_root { Volume::PerRank(blocks(record.list(0), n(6), sizes)?) } else { same(own) };
+            let volume = if at_root { Volume::PerRank(blocks(record.list(0), n(6), sizes)?) } else { own_block(own) };
             Collective::new(Gather, n(5), volume, HandedIn::Bytes(own)).rooted(n(4))
         }
         Call::Scatter => {
@@ -107,7 +112,7 @@ fn to_or_from_root(record: &Record, sizes: &Sizes) -> Result<Collective, Fault> 
         }
         _ => {
             if n(0) != n(5) {
-                return Collective::new(Scatter, n(6), same(bytes(3, 4)?), HandedIn::Bytes(0)).rooted(n(5));
+                return Collective::new(Scatter, n(6), own_block(bytes(3, 4)?), HandedIn::Bytes(0)).rooted(n(5));
             }
             let blocks = blocks(record.list(0), n(2), sizes)?;
             let handed_in = HandedIn::Bytes(total(&blocks));

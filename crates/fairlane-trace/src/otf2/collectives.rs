@@ -1,7 +1,8 @@
 //! OTF2's collective operations as the program's.
 //!
 //! An event tells how many bytes its rank sent and received in all, not to and from whom. The v-variants are spread evenly
-//! over the members: totals are exact, the blocks of one call are not.
+//! over the members: totals are exact, the blocks of one call are not. In gatherv and scatterv, where the root and the
+//! others may so see different blocks, an empty one counts as one byte: whether there is a message, both must agree.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub enum Sizes {
     Received,
     /// The buffer is what is sent, or, in place at the root, an equal part of what the others sent.
     Sent,
-    /// As [`Sizes::Sent`], but the root of a v-variant has one block for each member.
+    /// As [`Sizes::Sent`], of a v-variant: the root has one block for each member, the others have their own.
     SentBlocks,
     /// The block is an equal part of what is received.
     PartReceived,
@@ -42,7 +43,7 @@ pub enum Sizes {
     SentEach,
     /// The block is what is received, or, in place at the root, an equal part of what is sent.
     ReceivedFromRoot,
-    /// As [`Sizes::ReceivedFromRoot`], but the root of a v-variant has one block for each member.
+    /// As [`Sizes::ReceivedFromRoot`], of a v-variant: the root has one block for each member, the others have their own.
     BlocksFromRoot,
 }
 
@@ -82,6 +83,8 @@ pub fn operation(number: u8) -> Option<(&'static str, Operation)> {
 /// What a rank hands in to a collective on a communicator of `members` ranks.
 pub fn volume(sizes: Sizes, event: &Collective, members: u64, at_root: bool) -> Volume {
     let same = |bytes: u64| Volume::Uniform(Bytes(bytes));
+    let own = |bytes: u64| Volume::PerRank([bytes.max(1)].into());
+    let at_least_one = |blocks: Arc<[u64]>| Volume::PerRank(blocks.iter().map(|&block| block.max(1)).collect());
     let of_others = |bytes: u64| bytes / members.saturating_sub(1).max(1);
     let (sent, received) = (event.sent, event.received);
     let gathered = if sent > 0 { sent } else { of_others(received) };
@@ -89,14 +92,16 @@ pub fn volume(sizes: Sizes, event: &Collective, members: u64, at_root: bool) -> 
     match sizes {
         Sizes::Nothing => same(0),
         Sizes::Received => same(received),
-        Sizes::SentBlocks if at_root => Volume::PerRank(spread(received, members)),
-        Sizes::Sent | Sizes::SentBlocks => same(gathered),
+        Sizes::Sent => same(gathered),
+        Sizes::SentBlocks if at_root => at_least_one(spread(received, members)),
+        Sizes::SentBlocks => own(sent),
         Sizes::PartReceived => same(received / members),
         Sizes::ReceivedBlocks => Volume::PerRank(spread(received, members)),
         Sizes::PartSent => same(sent / members),
         Sizes::SentEach => Volume::PerRank(spread(sent, members)),
-        Sizes::BlocksFromRoot if at_root => Volume::PerRank(spread(sent, members)),
-        Sizes::ReceivedFromRoot | Sizes::BlocksFromRoot => same(scattered),
+        Sizes::ReceivedFromRoot => same(scattered),
+        Sizes::BlocksFromRoot if at_root => at_least_one(spread(sent, members)),
+        Sizes::BlocksFromRoot => own(received),
     }
 }
 
@@ -122,7 +127,15 @@ mod tests {
         assert_eq!(volume(Sizes::Sent, &event(0, 24), 4, true), uniform(8));
         assert_eq!(volume(Sizes::ReceivedBlocks, &event(9, 11), 4, false), Volume::PerRank([3, 3, 3, 2].into()));
         assert_eq!(volume(Sizes::SentBlocks, &event(5, 20), 4, true), Volume::PerRank([5; 4].into()));
-        assert_eq!(volume(Sizes::SentBlocks, &event(5, 0), 4, false), uniform(5));
-        assert_eq!(volume(Sizes::BlocksFromRoot, &event(0, 7), 4, false), uniform(7));
+        assert_eq!(volume(Sizes::SentBlocks, &event(5, 0), 4, false), Volume::PerRank([5].into()));
+        assert_eq!(volume(Sizes::BlocksFromRoot, &event(0, 7), 4, false), Volume::PerRank([7].into()));
+    }
+
+    #[test]
+    fn the_root_and_the_others_agree_that_every_block_is_a_message() {
+        assert_eq!(volume(Sizes::SentBlocks, &event(0, 2), 4, true), Volume::PerRank([1; 4].into()));
+        assert_eq!(volume(Sizes::SentBlocks, &event(0, 0), 4, false), Volume::PerRank([1].into()));
+        assert_eq!(volume(Sizes::BlocksFromRoot, &event(3, 0), 4, true), Volume::PerRank([1; 4].into()));
+        assert_eq!(volume(Sizes::BlocksFromRoot, &event(0, 0), 4, false), Volume::PerRank([1].into()));
     }
 }

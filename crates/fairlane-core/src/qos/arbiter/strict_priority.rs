@@ -37,8 +37,10 @@ struct Params {
     /// Time over which shares are counted. Default: 10 us.
     #[serde(default = "default_interval")]
     interval: Picoseconds,
-    /// Bandwidth of the link of which shares are percentages. Needed if there are shares.
+    /// Bandwidth of which shares are percentages; needed if there are shares. Default in a scenario: that of the
+    /// fabric's links, where all have the same.
     #[serde(default)]
+    #[schemars(extend("x-link-bandwidth-with" = "shares"))]
     bandwidth: Option<BitsPerSec>,
 }
 

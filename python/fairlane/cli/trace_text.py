@@ -1,0 +1,56 @@
+"""A recorded trace in words: what ``trace describe`` prints."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fairlane.results.text import seconds
+from fairlane.units import SIZE
+
+__all__ = ["trace_lines"]
+
+
+def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
+    """The lines about a trace; what it has none of is left out."""
+    yield f"format      {trace['format']} {trace['version']}"
+    yield f"ranks       {trace['ranks']}"
+    yield f"events      {trace['events']:,}"
+    yield from _times(trace)
+    yield f"messages    {trace['p2p_messages']:,} point to point, {_size(trace['p2p_bytes'])}"
+    if trace["wildcard_receives"]:
+        yield f"wildcards   {trace['wildcard_receives']:,} receives from any source"
+    if trace["p2p_messages"]:
+        near = trace["neighbours"]
+        yield f"neighbours  {near['min']} to {near['max']} of a rank, {near['mean']:.1f} on average"
+    collectives, polls = trace["collectives"], trace["failed_polls"]
+    yield from _table("communicators", trace["communicators"], {})
+    yield from _table(
+        "collectives",
+        {name: count["calls"] for name, count in collectives.items()},
+        {name: _size(count["bytes"]) for name, count in collectives.items() if count["bytes"]},
+    )
+    yield from _table("calls", trace["calls"], {name: f"{count:,} found nothing" for name, count in polls.items()})
+    yield from _table("regions", trace["regions"], {})
+
+
+def _times(trace: Mapping[str, Any]) -> Iterator[str]:
+    if trace["duration_seconds"] is not None:
+        yield f"recorded    {seconds(trace['duration_seconds'])}"
+    cpu, in_mpi = trace["cpu_seconds"], trace["cpu_seconds_in_mpi"]
+    if cpu is not None:
+        yield f"CPU time    {seconds(cpu)} of all ranks" + (f", {seconds(in_mpi)} of it in MPI" if in_mpi else "")
+
+
+def _table(heading: str, counts: Mapping[str, int], notes: Mapping[str, str]) -> Iterator[str]:
+    """How often there is what, the most frequent first, with a note beside."""
+    if not counts:
+        return
+    yield f"{heading}:"
+    width = max(18, *map(len, counts))
+    for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        yield f"  {name:{width}}  {count:10,}  {notes.get(name, '')}".rstrip()
+
+
+def _size(amount: int) -> str:
+    """Bytes with three significant digits in a fitting binary unit."""
+    size, unit = next(((size, unit) for size, unit in SIZE.steps if unit.endswith("iB") and amount >= size), (1, "B"))
+    return f"{amount / size:.3g} {unit}"

@@ -1,0 +1,43 @@
+"""Every example runs, and prints what is stored beside it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlane import Scenario, load
+from fairlane.cli.main import execute
+from fairlane.plot import FIGURES
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+def test_a_python_example_prints_what_is_stored(file: Path) -> None:
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    stored = file.with_suffix(".out").read_text(encoding="utf-8")
+    assert done.stdout == stored, "if this is meant to be: make readme"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.stem)
+def test_a_scenario_runs_and_shows_every_job(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [name for job in Scenario.load(file).jobs for name in job.names()]
+    assert execute(["run", str(file), "--duration", "6 ms", "--out", str(tmp_path / "run")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{file.stem}: 6.00 ms simulated, {len(names)} jobs, ")
+    rows = [line.split() for line in lines]
+    title = next(number for number, line in enumerate(lines) if line.startswith("Who delays whom"))
+    for key, name in zip("ABCDEFGHIJKL", names, strict=False):
+        job = next(row for row in rows[:title] if row[:1] == [name])
+        assert int(job[3]) >= 2, "iterations"
+        assert job[-1].endswith("%"), "W"
+        assert [key, name] in [row[:2] for row in rows[title:]]
+    assert lines[-1] == f"Everything is in {tmp_path / 'run'}."
+
+    run = load(tmp_path / "run")
+    assert run.jobs["name"].to_list() == names
+    assert run.jobs["w"].is_between(-0.9, 0.9).all()
+    assert all((tmp_path / "run" / figure).is_file() for figure in FIGURES)
