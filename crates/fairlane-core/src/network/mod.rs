@@ -21,7 +21,7 @@ pub use parameters::{Parameters, Switching};
 
 use crate::error::RunError;
 use crate::ids::{HostId, LinkId, VirtualLane};
-use crate::kernel::{Calendar, NONE, Pool};
+use crate::kernel::{Calendar, NONE, Pool, prefetch};
 use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::{Arbiter, MAX_LANES};
 use crate::routing::Routing;
@@ -29,6 +29,9 @@ use crate::topology::{Graph, Vertex};
 use crate::units::{Bytes, Instant, Picoseconds};
 use packet::{Message, Packet};
 use port::{Credit, Lane, Port, SWITCH};
+
+/// How many hosts or ports ahead of the one that runs memory is fetched.
+const AHEAD: usize = 4;
 
 /// The hosts' side of the network.
 pub trait Endpoint {
@@ -44,6 +47,9 @@ pub trait Endpoint {
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
     ) -> Result<Option<Instant>, RunError>;
+
+    /// `host` will run soon: fetches what it keeps, or, if `deeper`, what that points to.
+    fn prefetch(&self, host: HostId, deeper: bool);
 }
 
 /// A fabric in operation.
@@ -126,6 +132,9 @@ struct Scratch {
     arrivals: Vec<(u64, u64, u32)>,
     deliveries: Vec<Delivery>,
     injections: Vec<Injection>,
+    /// The hosts, and the ports, that run in the open window.
+    hosts: Vec<u32>,
+    ports: Vec<u32>,
 }
 
 /// The parts of which a network is made.
@@ -248,40 +257,45 @@ impl Network {
     }
 
     fn run_hosts<E: Endpoint>(&mut self, until: Instant, endpoint: &mut E) -> Result<(), RunError> {
-        for number in 0..self.calendar.hosts().words() {
-            let mut word = self.calendar.hosts().word(number);
-            if word == 0 {
-                continue;
+        let mut hosts = std::mem::take(&mut self.scratch.hosts);
+        self.calendar.hosts().drain_into(&mut hosts);
+        let mut result = Ok(());
+        for place in 0..hosts.len() {
+            if let Some(&ahead) = hosts.get(place + 2 * AHEAD) {
+                endpoint.prefetch(HostId(ahead), false);
             }
-            self.calendar.hosts().clear_word(number);
-            while word != 0 {
-                #[allow(clippy::cast_possible_truncation, reason = "a set of 32-bit numbers")]
-                let host = (number * 64) as u32 + word.trailing_zeros();
-                word &= word - 1;
-                self.run_host(HostId(host), until, endpoint)?;
+            if let Some(&ahead) = hosts.get(place + AHEAD) {
+                endpoint.prefetch(HostId(ahead), true);
+                self.prefetch_incoming(HostId(ahead));
+            }
+            result = self.run_host(HostId(hosts[place]), until, endpoint);
+            if result.is_err() {
+                break;
             }
         }
-        Ok(())
+        self.scratch.hosts = hosts;
+        result
     }
 
     fn run_ports<const OBSERVE: bool>(&mut self, until: u64) {
-        for number in 0..self.calendar.ports().words() {
-            let mut word = self.calendar.ports().word(number);
-            if word == 0 {
-                continue;
+        let mut ports = std::mem::take(&mut self.scratch.ports);
+        self.calendar.ports().drain_into(&mut ports);
+        for place in 0..ports.len() {
+            if let Some(&ahead) = ports.get(place + 3 * AHEAD) {
+                prefetch(&self.ports[ahead as usize]);
+                self.prefetch_arrival(ahead);
             }
-            self.calendar.ports().clear_word(number);
-            while word != 0 {
-                #[allow(clippy::cast_possible_truncation, reason = "a set of 32-bit numbers")]
-                let port = (number * 64) as u32 + word.trailing_zeros();
-                word &= word - 1;
-                if port < self.nics {
-                    self.run_port::<OBSERVE, true>(port, until);
-                } else {
-                    self.run_port::<OBSERVE, false>(port, until);
-                }
+            if let Some(&ahead) = ports.get(place + AHEAD) {
+                self.prefetch_lane(ahead);
+            }
+            let port = ports[place];
+            if port < self.nics {
+                self.run_port::<OBSERVE, true>(port, until);
+            } else {
+                self.run_port::<OBSERVE, false>(port, until);
             }
         }
+        self.scratch.ports = ports;
     }
 
     /// Replaces the arbiter on every port, from the next decision on. Its state starts anew.

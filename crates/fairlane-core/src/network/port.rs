@@ -34,8 +34,9 @@ pub(super) struct Port {
     pub stalled: bool,
 }
 
-/// A virtual lane of a port: its queue, its credits, and what is counted of it.
+/// A virtual lane of a port: its queue, its credits, and what is counted of it. One cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Lane {
     pub head: u32,
     pub tail: u32,
