@@ -16,7 +16,7 @@ impl Network {
     }
 
     /// Sends a packet (a message, to a NIC's port) to arrive at `port` at instant `time`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_to(&mut self, port: u32, record: u32, time: u64) {
         let window = self.calendar.window_of(Instant(time));
         if window - self.calendar.window() < self.inbox_slots {
@@ -97,7 +97,6 @@ impl Network {
     }
 
     /// Collects what came in the inbox of `port`: (time, tie, record), sorted.
-    #[inline]
     pub(super) fn sort_arrivals(&self, port: u32, mut record: u32, arrivals: &mut Vec<(u64, u64, u32)>) {
         arrivals.clear();
         while record != NONE {
@@ -124,7 +123,7 @@ impl Network {
     }
 
     /// Sends credits back to `port`. Those of one instant are ordered by lane, then job.
-    #[inline]
+    #[inline(always)]
     pub(super) fn give_back(&mut self, port: u32, credit: Credit) {
         let time = credit.time;
         let mut before = NONE;
@@ -157,7 +156,7 @@ impl Network {
         }
     }
 
-    fn take_due_credits<const OBSERVE: bool>(&mut self, port: u32, mut record: u32, now: u64) {
+    pub(super) fn take_due_credits<const OBSERVE: bool>(&mut self, port: u32, mut record: u32, now: u64) {
         while record != NONE && self.credits[record].time <= now {
             let Credit { next, bytes, job, lane, .. } = self.credits[record];
             self.lane_table[port as usize * self.lanes + usize::from(lane)].credits += bytes;

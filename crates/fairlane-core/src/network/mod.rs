@@ -33,6 +33,9 @@ use port::{Credit, Lane, Port, SWITCH};
 /// How many hosts or ports ahead of the one that runs memory is fetched.
 const AHEAD: usize = 4;
 
+/// Fabrics with more ports than this do not fit the fast caches, so memory is fetched ahead.
+const LARGE: usize = 1024;
+
 /// The hosts' side of the network.
 pub trait Endpoint {
     /// Runs `host` alone up to (not including) `until`, given what is delivered to it before then, in order. Pushes
@@ -260,11 +263,12 @@ impl Network {
         let mut hosts = std::mem::take(&mut self.scratch.hosts);
         self.calendar.hosts().drain_into(&mut hosts);
         let mut result = Ok(());
+        let large = self.ports.len() > LARGE;
         for place in 0..hosts.len() {
-            if let Some(&ahead) = hosts.get(place + 2 * AHEAD) {
+            if let (true, Some(&ahead)) = (large, hosts.get(place + 2 * AHEAD)) {
                 endpoint.prefetch(HostId(ahead), false);
             }
-            if let Some(&ahead) = hosts.get(place + AHEAD) {
+            if let (true, Some(&ahead)) = (large, hosts.get(place + AHEAD)) {
                 endpoint.prefetch(HostId(ahead), true);
                 self.prefetch_incoming(HostId(ahead));
             }
@@ -280,12 +284,13 @@ impl Network {
     fn run_ports<const OBSERVE: bool>(&mut self, until: u64) {
         let mut ports = std::mem::take(&mut self.scratch.ports);
         self.calendar.ports().drain_into(&mut ports);
+        let large = self.ports.len() > LARGE;
         for place in 0..ports.len() {
-            if let Some(&ahead) = ports.get(place + 3 * AHEAD) {
+            if let (true, Some(&ahead)) = (large, ports.get(place + 3 * AHEAD)) {
                 prefetch(&self.ports[ahead as usize]);
                 self.prefetch_arrival(ahead);
             }
-            if let Some(&ahead) = ports.get(place + AHEAD) {
+            if let (true, Some(&ahead)) = (large, ports.get(place + AHEAD)) {
                 self.prefetch_lane(ahead);
             }
             let port = ports[place];

@@ -79,11 +79,15 @@ impl Network {
             let channel = packet.route[usize::from(packet.hop)].channel();
             (packet.time, packet.bytes, packet.vl * self.channels + channel, packet.job)
         };
-        let now = time.max(self.ports[port as usize].busy_until);
+        let state = &self.ports[port as usize];
+        let now = time.max(state.busy_until);
         if now >= until {
             return false;
         }
-        self.take_credits::<OBSERVE>(port, now);
+        let due = state.credits != NONE && self.credits[state.credits].time <= now;
+        if due {
+            self.take_due_credits::<OBSERVE>(port, state.credits, now);
+        }
         let queue = &mut self.lane_table[port as usize * self.lanes + usize::from(lane)];
         if bytes > queue.credits {
             return false;
@@ -94,7 +98,12 @@ impl Network {
                 self.interference.charge(port, job, self.ports[port as usize].job, now - time);
             }
         }
-        let lane = self.pick(port, 1 << lane, now);
+        let lane = VirtualLane(lane);
+        if self.lanes > 1 {
+            let first = port as usize * self.state_words;
+            let words = &mut self.arbiter_state[first..first + self.state_words];
+            self.arbiter.serve_alone(words, lane, Bytes(u64::from(bytes)), Instant(now));
+        }
         if NIC {
             let (packet, rest) = self.cut(port, lane, record);
             self.start::<OBSERVE>(port, lane, packet, now);
@@ -107,11 +116,20 @@ impl Network {
         true
     }
 
+    /// The lane that the arbiter serves at `now`, accounted for.
     #[inline]
-    fn pick(&mut self, port: u32, ready: u32, now: u64) -> VirtualLane {
+    fn pick<const NIC: bool>(&mut self, port: u32, ready: u32, now: u64) -> VirtualLane {
+        if self.lanes == 1 {
+            return VirtualLane(0);
+        }
         let first = port as usize * self.state_words;
         let state = &mut self.arbiter_state[first..first + self.state_words];
-        self.arbiter.pick(state, Lanes(ready), Instant(now))
+        let lane = self.arbiter.pick(state, Lanes(ready), Instant(now));
+        let head = self.lane_table[port as usize * self.lanes + usize::from(lane.0)].head;
+        let bytes = if NIC { self.next_payload(head) + self.header } else { self.packets[head].bytes };
+        let state = &mut self.arbiter_state[first..first + self.state_words];
+        self.arbiter.sent(state, lane, Bytes(u64::from(bytes)), Instant(now));
+        lane
     }
 
     /// The link has been idle up to `now` although packets wait.
@@ -191,7 +209,7 @@ impl Network {
             state.busy_until = now;
             return;
         }
-        let lane = self.pick(port, ready, now);
+        let lane = self.pick::<NIC>(port, ready, now);
         let record = self.take::<OBSERVE, NIC>(port, lane);
         if NIC {
             let (packet, rest) = self.cut(port, lane, record);
@@ -226,7 +244,8 @@ impl Network {
         record
     }
 
-    /// A packet, taken from its queue, starts on the link.
+    /// A packet, taken from its queue and accounted for by the arbiter, starts on the link.
+    #[inline(always)]
     fn start<const OBSERVE: bool>(&mut self, port: u32, lane: VirtualLane, record: u32, now: u64) {
         let packet = &mut self.packets[record];
         let (bytes, job, joined, upstream_lane) = (packet.bytes, packet.job, packet.time, packet.lane);
@@ -245,9 +264,6 @@ impl Network {
         let queue = &mut self.lane_table[port as usize * self.lanes + usize::from(lane.0)];
         queue.credits -= bytes;
         self.totals.packet_hops += 1;
-        let first = port as usize * self.state_words;
-        let words = &mut self.arbiter_state[first..first + self.state_words];
-        self.arbiter.sent(words, lane, Bytes(u64::from(bytes)), Instant(now));
         if OBSERVE {
             state.active += wire_time;
             queue.bytes += u64::from(bytes);
@@ -275,7 +291,7 @@ impl Network {
     }
 
     /// A packet that starts on `port` at `now` is sent on to the queue of its next port.
-    #[inline]
+    #[inline(always)]
     fn forward(&mut self, port: u32, lane: VirtualLane, record: u32, now: u64, wire_time: u64) {
         if self.packets[record].hop + 1 == self.packets[record].hops {
             self.extend_route(record);
