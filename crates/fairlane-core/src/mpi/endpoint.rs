@@ -25,16 +25,20 @@ impl Endpoint for Mpi {
         Ok((next != NEVER).then_some(Instant(next)))
     }
 
-    fn prefetch(&self, host: HostId, deeper: bool) {
+    fn prefetch(&self, host: HostId, step: usize) {
         let Some(&rank) = self.residents(host).first() else { return };
         let state = &self.ranks[rank as usize];
-        if deeper {
-            prefetch(&self.records[rank as usize]);
-            state.source.prefetch();
-            state.requests.prefetch();
-            state.matching.prefetch();
-        } else {
-            prefetch(state);
+        match step {
+            0 => {
+                prefetch(state);
+                self.records[rank as usize].prefetch();
+            }
+            1 => {
+                prefetch(&*state.source);
+                state.requests.prefetch();
+                state.matching.prefetch();
+            }
+            _ => state.source.prefetch(),
         }
     }
 }

@@ -59,13 +59,13 @@ impl Network {
         }
     }
 
-    /// `port` will run very soon: fetches the lane that its first arrival joins, and the port that gets its credits.
-    #[inline]
+    /// `port` will run soon: fetches the lane that its first arrival joins, the port that gets its credits, and the credits
+    /// that come first.
     pub(super) fn prefetch_lane(&self, port: u32) {
         let head = self.inbox[self.inbox_slot(self.calendar.window(), port)];
-        let waiting = self.ports[port as usize].waiting;
+        let state = &self.ports[port as usize];
         let lane = if head == NONE {
-            waiting.trailing_zeros() as usize % self.lanes
+            state.waiting.trailing_zeros().min(self.last_lane) as usize
         } else if port < self.nics {
             usize::from(self.messages[head].vl * self.channels)
         } else {
@@ -75,8 +75,28 @@ impl Network {
             usize::from(packet.vl * self.channels + packet.route[hop].channel())
         };
         prefetch(&self.lane_table[port as usize * self.lanes + lane]);
-        if waiting != 0 {
+        if state.credits != NONE {
+            prefetch(&self.credits[state.credits]);
+        }
+        if state.waiting != 0 {
             self.interference.prefetch(port);
+        }
+    }
+
+    /// `port` will run very soon: fetches the lane that gets its first credits, and the first of the list that its arrival's
+    /// credits join.
+    pub(super) fn prefetch_credits(&self, port: u32) {
+        let own = self.ports[port as usize].credits;
+        if own != NONE {
+            prefetch(&self.lane_table[port as usize * self.lanes + usize::from(self.credits[own].lane)]);
+        }
+        let head = self.inbox[self.inbox_slot(self.calendar.window(), port)];
+        if head != NONE && port >= self.nics {
+            let packet = &self.packets[head];
+            let upstream = self.ports[packet.route[usize::from(packet.hop) - 1].link() as usize].credits;
+            if upstream != NONE {
+                prefetch(&self.credits[upstream]);
+            }
         }
     }
 

@@ -51,8 +51,8 @@ pub trait Endpoint {
         injections: &mut Vec<Injection>,
     ) -> Result<Option<Instant>, RunError>;
 
-    /// `host` will run soon: fetches what it keeps, or, if `deeper`, what that points to.
-    fn prefetch(&self, host: HostId, deeper: bool);
+    /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2).
+    fn prefetch(&self, host: HostId, step: usize);
 }
 
 /// A fabric in operation.
@@ -68,6 +68,7 @@ pub struct Network {
     /// Lanes of every port: virtual lanes in use times virtual channels of the routing.
     lanes: usize,
     channels: u8,
+    last_lane: u32,
     calendar: Calendar,
     /// The window that comes after the last one run.
     next_window: u64,
@@ -84,6 +85,8 @@ pub struct Network {
     nics: u32,
     /// The host of each NIC port.
     nic_host: Vec<u32>,
+    /// The switch at the far end of each link, or [`NONE`].
+    far_switch: Vec<u32>,
     /// Packets on their way to each NIC: head and tail of a queue.
     incoming: Vec<(u32, u32)>,
     packets: Pool<Packet>,
@@ -181,6 +184,7 @@ impl Network {
         let buffer = bytes(parameters.buffer);
         let state_words = arbiter.state_words();
         let nic_host = links[..nics].iter().map(|link| host_of(link.from)).collect();
+        let far_switch = links.iter().map(|link| switch_of(link.to)).collect();
         let slots = usize::try_from(inbox_slots).expect("invariant: at most 32");
         Self {
             interference: Interference::new(jobs, links.len(), observe.interference_by_port),
@@ -190,6 +194,7 @@ impl Network {
             incoming: vec![(NONE, NONE); nics],
             nics: u32::try_from(nics).expect("invariant: links have 27-bit numbers"),
             nic_host,
+            far_switch,
             inbox_slots,
             one_rate,
             state_words,
@@ -200,6 +205,7 @@ impl Network {
             arbiter,
             parameters,
             lanes,
+            last_lane: u32::from(virtual_lanes) * u32::from(channels) - 1,
             channels,
             calendar,
             ports,
@@ -265,12 +271,13 @@ impl Network {
         let mut result = Ok(());
         let large = self.ports.len() > LARGE;
         for place in 0..hosts.len() {
-            if let (true, Some(&ahead)) = (large, hosts.get(place + 2 * AHEAD)) {
-                endpoint.prefetch(HostId(ahead), false);
-            }
-            if let (true, Some(&ahead)) = (large, hosts.get(place + AHEAD)) {
-                endpoint.prefetch(HostId(ahead), true);
-                self.prefetch_incoming(HostId(ahead));
+            for step in 0..if large { 3 } else { 0 } {
+                if let Some(&ahead) = hosts.get(place + (3 - step) * AHEAD) {
+                    endpoint.prefetch(HostId(ahead), step);
+                    if step == 0 {
+                        self.prefetch_incoming(HostId(ahead));
+                    }
+                }
             }
             result = self.run_host(HostId(hosts[place]), until, endpoint);
             if result.is_err() {
@@ -290,8 +297,11 @@ impl Network {
                 prefetch(&self.ports[ahead as usize]);
                 self.prefetch_arrival(ahead);
             }
-            if let (true, Some(&ahead)) = (large, ports.get(place + AHEAD)) {
+            if let (true, Some(&ahead)) = (large, ports.get(place + 2 * AHEAD)) {
                 self.prefetch_lane(ahead);
+            }
+            if let (true, Some(&ahead)) = (large, ports.get(place + AHEAD)) {
+                self.prefetch_credits(ahead);
             }
             let port = ports[place];
             if port < self.nics {
@@ -367,6 +377,13 @@ fn host_of(vertex: Vertex) -> u32 {
     match vertex {
         Vertex::Host(host) => host.0,
         Vertex::Switch(_) => NONE,
+    }
+}
+
+fn switch_of(vertex: Vertex) -> u32 {
+    match vertex {
+        Vertex::Switch(switch) => switch.0,
+        Vertex::Host(_) => NONE,
     }
 }
 

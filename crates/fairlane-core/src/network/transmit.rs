@@ -9,7 +9,6 @@ use crate::kernel::NONE;
 use crate::observe::Departure;
 use crate::qos::arbiter::Lanes;
 use crate::routing::Hop;
-use crate::topology::Vertex;
 use crate::units::{BitsPerSec, Bytes, Instant};
 
 impl Network {
@@ -322,7 +321,10 @@ impl Network {
         packet.hop = 0;
         let mut hops = 1;
         while hops < ROUTE {
-            let Vertex::Switch(SwitchId(at)) = self.graph.link(LinkId(step.link())).to else { break };
+            let at = self.far_switch[step.link() as usize];
+            if at == NONE {
+                break;
+            }
             let previous = Hop { link: LinkId(step.link()), channel: step.channel() };
             step = Step::new(self.routing.next_hop(SwitchId(at), previous, HostId(packet.to)));
             packet.route[hops] = step;
