@@ -125,7 +125,8 @@ impl Simulation {
         spec.network.check()?;
         spec.mpi.check()?;
         if spec.mpi.control_bytes > spec.network.mtu {
-            let allowed = format!("at most network.mtu ({} bytes): a control message is one packet", spec.network.mtu.0);
+            let allowed =
+                format!("at most network.mtu ({} bytes): a control message is one packet", spec.network.mtu.0);
             return Err(BuildError::value("mpi.control_bytes", spec.mpi.control_bytes.0, allowed));
         }
         let sl2vl = Sl2Vl::new(&spec.qos.sl2vl)?;
@@ -216,7 +217,10 @@ impl Simulation {
     ///
     /// # Errors
     /// What `change` returns.
-    pub fn change_levels<R>(&mut self, change: impl FnOnce(&mut Levels) -> Result<R, BuildError>) -> Result<R, BuildError> {
+    pub fn change_levels<R>(
+        &mut self,
+        change: impl FnOnce(&mut Levels) -> Result<R, BuildError>,
+    ) -> Result<R, BuildError> {
         let mut levels = self.mpi.levels().clone();
         let result = change(&mut levels)?;
         self.mpi.set_levels(levels);
@@ -239,7 +243,9 @@ fn virtual_lanes(qos: &QosSpec, sl2vl: Sl2Vl) -> Result<u8, BuildError> {
     match qos.lanes {
         None => Ok(used),
         Some(lanes) if lanes >= used => Ok(lanes),
-        Some(lanes) => Err(BuildError::value("qos.lanes", lanes, format!("at least {used}, the lanes that qos.sl2vl uses"))),
+        Some(lanes) => {
+            Err(BuildError::value("qos.lanes", lanes, format!("at least {used}, the lanes that qos.sl2vl uses")))
+        }
     }
 }
 

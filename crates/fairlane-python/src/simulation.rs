@@ -138,7 +138,9 @@ impl Simulation {
     fn ranks(&self) -> Columns {
         let rows: Vec<(u16, u32, HostId, &RankRecord)> = self
             .jobs()
-            .flat_map(|job| (0..).zip(self.inner.mpi().records(job)).map(move |(rank, (host, r))| (job.0, rank, host, r)))
+            .flat_map(|job| {
+                (0..).zip(self.inner.mpi().records(job)).map(move |(rank, (host, r))| (job.0, rank, host, r))
+            })
             .collect();
         let record = |pick: fn(&RankRecord) -> u64| rows.iter().map(move |row| pick(row.3));
         Columns::default()

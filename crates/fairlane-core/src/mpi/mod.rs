@@ -16,8 +16,8 @@ mod request;
 mod wait;
 mod words;
 
-use std::collections::BinaryHeap;
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -200,7 +200,8 @@ impl Mpi {
         let count = |n: usize| u32::try_from(n).expect("invariant: fewer than 2^32 ranks");
         self.residents = (0..count(self.ranks.len())).collect();
         self.residents.sort_by_key(|&rank| self.ranks[rank as usize].host);
-        let before = |host: usize| self.residents.partition_point(|&rank| self.ranks[rank as usize].host.index() < host);
+        let before =
+            |host: usize| self.residents.partition_point(|&rank| self.ranks[rank as usize].host.index() < host);
         self.first_resident = (0..=hosts).map(|host| count(before(host))).collect();
         let shared = self.first_resident.windows(2).any(|pair| pair[1] - pair[0] > 1);
         self.numbering = shared || self.levels.depend_on_kind();

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::matching::{Envelope, Pattern};
 use super::Mpi;
+use super::matching::{Envelope, Pattern};
 use crate::kernel::NONE;
 use crate::network::{Delivery, Injection};
 use crate::program::{SendMode, Tag};
@@ -203,7 +203,8 @@ impl Mpi {
             return;
         }
         let under_way = self.transfers.slots().filter(|(_, transfer)| !transfer.arrived);
-        let mut under_way: Vec<_> = under_way.map(|(record, transfer)| (transfer.from, transfer.number, record)).collect();
+        let mut under_way: Vec<_> =
+            under_way.map(|(record, transfer)| (transfer.from, transfer.number, record)).collect();
         under_way.sort_unstable();
         for (from, _, record) in under_way {
             let Transfer { to, envelope, .. } = self.transfers[record];
@@ -278,4 +279,3 @@ impl Mpi {
         }
     }
 }
-

@@ -51,14 +51,8 @@ impl Requests {
     }
 
     pub fn start(&mut self, receive: bool, now: u64) -> u32 {
-        let request = Request {
-            complete_at: PENDING,
-            partner_at: now,
-            posted_at: now,
-            receive,
-            waited: false,
-            detached: false,
-        };
+        let request =
+            Request { complete_at: PENDING, partner_at: now, posted_at: now, receive, waited: false, detached: false };
         if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = request;
             slot

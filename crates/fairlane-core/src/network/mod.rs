@@ -28,7 +28,7 @@ use crate::routing::Routing;
 use crate::topology::{Graph, Vertex};
 use crate::units::{Bytes, Instant, Picoseconds};
 use packet::{Message, Packet};
-use port::{Credit, Lane, Port, SWITCH};
+use port::{Credit, Lane, LaneRecord, Port, SWITCH};
 
 /// How many hosts or ports ahead of the one that runs memory is fetched.
 const AHEAD: usize = 4;
@@ -75,6 +75,7 @@ pub struct Network {
     ports: Vec<Port>,
     /// By port, then lane.
     lane_table: Vec<Lane>,
+    lane_records: Vec<LaneRecord>,
     /// By port, as many words as the arbiter needs.
     arbiter_state: Vec<u32>,
     state_words: usize,
@@ -177,7 +178,8 @@ impl Network {
         let latency = |pick: fn(u64, u64) -> u64| links.iter().map(|link| link.latency.0).reduce(pick).unwrap_or(1);
         let calendar = Calendar::new(Picoseconds(latency(u64::min)), graph.hosts(), links.len());
         let ports: Vec<Port> = links.iter().map(|link| new_port(link, &parameters)).collect();
-        let furthest = latency(u64::max) + parameters.switch_latency.0 + ports.iter().map(|p| p.full_wire_time).max().unwrap_or(0);
+        let furthest =
+            latency(u64::max) + parameters.switch_latency.0 + ports.iter().map(|p| p.full_wire_time).max().unwrap_or(0);
         let inbox_slots = (calendar.window_of(Instant(furthest)) + 2).next_power_of_two().min(32);
         let one_rate = links.iter().all(|link| link.bandwidth == links[0].bandwidth);
         let bytes = |bytes: Bytes| u32::try_from(bytes.0).expect("invariant: checked");
@@ -189,6 +191,7 @@ impl Network {
         Self {
             interference: Interference::new(jobs, links.len(), observe.interference_by_port),
             lane_table: vec![Lane::new(buffer); links.len() * lanes],
+            lane_records: vec![LaneRecord::default(); links.len() * lanes],
             arbiter_state: vec![0; links.len() * state_words],
             inbox: vec![NONE; slots * links.len()],
             incoming: vec![(NONE, NONE); nics],
@@ -247,7 +250,11 @@ impl Network {
             self.take_due();
             let until = self.calendar.opening(window + 1);
             self.run_hosts(until, endpoint)?;
-            if self.observe.counters { self.run_ports::<true>(until.0) } else { self.run_ports::<false>(until.0) }
+            if self.observe.counters {
+                self.run_ports::<true>(until.0)
+            } else {
+                self.run_ports::<false>(until.0)
+            }
             self.calendar.close();
             self.next_window = window + 1;
         }
@@ -362,13 +369,16 @@ impl Network {
     /// What a port has carried on one lane so far.
     #[must_use]
     pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
-        let lane = &self.lane_table[link.index() * self.lanes + usize::from(lane.0)];
+        let place = link.index() * self.lanes + usize::from(lane.0);
+        let record = &self.lane_records[place];
+        let packets = record.packets + u64::from(self.lane_table[place].packets);
         LaneCounters {
-            bytes: lane.bytes,
-            packets: lane.packets,
-            waiting: Picoseconds(lane.waited),
-            stalled: Picoseconds(lane.stalled),
-            max_queue: lane.max_depth,
+            bytes: packets * u64::from(self.full) - record.short,
+            packets,
+            waiting: Picoseconds(record.waited),
+            stalled: Picoseconds(record.stalled),
+            // A packet that did not wait was a queue of one for no time.
+            max_queue: record.max_depth.max(u32::from(packets > 0)),
         }
     }
 }
@@ -402,4 +412,3 @@ fn new_port(link: &crate::topology::Link, parameters: &Parameters) -> Port {
         stalled: false,
     }
 }
-

@@ -2,8 +2,8 @@
 
 use super::Network;
 use super::packet::{ROUTE, Step};
-use super::port::{Credit, SWITCH};
 use super::parameters::Switching;
+use super::port::{Credit, SWITCH};
 use crate::ids::{HostId, LinkId, SwitchId, VirtualLane};
 use crate::kernel::NONE;
 use crate::observe::Departure;
@@ -31,7 +31,8 @@ impl Network {
                 state.busy_until
             } else {
                 let arrival = arrivals.get(next).map_or(u64::MAX, |arrival| arrival.0);
-                let credit = if state.stalled && state.credits != NONE { self.credits[state.credits].time } else { u64::MAX };
+                let credit =
+                    if state.stalled && state.credits != NONE { self.credits[state.credits].time } else { u64::MAX };
                 arrival.min(credit).max(state.busy_until)
             };
             if idle_until >= until {
@@ -91,11 +92,8 @@ impl Network {
         if bytes > queue.credits {
             return false;
         }
-        if OBSERVE {
-            queue.max_depth = queue.max_depth.max(1);
-            if now > time {
-                self.interference.charge(port, job, self.ports[port as usize].job, now - time);
-            }
+        if OBSERVE && now > time {
+            self.interference.charge(port, job, self.ports[port as usize].job, now - time);
         }
         let lane = VirtualLane(lane);
         if self.lanes > 1 {
@@ -145,7 +143,7 @@ impl Network {
         while waiting != 0 {
             let lane = waiting.trailing_zeros() as usize;
             waiting &= waiting - 1;
-            self.lane_table[port as usize * self.lanes + lane].stalled += span;
+            self.lane_records[port as usize * self.lanes + lane].stalled += span;
         }
         self.interference.stalled(port, span);
     }
@@ -175,8 +173,9 @@ impl Network {
         self.set_next(port, record, NONE);
         let queue = &mut self.lane_table[port as usize * self.lanes + usize::from(lane)];
         let tail = std::mem::replace(&mut queue.tail, record);
-        queue.depth += 1;
-        queue.max_depth = queue.max_depth.max(queue.depth);
+        let record_of_lane = &mut self.lane_records[port as usize * self.lanes + usize::from(lane)];
+        record_of_lane.depth += 1;
+        record_of_lane.max_depth = record_of_lane.max_depth.max(record_of_lane.depth);
         if tail == NONE {
             queue.head = record;
             self.ports[port as usize].waiting |= 1 << lane;
@@ -232,7 +231,7 @@ impl Network {
             (self.packets[record].next, self.packets[record].job)
         };
         queue.head = next;
-        queue.depth -= 1;
+        self.lane_records[port as usize * self.lanes + usize::from(lane.0)].depth -= 1;
         if next == NONE {
             queue.tail = NONE;
             self.ports[port as usize].waiting &= !(1 << lane.0);
@@ -265,9 +264,13 @@ impl Network {
         self.totals.packet_hops += 1;
         if OBSERVE {
             state.active += wire_time;
-            queue.bytes += u64::from(bytes);
             queue.packets += 1;
-            queue.waited += now - joined;
+            if bytes != self.full || now > joined || queue.packets == u32::MAX {
+                let record = &mut self.lane_records[port as usize * self.lanes + usize::from(lane.0)];
+                record.packets += u64::from(std::mem::take(&mut queue.packets));
+                record.short += u64::from(self.full - bytes);
+                record.waited += now - joined;
+            }
             if others_wait {
                 self.interference.carried(port, job, wire_time);
             }

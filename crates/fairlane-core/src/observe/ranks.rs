@@ -8,7 +8,17 @@ use crate::units::{Instant, Picoseconds};
 pub const CALLS: usize = 12 + CollectiveKind::ALL.len();
 
 const NAMES: [&str; 12] = [
-    "send", "isend", "recv", "irecv", "probe", "wait", "wait_all", "wait_any", "wait_some", "comm_dup", "comm_split",
+    "send",
+    "isend",
+    "recv",
+    "irecv",
+    "probe",
+    "wait",
+    "wait_all",
+    "wait_any",
+    "wait_some",
+    "comm_dup",
+    "comm_split",
     "comm_create",
 ];
 
