@@ -9,8 +9,9 @@ use rand_chacha::ChaCha8Rng;
 #[must_use]
 pub fn stream(seed: u64, name: &str, index: u64) -> ChaCha8Rng {
     // FNV-1a turns the name into a number; the key is the three numbers side by side.
-    let name_hash =
-        name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let name_hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     let mut key = [0_u8; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..16].copy_from_slice(&name_hash.to_le_bytes());

@@ -124,6 +124,11 @@ impl Simulation {
         let routing: Arc<dyn routing::Routing> = routing::build(&spec.fabric.routing, &graph)?.into();
         spec.network.check()?;
         spec.mpi.check()?;
+        if spec.mpi.control_bytes > spec.network.mtu {
+            let allowed =
+                format!("at most network.mtu ({} bytes): a control message is one packet", spec.network.mtu.0);
+            return Err(BuildError::value("mpi.control_bytes", spec.mpi.control_bytes.0, allowed));
+        }
         let sl2vl = Sl2Vl::new(&spec.qos.sl2vl)?;
         let virtual_lanes = virtual_lanes(&spec.qos, sl2vl)?;
         let lanes = lanes(virtual_lanes, routing.virtual_channels())?;
@@ -195,7 +200,7 @@ impl Simulation {
     /// # Errors
     /// [`BuildError::Value`] for a job, rank or level that does not exist; nothing is changed then.
     pub fn set_rank_levels(&mut self, job: JobId, ranks: &BTreeMap<u32, u8>) -> Result<(), BuildError> {
-        let mut levels = self.mpi.levels_mut().clone();
+        let mut levels = self.mpi.levels().clone();
         if job.index() < self.mpi.jobs() {
             for rank in 0..self.mpi.records(job).len() {
                 levels.set_rank(job, Rank(u32::try_from(rank).unwrap_or(u32::MAX)), None)?;
@@ -204,13 +209,22 @@ impl Simulation {
         for (&rank, &level) in ranks {
             levels.set_rank(job, Rank(rank), Some(ServiceLevel(level)))?;
         }
-        *self.mpi.levels_mut() = levels;
+        self.mpi.set_levels(levels);
         Ok(())
     }
 
-    /// Which service level messages have from now on.
-    pub fn levels_mut(&mut self) -> &mut Levels {
-        self.mpi.levels_mut()
+    /// Changes which service level messages have from now on. Nothing changes if `change` fails.
+    ///
+    /// # Errors
+    /// What `change` returns.
+    pub fn change_levels<R>(
+        &mut self,
+        change: impl FnOnce(&mut Levels) -> Result<R, BuildError>,
+    ) -> Result<R, BuildError> {
+        let mut levels = self.mpi.levels().clone();
+        let result = change(&mut levels)?;
+        self.mpi.set_levels(levels);
+        Ok(result)
     }
 
     /// Replaces the arbiter, or its weights, on every port, from the next decision on.
@@ -229,7 +243,9 @@ fn virtual_lanes(qos: &QosSpec, sl2vl: Sl2Vl) -> Result<u8, BuildError> {
     match qos.lanes {
         None => Ok(used),
         Some(lanes) if lanes >= used => Ok(lanes),
-        Some(lanes) => Err(BuildError::value("qos.lanes", lanes, format!("at least {used}, the lanes that qos.sl2vl uses"))),
+        Some(lanes) => {
+            Err(BuildError::value("qos.lanes", lanes, format!("at least {used}, the lanes that qos.sl2vl uses")))
+        }
     }
 }
 

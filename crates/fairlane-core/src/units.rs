@@ -113,7 +113,8 @@ impl BitsPerSec {
 
 impl fmt::Display for Picoseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const STEPS: [(u64, &str); 4] = [(1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns")];
+        const STEPS: [(u64, &str); 4] =
+            [(1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns")];
         for (step, unit) in STEPS {
             if self.0 >= step {
                 #[allow(clippy::cast_precision_loss, reason = "display only")]

@@ -74,15 +74,16 @@ impl Simulation {
 
     #[pyo3(signature = (job, level))]
     fn set_job_service_level(&mut self, job: u16, level: Option<u8>) -> PyResult<()> {
-        let levels = self.inner.levels_mut();
-        levels.set_job(JobId(job), level.map(ServiceLevel)).map_err(|error| errors::build(&error))
+        let level = level.map(ServiceLevel);
+        self.inner.change_levels(|levels| levels.set_job(JobId(job), level)).map_err(|error| errors::build(&error))
     }
 
     #[pyo3(signature = (kind, level))]
     fn set_kind_service_level(&mut self, kind: &str, level: Option<u8>) -> PyResult<()> {
         let kind = *fairlane_core::table::find("traffic kind", &TrafficKind::ALL, |kind| kind.name(), kind)
             .map_err(|error| errors::build(&error))?;
-        self.inner.levels_mut().set_kind(kind, level.map(ServiceLevel)).map_err(|error| errors::build(&error))
+        let level = level.map(ServiceLevel);
+        self.inner.change_levels(|levels| levels.set_kind(kind, level)).map_err(|error| errors::build(&error))
     }
 
     fn set_arbiter(&mut self, spec_json: &str) -> PyResult<()> {

@@ -1,6 +1,6 @@
 //! A dense set of indices.
 
-/// A set of indices below a fixed bound, iterated in ascending order by [`Bits::word`].
+/// A set of indices below a fixed bound.
 #[derive(Clone, Debug)]
 pub struct Bits {
     words: Vec<u64>,
@@ -19,22 +19,18 @@ impl Bits {
         self.words[index as usize / 64] |= 1 << (index % 64);
     }
 
-    /// How many words the set has.
-    #[must_use]
-    pub fn words(&self) -> usize {
-        self.words.len()
-    }
-
-    /// The 64 indices from `64 x number` on, as a bit mask.
-    #[must_use]
+    /// Empties the set into `list`, in ascending order.
     #[inline]
-    pub fn word(&self, number: usize) -> u64 {
-        self.words[number]
-    }
-
-    /// Empties the 64 indices from `64 x number` on.
-    #[inline]
-    pub fn clear_word(&mut self, number: usize) {
-        self.words[number] = 0;
+    pub fn drain_into(&mut self, list: &mut Vec<u32>) {
+        list.clear();
+        let mut first = 0;
+        for word in &mut self.words {
+            let mut left = std::mem::take(word);
+            while left != 0 {
+                list.push(first + left.trailing_zeros());
+                left &= left - 1;
+            }
+            first += 64;
+        }
     }
 }

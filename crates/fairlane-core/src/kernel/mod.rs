@@ -8,7 +8,9 @@
 mod bits;
 mod calendar;
 mod pool;
+mod prefetch;
 
 pub use bits::Bits;
 pub use calendar::{Calendar, Due};
 pub use pool::{NONE, Pool};
+pub use prefetch::prefetch;

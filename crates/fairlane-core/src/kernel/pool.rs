@@ -35,6 +35,11 @@ impl<T> Pool<T> {
         self.free.push(index);
     }
 
+    /// Every slot's record, in use or not.
+    pub fn slots(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(&self.records)
+    }
+
     /// How many records are in use.
     #[must_use]
     pub fn len(&self) -> usize {

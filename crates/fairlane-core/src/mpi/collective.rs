@@ -48,7 +48,8 @@ impl Mpi {
         after: After,
         now: u64,
     ) -> Result<Flow, RunError> {
-        let Communicator { context, rank: own, ref members, collectives: number } = *self.communicator(rank, op, comm)?;
+        let Communicator { context, rank: own, ref members, collectives: number } =
+            *self.communicator(rank, op, comm)?;
         let members = Arc::clone(members);
         let size = u32::try_from(members.len()).expect("invariant: 32-bit ranks");
         let call = Call { kind, rank: Rank(own), size, root, volume };
@@ -170,9 +171,14 @@ impl Mpi {
                 self.join_communicator(rank, new, fresh, chosen.into());
             }
             After::Create { new, members: wanted } => {
-                let chosen: Option<Arc<[u32]>> = wanted.iter().map(|member| members.get(member.index()).copied()).collect();
+                let chosen: Option<Arc<[u32]>> =
+                    wanted.iter().map(|member| members.get(member.index()).copied()).collect();
                 let Some(chosen) = chosen else {
-                    return Err(self.misuse(rank, op, format!("the communicator has {} ranks, numbered from 0", members.len())));
+                    return Err(self.misuse(
+                        rank,
+                        op,
+                        format!("the communicator has {} ranks, numbered from 0", members.len()),
+                    ));
                 };
                 // Disjoint groups of one call are different communicators: told apart by their first member.
                 let color = chosen.first().map_or(0, |first| i32::try_from(*first).unwrap_or(i32::MAX));

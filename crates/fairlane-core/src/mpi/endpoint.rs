@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::{Mpi, NEVER};
 use crate::error::{RunError, StuckRank};
 use crate::ids::{HostId, JobId};
+use crate::kernel::prefetch;
 use crate::network::{Delivery, Endpoint, Injection};
 use crate::units::Instant;
 
@@ -23,6 +24,23 @@ impl Endpoint for Mpi {
         self.check_progress(host, until)?;
         Ok((next != NEVER).then_some(Instant(next)))
     }
+
+    fn prefetch(&self, host: HostId, step: usize) {
+        let Some(&rank) = self.residents(host).first() else { return };
+        let state = &self.ranks[rank as usize];
+        match step {
+            0 => {
+                prefetch(state);
+                self.records[rank as usize].prefetch();
+            }
+            1 => {
+                prefetch(&*state.source);
+                state.requests.prefetch();
+                state.matching.prefetch();
+            }
+            _ => state.source.prefetch(),
+        }
+    }
 }
 
 impl Mpi {
@@ -30,7 +48,7 @@ impl Mpi {
         let mut deliveries = deliveries.iter().peekable();
         loop {
             let delivery_at = deliveries.peek().map_or(NEVER, |delivery| delivery.at.0);
-            let memory_at = self.hosts[host.index()].memory.peek().map_or(NEVER, |Reverse(end)| end.0);
+            let memory_at = self.memory[host.index()].peek().map_or(NEVER, |Reverse(end)| end.0);
             let (due_at, rank) = self.next_due(host);
             if delivery_at <= memory_at && delivery_at <= due_at && delivery_at != NEVER {
                 if let Some(delivery) = deliveries.next() {
@@ -43,7 +61,7 @@ impl Mpi {
                 return Ok(next);
             }
             if memory_at <= due_at {
-                if let Some(Reverse((at, _, transfer, stage))) = self.hosts[host.index()].memory.pop() {
+                if let Some(Reverse((at, _, transfer, stage))) = self.memory[host.index()].pop() {
                     self.arrived(transfer, stage, at, true, true);
                 }
             } else {
@@ -55,7 +73,7 @@ impl Mpi {
     /// The rank of `host` that is due first, and when.
     fn next_due(&self, host: HostId) -> (u64, u32) {
         let mut first = (NEVER, 0);
-        for &rank in &self.hosts[host.index()].ranks {
+        for &rank in self.residents(host) {
             let due = self.ranks[rank as usize].due;
             if due < first.0 {
                 first = (due, rank);
@@ -66,7 +84,7 @@ impl Mpi {
 
     /// A job of which no rank will go on and no message is under way, and which has not finished, never will.
     fn check_progress(&self, host: HostId, until: Instant) -> Result<(), RunError> {
-        for &rank in &self.hosts[host.index()].ranks {
+        for &rank in self.residents(host) {
             let id = self.ranks[rank as usize].job;
             let job = &self.jobs[id.index()];
             if job.active == 0 && job.in_flight == 0 && job.finished < job.size {

@@ -98,11 +98,13 @@ impl Mpi {
     fn end_call(&mut self, rank: u32, now: u64) {
         let state = self.rank(rank);
         let span = Picoseconds(now - state.since);
-        match std::mem::replace(&mut state.activity, Activity::Nothing) {
+        let activity = std::mem::replace(&mut state.activity, Activity::Nothing);
+        let record = &mut self.records[rank as usize];
+        match activity {
             Activity::Nothing => {}
-            Activity::Compute => state.record.compute += span,
+            Activity::Compute => record.compute += span,
             Activity::Call(call) => {
-                let call = &mut state.record.calls[usize::from(call)];
+                let call = &mut record.calls[usize::from(call)];
                 call.count += 1;
                 call.time += span;
             }
@@ -112,7 +114,7 @@ impl Mpi {
     fn finish(&mut self, rank: u32, now: u64) {
         let state = self.rank(rank);
         state.finished = true;
-        state.record.finished = Some(Instant(now));
+        self.records[rank as usize].finished = Some(Instant(now));
         self.job_of(rank).finished += 1;
     }
 
@@ -192,7 +194,7 @@ impl Mpi {
     }
 
     fn mark(&mut self, rank: u32, now: u64) {
-        let record = &mut self.rank(rank).record;
+        let record = &mut self.records[rank as usize];
         if record.iterations == 0 {
             record.first_mark = Instant(now);
         }

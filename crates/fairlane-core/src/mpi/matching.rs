@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use crate::kernel::prefetch;
 use crate::program::Tag;
 
 /// What a receive or a probe asks for. Ranks are ranks of the job.
@@ -39,23 +40,30 @@ pub(super) struct Matching {
     posted: VecDeque<(Pattern, u32)>,
     unexpected: VecDeque<(Envelope, u32)>,
     /// The number of the next message to each (context, receiver).
-    sent: FxHashMap<(u32, u32), u32>,
+    sent: FxHashMap<(u32, u32), u64>,
     /// The number of the next message due from each (context, sender).
-    due: FxHashMap<(u32, u32), u32>,
+    due: FxHashMap<(u32, u32), u64>,
     /// Messages that have overtaken: number, envelope, transfer.
-    early: Vec<(u32, Envelope, u32)>,
+    early: Vec<(u64, Envelope, u32)>,
 }
 
 impl Matching {
+    /// The rank will run soon.
+    pub fn prefetch(&self) {
+        if let Some(first) = self.posted.front() {
+            prefetch(first);
+        }
+    }
+
     /// The number of a message to `receiver` that is sent now.
-    pub fn number(&mut self, context: u32, receiver: u32) -> u32 {
+    pub fn number(&mut self, context: u32, receiver: u32) -> u64 {
         let next = self.sent.entry((context, receiver)).or_default();
         *next += 1;
         *next - 1
     }
 
     /// An envelope has come. Returns whether it is its turn; if not, it is held back.
-    pub fn in_turn(&mut self, number: u32, envelope: Envelope, transfer: u32) -> bool {
+    pub fn in_turn(&mut self, number: u64, envelope: Envelope, transfer: u32) -> bool {
         let due = self.due.entry((envelope.context, envelope.source)).or_default();
         if *due == number {
             *due += 1;
@@ -134,7 +142,7 @@ mod tests {
     #[test]
     fn overtaking_envelopes_wait_for_their_turn() {
         let (mut sender, mut receiver) = (Matching::default(), Matching::default());
-        let numbers: Vec<u32> = (0..3).map(|_| sender.number(0, 9)).collect();
+        let numbers: Vec<u64> = (0..3).map(|_| sender.number(0, 9)).collect();
         assert_eq!(numbers, [0, 1, 2]);
         assert!(!receiver.in_turn(2, envelope(4, 2), 102));
         assert!(!receiver.in_turn(1, envelope(4, 1), 101));

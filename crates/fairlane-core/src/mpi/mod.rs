@@ -16,8 +16,8 @@ mod request;
 mod wait;
 mod words;
 
-use std::collections::BinaryHeap;
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -48,7 +48,16 @@ pub struct Mpi {
     sl2vl: Sl2Vl,
     jobs: Vec<Job>,
     ranks: Vec<RankState>,
-    hosts: Vec<Host>,
+    /// By rank over all jobs.
+    records: Vec<RankRecord>,
+    /// Where each host's ranks start in `residents`; one more at the end.
+    first_resident: Vec<u32>,
+    /// Ranks over all jobs, by host, ascending.
+    residents: Vec<u32>,
+    /// Ends of transfers through the memory of each host: time, order, transfer, stage.
+    memory: Vec<BinaryHeap<Reverse<(u64, u64, u32, protocol::Stage)>>>,
+    /// Messages of one rank to another can overtake each other, so they are numbered.
+    numbering: bool,
     transfers: Pool<Transfer>,
     /// What the host that runs now sends.
     outbox: Vec<Injection>,
@@ -68,14 +77,6 @@ struct Job {
     /// Messages between its ranks that are under way.
     in_flight: u64,
     agreements: Agreements,
-}
-
-#[derive(Clone, Default)]
-struct Host {
-    /// Its ranks, ascending.
-    ranks: Vec<u32>,
-    /// Ends of transfers through memory: time, order, transfer, stage.
-    memory: BinaryHeap<Reverse<(u64, u64, u32, protocol::Stage)>>,
 }
 
 /// A rank of a job.
@@ -102,7 +103,6 @@ struct RankState {
     /// What the time since then is counted as.
     activity: Activity,
     since: u64,
-    record: RankRecord,
 }
 
 /// What a rank's time is counted as.
@@ -137,7 +137,11 @@ impl Mpi {
             sl2vl,
             jobs: Vec::new(),
             ranks: Vec::new(),
-            hosts: vec![Host::default(); hosts],
+            records: Vec::new(),
+            first_resident: Vec::new(),
+            residents: Vec::new(),
+            memory: vec![BinaryHeap::new(); hosts],
+            numbering: false,
             transfers: Pool::default(),
             outbox: Vec::new(),
             sequence: 0,
@@ -146,6 +150,7 @@ impl Mpi {
             let job = JobId(u16::try_from(number).expect("invariant: fewer than 2^16 jobs"));
             mpi.add_job(job, plan);
         }
+        mpi.settle(hosts);
         mpi
     }
 
@@ -167,7 +172,6 @@ impl Mpi {
             let rank = count(rank);
             let world = Communicator { context: 0, rank, members: Arc::clone(&members), collectives: 0 };
             let alone = Communicator { context: 2, rank: 0, members: Arc::new([rank]), collectives: 0 };
-            self.hosts[host.index()].ranks.push(first + rank);
             self.ranks.push(RankState {
                 job,
                 rank: Rank(rank),
@@ -186,14 +190,38 @@ impl Mpi {
                 blocked: None,
                 activity: Activity::Nothing,
                 since: 0,
-                record: RankRecord::default(),
             });
+            self.records.push(RankRecord::default());
         }
     }
 
-    /// Which service level messages have from now on.
-    pub fn levels_mut(&mut self) -> &mut Levels {
-        &mut self.levels
+    /// Lists the ranks of each host.
+    fn settle(&mut self, hosts: usize) {
+        let count = |n: usize| u32::try_from(n).expect("invariant: fewer than 2^32 ranks");
+        self.residents = (0..count(self.ranks.len())).collect();
+        self.residents.sort_by_key(|&rank| self.ranks[rank as usize].host);
+        let before =
+            |host: usize| self.residents.partition_point(|&rank| self.ranks[rank as usize].host.index() < host);
+        self.first_resident = (0..=hosts).map(|host| count(before(host))).collect();
+        let shared = self.first_resident.windows(2).any(|pair| pair[1] - pair[0] > 1);
+        self.numbering = shared || self.levels.depend_on_kind();
+    }
+
+    /// The ranks of a host, as indices over all jobs.
+    fn residents(&self, host: HostId) -> &[u32] {
+        &self.residents[self.first_resident[host.index()] as usize..self.first_resident[host.index() + 1] as usize]
+    }
+
+    /// Which service level messages have.
+    #[must_use]
+    pub fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    /// Changes which service level messages have from now on. What is sent from now on can overtake what was sent before.
+    pub fn set_levels(&mut self, levels: Levels) {
+        self.levels = levels;
+        self.start_numbering();
     }
 
     /// Whether every rank of every job has finished.
@@ -204,8 +232,8 @@ impl Mpi {
 
     /// Hosts that have ranks.
     pub fn used_hosts(&self) -> impl Iterator<Item = HostId> {
-        let used = self.hosts.iter().enumerate().filter(|(_, host)| !host.ranks.is_empty());
-        used.map(|(number, _)| HostId(u32::try_from(number).expect("invariant: 32-bit host numbers")))
+        let used = (0..).zip(self.first_resident.windows(2)).filter(|(_, pair)| pair[1] > pair[0]);
+        used.map(|(host, _)| HostId(host))
     }
 
     /// How many jobs there are.
@@ -223,7 +251,8 @@ impl Mpi {
     /// What is kept of each rank of a job, in order of rank, with its host.
     pub fn records(&self, job: JobId) -> impl ExactSizeIterator<Item = (HostId, &RankRecord)> {
         let Job { first, size, .. } = self.jobs[job.index()];
-        self.ranks[first as usize..(first + size) as usize].iter().map(|rank| (rank.host, &rank.record))
+        let range = first as usize..(first + size) as usize;
+        self.ranks[range.clone()].iter().map(|rank| rank.host).zip(&self.records[range])
     }
 
     /// The rank, as an index over all jobs, that is rank `rank` of the job of `of`.

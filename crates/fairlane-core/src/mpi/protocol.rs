@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::matching::{Envelope, Pattern};
 use super::Mpi;
+use super::matching::{Envelope, Pattern};
 use crate::kernel::NONE;
 use crate::network::{Delivery, Injection};
 use crate::program::{SendMode, Tag};
@@ -42,8 +42,11 @@ pub(super) struct Transfer {
     to: u32,
     bytes: u64,
     envelope: Envelope,
-    /// Its number among the messages from `from` to `to` on the same context.
-    number: u32,
+    /// Its number among the messages from `from` to `to` on the same context, if messages are numbered; else among all
+    /// that `from` sent.
+    number: u64,
+    /// Its envelope has come.
+    arrived: bool,
     /// The sender's request, for a rendezvous.
     send: u32,
     /// The receiver's request, once matched.
@@ -74,21 +77,25 @@ impl Mpi {
     pub(super) fn send(&mut self, send: &Send) -> u32 {
         let eager = send.mode == SendMode::Standard && send.bytes <= self.parameters.eager_threshold;
         let receiver = self.ranks[send.to as usize].rank.0;
+        let numbering = self.numbering;
         let sender = self.rank(send.from);
         let source = sender.rank.0;
         let request = sender.requests.start(false, send.called_at);
-        let number = sender.matching.number(send.context, receiver);
-        sender.record.messages_sent += 1;
-        sender.record.bytes_sent += send.bytes.0;
+        let numbered = numbering.then(|| sender.matching.number(send.context, receiver));
         if eager {
             sender.requests.get_mut(request).complete_at = send.handed_at;
         }
+        let record = &mut self.records[send.from as usize];
+        let number = numbered.unwrap_or(record.messages_sent);
+        record.messages_sent += 1;
+        record.bytes_sent += send.bytes.0;
         let transfer = self.transfers.insert(Transfer {
             from: send.from,
             to: send.to,
             bytes: send.bytes.0,
             envelope: Envelope { context: send.context, source, tag: send.tag },
             number,
+            arrived: false,
             send: if eager { NONE } else { request },
             receive: NONE,
             sent_at: send.called_at,
@@ -117,7 +124,7 @@ impl Mpi {
         if sender.host == receiver.host {
             let parameters = &self.parameters;
             let done = at + parameters.memory_latency.0 + parameters.memory_bandwidth.serialization(bytes).0;
-            self.hosts[sender.host.index()].memory.push(Reverse((done, self.sequence, record, stage)));
+            self.memory[sender.host.index()].push(Reverse((done, self.sequence, record, stage)));
             self.sequence += 1;
             return;
         }
@@ -175,8 +182,9 @@ impl Mpi {
 
     /// The envelope of a transfer has come: matches it, and those that it had held back, in the order of sending.
     fn envelope(&mut self, record: u32, now: u64) {
+        self.transfers[record].arrived = true;
         let Transfer { to, envelope, number, .. } = self.transfers[record];
-        if !self.rank(to).matching.in_turn(number, envelope, record) {
+        if self.numbering && !self.rank(to).matching.in_turn(number, envelope, record) {
             return;
         }
         let mut next = Some((envelope, record));
@@ -187,6 +195,22 @@ impl Mpi {
             next = self.rank(to).matching.released(&envelope);
         }
         self.end_probe(to, now);
+    }
+
+    /// From now on messages can overtake each other. Those under way are numbered in the order of sending.
+    pub(super) fn start_numbering(&mut self) {
+        if std::mem::replace(&mut self.numbering, true) {
+            return;
+        }
+        let under_way = self.transfers.slots().filter(|(_, transfer)| !transfer.arrived);
+        let mut under_way: Vec<_> =
+            under_way.map(|(record, transfer)| (transfer.from, transfer.number, record)).collect();
+        under_way.sort_unstable();
+        for (from, _, record) in under_way {
+            let Transfer { to, envelope, .. } = self.transfers[record];
+            let receiver = self.ranks[to as usize].rank.0;
+            self.transfers[record].number = self.rank(from).matching.number(envelope.context, receiver);
+        }
     }
 
     /// Posts a receive.
@@ -255,4 +279,3 @@ impl Mpi {
         }
     }
 }
-

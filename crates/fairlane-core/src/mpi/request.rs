@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::kernel::prefetch;
 use crate::program::RequestId;
 
 /// Not yet.
@@ -16,6 +17,7 @@ pub(super) struct Request {
     pub partner_at: u64,
     /// When it was started.
     pub posted_at: u64,
+    /// The slot belongs to a receive.
     pub receive: bool,
     /// The rank is blocked on it.
     pub waited: bool,
@@ -38,15 +40,19 @@ pub(super) struct Requests {
 const SMALL: RequestId = 1024;
 
 impl Requests {
+    /// The rank will run soon.
+    pub fn prefetch(&self) {
+        if let Some(slot) = self.free.last() {
+            prefetch(&self.slots[*slot as usize]);
+        }
+        if let Some(name) = self.small.first() {
+            prefetch(name);
+        }
+    }
+
     pub fn start(&mut self, receive: bool, now: u64) -> u32 {
-        let request = Request {
-            complete_at: PENDING,
-            partner_at: now,
-            posted_at: now,
-            receive,
-            waited: false,
-            detached: false,
-        };
+        let request =
+            Request { complete_at: PENDING, partner_at: now, posted_at: now, receive, waited: false, detached: false };
         if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = request;
             slot

@@ -6,7 +6,9 @@ use crate::program::{Op, Tag};
 pub(super) fn of(op: &Op) -> String {
     match op {
         Op::Compute(span) => format!("Compute({span})"),
-        Op::Send { to, bytes, tag, comm, .. } => format!("Send({} bytes to {to}, tag {tag}, communicator {comm})", bytes.0),
+        Op::Send { to, bytes, tag, comm, .. } => {
+            format!("Send({} bytes to {to}, tag {tag}, communicator {comm})", bytes.0)
+        }
         Op::Isend { to, bytes, tag, comm, request, .. } => {
             format!("Isend({} bytes to {to}, tag {tag}, communicator {comm}, request {request})", bytes.0)
         }

@@ -2,7 +2,10 @@
 
 use super::Network;
 use super::port::Credit;
-use crate::kernel::NONE;
+use crate::ids::HostId;
+use crate::kernel::{NONE, prefetch};
+use crate::topology::Vertex;
+use crate::units::Instant;
 
 impl Network {
     /// Takes what the calendar kept for the window that has just opened.
@@ -13,9 +16,9 @@ impl Network {
     }
 
     /// Sends a packet (a message, to a NIC's port) to arrive at `port` at instant `time`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_to(&mut self, port: u32, record: u32, time: u64) {
-        let window = self.calendar.window_of(crate::units::Instant(time));
+        let window = self.calendar.window_of(Instant(time));
         if window - self.calendar.window() < self.inbox_slots {
             self.put(port, record, window);
             self.calendar.wake_port_in(port, window);
@@ -45,6 +48,68 @@ impl Network {
         std::mem::replace(&mut self.inbox[slot], NONE)
     }
 
+    /// `port` will run soon: fetches what is at the head of its inbox.
+    #[inline]
+    pub(super) fn prefetch_arrival(&self, port: u32) {
+        let head = self.inbox[self.inbox_slot(self.calendar.window(), port)];
+        if head != NONE && port >= self.nics {
+            prefetch(&self.packets[head]);
+        } else if head != NONE {
+            prefetch(&self.messages[head]);
+        }
+    }
+
+    /// `port` will run soon: fetches the lane that its first arrival joins, the port that gets its credits, and the credits
+    /// that come first.
+    pub(super) fn prefetch_lane(&self, port: u32) {
+        let head = self.inbox[self.inbox_slot(self.calendar.window(), port)];
+        let state = &self.ports[port as usize];
+        let lane = if head == NONE {
+            state.waiting.trailing_zeros().min(self.last_lane) as usize
+        } else if port < self.nics {
+            usize::from(self.messages[head].vl * self.channels)
+        } else {
+            let packet = &self.packets[head];
+            let hop = usize::from(packet.hop);
+            prefetch(&self.ports[packet.route[hop - 1].link() as usize]);
+            usize::from(packet.vl * self.channels + packet.route[hop].channel())
+        };
+        prefetch(&self.lane_table[port as usize * self.lanes + lane]);
+        if state.credits != NONE {
+            prefetch(&self.credits[state.credits]);
+        }
+        if state.waiting != 0 {
+            self.interference.prefetch(port);
+        }
+    }
+
+    /// `port` will run very soon: fetches the lane that gets its first credits, and the first of the list that its arrival's
+    /// credits join.
+    pub(super) fn prefetch_credits(&self, port: u32) {
+        let own = self.ports[port as usize].credits;
+        if own != NONE {
+            prefetch(&self.lane_table[port as usize * self.lanes + usize::from(self.credits[own].lane)]);
+        }
+        let head = self.inbox[self.inbox_slot(self.calendar.window(), port)];
+        if head != NONE && port >= self.nics {
+            let packet = &self.packets[head];
+            let upstream = self.ports[packet.route[usize::from(packet.hop) - 1].link() as usize].credits;
+            if upstream != NONE {
+                prefetch(&self.credits[upstream]);
+            }
+        }
+    }
+
+    /// `host` will run soon: fetches the packets that come to it.
+    pub(super) fn prefetch_incoming(&self, host: HostId) {
+        for nic in self.graph.ports(Vertex::Host(host)) {
+            let head = self.incoming[nic.index()].0;
+            if head != NONE {
+                prefetch(&self.packets[head]);
+            }
+        }
+    }
+
     /// The record behind `record` in a list of `port`.
     #[inline]
     pub(super) fn next_of(&self, port: u32, record: u32) -> u32 {
@@ -52,7 +117,6 @@ impl Network {
     }
 
     /// Collects what came in the inbox of `port`: (time, tie, record), sorted.
-    #[inline]
     pub(super) fn sort_arrivals(&self, port: u32, mut record: u32, arrivals: &mut Vec<(u64, u64, u32)>) {
         arrivals.clear();
         while record != NONE {
@@ -79,15 +143,18 @@ impl Network {
     }
 
     /// Sends credits back to `port`. Those of one instant are ordered by lane, then job.
-    #[inline]
+    #[inline(always)]
     pub(super) fn give_back(&mut self, port: u32, credit: Credit) {
-        let key = |credit: &Credit| (credit.time, credit.lane, credit.job);
-        let (time, new_key) = (credit.time, key(&credit));
+        let time = credit.time;
         let mut before = NONE;
         let mut after = self.ports[port as usize].credits;
-        while after != NONE && key(&self.credits[after]) <= new_key {
+        while after != NONE {
+            let other = &self.credits[after];
+            if other.time > time || (other.time == time && (other.lane, other.job) > (credit.lane, credit.job)) {
+                break;
+            }
             before = after;
-            after = self.credits[after].next;
+            after = other.next;
         }
         let record = self.credits.insert(Credit { next: after, ..credit });
         if before == NONE {
@@ -96,17 +163,20 @@ impl Network {
             self.credits[before].next = record;
         }
         if self.ports[port as usize].stalled {
-            self.calendar.wake_port(port, crate::units::Instant(time));
+            self.calendar.wake_port(port, Instant(time));
         }
     }
 
     /// Takes in the credits that have come to `port` by `now`.
     #[inline]
     pub(super) fn take_credits<const OBSERVE: bool>(&mut self, port: u32, now: u64) {
-        let mut record = self.ports[port as usize].credits;
-        if record == NONE || self.credits[record].time > now {
-            return;
+        let record = self.ports[port as usize].credits;
+        if record != NONE && self.credits[record].time <= now {
+            self.take_due_credits::<OBSERVE>(port, record, now);
         }
+    }
+
+    pub(super) fn take_due_credits<const OBSERVE: bool>(&mut self, port: u32, mut record: u32, now: u64) {
         while record != NONE && self.credits[record].time <= now {
             let Credit { next, bytes, job, lane, .. } = self.credits[record];
             self.lane_table[port as usize * self.lanes + usize::from(lane)].credits += bytes;

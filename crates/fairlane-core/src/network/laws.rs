@@ -2,7 +2,6 @@
 
 use super::Network;
 use super::packet::Packet;
-use super::port::Lane;
 use crate::error::RunError;
 use crate::kernel::NONE;
 
@@ -72,7 +71,7 @@ impl Network {
         if !self.messages.is_empty() {
             return Ok(());
         }
-        let waited: u64 = self.lane_table.iter().map(|lane: &Lane| lane.waited).sum();
+        let waited: u64 = self.lane_records.iter().map(|record| record.waited).sum();
         let (charged, aside) = self.interference.totals();
         if waited == charged && aside == 0 {
             return Ok(());

@@ -21,14 +21,20 @@ pub use parameters::{Parameters, Switching};
 
 use crate::error::RunError;
 use crate::ids::{HostId, LinkId, VirtualLane};
-use crate::kernel::{Calendar, NONE, Pool};
+use crate::kernel::{Calendar, NONE, Pool, prefetch};
 use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::{Arbiter, MAX_LANES};
 use crate::routing::Routing;
 use crate::topology::{Graph, Vertex};
 use crate::units::{Bytes, Instant, Picoseconds};
 use packet::{Message, Packet};
-use port::{Credit, Lane, Port, SWITCH};
+use port::{Credit, Lane, LaneRecord, Port, SWITCH};
+
+/// How many hosts or ports ahead of the one that runs memory is fetched.
+const AHEAD: usize = 4;
+
+/// Fabrics with more ports than this do not fit the fast caches, so memory is fetched ahead.
+const LARGE: usize = 1024;
 
 /// The hosts' side of the network.
 pub trait Endpoint {
@@ -44,6 +50,9 @@ pub trait Endpoint {
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
     ) -> Result<Option<Instant>, RunError>;
+
+    /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2).
+    fn prefetch(&self, host: HostId, step: usize);
 }
 
 /// A fabric in operation.
@@ -59,12 +68,14 @@ pub struct Network {
     /// Lanes of every port: virtual lanes in use times virtual channels of the routing.
     lanes: usize,
     channels: u8,
+    last_lane: u32,
     calendar: Calendar,
     /// The window that comes after the last one run.
     next_window: u64,
     ports: Vec<Port>,
     /// By port, then lane.
     lane_table: Vec<Lane>,
+    lane_records: Vec<LaneRecord>,
     /// By port, as many words as the arbiter needs.
     arbiter_state: Vec<u32>,
     state_words: usize,
@@ -75,6 +86,8 @@ pub struct Network {
     nics: u32,
     /// The host of each NIC port.
     nic_host: Vec<u32>,
+    /// The switch at the far end of each link, or [`NONE`].
+    far_switch: Vec<u32>,
     /// Packets on their way to each NIC: head and tail of a queue.
     incoming: Vec<(u32, u32)>,
     packets: Pool<Packet>,
@@ -126,6 +139,9 @@ struct Scratch {
     arrivals: Vec<(u64, u64, u32)>,
     deliveries: Vec<Delivery>,
     injections: Vec<Injection>,
+    /// The hosts, and the ports, that run in the open window.
+    hosts: Vec<u32>,
+    ports: Vec<u32>,
 }
 
 /// The parts of which a network is made.
@@ -162,22 +178,26 @@ impl Network {
         let latency = |pick: fn(u64, u64) -> u64| links.iter().map(|link| link.latency.0).reduce(pick).unwrap_or(1);
         let calendar = Calendar::new(Picoseconds(latency(u64::min)), graph.hosts(), links.len());
         let ports: Vec<Port> = links.iter().map(|link| new_port(link, &parameters)).collect();
-        let furthest = latency(u64::max) + parameters.switch_latency.0 + ports.iter().map(|p| p.full_wire_time).max().unwrap_or(0);
+        let furthest =
+            latency(u64::max) + parameters.switch_latency.0 + ports.iter().map(|p| p.full_wire_time).max().unwrap_or(0);
         let inbox_slots = (calendar.window_of(Instant(furthest)) + 2).next_power_of_two().min(32);
         let one_rate = links.iter().all(|link| link.bandwidth == links[0].bandwidth);
         let bytes = |bytes: Bytes| u32::try_from(bytes.0).expect("invariant: checked");
         let buffer = bytes(parameters.buffer);
         let state_words = arbiter.state_words();
         let nic_host = links[..nics].iter().map(|link| host_of(link.from)).collect();
+        let far_switch = links.iter().map(|link| switch_of(link.to)).collect();
         let slots = usize::try_from(inbox_slots).expect("invariant: at most 32");
         Self {
             interference: Interference::new(jobs, links.len(), observe.interference_by_port),
             lane_table: vec![Lane::new(buffer); links.len() * lanes],
+            lane_records: vec![LaneRecord::default(); links.len() * lanes],
             arbiter_state: vec![0; links.len() * state_words],
             inbox: vec![NONE; slots * links.len()],
             incoming: vec![(NONE, NONE); nics],
             nics: u32::try_from(nics).expect("invariant: links have 27-bit numbers"),
             nic_host,
+            far_switch,
             inbox_slots,
             one_rate,
             state_words,
@@ -188,6 +208,7 @@ impl Network {
             arbiter,
             parameters,
             lanes,
+            last_lane: u32::from(virtual_lanes) * u32::from(channels) - 1,
             channels,
             calendar,
             ports,
@@ -229,7 +250,11 @@ impl Network {
             self.take_due();
             let until = self.calendar.opening(window + 1);
             self.run_hosts(until, endpoint)?;
-            if self.observe.counters { self.run_ports::<true>(until.0) } else { self.run_ports::<false>(until.0) }
+            if self.observe.counters {
+                self.run_ports::<true>(until.0)
+            } else {
+                self.run_ports::<false>(until.0)
+            }
             self.calendar.close();
             self.next_window = window + 1;
         }
@@ -248,40 +273,51 @@ impl Network {
     }
 
     fn run_hosts<E: Endpoint>(&mut self, until: Instant, endpoint: &mut E) -> Result<(), RunError> {
-        for number in 0..self.calendar.hosts().words() {
-            let mut word = self.calendar.hosts().word(number);
-            if word == 0 {
-                continue;
+        let mut hosts = std::mem::take(&mut self.scratch.hosts);
+        self.calendar.hosts().drain_into(&mut hosts);
+        let mut result = Ok(());
+        let large = self.ports.len() > LARGE;
+        for place in 0..hosts.len() {
+            for step in 0..if large { 3 } else { 0 } {
+                if let Some(&ahead) = hosts.get(place + (3 - step) * AHEAD) {
+                    endpoint.prefetch(HostId(ahead), step);
+                    if step == 0 {
+                        self.prefetch_incoming(HostId(ahead));
+                    }
+                }
             }
-            self.calendar.hosts().clear_word(number);
-            while word != 0 {
-                #[allow(clippy::cast_possible_truncation, reason = "a set of 32-bit numbers")]
-                let host = (number * 64) as u32 + word.trailing_zeros();
-                word &= word - 1;
-                self.run_host(HostId(host), until, endpoint)?;
+            result = self.run_host(HostId(hosts[place]), until, endpoint);
+            if result.is_err() {
+                break;
             }
         }
-        Ok(())
+        self.scratch.hosts = hosts;
+        result
     }
 
     fn run_ports<const OBSERVE: bool>(&mut self, until: u64) {
-        for number in 0..self.calendar.ports().words() {
-            let mut word = self.calendar.ports().word(number);
-            if word == 0 {
-                continue;
+        let mut ports = std::mem::take(&mut self.scratch.ports);
+        self.calendar.ports().drain_into(&mut ports);
+        let large = self.ports.len() > LARGE;
+        for place in 0..ports.len() {
+            if let (true, Some(&ahead)) = (large, ports.get(place + 3 * AHEAD)) {
+                prefetch(&self.ports[ahead as usize]);
+                self.prefetch_arrival(ahead);
             }
-            self.calendar.ports().clear_word(number);
-            while word != 0 {
-                #[allow(clippy::cast_possible_truncation, reason = "a set of 32-bit numbers")]
-                let port = (number * 64) as u32 + word.trailing_zeros();
-                word &= word - 1;
-                if port < self.nics {
-                    self.run_port::<OBSERVE, true>(port, until);
-                } else {
-                    self.run_port::<OBSERVE, false>(port, until);
-                }
+            if let (true, Some(&ahead)) = (large, ports.get(place + 2 * AHEAD)) {
+                self.prefetch_lane(ahead);
+            }
+            if let (true, Some(&ahead)) = (large, ports.get(place + AHEAD)) {
+                self.prefetch_credits(ahead);
+            }
+            let port = ports[place];
+            if port < self.nics {
+                self.run_port::<OBSERVE, true>(port, until);
+            } else {
+                self.run_port::<OBSERVE, false>(port, until);
             }
         }
+        self.scratch.ports = ports;
     }
 
     /// Replaces the arbiter on every port, from the next decision on. Its state starts anew.
@@ -333,13 +369,16 @@ impl Network {
     /// What a port has carried on one lane so far.
     #[must_use]
     pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
-        let lane = &self.lane_table[link.index() * self.lanes + usize::from(lane.0)];
+        let place = link.index() * self.lanes + usize::from(lane.0);
+        let record = &self.lane_records[place];
+        let packets = record.packets + u64::from(self.lane_table[place].packets);
         LaneCounters {
-            bytes: lane.bytes,
-            packets: lane.packets,
-            waiting: Picoseconds(lane.waited),
-            stalled: Picoseconds(lane.stalled),
-            max_queue: lane.max_depth,
+            bytes: packets * u64::from(self.full) - record.short,
+            packets,
+            waiting: Picoseconds(record.waited),
+            stalled: Picoseconds(record.stalled),
+            // A packet that did not wait was a queue of one for no time.
+            max_queue: record.max_depth.max(u32::from(packets > 0)),
         }
     }
 }
@@ -348,6 +387,13 @@ fn host_of(vertex: Vertex) -> u32 {
     match vertex {
         Vertex::Host(host) => host.0,
         Vertex::Switch(_) => NONE,
+    }
+}
+
+fn switch_of(vertex: Vertex) -> u32 {
+    match vertex {
+        Vertex::Switch(switch) => switch.0,
+        Vertex::Host(_) => NONE,
     }
 }
 
@@ -366,4 +412,3 @@ fn new_port(link: &crate::topology::Link, parameters: &Parameters) -> Port {
         stalled: false,
     }
 }
-

@@ -11,7 +11,12 @@ use crate::units::Instant;
 
 impl Network {
     /// Runs one host through the open window.
-    pub(super) fn run_host<E: Endpoint>(&mut self, host: HostId, until: Instant, endpoint: &mut E) -> Result<(), RunError> {
+    pub(super) fn run_host<E: Endpoint>(
+        &mut self,
+        host: HostId,
+        until: Instant,
+        endpoint: &mut E,
+    ) -> Result<(), RunError> {
         let mut deliveries = std::mem::take(&mut self.scratch.deliveries);
         let mut injections = std::mem::take(&mut self.scratch.injections);
         self.deliveries(host, until.0, &mut deliveries);

@@ -34,27 +34,35 @@ pub(super) struct Port {
     pub stalled: bool,
 }
 
-/// A virtual lane of a port: its queue, its credits, and what is counted of it.
+/// A virtual lane of a port: its queue and its credits. Four to a cache line, because a port looks at all of its lanes.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
     pub head: u32,
     pub tail: u32,
     /// Free bytes in the buffer at the far end.
     pub credits: u32,
-    pub depth: u32,
-    pub max_depth: u32,
-    pub bytes: u64,
-    pub packets: u64,
-    /// Sum of the waiting times of its packets.
-    pub waited: u64,
-    /// Time in which the link was idle and the lane's first packet lacked credits.
-    pub stalled: u64,
+    /// Packets sent since [`LaneRecord::packets`] was last brought up to date.
+    pub packets: u32,
 }
 
 impl Lane {
     pub const fn new(credits: u32) -> Self {
-        Self { head: NONE, tail: NONE, credits, depth: 0, max_depth: 0, bytes: 0, packets: 0, waited: 0, stalled: 0 }
+        Self { head: NONE, tail: NONE, credits, packets: 0 }
     }
+}
+
+/// What is counted of a lane but seldom touched: a full packet that does not wait changes nothing here.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LaneRecord {
+    pub packets: u64,
+    /// By how many bytes its packets were shorter than full ones, in all.
+    pub short: u64,
+    /// Sum of the waiting times of its packets.
+    pub waited: u64,
+    /// Time in which the link was idle and the lane's first packet lacked credits.
+    pub stalled: u64,
+    pub depth: u32,
+    pub max_depth: u32,
 }
 
 /// Credits on their way to a port.

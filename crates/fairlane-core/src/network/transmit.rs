@@ -2,14 +2,13 @@
 
 use super::Network;
 use super::packet::{ROUTE, Step};
-use super::port::{Credit, SWITCH};
 use super::parameters::Switching;
+use super::port::{Credit, SWITCH};
 use crate::ids::{HostId, LinkId, SwitchId, VirtualLane};
 use crate::kernel::NONE;
 use crate::observe::Departure;
 use crate::qos::arbiter::Lanes;
 use crate::routing::Hop;
-use crate::topology::Vertex;
 use crate::units::{BitsPerSec, Bytes, Instant};
 
 impl Network {
@@ -32,7 +31,8 @@ impl Network {
                 state.busy_until
             } else {
                 let arrival = arrivals.get(next).map_or(u64::MAX, |arrival| arrival.0);
-                let credit = if state.stalled && state.credits != NONE { self.credits[state.credits].time } else { u64::MAX };
+                let credit =
+                    if state.stalled && state.credits != NONE { self.credits[state.credits].time } else { u64::MAX };
                 arrival.min(credit).max(state.busy_until)
             };
             if idle_until >= until {
@@ -79,22 +79,28 @@ impl Network {
             let channel = packet.route[usize::from(packet.hop)].channel();
             (packet.time, packet.bytes, packet.vl * self.channels + channel, packet.job)
         };
-        let now = time.max(self.ports[port as usize].busy_until);
+        let state = &self.ports[port as usize];
+        let now = time.max(state.busy_until);
         if now >= until {
             return false;
         }
-        self.take_credits::<OBSERVE>(port, now);
+        let due = state.credits != NONE && self.credits[state.credits].time <= now;
+        if due {
+            self.take_due_credits::<OBSERVE>(port, state.credits, now);
+        }
         let queue = &mut self.lane_table[port as usize * self.lanes + usize::from(lane)];
         if bytes > queue.credits {
             return false;
         }
-        if OBSERVE {
-            queue.max_depth = queue.max_depth.max(1);
-            if now > time {
-                self.interference.charge(port, job, self.ports[port as usize].job, now - time);
-            }
+        if OBSERVE && now > time {
+            self.interference.charge(port, job, self.ports[port as usize].job, now - time);
         }
-        let lane = self.pick(port, 1 << lane, now);
+        let lane = VirtualLane(lane);
+        if self.lanes > 1 {
+            let first = port as usize * self.state_words;
+            let words = &mut self.arbiter_state[first..first + self.state_words];
+            self.arbiter.serve_alone(words, lane, Bytes(u64::from(bytes)), Instant(now));
+        }
         if NIC {
             let (packet, rest) = self.cut(port, lane, record);
             self.start::<OBSERVE>(port, lane, packet, now);
@@ -107,11 +113,20 @@ impl Network {
         true
     }
 
+    /// The lane that the arbiter serves at `now`, accounted for.
     #[inline]
-    fn pick(&mut self, port: u32, ready: u32, now: u64) -> VirtualLane {
+    fn pick<const NIC: bool>(&mut self, port: u32, ready: u32, now: u64) -> VirtualLane {
+        if self.lanes == 1 {
+            return VirtualLane(0);
+        }
         let first = port as usize * self.state_words;
         let state = &mut self.arbiter_state[first..first + self.state_words];
-        self.arbiter.pick(state, Lanes(ready), Instant(now))
+        let lane = self.arbiter.pick(state, Lanes(ready), Instant(now));
+        let head = self.lane_table[port as usize * self.lanes + usize::from(lane.0)].head;
+        let bytes = if NIC { self.next_payload(head) + self.header } else { self.packets[head].bytes };
+        let state = &mut self.arbiter_state[first..first + self.state_words];
+        self.arbiter.sent(state, lane, Bytes(u64::from(bytes)), Instant(now));
+        lane
     }
 
     /// The link has been idle up to `now` although packets wait.
@@ -128,7 +143,7 @@ impl Network {
         while waiting != 0 {
             let lane = waiting.trailing_zeros() as usize;
             waiting &= waiting - 1;
-            self.lane_table[port as usize * self.lanes + lane].stalled += span;
+            self.lane_records[port as usize * self.lanes + lane].stalled += span;
         }
         self.interference.stalled(port, span);
     }
@@ -158,8 +173,9 @@ impl Network {
         self.set_next(port, record, NONE);
         let queue = &mut self.lane_table[port as usize * self.lanes + usize::from(lane)];
         let tail = std::mem::replace(&mut queue.tail, record);
-        queue.depth += 1;
-        queue.max_depth = queue.max_depth.max(queue.depth);
+        let record_of_lane = &mut self.lane_records[port as usize * self.lanes + usize::from(lane)];
+        record_of_lane.depth += 1;
+        record_of_lane.max_depth = record_of_lane.max_depth.max(record_of_lane.depth);
         if tail == NONE {
             queue.head = record;
             self.ports[port as usize].waiting |= 1 << lane;
@@ -191,7 +207,7 @@ impl Network {
             state.busy_until = now;
             return;
         }
-        let lane = self.pick(port, ready, now);
+        let lane = self.pick::<NIC>(port, ready, now);
         let record = self.take::<OBSERVE, NIC>(port, lane);
         if NIC {
             let (packet, rest) = self.cut(port, lane, record);
@@ -215,7 +231,7 @@ impl Network {
             (self.packets[record].next, self.packets[record].job)
         };
         queue.head = next;
-        queue.depth -= 1;
+        self.lane_records[port as usize * self.lanes + usize::from(lane.0)].depth -= 1;
         if next == NONE {
             queue.tail = NONE;
             self.ports[port as usize].waiting &= !(1 << lane.0);
@@ -226,7 +242,8 @@ impl Network {
         record
     }
 
-    /// A packet, taken from its queue, starts on the link.
+    /// A packet, taken from its queue and accounted for by the arbiter, starts on the link.
+    #[inline(always)]
     fn start<const OBSERVE: bool>(&mut self, port: u32, lane: VirtualLane, record: u32, now: u64) {
         let packet = &mut self.packets[record];
         let (bytes, job, joined, upstream_lane) = (packet.bytes, packet.job, packet.time, packet.lane);
@@ -245,14 +262,15 @@ impl Network {
         let queue = &mut self.lane_table[port as usize * self.lanes + usize::from(lane.0)];
         queue.credits -= bytes;
         self.totals.packet_hops += 1;
-        let first = port as usize * self.state_words;
-        let words = &mut self.arbiter_state[first..first + self.state_words];
-        self.arbiter.sent(words, lane, Bytes(u64::from(bytes)), Instant(now));
         if OBSERVE {
             state.active += wire_time;
-            queue.bytes += u64::from(bytes);
             queue.packets += 1;
-            queue.waited += now - joined;
+            if bytes != self.full || now > joined || queue.packets == u32::MAX {
+                let record = &mut self.lane_records[port as usize * self.lanes + usize::from(lane.0)];
+                record.packets += u64::from(std::mem::take(&mut queue.packets));
+                record.short += u64::from(self.full - bytes);
+                record.waited += now - joined;
+            }
             if others_wait {
                 self.interference.carried(port, job, wire_time);
             }
@@ -275,7 +293,7 @@ impl Network {
     }
 
     /// A packet that starts on `port` at `now` is sent on to the queue of its next port.
-    #[inline]
+    #[inline(always)]
     fn forward(&mut self, port: u32, lane: VirtualLane, record: u32, now: u64, wire_time: u64) {
         if self.packets[record].hop + 1 == self.packets[record].hops {
             self.extend_route(record);
@@ -306,7 +324,10 @@ impl Network {
         packet.hop = 0;
         let mut hops = 1;
         while hops < ROUTE {
-            let Vertex::Switch(SwitchId(at)) = self.graph.link(LinkId(step.link())).to else { break };
+            let at = self.far_switch[step.link() as usize];
+            if at == NONE {
+                break;
+            }
             let previous = Hop { link: LinkId(step.link()), channel: step.channel() };
             step = Step::new(self.routing.next_hop(SwitchId(at), previous, HostId(packet.to)));
             packet.route[hops] = step;

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
+use crate::kernel::prefetch;
+
 /// Packets of one job that wait at a port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
@@ -47,6 +49,12 @@ impl Interference {
         if let Some(by_port) = &mut self.by_port {
             *by_port.entry((port, delayed, delaying)).or_default() += span;
         }
+    }
+
+    /// `port` will be asked about soon.
+    #[inline]
+    pub fn prefetch(&self, port: u32) {
+        prefetch(&self.waiting[port as usize]);
     }
 
     /// A packet of `job` begins to wait at `port`.

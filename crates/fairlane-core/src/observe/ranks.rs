@@ -1,5 +1,6 @@
 //! What a rank has done with its time.
 
+use crate::kernel::prefetch;
 use crate::program::{CollectiveKind, Op};
 use crate::units::{Instant, Picoseconds};
 
@@ -7,7 +8,17 @@ use crate::units::{Instant, Picoseconds};
 pub const CALLS: usize = 12 + CollectiveKind::ALL.len();
 
 const NAMES: [&str; 12] = [
-    "send", "isend", "recv", "irecv", "probe", "wait", "wait_all", "wait_any", "wait_some", "comm_dup", "comm_split",
+    "send",
+    "isend",
+    "recv",
+    "irecv",
+    "probe",
+    "wait",
+    "wait_all",
+    "wait_any",
+    "wait_some",
+    "comm_dup",
+    "comm_split",
     "comm_create",
 ];
 
@@ -51,6 +62,7 @@ pub struct CallTime {
 
 /// What is kept of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct RankRecord {
     /// Iterations marked.
     pub iterations: u64,
@@ -60,8 +72,6 @@ pub struct RankRecord {
     pub last_mark: Instant,
     /// Time in [`Op::Compute`].
     pub compute: Picoseconds,
-    /// By call.
-    pub calls: [CallTime; CALLS],
     /// Blocked time before the partner had made its send call, or posted its receive.
     pub late_partner: Picoseconds,
     /// The rest of the blocked time: the network, or the protocol, was at work.
@@ -72,6 +82,8 @@ pub struct RankRecord {
     pub bytes_sent: u64,
     /// When the program ended, if it has.
     pub finished: Option<Instant>,
+    /// By call.
+    pub calls: [CallTime; CALLS],
 }
 
 impl Default for RankRecord {
@@ -92,6 +104,14 @@ impl Default for RankRecord {
 }
 
 impl RankRecord {
+    /// The rank will run soon: fetches what is written most often.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&self.compute);
+        prefetch(&self.calls[0]);
+        prefetch(&self.calls[4]);
+    }
+
     /// Time in all calls.
     #[must_use]
     pub fn communication(&self) -> Picoseconds {

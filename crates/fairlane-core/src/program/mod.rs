@@ -247,6 +247,9 @@ pub trait Source: Send + Sync {
     /// A message that names file, record and call, when the source cannot go on.
     fn next_op(&mut self) -> Result<Option<Op>, String>;
 
+    /// The source will be asked soon: fetches what it will read. Changes nothing.
+    fn prefetch(&self) {}
+
     /// A copy that goes on from the same place.
     fn boxed_clone(&self) -> Box<dyn Source>;
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Op, Source};
+use crate::kernel::prefetch;
 
 /// One line of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +118,12 @@ impl Source for Player {
                     }
                 }
             }
+        }
+    }
+
+    fn prefetch(&self) {
+        if let Some(line) = self.lines.get(self.next) {
+            prefetch(line);
         }
     }
 

@@ -92,6 +92,12 @@ impl Levels {
             .unwrap_or(self.resolved[job.index()][kind.index()])
     }
 
+    /// Whether messages of one rank to another can have different levels, by their kind.
+    #[must_use]
+    pub fn depend_on_kind(&self) -> bool {
+        self.resolved.iter().any(|kinds| kinds.iter().any(|level| *level != kinds[0]))
+    }
+
     /// Sets the level of messages that have no other.
     ///
     /// # Errors

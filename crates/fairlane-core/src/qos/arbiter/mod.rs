@@ -61,6 +61,12 @@ pub trait Arbiter: Send + Sync {
     /// The lane to serve at `now`. `ready` is not empty: these lanes have a packet and credits enough for it.
     fn pick(&self, state: &mut State, ready: Lanes, now: Instant) -> VirtualLane;
 
+    /// [`Arbiter::pick`] and [`Arbiter::sent`] in one, where only `lane` is ready.
+    fn serve_alone(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, now: Instant) {
+        let picked = self.pick(state, Lanes(1 << lane.0), now);
+        self.sent(state, picked, bytes, now);
+    }
+
     /// Accounts the packet that the picked lane sends, `bytes` on the wire, starting at `now`.
     fn sent(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, now: Instant);
 }
