@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -44,6 +44,23 @@ html_theme_options = {
 }
 
 
+def keep_attributes(app: Sphinx) -> None:
+    """Leaves attributes' docstrings as they are: napoleon would take what stands before a colon for a type."""
+    kept: dict[str, list[str]] = {}
+
+    def before(_app: Sphinx, what: str, name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+        if what in ("attribute", "data", "property"):
+            kept[name] = list(lines)
+
+    def after(_app: Sphinx, _what: str, name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+        if name in kept:
+            lines[:] = kept.pop(name)
+
+    app.connect("autodoc-process-docstring", before, priority=400)  # napoleon's is 500
+    app.connect("autodoc-process-docstring", after, priority=600)
+
+
 def setup(app: Sphinx) -> None:
     """Has the reference written when the builder starts."""
+    keep_attributes(app)
     app.connect("builder-inited", lambda _: reference.write(HERE / "reference" / "generated"))

@@ -63,7 +63,7 @@ def names_page(tables: Mapping[str, Any]) -> str:
 def command_sections(command: Any, *path: str) -> Iterator[str]:
     """The help of a command and of everything below it, each with a heading."""
     text = fairlane(*path, "--help").strip()
-    yield f"{'#' * (len(path) + 1)} `{' '.join(['fairlane', *path])}`\n\n```text\n{text}\n```\n"
+    yield f"{'#' * (len(path) + 2)} `{' '.join(['fairlane', *path])}`\n\n```text\n{text}\n```\n"
     for name, below in getattr(command, "commands", {}).items():
         yield from command_sections(below, *path, name)
 
@@ -109,7 +109,8 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "scenario.md", scenario_page(json.loads(fairlane("schema")))
     yield "names.md", names_page(json.loads(importlib.import_module("fairlane._core").tables()))
     cli = importlib.import_module("fairlane.cli.main")
-    yield "command-line.md", "\n".join(command_sections(typer.main.get_command(cli.app)))
+    commands = "\n".join(command_sections(typer.main.get_command(cli.app)))
+    yield "command-line.md", f"# Command line\n\n{commands}"
     yield from python_pages()
 
 

@@ -14,6 +14,11 @@ QUANTITIES = {kind.example.strip('"'): kind for kind in (BANDWIDTH, DURATION, SI
 """Kinds of quantity by the example that the schema of each gives."""
 
 
+def title(name: str) -> str:
+    """The heading of a definition: a word for readers, not for the code."""
+    return name.removesuffix("Table")
+
+
 def anchor(name: str) -> str:
     """The link target that the heading ``name`` gets."""
     return "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name.lower())
@@ -41,7 +46,7 @@ def type_of(schema: Schema) -> str:
         return kind.name
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
-        return f"[{name}](#{anchor(name)})"
+        return f"[{title(name)}](#{anchor(title(name))})"
     if "const" in schema:
         return code(schema["const"])
     if "enum" in schema:
@@ -151,5 +156,5 @@ def markdown(schema: Schema, level: int = 2) -> str:
     order = list(dict.fromkeys(references(schema)))
     for name in order:  # grows while it is walked
         order += [found for found in dict.fromkeys(references(definitions[name])) if found not in order]
-    sections = [f"{'#' * level} {name}\n\n{definition(definitions[name], level, definitions)}" for name in order]
+    sections = [f"{'#' * level} {title(name)}\n\n{definition(definitions[name], level, definitions)}" for name in order]
     return "\n".join([keys(schema, definitions), *sections])

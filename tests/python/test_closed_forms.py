@@ -221,15 +221,17 @@ def test_strict_priority_starves(run: Engine) -> None:
 SERVICE = ser(1000, RATE)
 
 
-def poisson_arrivals(load: float, packets: int, seed: int) -> tuple[Case, list[int]]:
-    """Packets of one size handed to one NIC at random instants; the gaps are exactly exponential, in random order."""
+def exponential_gaps(load: float, packets: int, seed: int) -> list[int]:
+    """Times between arrivals of packets: exactly exponential, in random order."""
     quantiles = -np.log1p(-(np.arange(packets) + 0.5) / packets)
     np.random.default_rng(seed).shuffle(quantiles)
     gaps: list[int] = np.rint(quantiles * (SERVICE / load / quantiles.mean())).astype(int).tolist()
-    script: list[Op] = [op for gap in gaps for op in (Compute(gap), Send(1, 1000))]
-    receives: list[Op] = [Recv()] * packets
-    network = Network(header=0, buffer=1 << 30)
-    return Case(star(2), [Job([0, 1], [script, receives])], network), gaps
+    return gaps
+
+
+def one_nic(scripts: list[list[Op]]) -> Case:
+    """Packets of one size from one NIC that is never short of credits."""
+    return Case(star(2), [Job([0, 1], scripts)], Network(header=0, buffer=1 << 30))
 
 
 def waits(gaps: list[int]) -> list[int]:
@@ -242,7 +244,8 @@ def waits(gaps: list[int]) -> list[int]:
 
 @pytest.mark.parametrize("load", [0.3, 0.6, 0.9])
 def test_waiting_follows_lindley(run: Engine, load: float) -> None:
-    case, gaps = poisson_arrivals(load, 1000, seed=1)
+    gaps = exponential_gaps(load, 1000, seed=1)
+    case = one_nic([[op for gap in gaps for op in (Compute(gap), Send(1, 1000))], [Recv()] * len(gaps)])
     nic = run(case).ports[case.fabric.routes[0, 1][0].link, 0]
     assert nic.waiting == sum(waits(gaps))
 
@@ -250,8 +253,14 @@ def test_waiting_follows_lindley(run: Engine, load: float) -> None:
 @pytest.mark.parametrize(("load", "packets"), [(0.3, 100_000), (0.6, 200_000), (0.9, 600_000)])
 def test_mean_waiting_of_random_arrivals(load: float, packets: int) -> None:
     """M/D/1: load x service / (2 (1 - load)), by Pollaczek and Khinchine."""
-    case, _ = poisson_arrivals(load, packets, seed=2)
-    mean = core.simulate(case, departures=False).mean_waiting(case.fabric.routes[0, 1][0].link)
+    case, builder = one_nic([[], []]), _core.ProgramBuilder(2)
+    for gap in exponential_gaps(load, packets, seed=2):
+        builder.compute(0, gap)
+        builder.send(0, 1, 1000)
+    builder.repeat(1, packets)
+    builder.recv(1, 0)
+    builder.end(1)
+    mean = core.simulate(case, [builder.build()], departures=False).mean_waiting(case.fabric.routes[0, 1][0].link)
     assert mean == pytest.approx(load * SERVICE / (2 * (1 - load)), rel=0.03)
 
 

@@ -1,6 +1,5 @@
 """From a scenario to what the simulator takes: choices made, quantities whole, programs written."""
 
-import inspect
 import json
 import traceback
 from collections.abc import Callable, Iterator
@@ -17,9 +16,9 @@ from fairlane.placement import LIST, STRATEGIES, hosts_needed, place
 from fairlane.scenario.checks import sl2vl
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.seeds import Purpose, stream
-from fairlane.workload import WORKLOADS, Workload
 from fairlane.workload.builder import JobScript
 from fairlane.workload.calibrate import CalibrationError, calibrate
+from fairlane.workload.registry import file_of
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import FabricTable, Job
@@ -207,13 +206,10 @@ def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved) -> ResolvedJ
     except CalibrationError as error:
         raise Problems(Problem(f"{copy.key}.workload.compute_share", str(error), workload.target_share)) from None
     except Exception as error:
-        if type(workload) in WORKLOADS.values():
+        file = file_of(workload)
+        if isinstance(error, RunError) or file is None:
             raise
-        raise Problems(_of_own_code(error, workload).under(f"{copy.key}.workload")) from error
-
-
-def _of_own_code(error: Exception, workload: Workload) -> Problem:
-    """What went wrong in a user's own workload, and where in its file."""
-    file = inspect.getfile(type(workload))
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return Problem("", f"{type(error).__name__}: {error}", file=file, line=lines[-1] if lines else None)
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        words = f"{type(error).__name__}: {error}"
+        problem = Problem(f"{copy.key}.workload", words, file=file, line=lines[-1] if lines else None)
+        raise Problems(problem) from error

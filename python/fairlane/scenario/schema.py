@@ -47,7 +47,13 @@ def _choice(table: dict[str, Any], key: str, known: dict[str, Entry]) -> dict[st
                 "additionalProperties": False,
             }
         )
-    return {"type": "object", "description": table.get("description", ""), "properties": own, "oneOf": branches}
+    return {
+        "type": "object",
+        "description": table.get("description", ""),
+        "properties": own,
+        "required": [key],
+        "oneOf": branches,
+    }
 
 
 def _workloads(tables: dict[str, Any]) -> dict[str, Any]:

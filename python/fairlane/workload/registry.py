@@ -14,7 +14,9 @@ from fairlane.inputs.problems import Problems, validated
 from fairlane.workload import WORKLOADS
 from fairlane.workload.base import Workload
 
-__all__ = ["WorkloadField", "find_workload", "name_of", "read_workload"]
+__all__ = ["WorkloadField", "file_of", "find_workload", "name_of", "read_workload"]
+
+_OWN = "fairlane_workload_"
 
 
 def find_workload(name: str) -> type[Workload]:
@@ -31,7 +33,7 @@ def _from_file(file: Path, class_name: str, name: str) -> type[Workload]:
     """Imports a file under a name of its own and picks the workload from it."""
     if not file.is_file():
         raise Problems(Problem("", f"there is no file {str(file)!r}", name))
-    module_name = f"fairlane_workload_{sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
+    module_name = f"{_OWN}{sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:
         raise Problems(Problem("", f"{str(file)!r} cannot be imported", name))
@@ -71,6 +73,12 @@ def read_workload(given: Any) -> Any:
 def name_of(workload: Workload) -> str:
     """The name in ``WORKLOADS``, or that of the class for a user's own."""
     return next((name for name, known in WORKLOADS.items() if type(workload) is known), type(workload).__name__)
+
+
+def file_of(workload: Workload) -> str | None:
+    """The file that a user's own workload was found in by ``file.py:ClassName``; None for any other."""
+    module = type(workload).__module__
+    return sys.modules[module].__file__ if module.startswith(_OWN) else None
 
 
 def _written(workload: Workload) -> dict[str, Any]:

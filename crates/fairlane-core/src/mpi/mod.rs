@@ -54,8 +54,8 @@ pub struct Mpi {
     first_resident: Vec<u32>,
     /// Ranks over all jobs, by host, ascending.
     residents: Vec<u32>,
-    /// Ends of transfers through the memory of each host: time, order, transfer, stage.
-    memory: Vec<BinaryHeap<Reverse<(u64, u64, u32, protocol::Stage)>>>,
+    /// Transfers through the memory of each host.
+    memory: Vec<BinaryHeap<Reverse<MemoryEnd>>>,
     /// Messages of one rank to another can overtake each other, so they are numbered.
     numbering: bool,
     transfers: Pool<Transfer>,
@@ -104,6 +104,9 @@ struct RankState {
     activity: Activity,
     since: u64,
 }
+
+/// The end of a transfer through memory: time, order, transfer, stage.
+type MemoryEnd = (u64, u64, u32, protocol::Stage);
 
 /// What a rank's time is counted as.
 #[derive(Clone, Copy, PartialEq, Eq)]
