@@ -30,8 +30,7 @@ default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_class_signature = "separated"
-autodoc_default_options = {"show-inheritance": True}
+autodoc_default_options = {"exclude-members": "model_config, model_post_init"}
 napoleon_numpy_docstring = False
 
 html_theme = "furo"

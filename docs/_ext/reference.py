@@ -12,7 +12,7 @@ import os
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +81,11 @@ def public_modules() -> Iterator[str]:
             yield f"fairlane.{module.name}"
 
 
-def python_pages() -> Iterator[tuple[str, str]]:
+def python_pages(tables: Collection[str]) -> Iterator[tuple[str, str]]:
     """File name and text of a page for each module that declares public names.
 
     A name stands on one page only: that of the first module that offers it, the package itself before its modules.
+    The classes called as one of ``tables`` hold what stands in a scenario file, and their keys are described there.
     """
     seen: set[int] = set()
     for name in public_modules():
@@ -93,25 +94,34 @@ def python_pages() -> Iterator[tuple[str, str]]:
         fresh = [public for public in offered if id(getattr(module, public)) not in seen]
         seen |= {id(getattr(module, public)) for public in fresh}
         if fresh:
-            yield f"python/{name}.md", python_page(name, fresh)
+            members = [public for public in fresh if public not in tables]
+            yield f"python/{name}.md", python_page(name, members, [public for public in fresh if public in tables])
 
 
-def python_page(module: str, names: list[str]) -> str:
-    """The page of one module."""
-    return (
+def python_page(module: str, names: list[str], tables: list[str]) -> str:
+    """The page of one module: ``names`` with all their members, then ``tables``."""
+    page = (
         f"# {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members: {', '.join(names)}\n"
         "   :imported-members:\n```\n"
     )
+    if tables:
+        classes = "\n\n".join(f".. autoclass:: {module}.{name}" for name in tables)
+        page += (
+            "\n## Tables of a scenario\n\nThe keys of these classes are those of [scenario files](../scenario.md).\n"
+            f"\n```{{eval-rst}}\n{classes}\n```\n"
+        )
+    return page
 
 
 def pages() -> Iterator[tuple[str, str]]:
     """File name and text of every generated page."""
-    yield "scenario.md", scenario_page(json.loads(fairlane("schema")))
+    scenario = json.loads(fairlane("schema"))
+    yield "scenario.md", scenario_page(scenario)
     yield "names.md", names_page(json.loads(importlib.import_module("fairlane._core").tables()))
     cli = importlib.import_module("fairlane.cli.main")
     commands = "\n".join(command_sections(typer.main.get_command(cli.app)))
     yield "command-line.md", f"# Command line\n\n{commands}"
-    yield from python_pages()
+    yield from python_pages(scenario["$defs"])
 
 
 def write(folder: Path) -> None:

@@ -123,6 +123,13 @@ impl Agreements {
         })
     }
 
+    /// A collective that some members of its communicator have never called: context, number, first caller, its call, and
+    /// how many called it. To be asked when the job has ended.
+    pub fn deserted(&self) -> Option<(u32, u64, u32, String, u32)> {
+        let (&(context, number), agreement) = self.open.iter().min_by_key(|(key, _)| **key)?;
+        Some((context, number, agreement.first, super::words::of(&agreement.op), agreement.arrived))
+    }
+
     /// A rank has finished the call; when all `size` have, it is forgotten.
     pub fn leave(&mut self, context: u32, number: u64, size: usize) {
         if let Some(agreement) = self.open.get_mut(&(context, number)) {

@@ -56,8 +56,7 @@ impl Mpi {
         for _ in 0..SPINNING {
             self.end_call(rank, now);
             let Some(op) = self.next_op(rank)? else {
-                self.finish(rank, now);
-                return Ok(());
+                return self.finish(rank, now);
             };
             let state = self.rank(rank);
             state.since = now;
@@ -111,11 +110,24 @@ impl Mpi {
         }
     }
 
-    fn finish(&mut self, rank: u32, now: u64) {
+    /// The program of `rank` has ended. When it was the job's last, no collective may be left that some rank never called.
+    fn finish(&mut self, rank: u32, now: u64) -> Result<(), RunError> {
         let state = self.rank(rank);
         state.finished = true;
         self.records[rank as usize].finished = Some(Instant(now));
-        self.job_of(rank).finished += 1;
+        let job = self.job_of(rank);
+        job.finished += 1;
+        if job.finished < job.size {
+            return Ok(());
+        }
+        let Some((communicator, number, first, words, arrived)) = job.agreements.deserted() else { return Ok(()) };
+        Err(RunError::CollectiveMismatch {
+            job: job.name.clone(),
+            communicator,
+            number,
+            first: format!("rank {first} called {words}"),
+            second: format!("only {arrived} of its ranks ever called a collective there"),
+        })
     }
 
     fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {

@@ -6,4 +6,5 @@ mod arbiter_laws;
 mod fabrics;
 mod layers;
 mod routing_laws;
+mod simulation_laws;
 mod topology_laws;

@@ -1,0 +1,264 @@
+//! Laws of a whole simulation, on random fabrics, parameters and programs: everything sent is received, nothing is lost,
+//! credits and waiting times balance, and neither slicing, forking nor repeating changes a bit.
+
+use std::collections::BTreeMap;
+
+use fairlane_core::error::RunError;
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank, ServiceLevel, VirtualLane};
+use fairlane_core::mpi;
+use fairlane_core::network::{self, Switching};
+use fairlane_core::program::script::{Line, Script};
+use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
+use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
+use fairlane_core::units::{Bytes, Instant, Picoseconds};
+use proptest::prelude::*;
+use serde_json::json;
+
+const FAR: Instant = Instant(u64::MAX >> 1);
+
+/// A random simulation: two jobs on a two-level tree of twelve hosts, some of which they share.
+#[derive(Clone, Debug)]
+struct Case {
+    hosts: Vec<Vec<u32>>,
+    /// Per job: sender, receiver, bytes, synchronous, compute before.
+    messages: Vec<Vec<(u32, u32, u64, bool, u64)>>,
+    lanes: u8,
+    arbiter: usize,
+    kinds_differ: bool,
+    buffer: u64,
+    mtu: u64,
+    eager: u64,
+    store_and_forward: bool,
+    collective: usize,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let hosts = proptest::collection::vec(proptest::collection::vec(0..12_u32, 2..6), 2);
+    let message = (0..6_u32, 0..6_u32, 0..5000_u64, any::<bool>(), 0..2_000_000_u64);
+    let messages = proptest::collection::vec(proptest::collection::vec(message, 1..30), 2);
+    let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64);
+    (hosts, messages, network, 0..3000_u64, any::<bool>(), 0..CollectiveKind::ALL.len()).prop_map(
+        |(hosts, messages, (lanes, arbiter, kinds_differ, room, mtu), eager, store_and_forward, collective)| Case {
+            hosts,
+            messages,
+            lanes,
+            arbiter,
+            kinds_differ,
+            buffer: mtu + 26 + room,
+            mtu,
+            eager,
+            store_and_forward,
+            collective,
+        },
+    )
+}
+
+fn op(op: Op) -> Line {
+    Line::Op(op)
+}
+
+impl Case {
+    /// Every message is received by a wildcard, so any order of arrival matches; a collective ends each job.
+    fn programs(&self) -> Vec<Program> {
+        self.hosts.iter().zip(&self.messages).map(|(hosts, messages)| self.program(hosts, messages)).collect()
+    }
+
+    fn program(&self, hosts: &[u32], messages: &[(u32, u32, u64, bool, u64)]) -> Program {
+        let size = u32::try_from(hosts.len()).unwrap();
+        let mut lines: Vec<Vec<Line>> = vec![Vec::new(); hosts.len()];
+        let mut requests = vec![0_u32; hosts.len()];
+        for &(from, to, bytes, synchronous, compute) in messages {
+            let (from, to) = (from % size, to % size);
+            let mode = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
+            let mut next = |rank: u32| {
+                requests[rank as usize] += 1;
+                requests[rank as usize] - 1
+            };
+            let (send, receive) = (next(from), next(to));
+            let sender = &mut lines[from as usize];
+            sender.push(op(Op::Compute(Picoseconds(compute))));
+            sender.push(op(Op::Isend {
+                to: Rank(to),
+                bytes: Bytes(bytes),
+                tag: 0,
+                comm: COMM_WORLD,
+                mode,
+                request: send,
+            }));
+            lines[to as usize].push(op(Op::Irecv { from: None, tag: None, comm: COMM_WORLD, request: receive }));
+        }
+        let volume = Volume::Uniform(Bytes(777));
+        let kind = CollectiveKind::ALL[self.collective];
+        for (lines, requests) in lines.iter_mut().zip(requests) {
+            lines.push(op(Op::WaitAll((0..requests).collect())));
+            lines.push(op(Op::CommSplit { comm: COMM_WORLD, new: 7, color: Some(0), key: 0 }));
+            lines.push(op(Op::Collective { kind, comm: 7, root: Rank(0), volume: volume.clone() }));
+            lines.push(op(Op::MarkProgress));
+        }
+        Program { ranks: lines.into_iter().map(|lines| Script::new(lines).unwrap().source()).collect() }
+    }
+
+    fn spec(&self) -> Spec {
+        let names = ["weighted_round_robin", "strict_priority", "vlarb"];
+        let table: Vec<_> = (0..self.lanes).map(|lane| (lane, 1 + lane * 3)).collect();
+        let params = if self.arbiter == 2 {
+            json!({ "vlarb_high": [[0, 4]], "vlarb_low": table, "high_limit": 1 })
+        } else {
+            json!({})
+        };
+        let top = self.lanes - 1;
+        let kinds = if self.kinds_differ { [("control".to_owned(), Some(top))].into() } else { BTreeMap::new() };
+        let params_of_tree =
+            json!({ "hosts": 12, "levels": 2, "radix": 8, "bandwidth": 7_000_000_000_u64, "latency": 70_001 });
+        let jobs = self.hosts.iter().enumerate().map(|(job, hosts)| JobSpec {
+            name: format!("job {job}"),
+            hosts: hosts.iter().map(|&host| HostId(host)).collect(),
+            service_level: Some(u8::try_from(job).unwrap() % self.lanes),
+            ranks: [(1, top)].into(),
+        });
+        Spec {
+            fabric: FabricSpec { topology: "fat_tree".into(), params: params_of_tree, routing: "d_mod_k".into() },
+            network: network::Parameters {
+                mtu: Bytes(self.mtu),
+                buffer: Bytes(self.buffer),
+                switching: if self.store_and_forward { Switching::StoreAndForward } else { Switching::CutThrough },
+                ..Default::default()
+            },
+            qos: QosSpec {
+                lanes: None,
+                sl2vl: (0..self.lanes).collect(),
+                arbiter: Named { name: names[self.arbiter].into(), params },
+                default: 0,
+                kinds,
+            },
+            mpi: mpi::Parameters { eager_threshold: Bytes(self.eager), ..Default::default() },
+            jobs: jobs.collect(),
+            observe: fairlane_core::observe::Parameters { departures: true, ..Default::default() },
+        }
+    }
+
+    fn simulation(&self) -> Simulation {
+        Simulation::new(self.spec(), self.programs()).unwrap()
+    }
+}
+
+/// Everything that was measured, to compare two runs.
+fn measured(simulation: &Simulation) -> String {
+    let network = simulation.network();
+    let links = 0..u32::try_from(network.graph().links().len()).unwrap();
+    let lanes = 0..u8::try_from(network.lanes()).unwrap();
+    let counters: Vec<_> = links
+        .flat_map(|link| lanes.clone().map(move |lane| (link, lane)))
+        .map(|(link, lane)| (network.counters(LinkId(link), VirtualLane(lane)), network.port_times(LinkId(link))))
+        .collect();
+    let records: Vec<_> = (0..2).flat_map(|job| simulation.mpi().records(JobId(job)).collect::<Vec<_>>()).collect();
+    let departures: Vec<_> = network.departures().iter().map(|d| (d.time, d.link, d.lane, d.job, d.bytes)).collect();
+    format!("{counters:?} {records:?} {departures:?} {:?}", network.totals())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everything_sent_is_received_and_all_balances(case in case()) {
+        let mut simulation = case.simulation();
+        prop_assert!(simulation.run_until(FAR, u64::MAX).unwrap());
+        prop_assert!(simulation.finished());
+        simulation.check_laws().unwrap();
+        let totals = simulation.network().totals();
+        prop_assert_eq!(totals.messages_injected, totals.messages_delivered);
+        prop_assert_eq!(totals.bytes_injected, totals.bytes_delivered);
+        for job in 0..2 {
+            prop_assert!(simulation.mpi().records(JobId(job)).all(|(_, record)| record.iterations == 1));
+        }
+    }
+
+    #[test]
+    fn slices_forks_and_repetition_change_nothing(case in case(), slice in 100_000_u64..5_000_000, hops in 1_u64..50) {
+        let mut whole = case.simulation();
+        whole.run_until(FAR, u64::MAX).unwrap();
+        let mut sliced = case.simulation();
+        let mut end = 0;
+        while !sliced.finished() {
+            end += slice;
+            sliced.run_until(Instant(end), hops).unwrap();
+            sliced.check_laws().unwrap();
+            sliced = sliced.clone();
+        }
+        prop_assert_eq!(measured(&whole), measured(&sliced));
+    }
+
+    #[test]
+    fn service_levels_may_change_at_any_time(case in case(), at in 0_u64..20_000_000) {
+        let mut simulation = case.simulation();
+        simulation.run_until(Instant(at), u64::MAX).unwrap();
+        let top = ServiceLevel(case.lanes - 1);
+        simulation.change_levels(|levels| levels.set_job(JobId(0), Some(top))).unwrap();
+        simulation.set_rank_levels(JobId(1), &[(0, top.0)].into()).unwrap();
+        simulation.run_until(FAR, u64::MAX).unwrap();
+        prop_assert!(simulation.finished());
+        simulation.check_laws().unwrap();
+    }
+}
+
+/// Two ranks on hosts 0 and 11, each with its own operations.
+fn pair(first: Vec<Op>, second: Vec<Op>) -> Result<bool, RunError> {
+    let case = Case {
+        hosts: vec![vec![0, 11], vec![3, 4]],
+        messages: vec![Vec::new(), Vec::new()],
+        lanes: 1,
+        arbiter: 0,
+        kinds_differ: false,
+        buffer: 9000,
+        mtu: 1000,
+        eager: 1000,
+        store_and_forward: false,
+        collective: 0,
+    };
+    let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
+    let mut programs = case.programs();
+    programs[0] = Program { ranks: vec![source(first), source(second)] };
+    Simulation::new(case.spec(), programs).unwrap().run_until(FAR, u64::MAX)
+}
+
+fn receive(from: u32, tag: i32) -> Op {
+    Op::Recv { from: Some(Rank(from)), tag: Some(tag), comm: COMM_WORLD }
+}
+
+fn send(to: u32, tag: i32) -> Op {
+    Op::Send { to: Rank(to), bytes: Bytes(10), tag, comm: COMM_WORLD, mode: SendMode::Standard }
+}
+
+fn collective(kind: CollectiveKind, root: u32) -> Op {
+    Op::Collective { kind, comm: COMM_WORLD, root: Rank(root), volume: Volume::Uniform(Bytes(8)) }
+}
+
+#[test]
+fn a_receive_that_nothing_matches_ends_the_run_with_its_rank_and_operation() {
+    let error = pair(vec![send(1, 5)], vec![receive(0, 6)]).unwrap_err();
+    assert!(matches!(error, RunError::Stuck { .. }), "{error}");
+    let words = error.to_string();
+    assert!(words.contains("rank 1 in Recv(from 0, tag 6, communicator 0)"), "{words}");
+    assert!(!words.contains("rank 0 in"), "the sender has finished: {words}");
+}
+
+#[test]
+fn different_collectives_end_the_run_with_both_calls() {
+    let kinds = [CollectiveKind::Barrier, CollectiveKind::Allreduce];
+    let error = pair(vec![collective(kinds[0], 0)], vec![collective(kinds[1], 0)]).unwrap_err().to_string();
+    assert!(error.contains("barrier") && error.contains("allreduce"), "{error}");
+    let error = pair(vec![collective(CollectiveKind::Bcast, 0)], vec![collective(CollectiveKind::Bcast, 1)]);
+    assert!(matches!(error, Err(RunError::CollectiveMismatch { .. })));
+    let error = pair(vec![collective(CollectiveKind::Bcast, 0)], vec![]).unwrap_err().to_string();
+    assert!(error.contains("rank 0 called bcast") && error.contains("only 1 of its ranks"), "{error}");
+}
+
+#[test]
+fn misuse_is_named() {
+    let unknown = pair(vec![Op::Wait(3)], vec![]).unwrap_err().to_string();
+    assert!(unknown.contains("rank 0, operation Wait(request 3): no request 3"), "{unknown}");
+    let outside = pair(vec![send(2, 0)], vec![]).unwrap_err().to_string();
+    assert!(outside.contains("2 ranks, numbered from 0"), "{outside}");
+    let freed = pair(vec![Op::CommFree(0)], vec![]).unwrap_err().to_string();
+    assert!(freed.contains("predefined"), "{freed}");
+}
