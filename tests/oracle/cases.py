@@ -58,7 +58,7 @@ def qualities(draw: st.DrawFn) -> Qos:
     """One to four lanes, any level to any lane."""
     lanes = draw(st.sampled_from([1, 2, 2, 3, 4]))
     others = draw(st.lists(st.integers(0, lanes - 1), min_size=16 - lanes, max_size=16 - lanes))
-    kinds = {kind: draw(LEVELS) for kind in ("control", "eager", "bulk")}
+    kinds = {kind: draw(LEVELS) for kind in ("control", "eager", "bulk")} if draw(st.booleans()) else {}
     return Qos((*range(lanes), *others), *draw(arbiters(lanes)), draw(st.integers(0, 3)), kinds)
 
 
@@ -148,19 +148,28 @@ class Scripts:
 
 
 @st.composite
-def jobs(draw: st.DrawFn, hosts: int) -> Job:
-    """Two to four ranks on any hosts, also several on one, also on those of other jobs."""
-    ranks = draw(st.integers(2, 4))
-    places = draw(st.lists(st.integers(0, hosts - 1), min_size=ranks, max_size=ranks))
+def jobs(draw: st.DrawFn, places: list[int]) -> Job:
+    """A job with its ranks on these hosts."""
+    ranks = len(places)
     levels = draw(st.dictionaries(st.integers(0, ranks - 1), st.integers(0, 3), max_size=2))
     return Job(places, Scripts(draw, ranks).scripts, draw(LEVELS), levels)
+
+
+@st.composite
+def placements(draw: st.DrawFn, hosts: int) -> list[list[int]]:
+    """Hosts of the two to four ranks of one to three jobs: each rank has one of its own, or any host has any ranks."""
+    wanted = [draw(st.integers(2, 4)) for _ in range(draw(st.sampled_from([1, 2, 2, 3])))]
+    if draw(st.booleans()):
+        free = draw(st.permutations(range(hosts)))
+        own = [[free.pop() for _ in range(min(ranks, len(free)))] for ranks in wanted]
+        return [places for places in own if len(places) > 1]
+    return [draw(st.lists(st.integers(0, hosts - 1), min_size=ranks, max_size=ranks)) for ranks in wanted]
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """A small case."""
     fabric = draw(fabrics())
-    hosts = fabric.params["hosts"]
-    some_jobs = [draw(jobs(hosts)) for _ in range(draw(st.sampled_from([1, 2, 2, 3])))]
+    some_jobs = [draw(jobs(places)) for places in draw(placements(fabric.params["hosts"]))]
     network = draw(networks())
     return Case(fabric, some_jobs, network, draw(qualities()), draw(mpis(network.mtu)))

@@ -54,6 +54,16 @@ def test_a_fork_goes_its_own_way() -> None:
     assert second.digest() != third.digest()
 
 
+def test_levels_that_are_set_again_change_nothing() -> None:
+    running = simulation()
+    running.run_for("1 ms")
+    other = running.fork()
+    other.set_job_service_level("one", None)
+    for each in (running, other):
+        each.run_until("4 ms")
+    assert other.digest() == running.digest()
+
+
 def test_wrong_changes_are_told() -> None:
     running = simulation()
     with pytest.raises(ScenarioError, match='did you mean "one"'):
