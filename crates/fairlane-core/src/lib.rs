@@ -7,8 +7,9 @@
 //! | words | [`units`], [`ids`], [`error`], [`rng`], [`table`] |
 //! | ground | [`kernel`] (time and the window), [`topology`] (pure graphs) |
 //! | policies | [`routing`], [`qos`], [`program`] |
-//! | machinery | [`network`] (packets), [`mpi`] (messages) |
-//! | watching | [`observe`] |
+//! | records | [`observe`] |
+//! | packets | [`network`] |
+//! | messages | [`mpi`] |
 //! | the whole | [`simulation`] |
 
 pub mod error;

@@ -40,6 +40,9 @@ pub struct Calendar {
 }
 
 impl Calendar {
+    /// Bits that every host and every port takes in the sets.
+    pub const BITS_PER_VERTEX: usize = SLOTS as usize;
+
     /// A calendar of windows as wide as the greatest power of two of picoseconds that is not above `lookahead`.
     ///
     /// # Panics

@@ -359,6 +359,18 @@ impl Network {
         log
     }
 
+    /// Memory that does not depend on what is in flight, per port: state, lanes, inbox, counters, calendar, graph.
+    #[must_use]
+    pub fn bytes_per_port(&self) -> Bytes {
+        let ports = self.ports.len();
+        let lanes = self.lanes * (size_of::<Lane>() + size_of::<LaneRecord>());
+        let inbox = self.inbox.len() / ports * size_of::<u32>();
+        let arbiter = self.state_words * size_of::<u32>();
+        let fixed =
+            size_of::<Port>() + size_of::<crate::topology::Link>() + size_of::<u32>() + Interference::BYTES_PER_PORT;
+        Bytes((lanes + inbox + arbiter + fixed + Calendar::BITS_PER_VERTEX / 8) as u64)
+    }
+
     /// How long a port's link has carried packets, and how long it was idle although packets waited.
     #[must_use]
     pub fn port_times(&self, link: LinkId) -> (Picoseconds, Picoseconds) {

@@ -31,6 +31,9 @@ pub struct Interference {
 }
 
 impl Interference {
+    /// What it keeps of a port at which packets of up to three jobs wait.
+    pub const BYTES_PER_PORT: usize = size_of::<SmallVec<[Waiting; 3]>>();
+
     /// An empty matrix for this many jobs and ports.
     #[must_use]
     pub fn new(jobs: usize, ports: usize, by_port: bool) -> Self {

@@ -201,9 +201,18 @@ proptest! {
     }
 }
 
-/// Two ranks on hosts 0 and 11, each with its own operations.
-fn pair(first: Vec<Op>, second: Vec<Op>) -> Result<bool, RunError> {
-    let case = Case {
+#[test]
+fn a_port_of_sixteen_lanes_takes_at_most_one_and_a_half_kibibytes() {
+    let mut case = Case { lanes: 1, ..sparse() };
+    let one = case.simulation().network().bytes_per_port();
+    case.lanes = 16;
+    let sixteen = case.simulation().network().bytes_per_port();
+    assert!(sixteen > one && sixteen <= Bytes(1536), "{} bytes, {} with one lane", sixteen.0, one.0);
+}
+
+/// Two jobs that send nothing but a collective.
+fn sparse() -> Case {
+    Case {
         hosts: vec![vec![0, 11], vec![3, 4]],
         messages: vec![Vec::new(), Vec::new()],
         lanes: 1,
@@ -214,7 +223,12 @@ fn pair(first: Vec<Op>, second: Vec<Op>) -> Result<bool, RunError> {
         eager: 1000,
         store_and_forward: false,
         collective: 0,
-    };
+    }
+}
+
+/// Two ranks on hosts 0 and 11, each with its own operations.
+fn pair(first: Vec<Op>, second: Vec<Op>) -> Result<bool, RunError> {
+    let case = sparse();
     let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
     let mut programs = case.programs();
     programs[0] = Program { ranks: vec![source(first), source(second)] };
