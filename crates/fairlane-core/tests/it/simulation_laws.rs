@@ -16,12 +16,15 @@ use serde_json::json;
 
 const FAR: Instant = Instant(u64::MAX >> 1);
 
+/// Sender, receiver, bytes, synchronous, compute before.
+type Message = (u32, u32, u64, bool, u64);
+
 /// A random simulation: two jobs on a two-level tree of twelve hosts, some of which they share.
 #[derive(Clone, Debug)]
 struct Case {
     hosts: Vec<Vec<u32>>,
-    /// Per job: sender, receiver, bytes, synchronous, compute before.
-    messages: Vec<Vec<(u32, u32, u64, bool, u64)>>,
+    /// By job.
+    messages: Vec<Vec<Message>>,
     lanes: u8,
     arbiter: usize,
     kinds_differ: bool,
@@ -63,7 +66,7 @@ impl Case {
         self.hosts.iter().zip(&self.messages).map(|(hosts, messages)| self.program(hosts, messages)).collect()
     }
 
-    fn program(&self, hosts: &[u32], messages: &[(u32, u32, u64, bool, u64)]) -> Program {
+    fn program(&self, hosts: &[u32], messages: &[Message]) -> Program {
         let size = u32::try_from(hosts.len()).unwrap();
         let mut lines: Vec<Vec<Line>> = vec![Vec::new(); hosts.len()];
         let mut requests = vec![0_u32; hosts.len()];
