@@ -431,10 +431,13 @@ def test_control_messages_are_one_packet() -> None:
     assert error.value.path == "mpi.control_bytes"
 
 
-def test_matching_follows_the_order_of_sending(run: Engine) -> None:
+@pytest.mark.parametrize(("hosts", "to"), [([0, 0], 1), ([0, 1], 0)], ids=["a neighbour", "itself"])
+def test_matching_follows_the_order_of_sending(run: Engine, hosts: list[int], to: int) -> None:
     """A long message through memory is overtaken by a short one, and is received first all the same."""
-    size, threshold = 1000, 1 << 20
+    size = 1000
+    sends: list[Op] = [Send(to, size, 7, request=1), Send(to, 0, 7, request=2)]
     receives: list[Op] = [Recv(0, 7), Mark(), Recv(0, 7), Mark()]
-    case = Case(star(2), [Job([0, 0], [[Send(1, size, 7), Send(1, 0, 7)], receives])], mpi=Mpi(threshold))
-    progress = run(case).progress[0, 1]
+    scripts = [sends, receives] if to == 1 else [[*sends, *receives], []]
+    case = Case(star(2), [Job(hosts, scripts)], mpi=ALWAYS_EAGER)
+    progress = run(case).progress[0, to]
     assert progress.first == progress.last == case.mpi.memory_latency + ser(size, case.mpi.memory_bandwidth)

@@ -15,6 +15,8 @@ thorough = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
 
+patient = pytest.mark.timeout(400)  # where a case fails, up to 300 s go into finding the smallest that does
+
 
 def first_difference(found: Outcome, expected: Outcome) -> str:
     """Where the departures part, for whoever has to find out why; empty if they are the same."""
@@ -25,7 +27,7 @@ def first_difference(found: Outcome, expected: Outcome) -> str:
     return ""
 
 
-@pytest.mark.timeout(300)
+@patient
 @thorough
 @given(cases())
 def test_engine_and_oracle_agree(case: Case) -> None:
@@ -38,7 +40,7 @@ def test_engine_and_oracle_agree(case: Case) -> None:
     assert len(names) == len({departure.message for departure in expected.departures})
 
 
-@pytest.mark.timeout(300)
+@patient
 @thorough
 @given(cases())
 def test_oracle_keeps_the_laws(case: Case) -> None:
