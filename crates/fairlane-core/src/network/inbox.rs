@@ -4,7 +4,6 @@ use super::Network;
 use super::port::Credit;
 use crate::ids::HostId;
 use crate::kernel::{NONE, prefetch};
-use crate::topology::Vertex;
 use crate::units::Instant;
 
 impl Network {
@@ -102,8 +101,8 @@ impl Network {
 
     /// `host` will run soon: fetches the packets that come to it.
     pub(super) fn prefetch_incoming(&self, host: HostId) {
-        for nic in self.graph.ports(Vertex::Host(host)) {
-            let head = self.incoming[nic.index()].0;
+        for nic in self.nics_of(host) {
+            let head = self.incoming[nic as usize].0;
             if head != NONE {
                 prefetch(&self.packets[head]);
             }

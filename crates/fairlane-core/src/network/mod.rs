@@ -86,6 +86,8 @@ pub struct Network {
     nics: u32,
     /// The host of each NIC port.
     nic_host: Vec<u32>,
+    /// The first NIC port of each host; one more at the end.
+    first_nic: Vec<u32>,
     /// The switch at the far end of each link, or [`NONE`].
     far_switch: Vec<u32>,
     /// Packets on their way to each NIC: head and tail of a queue.
@@ -186,6 +188,9 @@ impl Network {
         let buffer = bytes(parameters.buffer);
         let state_words = arbiter.state_words();
         let nic_host = links[..nics].iter().map(|link| host_of(link.from)).collect();
+        let ports_before = |host| links[..nics].partition_point(|link| host_of(link.from) < host);
+        let number = |n: usize| u32::try_from(n).expect("invariant: links have 27-bit numbers");
+        let first_nic = (0..=number(graph.hosts())).map(|host| number(ports_before(host))).collect();
         let far_switch = links.iter().map(|link| switch_of(link.to)).collect();
         let slots = usize::try_from(inbox_slots).expect("invariant: at most 32");
         Self {
@@ -195,8 +200,9 @@ impl Network {
             arbiter_state: vec![0; links.len() * state_words],
             inbox: vec![NONE; slots * links.len()],
             incoming: vec![(NONE, NONE); nics],
-            nics: u32::try_from(nics).expect("invariant: links have 27-bit numbers"),
+            nics: number(nics),
             nic_host,
+            first_nic,
             far_switch,
             inbox_slots,
             one_rate,

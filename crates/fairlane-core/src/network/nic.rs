@@ -6,7 +6,6 @@ use crate::error::RunError;
 use crate::ids::{HostId, LinkId, VirtualLane};
 use crate::kernel::NONE;
 use crate::routing::Hop;
-use crate::topology::Vertex;
 use crate::units::Instant;
 
 impl Network {
@@ -49,19 +48,23 @@ impl Network {
     /// Takes what comes to `host` before `until`: in order of time, then NIC port.
     fn deliveries(&mut self, host: HostId, until: u64, deliveries: &mut Vec<Delivery>) {
         deliveries.clear();
-        let nics = self.graph.ports(Vertex::Host(host));
+        let nics = self.nics_of(host);
         let several = nics.len() > 1;
         for nic in nics {
-            let mut record = self.incoming[nic.index()].0;
+            let mut record = self.incoming[nic as usize].0;
+            if record == NONE {
+                continue;
+            }
             while record != NONE && self.packets[record].time < until {
                 let Packet { time, next, message, .. } = self.packets[record];
                 self.packets.remove(record);
                 self.deliver(message, time, deliveries);
                 record = next;
             }
-            self.incoming[nic.index()].0 = record;
+            let queue = &mut self.incoming[nic as usize];
+            queue.0 = record;
             if record == NONE {
-                self.incoming[nic.index()].1 = NONE;
+                queue.1 = NONE;
             }
         }
         if several {
@@ -86,10 +89,17 @@ impl Network {
         }
     }
 
+    /// The NIC ports of `host`.
+    #[inline]
+    pub(super) fn nics_of(&self, host: HostId) -> std::ops::Range<u32> {
+        self.first_nic[host.index()]..self.first_nic[host.index() + 1]
+    }
+
     /// Hands a message to a NIC: to its port's inbox.
     fn inject(&mut self, injection: Injection) {
         let Injection { at, from, to, bytes, vl, job, token, stage } = injection;
-        let packets = bytes.0.div_ceil(self.parameters.mtu.0).max(1);
+        // Most messages are one packet: no division for them.
+        let packets = if bytes <= self.parameters.mtu { 1 } else { bytes.0.div_ceil(self.parameters.mtu.0) };
         let record = self.messages.insert(Message {
             offered: at.0,
             sequence: self.sequence,
@@ -108,8 +118,7 @@ impl Network {
         self.sequence += 1;
         self.totals.messages_injected += 1;
         self.totals.bytes_injected += bytes.0;
-        let port = self.graph.ports(Vertex::Host(from)).next().expect("invariant: every host has a port");
-        self.send_to(port.0, record, at.0);
+        self.send_to(self.first_nic[from.index()], record, at.0);
     }
 
     /// Payload of a message's next packet.
