@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Mpi;
 use super::collectives::{self, Algorithm, Call, Phase};
-use super::communicator::{Claim, Communicator};
+use super::communicator::{Alike, Claim, Communicator};
 use super::interpreter::Flow;
 use super::matching::Pattern;
 use super::protocol::Send;
@@ -81,14 +81,15 @@ impl Mpi {
 
     /// Ends the run if the ranks of the communicator call different collectives.
     fn agree(&mut self, rank: u32, op: &Op, context: u32, number: u64, call: &Call) -> Result<(), RunError> {
-        let volume = match (call.kind, &call.volume) {
-            (CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::Barrier, _)
-            | (_, Volume::PerRank(_)) => None,
-            (_, uniform) => Some(uniform.clone()),
+        let alike = match (call.kind, &call.volume) {
+            (CollectiveKind::Barrier, _) => Alike::Anything,
+            (_, Volume::PerRank(_)) => Alike::Blocks,
+            (CollectiveKind::Gather | CollectiveKind::Scatter, Volume::Uniform(_)) => Alike::Number,
+            (_, Volume::Uniform(bytes)) => Alike::Bytes(*bytes),
         };
         let state = self.rank(rank);
         let own = state.rank;
-        let claim = Claim { kind: call.kind, root: call.root, volume, op };
+        let claim = Claim { kind: call.kind, root: call.root, alike, op };
         let agreed = self.job_of(rank).agreements.enter(context, number, own.0, claim);
         agreed.map_err(|(first, first_words)| RunError::CollectiveMismatch {
             job: self.job_of(rank).name.clone(),

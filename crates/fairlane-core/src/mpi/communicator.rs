@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ids::Rank;
-use crate::program::{CollectiveKind, CommHandle, Op, Volume};
+use crate::program::{CollectiveKind, CommHandle, Op};
+use crate::units::Bytes;
 
 /// A communicator as one rank sees it.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ struct Agreement {
     kind: CollectiveKind,
     op: Op,
     root: Rank,
-    volume: Option<Volume>,
+    alike: Alike,
     arrived: u32,
     left: u32,
     /// Colour, key and rank of the job, by caller; for a split.
@@ -48,12 +49,24 @@ struct Agreement {
     contexts: HashMap<i32, u32>,
 }
 
+/// What the volumes of one collective's callers have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alike {
+    Anything,
+    /// Each gives one number, its own.
+    Number,
+    /// Each gives this number.
+    Bytes(Bytes),
+    /// Each gives a list of blocks.
+    Blocks,
+}
+
 /// A rank's call, as far as others must agree with it.
 pub(super) struct Claim<'op> {
     pub kind: CollectiveKind,
     pub root: Rank,
-    /// The volume where all must give the same.
-    pub volume: Option<Volume>,
+    /// How the volumes must be alike.
+    pub alike: Alike,
     /// The call.
     pub op: &'op Op,
 }
@@ -72,14 +85,14 @@ impl Agreements {
             kind: claim.kind,
             op: claim.op.clone(),
             root: claim.root,
-            volume: claim.volume.clone(),
+            alike: claim.alike,
             arrived: 0,
             left: 0,
             bids: Vec::new(),
             contexts: HashMap::new(),
         });
         agreement.arrived += 1;
-        if (agreement.kind, agreement.root) == (claim.kind, claim.root) && agreement.volume == claim.volume {
+        if (agreement.kind, agreement.root, agreement.alike) == (claim.kind, claim.root, claim.alike) {
             Ok(())
         } else {
             Err((agreement.first, super::words::of(&agreement.op)))

@@ -77,6 +77,10 @@ impl Mpi {
     pub(super) fn send(&mut self, send: &Send) -> u32 {
         let eager = send.mode == SendMode::Standard && send.bytes <= self.parameters.eager_threshold;
         let receiver = self.ranks[send.to as usize].rank.0;
+        if send.from == send.to {
+            // Through memory a short message overtakes a long one.
+            self.start_numbering();
+        }
         let numbering = self.numbering;
         let sender = self.rank(send.from);
         let source = sender.rank.0;

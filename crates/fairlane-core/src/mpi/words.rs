@@ -1,7 +1,7 @@
 //! Operations in words, for errors.
 
 use crate::ids::Rank;
-use crate::program::{Op, Tag};
+use crate::program::{Op, Tag, Volume};
 
 pub(super) fn of(op: &Op) -> String {
     match op {
@@ -20,7 +20,9 @@ pub(super) fn of(op: &Op) -> String {
         Op::WaitAny(requests) => format!("WaitAny({})", list(requests)),
         Op::WaitSome(requests) => format!("WaitSome({})", list(requests)),
         Op::RequestFree(request) => format!("RequestFree(request {request})"),
-        Op::Collective { kind, comm, root, .. } => format!("{}(communicator {comm}, root {root})", kind.name()),
+        Op::Collective { kind, comm, root, volume } => {
+            format!("{}({}, communicator {comm}, root {root})", kind.name(), volume_of(volume))
+        }
         Op::CommDup { comm, .. } => format!("CommDup(communicator {comm})"),
         Op::CommSplit { comm, color, .. } => match color {
             Some(color) => format!("CommSplit(communicator {comm}, colour {color})"),
@@ -37,6 +39,13 @@ fn pattern(from: Option<Rank>, tag: Option<Tag>, comm: u32) -> String {
     let from = from.map_or_else(|| "any".to_owned(), |from| from.to_string());
     let tag = tag.map_or_else(|| "any".to_owned(), |tag| tag.to_string());
     format!("from {from}, tag {tag}, communicator {comm}")
+}
+
+fn volume_of(volume: &Volume) -> String {
+    match volume {
+        Volume::Uniform(bytes) => format!("{} bytes", bytes.0),
+        Volume::PerRank(blocks) => format!("{} blocks of {} bytes in all", blocks.len(), blocks.iter().sum::<u64>()),
+    }
 }
 
 fn list(requests: &[u32]) -> String {
