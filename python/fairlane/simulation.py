@@ -145,7 +145,17 @@ class Simulation:
         self._set_arbiter({"name": name, "params": resolved})
 
     def set_weights(self, weights: list[int]) -> None:
-        """Replaces the arbiter's weights, one for each lane, and keeps the rest of its parameters."""
+        """Replaces the arbiter's weights, one for each lane, and keeps the rest of its parameters.
+
+        Raises ``ScenarioError`` if the arbiter has no such list (``set_arbiter`` replaces what it has, as the tables
+        of ``vlarb``), ``BuildError`` if the list does not fit.
+        """
+        name = self._arbiter["name"]
+        known = named("arbiter", name, "name").schema.get("properties", {})
+        if "weights" not in known:
+            words = f"the arbiter {name} has no list of weights: replace its parameters with set_arbiter"
+            example = f'set_arbiter("{name}", ...) with {", ".join(known)}'
+            raise ScenarioError(Problem("weights", words, list(weights), example))
         parameters = {**self._arbiter["params"], "weights": list(weights)}
         self._set_arbiter({"name": self._arbiter["name"], "params": parameters})
 

@@ -1,11 +1,14 @@
 """The command line: output, errors and exit codes."""
 
+import _thread
 import json
 import resource
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import CancelledError
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -36,6 +39,25 @@ workload = { name = "flood_pairs", compute = "10 us" }
 def small(tmp_path: Path) -> str:
     (tmp_path / "small.toml").write_text(SMALL)
     return str(tmp_path / "small.toml")
+
+
+def test_ctrl_c_while_calibrating_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: list[bool] = []
+
+    def calibrate(*arguments: Any) -> int:
+        _thread.interrupt_main()
+        told.append(arguments[-1].wait(20))
+        raise CancelledError
+
+    monkeypatch.setattr("fairlane.scenario.resolve.calibrate", calibrate)
+    (tmp_path / "small.toml").write_text(SMALL.replace('compute = "10 us"', "compute_share = 0.5"))
+    assert execute(["run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--quiet"]) == 130
+    assert capsys.readouterr().err.split() == ["fairlane:", "interrupted"]
+    assert told
+    assert all(told)
+    assert not (tmp_path / "run").exists()
 
 
 def test_help_comes_at_once() -> None:
@@ -171,14 +193,16 @@ def test_a_run_can_be_queried(small: str, tmp_path: Path, capsys: pytest.Capture
     assert all(Path(line).is_file() for line in capsys.readouterr().out.splitlines())
 
 
-def test_a_trace_is_described(capsys: pytest.CaptureFixture[str]) -> None:
-    trace = EXAMPLES.parent / "tests/data/traces/stencil4d-32.otf2"
+@pytest.mark.parametrize(("ranks", "messages", "volume"), [(32, "512", "64 MiB"), (64, "1,024", "256 MiB")])
+def test_a_trace_is_described(ranks: int, messages: str, volume: str, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = EXAMPLES.parent / f"tests/data/traces/stencil4d-{ranks}.otf2"
     assert execute(["trace", "describe", str(trace), "--json"]) == 0
     described = json.loads(capsys.readouterr().out)
     assert execute(["trace", "describe", str(trace)]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["format", "OTF2", "2.0.0"] in lines
-    assert ["ranks", "32"] in lines
-    assert ["messages", "512", "point", "to", "point,", "64", "MiB"] in lines
+    assert ["ranks", str(ranks)] in lines
+    assert ["messages", messages, "point", "to", "point,", *volume.split()] in lines
+    assert described["calls"]["MPI_Barrier"] == 3 * ranks
     assert all([name, f"{count:,}"] in lines for name, count in described["calls"].items())
     assert not any("wildcards" in line for line in lines), "there are none"

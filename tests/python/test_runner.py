@@ -262,7 +262,7 @@ def test_lines_come_now_and_then(clock: Clock) -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_bars_show_time_speed_and_jobs() -> None:
-    console = Console(file=io.StringIO(), width=140, force_terminal=True)
+    console = Console(file=io.StringIO(), width=140, force_terminal=True, _environ={"TERM": "xterm"})
     with Bars(console, *gauges()) as bars:
         bars.update()
     assert isinstance(console.file, io.StringIO)

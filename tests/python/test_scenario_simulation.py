@@ -82,6 +82,16 @@ def test_wrong_changes_are_told() -> None:
     running.run_for("100 us")
 
 
+@pytest.mark.parametrize(("arbiter", "parameters"), [("vlarb", "vlarb_high, vlarb_low"), ("strict_priority", "order")])
+def test_an_arbiter_without_weights_says_what_to_set_instead(arbiter: str, parameters: str) -> None:
+    running = simulation()
+    running.set_arbiter(arbiter)
+    before = running.digest()
+    with pytest.raises(ScenarioError, match=rf"weights = \[3, 1\]: .* {arbiter} .*set_arbiter.*{parameters}"):
+        running.set_weights([3, 1])
+    assert running.digest() == before
+
+
 def test_shares_are_those_of_the_links_unless_they_differ() -> None:
     shares: dict[str, Any] = {"name": "strict_priority", "shares": [[1, 25]]}
     given = {**shares, "bandwidth": "1.6 GB/s"}

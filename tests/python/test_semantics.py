@@ -52,7 +52,11 @@ workload = {{ name = "broken.py:Broken", {compute} }}
         ),
         (
             "rank.collective('bcast', 8, root=int(first))",
-            ["broken", "rank 0 called bcast(communicator 0, root 1)", "called bcast(communicator 0, root 0)"],
+            [
+                "broken",
+                "rank 0 called bcast(8 bytes, communicator 0, root 1)",
+                "called bcast(8 bytes, communicator 0, root 0)",
+            ],
         ),
         ("rank.collective('allreduce', 8 * (1 + first))", ["broken", "rank 0 called allreduce(", "but rank"]),
         ("rank.send(4, 8) if first else None", ["broken", "rank 0", "Send(8 bytes to 4", "4 ranks"]),

@@ -145,6 +145,82 @@ def test_the_slowest_rank_computes_for_the_share_asked_for(share: float) -> None
     assert measured == pytest.approx(share, abs=0.01)
 
 
+def test_a_calibration_ends_when_told_to_and_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    workload = WORKLOADS["flood_pairs"]()
+    alone = Scenario(
+        fabric=FABRIC, jobs=[{"ranks": 8, "workload": {"name": "flood_pairs", "compute": "10 us"}}]
+    ).resolve()
+    slices: list[int] = []
+    stop = Event()
+
+    class Watched:
+        """An engine during whose third slice Ctrl-C comes."""
+
+        def __init__(self, engine: Any) -> None:
+            self.engine = engine
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.engine, name)
+
+        def run_window_budget(self, picoseconds: int, max_hops: int) -> None:
+            slices.append(picoseconds)
+            self.engine.run_window_budget(min(picoseconds, 1000), max_hops)
+            if len(slices) == 3:
+                stop.set()
+
+    real = Resolved.engine
+    monkeypatch.setattr(Resolved, "engine", lambda resolved: Watched(real(resolved)))
+    with pytest.raises(CancelledError):
+        calibrate(workload, lambda: JobScript(8), alone, stop)
+    assert len(slices) == 3
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_waits_for_one_of_many_and_communicators_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(WAITS)
+    job = {"name": "waits", "ranks": 4, "workload": {"name": f"{tmp_path}/own.py:Waits", "compute": "1 us"}}
+    simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job]))
+    simulation.run_for("2 ms")
+    assert min(simulation.progress()["waits"]) >= 2
+    calls = simulation.table("calls")
+    rounds = int(simulation.table("ranks")["iterations"][1])
+    count = {
+        call: int(number) for rank, call, number in zip(calls["rank"], calls["call"], calls["count"], strict=True)
+        if rank == 1
+    }
+    expected = {"wait_any": 1, "wait_some": 1, "wait": 2, "isend": 3, "irecv": 3, "barrier": 2}
+    assert all(rounds * times <= count[call] <= (rounds + 1) * times for call, times in expected.items()), count
+
+
+WAITS = '''
+from fairlane.workload import Rank, Workload
+
+
+class Waits(Workload):
+    """Two messages of a neighbour of which the second cannot come before the first is there, on communicators."""
+
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        rank.comm_dup(5)
+        rank.comm_create(6, [3, 2, 1, 0], comm=5)
+        mine = rank.ranks - 1 - rank.index  # my number in communicator 6: it stands the other way round
+        left, right = (mine - 1) % rank.ranks, (mine + 1) % rank.ranks
+        early = rank.irecv(left, tag=1, comm=6)
+        late = rank.irecv(left, tag=2, comm=6)
+        sent = rank.isend(right, 512, tag=1, comm=6)
+        rank.wait_any([late, early])
+        rank.collective("barrier", comm=6)
+        second = rank.isend(right, 512, tag=2, comm=6)
+        rank.wait(late)
+        rank.wait_some([sent, second])
+        last = [rank.irecv(left, tag=3, comm=6), rank.isend(right, 64, tag=3, comm=6)]
+        rank.collective("barrier", comm=6)
+        rank.wait_all()
+        rank.comm_free(6)
+        rank.comm_free(5)
+'''
+
+
 def test_a_job_that_cannot_reach_its_share_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "lazy.py").write_text(
         "from fairlane.workload import Workload\n\n\n"

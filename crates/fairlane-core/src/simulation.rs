@@ -18,6 +18,9 @@ use crate::topology::Graph;
 use crate::units::Instant;
 use crate::{routing, topology};
 
+/// The interference matrix has a cell for every pair of jobs: 128 MiB for this many.
+const MOST_JOBS: usize = 4096;
+
 /// A named thing with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -104,6 +107,8 @@ pub struct Spec {
 pub struct Simulation {
     network: Network,
     mpi: Mpi,
+    /// The error that ended the run.
+    failed: Option<RunError>,
 }
 
 impl Simulation {
@@ -133,26 +138,43 @@ impl Simulation {
         let virtual_lanes = virtual_lanes(&spec.qos, sl2vl)?;
         let lanes = lanes(virtual_lanes, routing.virtual_channels())?;
         let arbiter = arbiter::build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, lanes)?.into();
+        if spec.jobs.len() > MOST_JOBS {
+            return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
+        }
+        if spec.observe.interference_by_port && !spec.observe.counters {
+            let allowed = "only with observe.counters, of which it is a part";
+            return Err(BuildError::value("observe.interference_by_port", true, allowed));
+        }
         let levels = levels(&spec)?;
         let jobs = spec.jobs.len();
         let hosts = graph.hosts();
         let plans = plans(spec.jobs, programs, hosts)?;
         let (parameters, observe) = (spec.network, spec.observe);
+        let largest_message = parameters.largest_message();
         let plan = network::Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe };
         let mut network = Network::new(plan);
-        let mpi = Mpi::new(spec.mpi, levels, sl2vl, hosts, plans);
+        let mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, hosts, plans);
         for host in mpi.used_hosts() {
             network.wake(host, Instant::ZERO);
         }
-        Ok(Self { network, mpi })
+        Ok(Self { network, mpi, failed: None })
     }
 
     /// Runs to the end of the window in which `end` lies (a window is at most one link latency wide), or until about
     /// `hops` packets have started on a link. Returns whether `end` was reached or every rank has finished.
     ///
     /// # Errors
-    /// [`RunError`]. What was measured so far stays readable.
+    /// [`RunError`], and the same again at every later call: the run has ended. What was measured so far stays readable.
     pub fn run_until(&mut self, end: Instant, hops: u64) -> Result<bool, RunError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let result = self.advance(end.min(Instant::HORIZON), hops);
+        self.failed = result.as_ref().err().cloned();
+        result
+    }
+
+    fn advance(&mut self, end: Instant, hops: u64) -> Result<bool, RunError> {
         let reached = self.network.run_until(end, hops, &mut self.mpi)?;
         if let Some(deadlock) = self.network.deadlock() {
             return Err(deadlock);
@@ -201,11 +223,7 @@ impl Simulation {
     /// [`BuildError::Value`] for a job, rank or level that does not exist; nothing is changed then.
     pub fn set_rank_levels(&mut self, job: JobId, ranks: &BTreeMap<u32, u8>) -> Result<(), BuildError> {
         let mut levels = self.mpi.levels().clone();
-        if job.index() < self.mpi.jobs() {
-            for rank in 0..self.mpi.records(job).len() {
-                levels.set_rank(job, Rank(u32::try_from(rank).unwrap_or(u32::MAX)), None)?;
-            }
-        }
+        levels.clear_ranks(job)?;
         for (&rank, &level) in ranks {
             levels.set_rank(job, Rank(rank), Some(ServiceLevel(level)))?;
         }
@@ -269,7 +287,7 @@ fn levels(spec: &Spec) -> Result<Levels, BuildError> {
         levels.set_kind(*kind, level.map(ServiceLevel))?;
     }
     for (number, job) in spec.jobs.iter().enumerate() {
-        let id = JobId(u16::try_from(number).map_err(|_| BuildError::value("jobs", number, "fewer than 65536 jobs"))?);
+        let id = JobId(u16::try_from(number).expect("invariant: at most 4096 jobs"));
         levels.set_job(id, job.service_level.map(ServiceLevel))?;
         for (&rank, &level) in &job.ranks {
             levels.set_rank(id, Rank(rank), Some(ServiceLevel(level)))?;

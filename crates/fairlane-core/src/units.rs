@@ -44,6 +44,11 @@ quantity!(
     BitsPerSec
 );
 
+impl Instant {
+    /// No simulation goes further than this (53 days), so that sums of instants and spans stay representable.
+    pub const HORIZON: Self = Self(1 << 62);
+}
+
 impl Picoseconds {
     /// A span of `n` nanoseconds.
     #[must_use]

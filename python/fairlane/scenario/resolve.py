@@ -3,8 +3,9 @@
 import json
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane import _core
@@ -55,11 +56,13 @@ def resolve(scenario: "Scenario") -> Resolved:
     idle = [_job(copy, hosts[copy.number], _core.ProgramBuilder(copy.ranks).build(), None) for copy in copies]
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle))
     _building(resolved.engine)
+    stop = Event()
     pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
     try:
-        jobs = pool.map(lambda copy: _programmed(scenario, copy, resolved.alone(copy.number)), copies)
+        jobs = pool.map(lambda copy: _programmed(scenario, copy, resolved.alone(copy.number), stop), copies)
         return replace(resolved, jobs=tuple(jobs))
     finally:
+        stop.set()  # after Ctrl-C or an error, calibrations that are under way end soon
         pool.shutdown(cancel_futures=True)
 
 
@@ -187,7 +190,7 @@ def _job(copy: _Copy, hosts: list[int], program: _core.Program, compute: int | N
     )
 
 
-def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved) -> ResolvedJob:
+def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved, stop: Event) -> ResolvedJob:
     """The job with its program; ``alone`` has it without one, on its hosts with nobody beside it."""
     job = alone.jobs[0]
     if copy.recorded is not None:
@@ -199,7 +202,7 @@ def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved) -> ResolvedJ
         return JobScript(copy.ranks, seed=scenario.seed, job=copy.number, variant=workload.variant)
 
     try:
-        compute = workload.compute if workload.compute is not None else calibrate(workload, script, alone)
+        compute = workload.compute if workload.compute is not None else calibrate(workload, script, alone, stop)
         return replace(job, program=workload.program(script(), compute), compute=compute)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
@@ -207,7 +210,7 @@ def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved) -> ResolvedJ
         raise Problems(Problem(f"{copy.key}.workload.compute_share", str(error), workload.target_share)) from None
     except Exception as error:
         file = file_of(workload)
-        if isinstance(error, RunError) or file is None:
+        if isinstance(error, RunError | CancelledError) or file is None:
             raise
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         words = f"{type(error).__name__}: {error}"

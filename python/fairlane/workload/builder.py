@@ -68,6 +68,7 @@ class Rank:
         """This rank's number in the job."""
         self._builder = builder
         self._open: list[Request] = []
+        self._perhaps: set[Request] = set()
         self._next = 0
 
     @property
@@ -115,6 +116,19 @@ class Rank:
         if waited:
             self._builder.wait_all(self.index, [int(request) for request in waited])
 
+    def wait_any(self, requests: Iterable[Request] | None = None) -> None:
+        """Waits until one of these requests, or of all under way, is complete; that one is no longer under way then.
+
+        Of several complete ones it is the first in the list. Only the simulation knows which: none of them counts as
+        under way afterwards for waits without a list, and to name the one that it was in another wait ends the run
+        with an error. Raises ``ValueError`` if one is not under way.
+        """
+        self._builder.wait_any(self.index, self._some_of(requests))
+
+    def wait_some(self, requests: Iterable[Request] | None = None) -> None:
+        """Waits like ``wait_any``, but all that are complete by then are no longer under way."""
+        self._builder.wait_some(self.index, self._some_of(requests))
+
     def collective(self, kind: CollectiveKind, volume: int | list[int] = 0, *, comm: int = 0, root: int = 0) -> None:
         """Takes part in a collective.
 
@@ -127,6 +141,21 @@ class Rank:
     def comm_split(self, new: int, color: int | None, key: int = 0, *, comm: int = 0) -> None:
         """Splits ``comm`` by ``color`` (None: no member of any part); ``new`` names this rank's part."""
         self._builder.comm_split(self.index, new, color, key, comm)
+
+    def comm_dup(self, new: int, *, comm: int = 0) -> None:
+        """Copies ``comm``; ``new`` names the copy. Every member of ``comm`` takes part."""
+        self._builder.comm_dup(self.index, new, comm)
+
+    def comm_create(self, new: int, members: Iterable[int], *, comm: int = 0) -> None:
+        """Makes a communicator of ``members``, ranks in ``comm``, in their order; ``new`` names it.
+
+        Every member of ``comm`` takes part and gives the same list; ranks that are not on it get no communicator.
+        """
+        self._builder.comm_create(self.index, new, list(members), comm)
+
+    def comm_free(self, comm: int) -> None:
+        """Gives up the name of a communicator that this rank has made; it can name another one afterwards."""
+        self._builder.comm_free(self.index, comm)
 
     def exchange(self, peers: Iterable[int], size: int, count: int = 1) -> None:
         """Sends ``count`` messages of ``size`` bytes to each peer, receives as many from each, and waits for all."""
@@ -152,12 +181,22 @@ class Rank:
 
     def _close(self, requests: list[Request]) -> None:
         for request in requests:
-            if request not in self._open:
+            if request in self._perhaps:
+                self._perhaps.remove(request)
+            elif request in self._open:
+                self._open.remove(request)
+            else:
                 raise ValueError(f"rank {self.index} has no request {request} under way")
-            self._open.remove(request)
+
+    def _some_of(self, requests: Iterable[Request] | None) -> list[int]:
+        """Takes the requests of a wait that not all of them need to end: from now on they are perhaps under way."""
+        waited = list(self._open if requests is None else requests)
+        self._close(waited)
+        self._perhaps.update(waited)
+        return [int(request) for request in waited]
 
     def _request(self) -> Request:
-        self._next = self._next + 1 if self._open else 0
+        self._next = self._next + 1 if self._open or self._perhaps else 0
         request = Request(self._next)
         self._open.append(request)
         return request

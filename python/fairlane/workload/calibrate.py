@@ -8,10 +8,12 @@ kept in the user's cache, by everything that they depend on.
 import inspect
 import json
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from fairlane import _core
@@ -41,12 +43,15 @@ class CalibrationError(Exception):
     """The wanted share cannot be reached."""
 
 
-def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resolved") -> int:
-    """The compute time in picoseconds; ``alone`` is the scenario with this job only, ``script`` begins its program."""
+def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resolved", stop: Event) -> int:
+    """The compute time in picoseconds; ``alone`` is the scenario with this job only, ``script`` begins its program.
+
+    Raises ``CancelledError`` soon after ``stop`` is set, ``CalibrationError`` if the share cannot be reached.
+    """
     file = _cache_file(workload, script(), alone)
     if file.is_file():
         return int(file.read_text())
-    found = _search(workload, script, alone)
+    found = _search(workload, script, alone, stop)
     file.parent.mkdir(parents=True, exist_ok=True)
     scratch = file.with_suffix(f".{id(found)}")
     scratch.write_text(str(found))
@@ -54,14 +59,14 @@ def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resol
     return found
 
 
-def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolved") -> int:
+def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolved", stop: Event) -> int:
     from scipy.optimize import brentq
 
     target = workload.target_share
 
     @cache
     def share(compute: int) -> float:
-        return isolated_share(workload, script, alone, compute)
+        return isolated_share(workload, script, alone, compute, stop)
 
     def excess(compute: float) -> float:
         difference = share(round(compute)) - target if compute else -target
@@ -76,21 +81,25 @@ def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolve
     return round(brentq(excess, lower, upper, xtol=1.0, rtol=1e-4)) if excess(upper) else upper
 
 
-def isolated_share(workload: Workload, script: Callable[[], JobScript], alone: "Resolved", compute: int) -> float:
+def isolated_share(
+    workload: Workload, script: Callable[[], JobScript], alone: "Resolved", compute: int, stop: Event
+) -> float:
     """The share of its time that the rank with the most compute time computes, alone and without jitter, for this Y."""
     parts = workload.parts(script())
     program = workload.program(script(), compute, steady=True)
     simulation = replace(alone, jobs=(replace(alone.jobs[0], program=program),)).engine()
-    _run(simulation, alone.jobs[0].name)
+    _run(simulation, alone.jobs[0].name, stop)
     ranks, slowest = columns(simulation.table("ranks")), int(parts.argmax())
     span = int(ranks["last_mark"][slowest]) - int(ranks["first_mark"][slowest])
     return compute * float(parts[slowest]) * (int(ranks["iterations"][slowest]) - 1) / span
 
 
-def _run(simulation: _core.Simulation, job: str) -> None:
+def _run(simulation: _core.Simulation, job: str, stop: Event) -> None:
     """Until every rank has made enough iterations; ``RunError`` if one makes none while another goes on and on."""
     window, least, most_then = _WINDOW, 0, 0
     while not simulation.finished and least <= ITERATIONS:
+        if stop.is_set():
+            raise CancelledError
         simulation.run_window_budget(simulation.now + window, _BUDGET)
         window *= 2
         ranks = simulation.progress()[0]

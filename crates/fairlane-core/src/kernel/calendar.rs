@@ -36,7 +36,9 @@ pub struct Calendar {
     ports: Vec<Bits>,
     /// Bit `s`: slot `s` is not empty.
     occupied: u64,
-    far: BinaryHeap<Reverse<(u64, Due)>>,
+    /// By window, then in the order of being put in.
+    far: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    sequence: u64,
 }
 
 impl Calendar {
@@ -57,6 +59,7 @@ impl Calendar {
             ports: vec![Bits::new(ports); slots],
             occupied: 0,
             far: BinaryHeap::new(),
+            sequence: 0,
         }
     }
 
@@ -89,7 +92,7 @@ impl Calendar {
             self.hosts[slot(window)].insert(host);
             self.occupied |= 1 << (window % SLOTS);
         } else {
-            self.far.push(Reverse((window, Due::Host(host))));
+            self.put_off(window, Due::Host(host));
         }
     }
 
@@ -106,13 +109,18 @@ impl Calendar {
             self.ports[slot(window)].insert(port);
             self.occupied |= 1 << (window % SLOTS);
         } else {
-            self.far.push(Reverse((window, Due::Port(port))));
+            self.put_off(window, Due::Port(port));
         }
     }
 
     /// Keeps an arrival until its window opens; see [`Calendar::next_due`].
     pub fn defer(&mut self, port: u32, record: u32, window: u64) {
-        self.far.push(Reverse((window, Due::Arrival { port, record })));
+        self.put_off(window, Due::Arrival { port, record });
+    }
+
+    fn put_off(&mut self, window: u64, due: Due) {
+        self.far.push(Reverse((window, self.sequence, due)));
+        self.sequence += 1;
     }
 
     /// Opens the first window from `from` on in which anything is due, if it opens before `end`, and returns its number.
@@ -120,7 +128,7 @@ impl Calendar {
         #[allow(clippy::cast_possible_truncation, reason = "below 64")]
         let turned = self.occupied.rotate_right((from % SLOTS) as u32);
         let near = if turned == 0 { u64::MAX } else { from + u64::from(turned.trailing_zeros()) };
-        let far = self.far.peek().map_or(u64::MAX, |Reverse((window, _))| *window);
+        let far = self.far.peek().map_or(u64::MAX, |Reverse((window, ..))| *window);
         let window = near.min(far);
         if window == u64::MAX || self.opening(window) >= end {
             return None;
@@ -132,7 +140,7 @@ impl Calendar {
     /// Takes the next thing of the far future that is due in the open window. Hosts and ports among them are put into
     /// the window's sets; an arrival is returned with its port and record, for the caller to insert.
     pub fn next_due(&mut self) -> Option<(u32, u32)> {
-        while let Some(Reverse((window, due))) = self.far.peek().copied() {
+        while let Some(Reverse((window, _, due))) = self.far.peek().copied() {
             if window > self.window {
                 return None;
             }
@@ -169,7 +177,7 @@ impl Calendar {
 
     /// Every arrival that is kept for a window to come: (port, record).
     pub fn deferred(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.far.iter().filter_map(|Reverse((_, due))| match *due {
+        self.far.iter().filter_map(|Reverse((.., due))| match *due {
             Due::Arrival { port, record } => Some((port, record)),
             Due::Host(_) | Due::Port(_) => None,
         })

@@ -54,6 +54,10 @@ impl Mpi {
         let size = u32::try_from(members.len()).expect("invariant: 32-bit ranks");
         let call = Call { kind, rank: Rank(own), size, root, volume };
         call.check().map_err(|problem| self.misuse(rank, op, problem))?;
+        if Self::volume_of(&call) > u128::from(self.largest_message.0) {
+            let problem = format!("a collective may move at most {} bytes through a rank", self.largest_message.0);
+            return Err(self.misuse(rank, op, problem));
+        }
         self.count_collective(rank, comm);
         self.agree(rank, op, context, number, &call)?;
         if let After::Split { color: Some(color), key, .. } = after {
@@ -64,7 +68,19 @@ impl Mpi {
         let algorithm = collectives::choose(&call, preference);
         let running = Running { call, algorithm, phase: 0, combining: 0, comm, context, number, members, after };
         self.rank(rank).collective = Some(running);
-        self.advance_collective(rank, op, now)
+        match self.advance_collective(rank, op, now)? {
+            // Even one without a message lets others that are due at this instant go first.
+            Flow::Done => Ok(Flow::Until(now)),
+            flow => Ok(flow),
+        }
+    }
+
+    /// All that the call can bring to, or take from, one rank.
+    fn volume_of(call: &Call) -> u128 {
+        match &call.volume {
+            Volume::Uniform(bytes) => u128::from(bytes.0) * u128::from(call.size),
+            Volume::PerRank(blocks) => blocks.iter().map(|block| u128::from(*block)).sum(),
+        }
     }
 
     fn count_collective(&mut self, rank: u32, comm: CommHandle) {
@@ -163,13 +179,13 @@ impl Mpi {
                 let fresh = self.job_of(rank).agreements.context(context, number, 0);
                 let own = self.communicator(rank, op, comm)?.rank;
                 let copy = Communicator { context: fresh, rank: own, members: Arc::clone(&members), collectives: 0 };
-                self.rank(rank).communicators.insert(new, copy);
+                self.add_communicator(rank, op, new, copy)?;
             }
             After::Split { color: None, .. } => {}
             After::Split { new, color: Some(color), .. } => {
                 let chosen = self.job_of(rank).agreements.members(context, number, color);
                 let fresh = self.job_of(rank).agreements.context(context, number, color);
-                self.join_communicator(rank, new, fresh, chosen.into());
+                self.join_communicator(rank, op, new, fresh, chosen.into())?;
             }
             After::Create { new, members: wanted } => {
                 let chosen: Option<Arc<[u32]>> =
@@ -184,7 +200,7 @@ impl Mpi {
                 // Disjoint groups of one call are different communicators: told apart by their first member.
                 let color = chosen.first().map_or(0, |first| i32::try_from(*first).unwrap_or(i32::MAX));
                 let fresh = self.job_of(rank).agreements.context(context, number, color);
-                self.join_communicator(rank, new, fresh, chosen);
+                self.join_communicator(rank, op, new, fresh, chosen)?;
             }
         }
         self.job_of(rank).agreements.leave(context, number, members.len());
@@ -192,13 +208,38 @@ impl Mpi {
     }
 
     /// Gives `rank` the handle of a communicator, if it is a member.
-    fn join_communicator(&mut self, rank: u32, new: CommHandle, context: u32, members: Arc<[u32]>) {
+    fn join_communicator(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        new: CommHandle,
+        context: u32,
+        members: Arc<[u32]>,
+    ) -> Result<(), RunError> {
         let own = self.ranks[rank as usize].rank.0;
-        if let Some(place) = members.iter().position(|member| *member == own) {
-            let place = u32::try_from(place).expect("invariant: 32-bit ranks");
-            let communicator = Communicator { context, rank: place, members, collectives: 0 };
-            self.rank(rank).communicators.insert(new, communicator);
+        let mut places = (0..).zip(members.iter()).filter(|(_, member)| **member == own).map(|(place, _)| place);
+        let (place, again) = (places.next(), places.next());
+        match (place, again) {
+            (None, _) => Ok(()),
+            (Some(_), Some(_)) => Err(self.misuse(rank, op, "a member is listed twice")),
+            (Some(place), None) => {
+                self.add_communicator(rank, op, new, Communicator { context, rank: place, members, collectives: 0 })
+            }
         }
+    }
+
+    fn add_communicator(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        new: CommHandle,
+        communicator: Communicator,
+    ) -> Result<(), RunError> {
+        if new <= crate::program::COMM_SELF || self.rank(rank).communicators.contains_key(&new) {
+            return Err(self.misuse(rank, op, format!("communicator {new} is in use at this rank")));
+        }
+        self.rank(rank).communicators.insert(new, communicator);
+        Ok(())
     }
 
     /// A communicator that is given, not made: its members know each other by the handle.
@@ -215,7 +256,6 @@ impl Mpi {
         }
         let members: Arc<[u32]> = members.iter().map(|member| member.0).collect();
         let context = self.job_of(rank).agreements.defined(new, &members);
-        self.join_communicator(rank, new, context, members);
-        Ok(())
+        self.join_communicator(rank, op, new, context, members)
     }
 }

@@ -92,7 +92,8 @@ impl Agreements {
             contexts: HashMap::new(),
         });
         agreement.arrived += 1;
-        if (agreement.kind, agreement.root, agreement.alike) == (claim.kind, claim.root, claim.alike) {
+        let same_call = std::mem::discriminant(&agreement.op) == std::mem::discriminant(claim.op);
+        if same_call && (agreement.kind, agreement.root, agreement.alike) == (claim.kind, claim.root, claim.alike) {
             Ok(())
         } else {
             Err((agreement.first, super::words::of(&agreement.op)))

@@ -11,7 +11,7 @@ use super::{Activity, Mpi, NEVER};
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
-use crate::program::{COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Tag, Volume};
+use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Tag, Volume};
 use crate::units::{Bytes, Instant, Picoseconds};
 
 /// So many operations of a rank at one instant mean that it never lets time pass.
@@ -53,21 +53,27 @@ impl Mpi {
                 return Ok(());
             }
         }
-        for _ in 0..SPINNING {
+        loop {
             self.end_call(rank, now);
             let Some(op) = self.next_op(rank)? else {
                 return self.finish(rank, now);
             };
             let state = self.rank(rank);
+            state.at_once = if state.since == now { state.at_once + 1 } else { 0 };
             state.since = now;
             state.activity = activity(&op);
+            if state.at_once > SPINNING {
+                return Err(self.misuse(
+                    rank,
+                    &op,
+                    format!("more than {SPINNING} operations without any time passing"),
+                ));
+            }
             let flow = self.execute(rank, &op, now)?;
             if self.suspend(rank, op, flow) {
                 return Ok(());
             }
         }
-        let problem = format!("{SPINNING} operations without any time passing");
-        Err(self.misuse(rank, &Op::MarkProgress, problem))
     }
 
     /// Leaves the rank as its operation has left it. Returns whether it goes on later, not now.
@@ -132,6 +138,9 @@ impl Mpi {
 
     fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
         match *op {
+            Op::Compute(span) if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) => {
+                Err(self.misuse(rank, op, "ends beyond what the clock can tell"))
+            }
             Op::Compute(span) => Ok(Flow::until(now, now + span.0)),
             Op::MarkProgress => {
                 self.mark(rank, now);
@@ -196,7 +205,7 @@ impl Mpi {
                 Ok(Flow::Done)
             }
             Op::CommFree(comm) => {
-                if self.rank(rank).communicators.remove(&comm).is_none() {
+                if comm <= COMM_SELF || self.rank(rank).communicators.remove(&comm).is_none() {
                     return Err(self.misuse(rank, op, "no such communicator, or a predefined one"));
                 }
                 Ok(Flow::Done)
@@ -226,6 +235,10 @@ impl Mpi {
         let communicator = self.communicator(rank, op, peer.comm)?;
         let (context, size) = (communicator.context, communicator.members.len());
         let Some(member) = communicator.member(peer.rank) else { return Err(self.no_such_rank(rank, op, size)) };
+        if bytes > self.largest_message {
+            let problem = format!("a message may have at most {} bytes", self.largest_message.0);
+            return Err(self.misuse(rank, op, problem));
+        }
         let end = now + self.parameters.send_overhead.0;
         let send = Send {
             from: rank,
@@ -290,6 +303,9 @@ impl Mpi {
             let Some(slot) = state.requests.slot(name) else {
                 return Err(self.misuse(rank, op, format!("no request {name}")));
             };
+            if std::mem::replace(&mut state.requests.get_mut(slot).waited, true) {
+                return Err(self.misuse(rank, op, format!("request {name} is listed twice")));
+            }
             state.awaited.push((slot, Some(name)));
         }
         self.wait(rank, quorum, now, now);

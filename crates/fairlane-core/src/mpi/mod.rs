@@ -31,6 +31,7 @@ use crate::network::Injection;
 use crate::observe::RankRecord;
 use crate::program::{CommHandle, Op, Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
+use crate::units::Bytes;
 use collective::Running;
 use communicator::{Agreements, Communicator};
 use matching::{Matching, Pattern};
@@ -44,6 +45,8 @@ const NEVER: u64 = u64::MAX;
 #[derive(Clone)]
 pub struct Mpi {
     parameters: Arc<Parameters>,
+    /// A send of more is an error.
+    largest_message: Bytes,
     levels: Levels,
     sl2vl: Sl2Vl,
     jobs: Vec<Job>,
@@ -103,6 +106,8 @@ struct RankState {
     /// What the time since then is counted as.
     activity: Activity,
     since: u64,
+    /// How many operations it has begun at the instant `since`.
+    at_once: u32,
 }
 
 /// The end of a transfer through memory: time, order, transfer, stage.
@@ -128,14 +133,22 @@ pub struct JobPlan {
 }
 
 impl Mpi {
-    /// All ranks at the start of their programs, due at instant zero.
+    /// All ranks at the start of their programs, due at instant zero. No send may be larger than `largest_message`.
     ///
     /// # Panics
     /// If a job has not as many hosts as ranks.
     #[must_use]
-    pub fn new(parameters: Parameters, levels: Levels, sl2vl: Sl2Vl, hosts: usize, plans: Vec<JobPlan>) -> Self {
+    pub fn new(
+        largest_message: Bytes,
+        parameters: Parameters,
+        levels: Levels,
+        sl2vl: Sl2Vl,
+        hosts: usize,
+        plans: Vec<JobPlan>,
+    ) -> Self {
         let mut mpi = Self {
             parameters: Arc::new(parameters),
+            largest_message,
             levels,
             sl2vl,
             jobs: Vec::new(),
@@ -193,6 +206,7 @@ impl Mpi {
                 blocked: None,
                 activity: Activity::Nothing,
                 since: 0,
+                at_once: 0,
             });
             self.records.push(RankRecord::default());
         }

@@ -50,7 +50,7 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Checks rates and names.
+    /// Checks rates, times and names.
     ///
     /// # Errors
     /// [`BuildError`] with the key under `mpi`.
@@ -58,8 +58,17 @@ impl Parameters {
         for (key, rate) in
             [("memory_bandwidth", self.memory_bandwidth), ("reduction_bandwidth", self.reduction_bandwidth)]
         {
-            if rate == BitsPerSec::ZERO {
-                return Err(BuildError::value(format!("mpi.{key}"), 0, "above zero"));
+            if rate.0 < 1_000_000 {
+                return Err(BuildError::value(format!("mpi.{key}"), rate.0, "at least 1 Mb/s"));
+            }
+        }
+        for (key, span) in [
+            ("send_overhead", self.send_overhead),
+            ("receive_overhead", self.receive_overhead),
+            ("memory_latency", self.memory_latency),
+        ] {
+            if span.0 > 1_000_000_000_000 {
+                return Err(BuildError::value(format!("mpi.{key}"), span, "at most one second"));
             }
         }
         for (kind, name) in &self.collectives {

@@ -44,7 +44,11 @@ fn pattern(from: Option<Rank>, tag: Option<Tag>, comm: u32) -> String {
 fn volume_of(volume: &Volume) -> String {
     match volume {
         Volume::Uniform(bytes) => format!("{} bytes", bytes.0),
-        Volume::PerRank(blocks) => format!("{} blocks of {} bytes in all", blocks.len(), blocks.iter().sum::<u64>()),
+        Volume::PerRank(blocks) => format!(
+            "{} blocks of {} bytes in all",
+            blocks.len(),
+            blocks.iter().map(|block| u128::from(*block)).sum::<u128>()
+        ),
     }
 }
 

@@ -15,41 +15,40 @@ impl Network {
         }
         let stuck = |port: u32| self.ports[port as usize].waiting != 0 && port >= self.nics;
         let ports = u32::try_from(self.ports.len()).expect("invariant: links have 27-bit numbers");
-        let mut at = (0..ports).find(|&port| stuck(port))?;
+        let first = (0..ports).find(|&port| stuck(port))?;
+        #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+        let mut place = (first, self.ports[first as usize].waiting.trailing_zeros() as u8);
         let mut path: Vec<(u32, u8)> = Vec::new();
         loop {
-            let lane = self.ports[at as usize].waiting.trailing_zeros();
-            #[allow(clippy::cast_possible_truncation, reason = "below 32")]
-            let place = (at, lane as u8);
             if let Some(start) = path.iter().position(|seen| *seen == place) {
                 path.drain(..start);
                 break;
             }
             path.push(place);
-            let Some(next) = self.blocker(at, place.1) else { break };
-            at = next;
+            let Some(next) = self.blocker(place.0, place.1) else { break };
+            place = next;
         }
         let words: Vec<String> = path.iter().map(|&(port, lane)| self.place_name(port, lane)).collect();
-        Some(RunError::Deadlock { at: self.now(), cycle: words.join(" -> ") })
+        Some(RunError::Deadlock { at: self.calendar.opening(self.calendar.window() + 1), cycle: words.join(" -> ") })
     }
 
-    /// A stuck port of the switch behind `port` that holds packets which came over `port` on `lane`.
-    fn blocker(&self, port: u32, lane: u8) -> Option<u32> {
+    /// The port and lane, of the switch behind `port`, that holds packets which came over `port` on `lane`.
+    fn blocker(&self, port: u32, lane: u8) -> Option<(u32, u8)> {
         let Vertex::Switch(SwitchId(switch)) = self.graph.link(LinkId(port)).to else { return None };
-        self.graph.ports(Vertex::Switch(SwitchId(switch))).map(|link| link.0).find(|&next| {
-            let first = next as usize * self.lanes;
-            self.lane_table[first..first + self.lanes].iter().any(|queue| {
-                let mut record = queue.head;
-                while record != crate::kernel::NONE {
-                    let packet = &self.packets[record];
-                    if packet.lane == lane && packet.route[usize::from(packet.hop) - 1].link() == port {
-                        return true;
-                    }
-                    record = packet.next;
+        let ports = self.graph.ports(Vertex::Switch(SwitchId(switch)));
+        let places = ports.flat_map(|link| (0..self.lanes).map(move |lane| (link.0, lane)));
+        let mut holding = places.filter(|&(next, queue)| {
+            let mut record = self.lane_table[next as usize * self.lanes + queue].head;
+            while record != crate::kernel::NONE {
+                let packet = &self.packets[record];
+                if packet.lane == lane && packet.route[usize::from(packet.hop) - 1].link() == port {
+                    return true;
                 }
-                false
-            })
-        })
+                record = packet.next;
+            }
+            false
+        });
+        holding.next().map(|(next, queue)| (next, u8::try_from(queue).expect("invariant: at most 32 lanes")))
     }
 
     fn place_name(&self, port: u32, lane: u8) -> String {

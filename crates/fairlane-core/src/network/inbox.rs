@@ -128,7 +128,8 @@ impl Network {
             };
             // Sorted in place: there are one to three.
             let mut place = arrivals.len();
-            while place > 0 && (arrivals[place - 1].0, arrivals[place - 1].1) > (time, tie) {
+            // The list has the newest first: of equals (empty packets of one link) the older comes before.
+            while place > 0 && (arrivals[place - 1].0, arrivals[place - 1].1) >= (time, tie) {
                 place -= 1;
             }
             arrivals.insert(place, (time, tie, record));

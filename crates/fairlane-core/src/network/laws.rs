@@ -1,7 +1,7 @@
 //! Laws that hold at the opening of every window, checked against the network's whole state.
 
 use super::Network;
-use super::packet::Packet;
+use super::packet::{Message, Packet};
 use crate::error::RunError;
 use crate::kernel::NONE;
 
@@ -50,20 +50,30 @@ impl Network {
         }
     }
 
-    /// Injected = delivered + in flight, in messages and in bytes.
+    /// Injected = delivered + in flight, in messages and in bytes; cut = delivered + in flight, in packets.
     fn messages_balance(&self) -> Result<(), String> {
-        let in_flight = self.totals.messages_injected - self.totals.messages_delivered;
-        if in_flight != self.messages.len() as u64 {
-            return Err(format!("{in_flight} messages are undelivered, {} in flight", self.messages.len()));
-        }
-        if self.messages.is_empty() && self.totals.bytes_injected != self.totals.bytes_delivered {
-            let (injected, delivered) = (self.totals.bytes_injected, self.totals.bytes_delivered);
-            return Err(format!("{injected} bytes were injected, {delivered} delivered, none is in flight"));
-        }
-        if self.messages.is_empty() && !self.packets.is_empty() {
-            return Err(format!("{} packets belong to no message", self.packets.len()));
+        // A record that is not in use has nothing undelivered.
+        let alive = || self.messages.slots().map(|(_, message)| message).filter(|message| message.undelivered > 0);
+        let balances = [
+            ("messages", self.totals.messages_injected - self.totals.messages_delivered, alive().count() as u64),
+            (
+                "bytes",
+                self.totals.bytes_injected - self.totals.bytes_delivered,
+                alive().map(|message| message.bytes).sum(),
+            ),
+            ("packets", self.packets.len() as u64, alive().map(|message| self.packets_under_way(message)).sum()),
+        ];
+        for (what, expected, found) in balances {
+            if expected != found {
+                return Err(format!("{expected} {what} should be in flight, {found} are"));
+            }
         }
         Ok(())
+    }
+
+    fn packets_under_way(&self, message: &Message) -> u64 {
+        let delivered = self.packets_of(message.bytes) - u64::from(message.undelivered);
+        u64::from(message.sent) - delivered
     }
 
     /// With nothing in flight: the interference matrix sums to the packets' waiting time.

@@ -242,10 +242,10 @@ impl Network {
     }
 
     /// Runs up to the end of the window in which `end` lies, or until about `hops` packets have started on a link, or until
-    /// nothing is left to happen. Returns whether `end` was reached.
+    /// nothing is left to happen; the clock is at `end` then. Returns whether it is.
     ///
     /// # Errors
-    /// What the endpoint returned, or [`RunError::Deadlock`].
+    /// What the endpoint returned; the run has ended then.
     pub fn run_until<E: Endpoint>(&mut self, end: Instant, hops: u64, endpoint: &mut E) -> Result<bool, RunError> {
         let budget = self.totals.packet_hops.saturating_add(hops);
         while self.totals.packet_hops < budget {
@@ -381,7 +381,16 @@ impl Network {
     #[must_use]
     pub fn port_times(&self, link: LinkId) -> (Picoseconds, Picoseconds) {
         let port = &self.ports[link.index()];
-        (Picoseconds(port.active), Picoseconds(port.idle_stalled))
+        // A packet is counted whole when it starts, a stall when it ends: what is still to come is taken off, what has
+        // been is added.
+        let ahead = if port.stalled || port.active == 0 { 0 } else { port.busy_until.saturating_sub(self.now().0) };
+        (Picoseconds(port.active - ahead), Picoseconds(port.idle_stalled + self.open_stall(port)))
+    }
+
+    /// How long the stall has lasted in which the port is.
+    fn open_stall(&self, port: &Port) -> u64 {
+        let counted = port.stalled && self.observe.counters;
+        if counted { self.now().0.saturating_sub(port.busy_until) } else { 0 }
     }
 
     /// What a port has carried on one lane so far.
@@ -390,11 +399,13 @@ impl Network {
         let place = link.index() * self.lanes + usize::from(lane.0);
         let record = &self.lane_records[place];
         let packets = record.packets + u64::from(self.lane_table[place].packets);
+        let port = &self.ports[link.index()];
+        let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { 0 };
         LaneCounters {
             bytes: packets * u64::from(self.full) - record.short,
             packets,
             waiting: Picoseconds(record.waited),
-            stalled: Picoseconds(record.stalled),
+            stalled: Picoseconds(record.stalled + open_stall),
             // A packet that did not wait was a queue of one for no time.
             max_queue: record.max_depth.max(u32::from(packets > 0)),
         }

@@ -56,7 +56,8 @@ impl Network {
                 continue;
             }
             while record != NONE && self.packets[record].time < until {
-                let Packet { time, next, message, .. } = self.packets[record];
+                let Packet { time, next, message, number, .. } = self.packets[record];
+                debug_assert_eq!(number, self.delivered_of(message), "packets of a message on one way overtake");
                 self.packets.remove(record);
                 self.deliver(message, time, deliveries);
                 record = next;
@@ -70,6 +71,12 @@ impl Network {
         if several {
             deliveries.sort_by_key(|delivery| delivery.at);
         }
+    }
+
+    /// How many packets of a message have come.
+    fn delivered_of(&self, record: u32) -> u32 {
+        let message = &self.messages[record];
+        u32::try_from(self.packets_of(message.bytes)).unwrap_or(u32::MAX) - message.undelivered
     }
 
     #[inline]
@@ -98,8 +105,7 @@ impl Network {
     /// Hands a message to a NIC: to its port's inbox.
     fn inject(&mut self, injection: Injection) {
         let Injection { at, from, to, bytes, vl, job, token, stage } = injection;
-        // Most messages are one packet: no division for them.
-        let packets = if bytes <= self.parameters.mtu { 1 } else { bytes.0.div_ceil(self.parameters.mtu.0) };
+        let packets = self.packets_of(bytes.0);
         let record = self.messages.insert(Message {
             offered: at.0,
             sequence: self.sequence,
@@ -119,6 +125,12 @@ impl Network {
         self.totals.messages_injected += 1;
         self.totals.bytes_injected += bytes.0;
         self.send_to(self.first_nic[from.index()], record, at.0);
+    }
+
+    /// How many packets a message of this payload makes. Most make one: no division for them.
+    #[inline]
+    pub(super) fn packets_of(&self, bytes: u64) -> u64 {
+        if bytes <= self.parameters.mtu.0 { 1 } else { bytes.div_ceil(self.parameters.mtu.0) }
     }
 
     /// Payload of a message's next packet.

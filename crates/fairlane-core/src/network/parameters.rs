@@ -53,6 +53,12 @@ impl Parameters {
         self.mtu + self.header
     }
 
+    /// The largest payload of a message: 1 TiB, and fewer than 2^32 packets.
+    #[must_use]
+    pub fn largest_message(&self) -> Bytes {
+        Bytes((u64::from(u32::MAX) * self.mtu.0).min(1 << 40))
+    }
+
     /// Checks that every packet fits a buffer and that sizes are those a packet can have.
     ///
     /// # Errors
@@ -60,6 +66,9 @@ impl Parameters {
     pub fn check(&self) -> Result<(), BuildError> {
         if self.mtu.0 == 0 || self.mtu.0 > 1 << 19 {
             return Err(BuildError::value("network.mtu", self.mtu.0, "from 1 byte to 512 KiB"));
+        }
+        if self.switch_latency.0 > 1_000_000_000_000 {
+            return Err(BuildError::value("network.switch_latency", self.switch_latency, "at most one second"));
         }
         if self.header.0 > 4096 {
             return Err(BuildError::value("network.header", self.header.0, "at most 4096 bytes"));

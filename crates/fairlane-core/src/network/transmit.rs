@@ -274,9 +274,9 @@ impl Network {
             if others_wait {
                 self.interference.carried(port, job, wire_time);
             }
-            if self.observe.departures {
-                self.log(port, lane, record, now);
-            }
+        }
+        if self.observe.departures {
+            self.log(port, lane, record, now);
         }
         if let Some(upstream) = upstream {
             let time = done + self.ports[upstream as usize].latency;

@@ -30,21 +30,29 @@ impl Script {
     /// # Errors
     /// Names the line whose loop is not closed, closes nothing, or repeats nothing for ever.
     pub fn new(lines: Vec<Line>) -> Result<Self, String> {
-        let mut open: Vec<usize> = Vec::new();
-        for (number, line) in lines.iter().enumerate() {
-            match line {
-                Line::Repeat(_) => open.push(number),
+        let mut lines = lines;
+        // Loops not closed yet: where they start, and whether they have an operation that is reached.
+        let mut open: Vec<(usize, bool)> = Vec::new();
+        for number in 0..lines.len() {
+            match lines[number] {
+                Line::Repeat(_) => open.push((number, false)),
+                Line::Op(_) => mark(&mut open),
                 Line::End => {
-                    let start = open.pop().ok_or_else(|| format!("line {number}: an end without a loop"))?;
-                    if matches!(lines[start], Line::Repeat(None)) && !lines[start..number].iter().any(is_op) {
-                        return Err(format!("line {start}: an endless loop without an operation"));
+                    let (start, yields) = open.pop().ok_or_else(|| format!("line {number}: an end without a loop"))?;
+                    match lines[start] {
+                        Line::Repeat(None) if !yields => {
+                            return Err(format!("line {start}: an endless loop without an operation"));
+                        }
+                        // A loop that does nothing is skipped, however often it would be run.
+                        _ if !yields => lines[start] = Line::Repeat(Some(0)),
+                        Line::Repeat(Some(0)) => {}
+                        _ => mark(&mut open),
                     }
                 }
-                Line::Op(_) => {}
             }
         }
         match open.last() {
-            Some(start) => Err(format!("line {start}: a loop without an end")),
+            Some((start, _)) => Err(format!("line {start}: a loop without an end")),
             None => Ok(Self { lines: lines.into() }),
         }
     }
@@ -62,8 +70,11 @@ impl Script {
     }
 }
 
-fn is_op(line: &Line) -> bool {
-    matches!(line, Line::Op(_))
+/// The innermost open loop has an operation.
+fn mark(open: &mut [(usize, bool)]) {
+    if let Some((_, yields)) = open.last_mut() {
+        *yields = true;
+    }
 }
 
 /// An open loop: where its body starts and how often it is still to be run after this time (`None`: for ever).
@@ -180,5 +191,8 @@ mod tests {
         assert!(Script::new(vec![compute(1), Line::Repeat(None)]).unwrap_err().contains("line 1"));
         let empty = vec![Line::Repeat(None), Line::Repeat(Some(1)), Line::End, Line::End];
         assert!(Script::new(empty).unwrap_err().contains("line 0"));
+        let never = vec![Line::Repeat(None), Line::Repeat(Some(0)), compute(1), Line::End, Line::End];
+        assert!(Script::new(never).unwrap_err().contains("line 0"));
+        assert_eq!(run(vec![Line::Repeat(Some(1 << 60)), Line::End, compute(1)], 5), [1]);
     }
 }

@@ -14,9 +14,9 @@ use crate::ids::{JobId, Rank, ServiceLevel, VirtualLane};
 pub enum TrafficKind {
     /// Rendezvous requests, gets and acknowledgements.
     Control,
-    /// Point-to-point payload up to the eager threshold.
+    /// Point-to-point payload that is sent at once.
     Eager,
-    /// Point-to-point payload above it.
+    /// Point-to-point payload that is sent by rendezvous.
     Bulk,
     /// Payload of collectives.
     Collective,
@@ -142,6 +142,15 @@ impl Levels {
             .get_mut(rank.index())
             .ok_or_else(|| BuildError::value("rank", rank, format!("job {job} has {count} ranks, numbered from 0")))?;
         *own = level;
+        Ok(())
+    }
+
+    /// Takes away the own levels of all ranks of a job.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] if there is no such job.
+    pub fn clear_ranks(&mut self, job: JobId) -> Result<(), BuildError> {
+        self.ranks_of(job)?.fill(None);
         Ok(())
     }
 

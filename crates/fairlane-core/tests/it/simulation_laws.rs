@@ -19,7 +19,7 @@ const FAR: Instant = Instant(u64::MAX >> 1);
 /// Sender, receiver, bytes, synchronous, compute before.
 type Message = (u32, u32, u64, bool, u64);
 
-/// A random simulation: two jobs on a two-level tree of twelve hosts, some of which they share.
+/// A random simulation: two jobs on a tree of twelve hosts, some of which they share.
 #[derive(Clone, Debug)]
 struct Case {
     hosts: Vec<Vec<u32>>,
@@ -33,25 +33,30 @@ struct Case {
     eager: u64,
     store_and_forward: bool,
     collective: usize,
+    /// Of the tree.
+    levels: usize,
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let hosts = proptest::collection::vec(proptest::collection::vec(0..12_u32, 2..6), 2);
     let message = (0..6_u32, 0..6_u32, 0..5000_u64, any::<bool>(), 0..2_000_000_u64);
     let messages = proptest::collection::vec(proptest::collection::vec(message, 1..30), 2);
-    let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64);
+    let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64, 1..=3_usize);
     (hosts, messages, network, 0..3000_u64, any::<bool>(), 0..CollectiveKind::ALL.len()).prop_map(
-        |(hosts, messages, (lanes, arbiter, kinds_differ, room, mtu), eager, store_and_forward, collective)| Case {
-            hosts,
-            messages,
-            lanes,
-            arbiter,
-            kinds_differ,
-            buffer: mtu + 26 + room,
-            mtu,
-            eager,
-            store_and_forward,
-            collective,
+        |(hosts, messages, (lanes, arbiter, kinds_differ, room, mtu, levels), eager, store_and_forward, collective)| {
+            Case {
+                hosts,
+                messages,
+                lanes,
+                arbiter,
+                kinds_differ,
+                buffer: mtu + 26 + room,
+                mtu,
+                eager,
+                store_and_forward,
+                collective,
+                levels,
+            }
         },
     )
 }
@@ -111,8 +116,10 @@ impl Case {
         };
         let top = self.lanes - 1;
         let kinds = if self.kinds_differ { [("control".to_owned(), Some(top))].into() } else { BTreeMap::new() };
-        let params_of_tree =
-            json!({ "hosts": 12, "levels": 2, "radix": 8, "bandwidth": 7_000_000_000_u64, "latency": 70_001 });
+        let (levels, radix) = [(1, 12), (2, 8), (3, 4)][self.levels - 1];
+        let params_of_tree = json!({
+            "hosts": 12, "levels": levels, "radix": radix, "bandwidth": 7_000_000_000_u64, "latency": 70_001,
+        });
         let jobs = self.hosts.iter().enumerate().map(|(job, hosts)| JobSpec {
             name: format!("job {job}"),
             hosts: hosts.iter().map(|&host| HostId(host)).collect(),
@@ -226,6 +233,7 @@ fn sparse() -> Case {
         eager: 1000,
         store_and_forward: false,
         collective: 0,
+        levels: 2,
     }
 }
 
@@ -278,4 +286,59 @@ fn misuse_is_named() {
     assert!(outside.contains("2 ranks, numbered from 0"), "{outside}");
     let freed = pair(vec![Op::CommFree(0)], vec![]).unwrap_err().to_string();
     assert!(freed.contains("predefined"), "{freed}");
+    let twice = pair(vec![isend(3), Op::WaitAll([3, 3].into())], vec![receive(0, 0)]).unwrap_err().to_string();
+    assert!(twice.contains("request 3 is listed twice"), "{twice}");
+    let huge = Op::Send { to: Rank(1), bytes: Bytes(1 << 50), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
+    let huge = pair(vec![huge], vec![]).unwrap_err().to_string();
+    assert!(huge.contains("a message may have at most"), "{huge}");
+    let beyond = pair(vec![Op::Compute(Picoseconds(1)), Op::Compute(Picoseconds(u64::MAX))], vec![]).unwrap_err();
+    assert!(beyond.to_string().contains("beyond what the clock can tell"), "{beyond}");
+    let taken = pair(vec![Op::CommDup { comm: 1, new: 0 }], vec![]).unwrap_err().to_string();
+    assert!(taken.contains("communicator 0 is in use"), "{taken}");
+    let dup = Op::CommDup { comm: COMM_WORLD, new: 5 };
+    let four = Op::Collective {
+        kind: CollectiveKind::Allreduce,
+        comm: COMM_WORLD,
+        root: Rank(0),
+        volume: Volume::Uniform(Bytes(4)),
+    };
+    assert!(matches!(pair(vec![dup], vec![four]), Err(RunError::CollectiveMismatch { .. })));
+}
+
+fn isend(request: u32) -> Op {
+    Op::Isend { to: Rank(1), bytes: Bytes(10), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard, request }
+}
+
+#[test]
+fn a_rank_that_never_lets_time_pass_is_an_error() {
+    let mut simulation = spinning();
+    let error = simulation.run_until(FAR, u64::MAX).unwrap_err();
+    assert!(error.to_string().contains("without any time passing"), "{error}");
+    assert_eq!(simulation.run_until(FAR, u64::MAX), Err(error), "the run has ended");
+}
+
+/// A rank that waits for nothing, for ever.
+fn spinning() -> Simulation {
+    let case = sparse();
+    let lines = vec![Line::Repeat(None), op(Op::WaitAll([].into())), Line::End];
+    let mut programs = case.programs();
+    programs[0].ranks[0] = Script::new(lines).unwrap().source();
+    Simulation::new(case.spec(), programs).unwrap()
+}
+
+#[test]
+fn empty_packets_do_not_overtake_each_other() {
+    let case = sparse();
+    let mut spec = case.spec();
+    spec.network.header = Bytes(0);
+    spec.network.mtu = Bytes(4096);
+    let (comm, mode) = (COMM_WORLD, SendMode::Standard);
+    let isend = |bytes, tag, request| op(Op::Isend { to: Rank(1), bytes: Bytes(bytes), tag, comm, mode, request });
+    let first = vec![isend(4096, 1, 1), isend(0, 2, 2), isend(0, 3, 3)];
+    let any = op(Op::Recv { from: None, tag: None, comm });
+    let second = vec![op(receive(0, 1)), any, op(receive(0, 3))];
+    let mut programs = case.programs();
+    programs[0] = Program { ranks: [first, second].map(|lines| Script::new(lines).unwrap().source()).into() };
+    let mut simulation = Simulation::new(spec, programs).unwrap();
+    assert_eq!(simulation.run_until(FAR, u64::MAX), Ok(true));
 }

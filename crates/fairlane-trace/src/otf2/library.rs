@@ -34,7 +34,7 @@ macro_rules! functions {
         impl Functions {
             fn look_up(library: &libloading::Library) -> Result<Self, String> {
                 Ok(Self {
-                    // SAFETY: the types are those of the library's public headers, versions 2.0 to 3.1.
+                    // SAFETY: the types are those of the library's public headers, versions 2.0 to 3.2.
                     $($name: *unsafe { library.get($symbol.as_bytes()) }.map_err(|e| e.to_string())?,)*
                 })
             }

@@ -14,6 +14,9 @@ use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
+/// The allowance of a lane without a share.
+const UNBOUNDED: u32 = u32::MAX;
+
 /// Strict priority's line in the table.
 pub const ENTRY: Entry = Entry {
     name: "strict_priority",
@@ -91,7 +94,7 @@ impl Shares {
             let problem = "shares need the bandwidth of which they are percentages".to_owned();
             BuildError::Shape { path: "qos.arbiter.bandwidth".to_owned(), problem }
         })?;
-        let mut allowance = vec![u32::MAX; usize::from(lanes)].into_boxed_slice();
+        let mut allowance = vec![UNBOUNDED; usize::from(lanes)].into_boxed_slice();
         for (index, &(lane, percent)) in params.shares.iter().enumerate() {
             let path = format!("qos.arbiter.shares[{index}]");
             if lane >= lanes {
@@ -101,8 +104,10 @@ impl Shares {
                 return Err(BuildError::value(path, percent, "1 to 100 percent"));
             }
             const SCALE: u128 = 8 * 100 * 1_000_000_000_000;
-            let bytes = u128::from(bandwidth.0) * u128::from(interval.0) * u128::from(percent) / SCALE;
-            let in_range = u32::try_from(bytes).ok().filter(|bytes| (1..u32::MAX).contains(bytes));
+            let share = u128::from(bandwidth.0) * u128::from(interval.0) * u128::from(percent);
+            // Bytes are whole: the share is used up by the first byte count that is not below it.
+            let bytes = share.div_ceil(SCALE);
+            let in_range = u32::try_from(bytes).ok().filter(|bytes| share >= SCALE && *bytes < UNBOUNDED);
             allowance[usize::from(lane)] = in_range.ok_or_else(|| {
                 let allowed = "an interval in which every share is between one byte and 4 GiB";
                 BuildError::value("qos.arbiter.interval", interval, allowed)
@@ -146,6 +151,9 @@ impl Arbiter for StrictPriority {
     #[inline]
     fn sent(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, _now: Instant) {
         let Some(shares) = &self.shares else { return };
+        if shares.allowance[lane.index()] == UNBOUNDED {
+            return;
+        }
         let used = &mut state[USED + lane.index()];
         *used = used.saturating_add(u32::try_from(bytes.0).unwrap_or(u32::MAX));
         if *used >= shares.allowance[lane.index()] {
