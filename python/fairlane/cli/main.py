@@ -4,6 +4,7 @@ import sys
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from fairlane.cli import describe, listing, runs
 from fairlane.cli.exit import ExitCode
@@ -14,8 +15,20 @@ __all__ = ["app", "execute", "main"]
 # What typer raises for wrong options and commands; where it keeps the class depends on its version.
 UsageError: Any = typer.BadParameter.__base__
 
+
+class _Commands(TyperGroup):
+    """Commands that pass Ctrl-C on: typer by itself would end them without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+
 app = typer.Typer(
     name="fairlane",
+    cls=_Commands,
     help="Simulates many MPI jobs on one HPC interconnect, packet by packet: who slows down whom, and what helps.",
     no_args_is_help=True,
     add_completion=False,
@@ -55,7 +68,7 @@ def execute(arguments: list[str]) -> int:
     """Runs a command and returns its exit code; errors are told on standard error."""
     try:
         status = app(arguments, prog_name="fairlane", standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
+    except typer.Abort:
         return _complain("interrupted", ExitCode.INTERRUPTED)
     except UsageError as error:
         error.show()

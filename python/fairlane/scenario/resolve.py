@@ -199,7 +199,7 @@ def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved, stop: Event)
     assert workload is not None, "a job has a workload or a trace"
 
     def script() -> JobScript:
-        return JobScript(copy.ranks, seed=scenario.seed, job=copy.number, variant=workload.variant)
+        return JobScript(copy.ranks, seed=scenario.seed, job=copy.number, variant=workload.variant, stop=stop)
 
     try:
         compute = workload.compute if workload.compute is not None else calibrate(workload, script, alone, stop)

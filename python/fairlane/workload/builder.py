@@ -4,7 +4,9 @@ A ``Rank`` is what a workload writes to. Times are picoseconds, sizes bytes, oth
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from threading import Event
 from typing import Any, Literal, NewType, TypeVar
 from zlib import crc32
 
@@ -29,12 +31,13 @@ _T = TypeVar("_T")
 class JobScript:
     """The scripts of one job: its ranks, and the random numbers that they share."""
 
-    def __init__(self, ranks: int, *, seed: int = 0, job: int = 0, variant: int = 0) -> None:
+    def __init__(self, ranks: int, *, seed: int = 0, job: int = 0, variant: int = 0, stop: Event | None = None) -> None:
         self.ranks = ranks
         """How many ranks the job has."""
         self.key = (seed, job, variant)
         """Seed, number of the job, and variant: what its random numbers depend on."""
         self._builder = _core.ProgramBuilder(ranks)
+        self._stop = stop
         self._drawn: dict[str, Any] = {}
 
     def stream(self, purpose: Purpose) -> numpy.random.Generator:
@@ -51,7 +54,10 @@ class JobScript:
         return value
 
     def __iter__(self) -> Iterator["Rank"]:
-        return (Rank(self, index, self._builder) for index in range(self.ranks))
+        for index in range(self.ranks):
+            if self._stop is not None and self._stop.is_set():  # scripts of large jobs take a while to write
+                raise CancelledError
+            yield Rank(self, index, self._builder)
 
     def build(self) -> _core.Program:
         """The finished program; raises ``ValueError`` if a loop is left open."""

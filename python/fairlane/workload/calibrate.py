@@ -36,6 +36,7 @@ STANDSTILL = 500
 FIRST_GUESS = 10**6
 """Compute time, ps, on which the time for communication is measured first."""
 _WINDOW = 10**9
+_LONGEST_WINDOW = 10**15
 _BUDGET = 50_000
 
 
@@ -101,7 +102,7 @@ def _run(simulation: _core.Simulation, job: str, stop: Event) -> None:
         if stop.is_set():
             raise CancelledError
         simulation.run_window_budget(simulation.now + window, _BUDGET)
-        window *= 2
+        window = min(2 * window, _LONGEST_WINDOW)
         ranks = simulation.progress()[0]
         if min(ranks) > least:
             least, most_then = min(ranks), max(ranks)

@@ -27,7 +27,7 @@ impl Network {
         let mut next = 0;
         loop {
             let state = &self.ports[port as usize];
-            let idle_until = if state.waiting != 0 && !state.stalled {
+            let now = if state.waiting != 0 && !state.stalled {
                 state.busy_until
             } else {
                 let arrival = arrivals.get(next).map_or(u64::MAX, |arrival| arrival.0);
@@ -35,10 +35,9 @@ impl Network {
                     if state.stalled && state.credits != NONE { self.credits[state.credits].time } else { u64::MAX };
                 arrival.min(credit).max(state.busy_until)
             };
-            if idle_until >= until {
+            if now >= until {
                 break;
             }
-            let now = idle_until;
             if state.stalled {
                 self.account_stall::<OBSERVE>(port, now);
             }
@@ -101,15 +100,7 @@ impl Network {
             let words = &mut self.arbiter_state[first..first + self.state_words];
             self.arbiter.serve_alone(words, lane, Bytes(u64::from(bytes)), Instant(now));
         }
-        if NIC {
-            let (packet, rest) = self.cut(port, lane, record);
-            self.start::<OBSERVE>(port, lane, packet, now);
-            if rest {
-                self.offer_again::<OBSERVE>(port, lane, record);
-            }
-        } else {
-            self.start::<OBSERVE>(port, lane, record, now);
-        }
+        self.depart::<OBSERVE, NIC>(port, lane, record, now);
         true
     }
 
@@ -209,6 +200,12 @@ impl Network {
         }
         let lane = self.pick::<NIC>(port, ready, now);
         let record = self.take::<OBSERVE, NIC>(port, lane);
+        self.depart::<OBSERVE, NIC>(port, lane, record, now);
+    }
+
+    /// A packet, or the next one of a message, that is in no queue starts on the link.
+    #[inline(always)]
+    fn depart<const OBSERVE: bool, const NIC: bool>(&mut self, port: u32, lane: VirtualLane, record: u32, now: u64) {
         if NIC {
             let (packet, rest) = self.cut(port, lane, record);
             self.start::<OBSERVE>(port, lane, packet, now);

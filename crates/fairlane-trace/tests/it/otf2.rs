@@ -59,7 +59,8 @@ fn the_archive_agrees_with_its_check() {
 fn replays_pair_up() {
     let Some(options) = options("replays_pair_up") else { return };
     let into = TempDir::new().unwrap();
-    for archive in [amg(&into).join("scorep-amg-27/traces.otf2"), data().join("stencil4d-32.otf2")] {
+    let stencils = ["stencil4d-32.otf2", "stencil4d-64.otf2"].map(|name| data().join(name));
+    for archive in stencils.into_iter().chain([amg(&into).join("scorep-amg-27/traces.otf2")]) {
         must_pair_up("OTF2", &mut open(&archive, &options).unwrap().ranks);
     }
 }
