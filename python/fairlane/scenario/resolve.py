@@ -3,7 +3,7 @@
 import json
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["fabric_spec", "resolve"]
 
 _T = TypeVar("_T")
+
+_HEED_S = 0.1
+"""How often Ctrl-C is heeded, s."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,18 @@ def resolve(scenario: "Scenario") -> Resolved:
     stop = Event()
     pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
     try:
-        jobs = pool.map(lambda copy: _programmed(scenario, copy, resolved.alone(copy.number), stop), copies)
-        return replace(resolved, jobs=tuple(jobs))
+        jobs = [pool.submit(_programmed, scenario, copy, resolved.alone(copy.number), stop) for copy in copies]
+        return replace(resolved, jobs=tuple(map(_result, jobs)))
     finally:
         stop.set()  # after Ctrl-C or an error, calibrations that are under way end soon
         pool.shutdown(cancel_futures=True)
+
+
+def _result(job: Future[_T]) -> _T:
+    """Waits in steps: a signal that another thread takes does not wake one that waits without end."""
+    while not job.done():
+        wait([job], timeout=_HEED_S)
+    return job.result()
 
 
 def fabric_spec(fabric: "FabricTable") -> dict[str, Any]:

@@ -6,7 +6,7 @@ use super::collective::After;
 use super::communicator::Communicator;
 use super::matching::Pattern;
 use super::protocol::Send;
-use super::request::Quorum;
+use super::request::{Named, Quorum};
 use super::{Activity, Mpi, NEVER};
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -300,8 +300,10 @@ impl Mpi {
     ) -> Result<Flow, RunError> {
         for &name in names {
             let state = self.rank(rank);
-            let Some(slot) = state.requests.slot(name) else {
-                return Err(self.misuse(rank, op, format!("no request {name}")));
+            let slot = match state.requests.named(name) {
+                Named::Slot(slot) => slot,
+                Named::Null => continue,
+                Named::Nothing => return Err(self.misuse(rank, op, format!("no request {name}"))),
             };
             if std::mem::replace(&mut state.requests.get_mut(slot).waited, true) {
                 return Err(self.misuse(rank, op, format!("request {name} is listed twice")));
@@ -314,9 +316,10 @@ impl Mpi {
 
     fn free_request(&mut self, rank: u32, op: &Op, request: RequestId) -> Result<Flow, RunError> {
         let requests = &mut self.rank(rank).requests;
-        let Some(slot) = requests.forget_name(request) else {
+        let Named::Slot(slot) = requests.named(request) else {
             return Err(self.misuse(rank, op, format!("no request {request}")));
         };
+        requests.forget_name(request);
         if requests.get(slot).complete_at == super::request::PENDING {
             requests.get_mut(slot).detached = true;
         } else {

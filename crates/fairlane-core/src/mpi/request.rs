@@ -30,14 +30,31 @@ pub(super) struct Request {
 pub(super) struct Requests {
     slots: Vec<Request>,
     free: Vec<u32>,
-    /// Slots of small names, one more; 0: none.
+    /// By small name: [`UNKNOWN`], [`NULL`], or the slot's number plus [`FIRST`].
     small: Vec<u32>,
-    /// Slots of names that are not small.
+    /// The same by names that are not small.
     large: FxHashMap<RequestId, u32>,
 }
 
 /// Names below this have a table of their own: programs number their requests from zero.
 const SMALL: RequestId = 1024;
+
+/// Never given.
+const UNKNOWN: u32 = 0;
+/// Given once, and the request is over: MPI_REQUEST_NULL.
+const NULL: u32 = 1;
+const FIRST: u32 = 2;
+
+/// What a program's name for a request stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// It was never given.
+    Nothing,
+    /// Its request is over: waiting for it asks for nothing (MPI_REQUEST_NULL).
+    Null,
+    /// The request in this slot.
+    Slot(u32),
+}
 
 impl Requests {
     /// The rank will run soon.
@@ -64,29 +81,32 @@ impl Requests {
 
     /// Names a slot. False if the name is in use.
     pub fn name(&mut self, name: RequestId, slot: u32) -> bool {
+        std::mem::replace(self.entry(name), slot + FIRST) < FIRST
+    }
+
+    /// What a name stands for.
+    pub fn named(&mut self, name: RequestId) -> Named {
+        match *self.entry(name) {
+            UNKNOWN => Named::Nothing,
+            NULL => Named::Null,
+            entry => Named::Slot(entry - FIRST),
+        }
+    }
+
+    /// The request of this name is over: the name is null until it is given again.
+    pub fn forget_name(&mut self, name: RequestId) {
+        *self.entry(name) = NULL;
+    }
+
+    fn entry(&mut self, name: RequestId) -> &mut u32 {
         if name >= SMALL {
-            return self.large.insert(name, slot).is_none();
+            return self.large.entry(name).or_insert(UNKNOWN);
         }
         let place = name as usize;
         if place >= self.small.len() {
-            self.small.resize(place + 1, 0);
+            self.small.resize(place + 1, UNKNOWN);
         }
-        std::mem::replace(&mut self.small[place], slot + 1) == 0
-    }
-
-    /// The slot of a name.
-    pub fn slot(&self, name: RequestId) -> Option<u32> {
-        if name >= SMALL {
-            return self.large.get(&name).copied();
-        }
-        self.small.get(name as usize).and_then(|slot| slot.checked_sub(1))
-    }
-
-    pub fn forget_name(&mut self, name: RequestId) -> Option<u32> {
-        if name >= SMALL {
-            return self.large.remove(&name);
-        }
-        self.small.get_mut(name as usize).and_then(|slot| std::mem::take(slot).checked_sub(1))
+        &mut self.small[place]
     }
 
     pub fn release(&mut self, slot: u32) {

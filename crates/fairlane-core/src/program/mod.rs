@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::ids::Rank;
 use crate::units::{Bytes, Picoseconds};
 
-/// A request handle of a rank: any number the program chooses, free again once the request is completed.
+/// A request handle of a rank: any number the program chooses, free again once the request is completed. Until it is given
+/// again, a wait for it asks for nothing, as for `MPI_REQUEST_NULL`.
 pub type RequestId = u32;
 
 /// A communicator handle of a rank: any number the program chooses, free again after [`Op::CommFree`].

@@ -342,3 +342,15 @@ fn empty_packets_do_not_overtake_each_other() {
     let mut simulation = Simulation::new(spec, programs).unwrap();
     assert_eq!(simulation.run_until(FAR, u64::MAX), Ok(true));
 }
+
+#[test]
+fn a_finished_request_is_null_in_later_waits() {
+    let irecv = |request| Op::Irecv { from: Some(Rank(0)), tag: None, comm: COMM_WORLD, request };
+    let all: std::sync::Arc<[u32]> = [0, 2000, 2].into();
+    let any = || Op::WaitAny(all.clone());
+    let receiver =
+        vec![irecv(0), irecv(2000), irecv(2), any(), any(), any(), any(), Op::WaitAll(all.clone()), irecv(2000)];
+    let again = [Op::Wait(2000)];
+    let sender = vec![send(1, 0), send(1, 0), send(1, 0), send(1, 0)];
+    assert_eq!(pair(sender, receiver.into_iter().chain(again).collect()), Ok(true));
+}
