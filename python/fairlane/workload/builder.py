@@ -74,7 +74,6 @@ class Rank:
         """This rank's number in the job."""
         self._builder = builder
         self._open: list[Request] = []
-        self._perhaps: set[Request] = set()
         self._next = 0
 
     @property
@@ -123,17 +122,16 @@ class Rank:
             self._builder.wait_all(self.index, [int(request) for request in waited])
 
     def wait_any(self, requests: Iterable[Request] | None = None) -> None:
-        """Waits until one of these requests, or of all under way, is complete; that one is no longer under way then.
+        """Waits until one of these requests, or of all under way, is complete: the first such in the list.
 
-        Of several complete ones it is the first in the list. Only the simulation knows which: none of them counts as
-        under way afterwards for waits without a list, and to name the one that it was in another wait ends the run
-        with an error. Raises ``ValueError`` if one is not under way.
+        Only the simulation knows which; all of them count as under way until ``wait`` or ``wait_all`` names them, and
+        those that are over by then are not waited for again. Raises ``ValueError`` if one is not under way.
         """
-        self._builder.wait_any(self.index, self._some_of(requests))
+        self._builder.wait_any(self.index, self._under_way(requests))
 
     def wait_some(self, requests: Iterable[Request] | None = None) -> None:
-        """Waits like ``wait_any``, but all that are complete by then are no longer under way."""
-        self._builder.wait_some(self.index, self._some_of(requests))
+        """Waits like ``wait_any``; afterwards all that are complete by then are over."""
+        self._builder.wait_some(self.index, self._under_way(requests))
 
     def collective(self, kind: CollectiveKind, volume: int | list[int] = 0, *, comm: int = 0, root: int = 0) -> None:
         """Takes part in a collective.
@@ -187,22 +185,18 @@ class Rank:
 
     def _close(self, requests: list[Request]) -> None:
         for request in requests:
-            if request in self._perhaps:
-                self._perhaps.remove(request)
-            elif request in self._open:
-                self._open.remove(request)
-            else:
-                raise ValueError(f"rank {self.index} has no request {request} under way")
+            self._under_way([request])
+            self._open.remove(request)
 
-    def _some_of(self, requests: Iterable[Request] | None) -> list[int]:
-        """Takes the requests of a wait that not all of them need to end: from now on they are perhaps under way."""
+    def _under_way(self, requests: Iterable[Request] | None) -> list[int]:
         waited = list(self._open if requests is None else requests)
-        self._close(waited)
-        self._perhaps.update(waited)
+        for request in waited:
+            if request not in self._open:
+                raise ValueError(f"rank {self.index} has no request {request} under way")
         return [int(request) for request in waited]
 
     def _request(self) -> Request:
-        self._next = self._next + 1 if self._open or self._perhaps else 0
+        self._next = self._next + 1 if self._open else 0
         request = Request(self._next)
         self._open.append(request)
         return request
