@@ -82,7 +82,7 @@ pub enum RunError {
     Stuck {
         /// The job's name.
         job: String,
-        /// When the last thing of that job happened.
+        /// The end of the window in which the last thing of that job happened.
         at: Instant,
         /// The ranks that wait, and for what.
         ranks: Vec<StuckRank>,
@@ -126,7 +126,7 @@ pub enum RunError {
     /// Packets are in flight and none can ever move.
     #[error("the fabric is deadlocked at {at}: {cycle}")]
     Deadlock {
-        /// When the last packet moved.
+        /// The end of the window in which the last packet moved.
         at: Instant,
         /// The cycle of ports and virtual lanes that wait for each other.
         cycle: String,

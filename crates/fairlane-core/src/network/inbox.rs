@@ -64,7 +64,7 @@ impl Network {
         let head = self.inbox[self.inbox_slot(self.calendar.window(), port)];
         let state = &self.ports[port as usize];
         let lane = if head == NONE {
-            state.waiting.trailing_zeros().min(self.last_lane) as usize
+            (state.waiting.trailing_zeros() as usize).min(self.lanes - 1)
         } else if port < self.nics {
             usize::from(self.messages[head].vl * self.channels)
         } else {

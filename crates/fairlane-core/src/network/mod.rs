@@ -68,7 +68,6 @@ pub struct Network {
     /// Lanes of every port: virtual lanes in use times virtual channels of the routing.
     lanes: usize,
     channels: u8,
-    last_lane: u32,
     calendar: Calendar,
     /// The window that comes after the last one run.
     next_window: u64,
@@ -214,7 +213,6 @@ impl Network {
             arbiter,
             parameters,
             lanes,
-            last_lane: u32::from(virtual_lanes) * u32::from(channels) - 1,
             channels,
             calendar,
             ports,

@@ -5,9 +5,10 @@ use crate::program::{CollectiveKind, Op};
 use crate::units::{Instant, Picoseconds};
 
 /// The MPI calls that are told apart, by index; see [`call_name`].
-pub const CALLS: usize = 12 + CollectiveKind::ALL.len();
+pub const CALLS: usize = NAMES.len() + CollectiveKind::ALL.len();
 
-const NAMES: [&str; 12] = [
+/// The calls that are no collectives; these come behind.
+const NAMES: [&str; FIRST_COLLECTIVE as usize] = [
     "send",
     "isend",
     "recv",

@@ -1,7 +1,7 @@
 //! Routing: from a switch, which link and which virtual channel a packet takes next.
 //!
-//! A routing is one file that exports an [`Entry`]; [`TABLE`] lists them. It sees the topology, never a queue:
-//! what an adaptive routing may know of the load comes to it as a view.
+//! A routing is one file that exports an [`Entry`]; [`TABLE`] lists them. It sees the topology, never a queue.
+//! Hops are looked up ahead, several at once, when a packet is made.
 
 mod d_mod_k;
 

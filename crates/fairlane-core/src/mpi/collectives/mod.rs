@@ -4,7 +4,7 @@
 //! phase a rank posts its receives, starts its sends, waits for all of them, and then combines what it must. Phases
 //! are asked for one at a time, so a schedule of ten thousand phases costs no memory.
 //!
-//! [`choose`] picks the algorithm as MPICH does by default; [`find`] takes one by name. What MPICH does within a node
+//! [`choose`] picks the algorithm as MPICH does by default; [`find`] takes one by name. What MPICH does within a host
 //! only (shared memory, two-level schedules) and the pipelining of a ring's blocks are left out, and so are copies
 //! within a rank's memory.
 
