@@ -1,30 +1,33 @@
-//! A dense set of indices.
+//! Dense sets of indices.
 
-/// A set of indices below a fixed bound.
+/// Several sets of indices below one bound, by slot.
 #[derive(Clone, Debug)]
 pub struct Bits {
     words: Vec<u64>,
+    /// Words of one slot.
+    width: usize,
 }
 
 impl Bits {
-    /// An empty set of indices below `len`.
+    /// As many empty sets as there are slots, of indices below `len`.
     #[must_use]
-    pub fn new(len: usize) -> Self {
-        Self { words: vec![0; len.div_ceil(64)] }
+    pub fn new(slots: usize, len: usize) -> Self {
+        let width = len.div_ceil(64);
+        Self { words: vec![0; slots * width], width }
     }
 
-    /// Adds an index.
+    /// Adds an index to the set of a slot.
     #[inline]
-    pub fn insert(&mut self, index: u32) {
-        self.words[index as usize / 64] |= 1 << (index % 64);
+    pub fn insert(&mut self, slot: usize, index: u32) {
+        self.words[slot * self.width + index as usize / 64] |= 1 << (index % 64);
     }
 
-    /// Empties the set into `list`, in ascending order.
+    /// Empties the set of a slot into `list`, in ascending order.
     #[inline]
-    pub fn drain_into(&mut self, list: &mut Vec<u32>) {
+    pub fn drain_into(&mut self, slot: usize, list: &mut Vec<u32>) {
         list.clear();
         let mut first = 0;
-        for word in &mut self.words {
+        for word in &mut self.words[slot * self.width..][..self.width] {
             let mut left = std::mem::take(word);
             while left != 0 {
                 list.push(first + left.trailing_zeros());

@@ -32,8 +32,8 @@ pub struct Calendar {
     shift: u32,
     /// The window that is open, or was last.
     window: u64,
-    hosts: Vec<Bits>,
-    ports: Vec<Bits>,
+    hosts: Bits,
+    ports: Bits,
     /// Bit `s`: slot `s` is not empty.
     occupied: u64,
     /// By window, then in the order of being put in.
@@ -55,8 +55,8 @@ impl Calendar {
         Self {
             shift: lookahead.0.ilog2(),
             window: 0,
-            hosts: vec![Bits::new(hosts); slots],
-            ports: vec![Bits::new(ports); slots],
+            hosts: Bits::new(slots, hosts),
+            ports: Bits::new(slots, ports),
             occupied: 0,
             far: BinaryHeap::new(),
             sequence: 0,
@@ -89,7 +89,7 @@ impl Calendar {
     pub fn wake_host(&mut self, host: u32, at: Instant) {
         let window = self.window_of(at);
         if window - self.window < SLOTS {
-            self.hosts[slot(window)].insert(host);
+            self.hosts.insert(slot(window), host);
             self.occupied |= 1 << (window % SLOTS);
         } else {
             self.put_off(window, Due::Host(host));
@@ -106,7 +106,7 @@ impl Calendar {
     #[inline]
     pub fn wake_port_in(&mut self, port: u32, window: u64) {
         if window - self.window < SLOTS {
-            self.ports[slot(window)].insert(port);
+            self.ports.insert(slot(window), port);
             self.occupied |= 1 << (window % SLOTS);
         } else {
             self.put_off(window, Due::Port(port));
@@ -147,10 +147,10 @@ impl Calendar {
             self.far.pop();
             self.occupied |= 1 << (window % SLOTS);
             match due {
-                Due::Host(host) => self.hosts[slot(window)].insert(host),
-                Due::Port(port) => self.ports[slot(window)].insert(port),
+                Due::Host(host) => self.hosts.insert(slot(window), host),
+                Due::Port(port) => self.ports.insert(slot(window), port),
                 Due::Arrival { port, record } => {
-                    self.ports[slot(window)].insert(port);
+                    self.ports.insert(slot(window), port);
                     return Some((port, record));
                 }
             }
@@ -158,16 +158,16 @@ impl Calendar {
         None
     }
 
-    /// The open window's hosts.
+    /// Takes the open window's hosts, in ascending order.
     #[inline]
-    pub fn hosts(&mut self) -> &mut Bits {
-        &mut self.hosts[slot(self.window)]
+    pub fn take_hosts(&mut self, list: &mut Vec<u32>) {
+        self.hosts.drain_into(slot(self.window), list);
     }
 
-    /// The open window's ports.
+    /// Takes the open window's ports, in ascending order.
     #[inline]
-    pub fn ports(&mut self) -> &mut Bits {
-        &mut self.ports[slot(self.window)]
+    pub fn take_ports(&mut self, list: &mut Vec<u32>) {
+        self.ports.drain_into(slot(self.window), list);
     }
 
     /// Closes the open window; its sets must have been emptied.
@@ -202,9 +202,9 @@ fn slot(window: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn drained(set: &mut Bits) -> Vec<u32> {
+    fn drained(take: impl FnOnce(&mut Vec<u32>)) -> Vec<u32> {
         let mut list = vec![99];
-        set.drain_into(&mut list);
+        take(&mut list);
         list
     }
 
@@ -216,17 +216,17 @@ mod tests {
         calendar.defer(7, 42, 5_000);
         assert_eq!(calendar.open(0, Instant::MAX), Some(2));
         assert_eq!(calendar.next_due(), None);
-        assert_eq!(drained(calendar.hosts()), [3]);
+        assert_eq!(drained(|list| calendar.take_hosts(list)), [3]);
         calendar.close();
         assert_eq!(calendar.open(3, Instant(300_000)), None);
         assert_eq!(calendar.open(3, Instant::MAX), Some(5_000));
         assert_eq!(calendar.next_due(), Some((7, 42)));
         assert_eq!(calendar.next_due(), None);
-        assert_eq!(drained(calendar.ports()), [7]);
+        assert_eq!(drained(|list| calendar.take_ports(list)), [7]);
         calendar.close();
         assert_eq!(calendar.open(5_001, Instant::MAX), Some(10_000));
         assert_eq!(calendar.next_due(), None);
-        assert_eq!(drained(calendar.hosts()), [4]);
+        assert_eq!(drained(|list| calendar.take_hosts(list)), [4]);
         calendar.close();
         assert!(calendar.is_empty());
     }

@@ -10,7 +10,7 @@ mod calendar;
 mod pool;
 mod prefetch;
 
-pub use bits::Bits;
+use bits::Bits;
 pub use calendar::{Calendar, Due};
 pub use pool::{NONE, Pool};
 pub use prefetch::prefetch;

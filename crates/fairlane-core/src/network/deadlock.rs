@@ -10,10 +10,10 @@ impl Network {
     /// for room in the buffer that the next one fills.
     #[must_use]
     pub fn deadlock(&self) -> Option<RunError> {
-        if !self.is_at_rest() || self.packets.is_empty() {
+        if !self.is_at_rest() || self.flight.packets.is_empty() {
             return None;
         }
-        let stuck = |port: u32| self.ports[port as usize].waiting != 0 && port >= self.nics;
+        let stuck = |port: u32| self.ports[port as usize].waiting != 0 && port >= self.fixed.nics;
         let ports = u32::try_from(self.ports.len()).expect("invariant: links have 27-bit numbers");
         let first = (0..ports).find(|&port| stuck(port))?;
         #[allow(clippy::cast_possible_truncation, reason = "below 32")]
@@ -29,19 +29,22 @@ impl Network {
             place = next;
         }
         let words: Vec<String> = path.iter().map(|&(port, lane)| self.place_name(port, lane)).collect();
-        Some(RunError::Deadlock { at: self.calendar.opening(self.calendar.window() + 1), cycle: words.join(" -> ") })
+        Some(RunError::Deadlock {
+            at: self.flight.calendar.opening(self.flight.calendar.window() + 1),
+            cycle: words.join(" -> "),
+        })
     }
 
     /// The port and lane, of the switch behind `port`, that holds packets which came over `port` on `lane`.
     fn blocker(&self, port: u32, lane: u8) -> Option<(u32, u8)> {
-        let Vertex::Switch(SwitchId(switch)) = self.graph.link(LinkId(port)).to else { return None };
-        let ports = self.graph.ports(Vertex::Switch(SwitchId(switch)));
-        let places = ports.flat_map(|link| (0..self.lanes).map(move |lane| (link.0, lane)));
+        let Vertex::Switch(SwitchId(switch)) = self.fixed.graph.link(LinkId(port)).to else { return None };
+        let ports = self.fixed.graph.ports(Vertex::Switch(SwitchId(switch)));
+        let places = ports.flat_map(|link| (0..self.fixed.lanes).map(move |lane| (link.0, lane)));
         let mut holding = places.filter(|&(next, queue)| {
-            let mut record = self.lane_table[next as usize * self.lanes + queue].head;
+            let mut record = self.lane_table[next as usize * self.fixed.lanes + queue].head;
             while record != crate::kernel::NONE {
-                let packet = &self.packets[record];
-                if packet.lane == lane && packet.route[usize::from(packet.hop) - 1].link() == port {
+                let packet = &self.flight.packets[record];
+                if packet.held == lane && packet.route[usize::from(packet.hop) - 1].link() == port {
                     return true;
                 }
                 record = packet.next;
@@ -56,7 +59,7 @@ impl Network {
             Vertex::Host(host) => format!("host {host}"),
             Vertex::Switch(switch) => format!("switch {switch}"),
         };
-        let link = self.graph.link(LinkId(port));
+        let link = self.fixed.graph.link(LinkId(port));
         format!("{} to {} lane {lane}", name(link.from), name(link.to))
     }
 }

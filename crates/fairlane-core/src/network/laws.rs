@@ -15,7 +15,7 @@ impl Network {
         let law = |law: String| RunError::Law { at: self.now(), law };
         self.credits_balance().map_err(law)?;
         self.messages_balance().map_err(law)?;
-        if self.observe.counters {
+        if self.fixed.observe.counters {
             self.waiting_balances().map_err(law)?;
         }
         Ok(())
@@ -24,28 +24,25 @@ impl Network {
     /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
     fn credits_balance(&self) -> Result<(), String> {
         let mut held: Vec<u64> = self.lane_table.iter().map(|lane| u64::from(lane.credits)).collect();
-        for (port, state) in self.ports.iter().enumerate() {
-            let mut record = state.credits;
-            while record != NONE {
-                let credit = &self.credits[record];
-                held[port * self.lanes + usize::from(credit.lane)] += u64::from(credit.bytes);
-                record = credit.next;
+        for (port, returning) in self.flight.returning.iter().enumerate() {
+            for credit in &returning.credits {
+                held[port * self.fixed.lanes + usize::from(credit.lane)] += u64::from(credit.bytes);
             }
         }
         self.for_each_queued(|packet| {
             if packet.hop > 0 {
                 let upstream = packet.route[usize::from(packet.hop) - 1].link();
-                held[upstream as usize * self.lanes + usize::from(packet.lane)] += u64::from(packet.bytes);
+                held[upstream as usize * self.fixed.lanes + usize::from(packet.held)] += u64::from(packet.bytes);
             }
         });
-        match held.iter().position(|&bytes| bytes != self.parameters.buffer.0) {
+        match held.iter().position(|&bytes| bytes != self.fixed.parameters.buffer.0) {
             None => Ok(()),
             Some(place) => Err(format!(
                 "link {} lane {}: credits, credits on their way and bytes in the buffer make {} of {} bytes",
-                place / self.lanes,
-                place % self.lanes,
+                place / self.fixed.lanes,
+                place % self.fixed.lanes,
                 held[place],
-                self.parameters.buffer.0
+                self.fixed.parameters.buffer.0
             )),
         }
     }
@@ -53,15 +50,20 @@ impl Network {
     /// Injected = delivered + in flight, in messages and in bytes; cut = delivered + in flight, in packets.
     fn messages_balance(&self) -> Result<(), String> {
         // A record that is not in use has nothing undelivered.
-        let alive = || self.messages.slots().map(|(_, message)| message).filter(|message| message.undelivered > 0);
+        let alive =
+            || self.flight.messages.slots().map(|(_, message)| message).filter(|message| message.undelivered > 0);
         let balances = [
-            ("messages", self.totals.messages_injected - self.totals.messages_delivered, alive().count() as u64),
+            (
+                "messages",
+                self.flight.totals.messages_injected - self.flight.totals.messages_delivered,
+                alive().count() as u64,
+            ),
             (
                 "bytes",
-                self.totals.bytes_injected - self.totals.bytes_delivered,
+                self.flight.totals.bytes_injected - self.flight.totals.bytes_delivered,
                 alive().map(|message| message.bytes).sum(),
             ),
-            ("packets", self.packets.len() as u64, alive().map(|message| self.packets_under_way(message)).sum()),
+            ("packets", self.flight.packets.len() as u64, alive().map(|message| self.packets_under_way(message)).sum()),
         ];
         for (what, expected, found) in balances {
             if expected != found {
@@ -72,17 +74,17 @@ impl Network {
     }
 
     fn packets_under_way(&self, message: &Message) -> u64 {
-        let delivered = self.packets_of(message.bytes) - u64::from(message.undelivered);
+        let delivered = self.fixed.packets_of(message.bytes) - u64::from(message.undelivered);
         u64::from(message.sent) - delivered
     }
 
     /// With nothing in flight: the interference matrix sums to the packets' waiting time.
     fn waiting_balances(&self) -> Result<(), String> {
-        if !self.messages.is_empty() {
+        if !self.flight.messages.is_empty() {
             return Ok(());
         }
         let waited: u64 = self.lane_records.iter().map(|record| record.waited).sum();
-        let (charged, aside) = self.interference.totals();
+        let (charged, aside) = self.watch.interference.totals();
         if waited == charged && aside == 0 {
             return Ok(());
         }
@@ -93,25 +95,25 @@ impl Network {
     fn for_each_queued(&self, mut visit: impl FnMut(&Packet)) {
         let mut walk = |mut record: u32| {
             while record != NONE {
-                visit(&self.packets[record]);
-                record = self.packets[record].next;
+                visit(&self.flight.packets[record]);
+                record = self.flight.packets[record].next;
             }
         };
-        for (port, state) in self.ports.iter().enumerate().skip(self.nics as usize) {
+        for (port, state) in self.ports.iter().enumerate().skip(self.fixed.nics as usize) {
             let mut waiting = state.waiting;
             while waiting != 0 {
-                walk(self.lane_table[port * self.lanes + waiting.trailing_zeros() as usize].head);
+                walk(self.lane_table[port * self.fixed.lanes + waiting.trailing_zeros() as usize].head);
                 waiting &= waiting - 1;
             }
         }
-        for (place, &record) in self.inbox.iter().enumerate() {
-            if place % self.ports.len() >= self.nics as usize {
+        for (port, record) in self.flight.inboxes.heads() {
+            if port >= self.fixed.nics {
                 walk(record);
             }
         }
-        for (port, record) in self.calendar.deferred() {
-            if port >= self.nics {
-                visit(&self.packets[record]);
+        for (port, record) in self.flight.calendar.deferred() {
+            if port >= self.fixed.nics {
+                visit(&self.flight.packets[record]);
             }
         }
     }

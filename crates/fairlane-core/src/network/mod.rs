@@ -5,14 +5,18 @@
 //! do, alone. What a port sends lands in another's inbox for a later window, so the order in which hosts and ports are run
 //! changes nothing.
 
+mod ahead;
 mod deadlock;
-mod inbox;
+mod fixed;
+mod flight;
 mod laws;
 mod nic;
 mod packet;
 mod parameters;
 mod port;
-mod transmit;
+mod start;
+mod turn;
+mod watch;
 
 use std::sync::Arc;
 
@@ -21,20 +25,18 @@ pub use parameters::{Parameters, Switching};
 
 use crate::error::RunError;
 use crate::ids::{HostId, LinkId, VirtualLane};
-use crate::kernel::{Calendar, NONE, Pool, prefetch};
+use crate::kernel::{Calendar, NONE, Pool};
 use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::{Arbiter, MAX_LANES};
 use crate::routing::Routing;
 use crate::topology::{Graph, Vertex};
 use crate::units::{Bytes, Instant, Picoseconds};
-use packet::{Message, Packet};
-use port::{Credit, Lane, LaneRecord, Port, SWITCH};
-
-/// How many hosts or ports ahead of the one that runs memory is fetched.
-const AHEAD: usize = 4;
-
-/// Fabrics with more ports than this do not fit the fast caches, so memory is fetched ahead.
-const LARGE: usize = 1024;
+use ahead::{AHEAD, LARGE};
+use fixed::Fixed;
+use flight::{Flight, Inboxes};
+use port::{Lane, LaneRecord, Port, Returning, SWITCH};
+use turn::{Arrival, Passed, Turn};
+use watch::Watch;
 
 /// The hosts' side of the network.
 pub trait Endpoint {
@@ -58,17 +60,7 @@ pub trait Endpoint {
 /// A fabric in operation.
 #[derive(Clone)]
 pub struct Network {
-    graph: Arc<Graph>,
-    routing: Arc<dyn Routing>,
-    arbiter: Arc<dyn Arbiter>,
-    parameters: Parameters,
-    /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
-    full: u32,
-    header: u32,
-    /// Lanes of every port: virtual lanes in use times virtual channels of the routing.
-    lanes: usize,
-    channels: u8,
-    calendar: Calendar,
+    fixed: Fixed,
     /// The window that comes after the last one run.
     next_window: u64,
     ports: Vec<Port>,
@@ -77,30 +69,8 @@ pub struct Network {
     lane_records: Vec<LaneRecord>,
     /// By port, as many words as the arbiter needs.
     arbiter_state: Vec<u32>,
-    state_words: usize,
-    /// Heads of the lists of what arrives: by window modulo the number of slots, then port.
-    inbox: Vec<u32>,
-    inbox_slots: u64,
-    /// NIC ports are those below this number.
-    nics: u32,
-    /// The host of each NIC port.
-    nic_host: Vec<u32>,
-    /// The first NIC port of each host; one more at the end.
-    first_nic: Vec<u32>,
-    /// The switch at the far end of each link, or [`NONE`].
-    far_switch: Vec<u32>,
-    /// Packets on their way to each NIC: head and tail of a queue.
-    incoming: Vec<(u32, u32)>,
-    packets: Pool<Packet>,
-    messages: Pool<Message>,
-    credits: Pool<Credit>,
-    /// Every link has the same bandwidth.
-    one_rate: bool,
-    sequence: u64,
-    totals: Totals,
-    observe: observe::Parameters,
-    interference: Interference,
-    departures: Vec<Departure>,
+    flight: Flight,
+    watch: Watch,
     scratch: Scratch,
 }
 
@@ -137,7 +107,7 @@ pub struct LaneCounters {
 /// Buffers that are reused from window to window.
 #[derive(Clone, Default)]
 struct Scratch {
-    arrivals: Vec<(u64, u64, u32)>,
+    arrivals: Vec<Arrival>,
     deliveries: Vec<Delivery>,
     injections: Vec<Injection>,
     /// The hosts, and the ports, that run in the open window.
@@ -191,52 +161,57 @@ impl Network {
         let number = |n: usize| u32::try_from(n).expect("invariant: links have 27-bit numbers");
         let first_nic = (0..=number(graph.hosts())).map(|host| number(ports_before(host))).collect();
         let far_switch = links.iter().map(|link| switch_of(link.to)).collect();
-        let slots = usize::try_from(inbox_slots).expect("invariant: at most 32");
+        let returning = links.iter().map(|link| Returning::new(link.latency.0));
         Self {
-            interference: Interference::new(jobs, links.len(), observe.interference_by_port),
+            next_window: 0,
+            ports,
             lane_table: vec![Lane::new(buffer); links.len() * lanes],
             lane_records: vec![LaneRecord::default(); links.len() * lanes],
             arbiter_state: vec![0; links.len() * state_words],
-            inbox: vec![NONE; slots * links.len()],
-            incoming: vec![(NONE, NONE); nics],
-            nics: number(nics),
-            nic_host,
-            first_nic,
-            far_switch,
-            inbox_slots,
-            one_rate,
-            state_words,
-            full: bytes(parameters.largest_packet()),
-            header: bytes(parameters.header),
-            graph,
-            routing,
-            arbiter,
-            parameters,
-            lanes,
-            channels,
-            calendar,
-            ports,
-            observe,
-            next_window: 0,
-            packets: Pool::default(),
-            messages: Pool::default(),
-            credits: Pool::default(),
-            sequence: 0,
-            totals: Totals::default(),
-            departures: Vec::new(),
+            flight: Flight {
+                calendar,
+                inboxes: Inboxes::new(inbox_slots, links.len()),
+                incoming: vec![(NONE, NONE); nics],
+                packets: Pool::default(),
+                messages: Pool::default(),
+                returning: returning.collect(),
+                sequence: 0,
+                totals: Totals::default(),
+            },
+            watch: Watch {
+                interference: Interference::new(jobs, links.len(), observe.interference_by_port),
+                departures: Vec::new(),
+            },
             scratch: Scratch::default(),
+            fixed: Fixed {
+                full: bytes(parameters.largest_packet()),
+                header: bytes(parameters.header),
+                nics: number(nics),
+                one_rate,
+                state_words,
+                nic_host,
+                first_nic,
+                far_switch,
+                graph,
+                routing,
+                arbiter,
+                parameters,
+                observe,
+                lanes,
+                channels,
+            },
         }
     }
 
     /// Has `host` run at `at`: in the window that opens next, or a later one.
     pub fn wake(&mut self, host: HostId, at: Instant) {
-        self.calendar.wake_host(host.0, at.max(self.now()));
+        self.flight.calendar.wake_host(host.0, at.max(self.now()));
     }
 
     /// The instant up to which everything has happened.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.calendar.opening(self.next_window)
+        self.flight.calendar.opening(self.next_window)
     }
 
     /// Runs up to the end of the window in which `end` lies, or until about `hops` packets have started on a link, or until
@@ -245,21 +220,21 @@ impl Network {
     /// # Errors
     /// What the endpoint returned; the run has ended then.
     pub fn run_until<E: Endpoint>(&mut self, end: Instant, hops: u64, endpoint: &mut E) -> Result<bool, RunError> {
-        let budget = self.totals.packet_hops.saturating_add(hops);
-        while self.totals.packet_hops < budget {
-            let Some(window) = self.calendar.open(self.next_window, end) else {
+        let budget = self.flight.totals.packet_hops.saturating_add(hops);
+        while self.flight.totals.packet_hops < budget {
+            let Some(window) = self.flight.calendar.open(self.next_window, end) else {
                 self.next_window = self.next_window.max(self.window_at_or_after(end));
                 return Ok(true);
             };
-            self.take_due();
-            let until = self.calendar.opening(window + 1);
+            self.flight.take_due(&self.fixed);
+            let until = self.flight.calendar.opening(window + 1);
             self.run_hosts(until, endpoint)?;
-            if self.observe.counters {
+            if self.fixed.observe.counters {
                 self.run_ports::<true>(until.0)
             } else {
                 self.run_ports::<false>(until.0)
             }
-            self.calendar.close();
+            self.flight.calendar.close();
             self.next_window = window + 1;
         }
         Ok(self.now() >= end)
@@ -268,17 +243,17 @@ impl Network {
     /// Whether nothing is left to happen by itself.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.calendar.is_empty()
+        self.flight.calendar.is_empty()
     }
 
     fn window_at_or_after(&self, at: Instant) -> u64 {
-        let window = self.calendar.window_of(at);
-        if self.calendar.opening(window) < at { window + 1 } else { window }
+        let window = self.flight.calendar.window_of(at);
+        if self.flight.calendar.opening(window) < at { window + 1 } else { window }
     }
 
     fn run_hosts<E: Endpoint>(&mut self, until: Instant, endpoint: &mut E) -> Result<(), RunError> {
         let mut hosts = std::mem::take(&mut self.scratch.hosts);
-        self.calendar.hosts().drain_into(&mut hosts);
+        self.flight.calendar.take_hosts(&mut hosts);
         let mut result = Ok(());
         let large = self.ports.len() > LARGE;
         for place in 0..hosts.len() {
@@ -301,64 +276,104 @@ impl Network {
 
     fn run_ports<const OBSERVE: bool>(&mut self, until: u64) {
         let mut ports = std::mem::take(&mut self.scratch.ports);
-        self.calendar.ports().drain_into(&mut ports);
+        let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
+        self.flight.calendar.take_ports(&mut ports);
+        // In ascending order: first the NICs' ports.
+        let nics = ports.partition_point(|&port| port < self.fixed.nics);
         let large = self.ports.len() > LARGE;
         for place in 0..ports.len() {
-            if let (true, Some(&ahead)) = (large, ports.get(place + 3 * AHEAD)) {
-                prefetch(&self.ports[ahead as usize]);
-                self.prefetch_arrival(ahead);
+            if large {
+                self.prefetch_ports(&ports, place);
             }
-            if let (true, Some(&ahead)) = (large, ports.get(place + 2 * AHEAD)) {
-                self.prefetch_lane(ahead);
-            }
-            if let (true, Some(&ahead)) = (large, ports.get(place + AHEAD)) {
-                self.prefetch_credits(ahead);
-            }
-            let port = ports[place];
-            if port < self.nics {
-                self.run_port::<OBSERVE, true>(port, until);
+            if place < nics {
+                self.run_port::<OBSERVE, true>(ports[place], until, &mut arrivals);
             } else {
-                self.run_port::<OBSERVE, false>(port, until);
+                self.run_port::<OBSERVE, false>(ports[place], until, &mut arrivals);
             }
         }
+        self.scratch.arrivals = arrivals;
         self.scratch.ports = ports;
+    }
+
+    /// Runs one port through the open window.
+    #[inline(always)]
+    fn run_port<const OBSERVE: bool, const NIC: bool>(&mut self, port: u32, until: u64, arrivals: &mut Vec<Arrival>) {
+        let mut first = self.flight.inboxes.take(self.flight.calendar.window(), port);
+        if first != NONE {
+            match self.turn::<OBSERVE, NIC>(port).pass(first, until) {
+                Passed::Yes => return,
+                Passed::Part(lane) => {
+                    self.turn::<OBSERVE, NIC>(port).offer_again(lane, first);
+                    first = NONE;
+                }
+                Passed::No => {}
+            }
+        }
+        self.run_queue::<OBSERVE, NIC>(port, first, until, arrivals);
+    }
+
+    /// What [`Network::run_port`] seldom needs, apart from it so that what it often needs stays in registers.
+    #[inline(never)]
+    fn run_queue<const OBSERVE: bool, const NIC: bool>(
+        &mut self,
+        port: u32,
+        first: u32,
+        until: u64,
+        arrivals: &mut Vec<Arrival>,
+    ) {
+        self.turn::<OBSERVE, NIC>(port).run(first, until, arrivals);
+    }
+
+    #[inline(always)]
+    fn turn<const OBSERVE: bool, const NIC: bool>(&mut self, number: u32) -> Turn<'_, OBSERVE, NIC> {
+        Turn {
+            number,
+            port: &mut self.ports[number as usize],
+            lanes: &mut self.lane_table,
+            records: &mut self.lane_records,
+            base: number as usize * self.fixed.lanes,
+            states: &mut self.arbiter_state,
+            fixed: &self.fixed,
+            flight: &mut self.flight,
+            watch: &mut self.watch,
+        }
     }
 
     /// Replaces the arbiter on every port, from the next decision on. Its state starts anew.
     pub fn set_arbiter(&mut self, arbiter: Arc<dyn Arbiter>) {
-        self.state_words = arbiter.state_words();
-        self.arbiter_state = vec![0; self.ports.len() * self.state_words];
-        self.arbiter = arbiter;
+        self.fixed.state_words = arbiter.state_words();
+        self.arbiter_state = vec![0; self.ports.len() * self.fixed.state_words];
+        self.fixed.arbiter = arbiter;
     }
 
     /// The fabric.
     #[must_use]
     pub fn graph(&self) -> &Arc<Graph> {
-        &self.graph
+        &self.fixed.graph
     }
 
     /// Lanes of every port.
     #[must_use]
     pub fn lanes(&self) -> usize {
-        self.lanes
+        self.fixed.lanes
     }
 
     /// What has been carried so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        self.totals
+        self.flight.totals
     }
 
     /// Who delayed whom so far.
     #[must_use]
     pub fn interference(&self) -> &Interference {
-        &self.interference
+        &self.watch.interference
     }
 
     /// The log of departures so far, if it is kept: in order of time, then link.
     #[must_use]
     pub fn departures(&self) -> Vec<Departure> {
-        let mut log = self.departures.clone();
+        let mut log = self.watch.departures.clone();
         log.sort_unstable();
         log
     }
@@ -366,12 +381,14 @@ impl Network {
     /// Memory that does not depend on what is in flight, per port: state, lanes, inbox, counters, calendar, graph.
     #[must_use]
     pub fn bytes_per_port(&self) -> Bytes {
-        let ports = self.ports.len();
-        let lanes = self.lanes * (size_of::<Lane>() + size_of::<LaneRecord>());
-        let inbox = self.inbox.len() / ports * size_of::<u32>();
-        let arbiter = self.state_words * size_of::<u32>();
-        let fixed =
-            size_of::<Port>() + size_of::<crate::topology::Link>() + size_of::<u32>() + Interference::BYTES_PER_PORT;
+        let lanes = self.fixed.lanes * (size_of::<Lane>() + size_of::<LaneRecord>());
+        let inbox = self.flight.inboxes.bytes_per_port();
+        let arbiter = self.fixed.state_words * size_of::<u32>();
+        let fixed = size_of::<Returning>()
+            + size_of::<Port>()
+            + size_of::<crate::topology::Link>()
+            + size_of::<u32>()
+            + Interference::BYTES_PER_PORT;
         Bytes((lanes + inbox + arbiter + fixed + Calendar::BITS_PER_VERTEX / 8) as u64)
     }
 
@@ -387,20 +404,20 @@ impl Network {
 
     /// How long the stall has lasted in which the port is.
     fn open_stall(&self, port: &Port) -> u64 {
-        let counted = port.stalled && self.observe.counters;
+        let counted = port.stalled && self.fixed.observe.counters;
         if counted { self.now().0.saturating_sub(port.busy_until) } else { 0 }
     }
 
     /// What a port has carried on one lane so far.
     #[must_use]
     pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
-        let place = link.index() * self.lanes + usize::from(lane.0);
+        let place = link.index() * self.fixed.lanes + usize::from(lane.0);
         let record = &self.lane_records[place];
         let packets = record.packets + u64::from(self.lane_table[place].packets);
         let port = &self.ports[link.index()];
         let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { 0 };
         LaneCounters {
-            bytes: packets * u64::from(self.full) - record.short,
+            bytes: packets * u64::from(self.fixed.full) - record.short,
             packets,
             waiting: Picoseconds(record.waited),
             stalled: Picoseconds(record.stalled + open_stall),
@@ -434,8 +451,8 @@ fn new_port(link: &crate::topology::Link, parameters: &Parameters) -> Port {
         idle_stalled: 0,
         waiting: 0,
         to_nic: if matches!(link.to, Vertex::Host(_)) { link.reverse.0 } else { SWITCH },
-        credits: NONE,
         job: 0,
         stalled: false,
+        owed: false,
     }
 }

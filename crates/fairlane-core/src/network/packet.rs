@@ -83,8 +83,10 @@ pub(super) struct Packet {
     pub number: u32,
     pub job: u16,
     pub vl: u8,
-    /// The lane it took on the link before this queue.
+    /// The lane whose queue it is in, or is going to.
     pub lane: u8,
+    /// The lane it took on the link before: the buffer that it holds.
+    pub held: u8,
     /// Where in `route` it is: the hop it takes next.
     pub hop: u8,
     /// Hops filled in.

@@ -26,12 +26,12 @@ pub(super) struct Port {
     pub waiting: u32,
     /// The NIC at the far end (the number of its own port), or [`SWITCH`].
     pub to_nic: u32,
-    /// Credits on their way here, in order of time.
-    pub credits: u32,
     /// The job of the packet that the link carries, or carried last.
     pub job: u16,
     /// Idle, with packets that lack credits.
     pub stalled: bool,
+    /// The credits that come next are to be charged with a stall.
+    pub owed: bool,
 }
 
 /// A virtual lane of a port: its queue and its credits. Four to a cache line, because a port looks at all of its lanes.
@@ -39,7 +39,7 @@ pub(super) struct Port {
 pub(super) struct Lane {
     pub head: u32,
     pub tail: u32,
-    /// Free bytes in the buffer at the far end.
+    /// Free bytes in the buffer at the far end, as far as the port has taken credits in.
     pub credits: u32,
     /// Packets sent since [`LaneRecord::packets`] was last brought up to date.
     pub packets: u32,
@@ -66,13 +66,65 @@ pub(super) struct LaneRecord {
 }
 
 /// Credits on their way to a port.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
     /// When they arrive.
     pub time: u64,
-    pub next: u32,
     pub bytes: u32,
     /// The job of the packet that gave them back.
     pub job: u16,
     pub lane: u8,
+}
+
+/// All credits on their way to a port, and those that have come but were not needed yet. A port takes in what has come
+/// only when a lane runs short: that changes no decision, and most decisions need not look.
+#[derive(Clone, Debug)]
+pub(super) struct Returning {
+    /// Time of flight to the port.
+    pub latency: u64,
+    /// In no order.
+    pub credits: Vec<Credit>,
+    /// It matters when they come: the port is stalled, or a stall is to be charged to the first.
+    pub watched: bool,
+}
+
+impl Returning {
+    pub fn new(latency: u64) -> Self {
+        Self { latency, credits: Vec::new(), watched: false }
+    }
+
+    /// Moves the credits that have come by `now` to the port's lanes. Returns the job of the first, if there were any.
+    pub fn settle(&mut self, lanes: &mut [Lane], now: u64) -> Option<u16> {
+        let mut first = None;
+        let mut place = 0;
+        while let Some(&credit) = self.credits.get(place) {
+            if credit.time > now {
+                place += 1;
+                continue;
+            }
+            lanes[usize::from(credit.lane)].credits += credit.bytes;
+            let key = (credit.time, credit.lane, credit.job);
+            first = Some(first.map_or(key, |first: (u64, u8, u16)| first.min(key)));
+            self.credits.swap_remove(place);
+        }
+        first.map(|(.., job)| job)
+    }
+
+    /// Makes room for more, by taking in what has come by `opening`, the opening of the open window, where that can wait no
+    /// longer than the port itself would.
+    #[cold]
+    pub fn make_room(&mut self, lanes: &mut [Lane], opening: u64) {
+        const ROOM: usize = 16;
+        if !self.watched {
+            self.settle(lanes, opening);
+        }
+        if 2 * self.credits.len() >= self.credits.capacity() {
+            self.credits.reserve_exact(ROOM);
+        }
+    }
+
+    /// When the next credits come, to a port that has taken in all that have come.
+    pub fn next(&self) -> Option<u64> {
+        self.credits.iter().map(|credit| credit.time).min()
+    }
 }

@@ -1,0 +1,100 @@
+//! What does not change while packets move: the fabric, its policies and parameters.
+
+use std::sync::Arc;
+
+use super::packet::{Packet, ROUTE, Step};
+use super::parameters::{Parameters, Switching};
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::kernel::NONE;
+use crate::observe;
+use crate::qos::arbiter::Arbiter;
+use crate::routing::{Hop, Routing};
+use crate::topology::Graph;
+use crate::units::{BitsPerSec, Bytes};
+
+#[derive(Clone)]
+pub(super) struct Fixed {
+    pub graph: Arc<Graph>,
+    pub routing: Arc<dyn Routing>,
+    pub arbiter: Arc<dyn Arbiter>,
+    pub parameters: Parameters,
+    pub observe: observe::Parameters,
+    /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
+    pub full: u32,
+    pub header: u32,
+    /// Lanes of every port: virtual lanes in use times virtual channels of the routing.
+    pub lanes: usize,
+    pub channels: u8,
+    /// Words of the arbiter's state.
+    pub state_words: usize,
+    /// NIC ports are those below this number.
+    pub nics: u32,
+    /// The host of each NIC port.
+    pub nic_host: Vec<u32>,
+    /// The first NIC port of each host; one more at the end.
+    pub first_nic: Vec<u32>,
+    /// The switch at the far end of each link, or [`NONE`].
+    pub far_switch: Vec<u32>,
+    /// Every link has the same bandwidth.
+    pub one_rate: bool,
+}
+
+impl Fixed {
+    /// The NIC ports of `host`.
+    #[inline]
+    pub fn nics_of(&self, host: HostId) -> std::ops::Range<u32> {
+        self.first_nic[host.index()]..self.first_nic[host.index() + 1]
+    }
+
+    /// The lane of a virtual lane and a virtual channel.
+    #[inline]
+    pub fn lane(&self, vl: u8, channel: u8) -> u8 {
+        vl * self.channels + channel
+    }
+
+    /// How many packets a message of this payload makes. Most make one: no division for them.
+    #[inline]
+    pub fn packets_of(&self, bytes: u64) -> u64 {
+        if bytes <= self.parameters.mtu.0 { 1 } else { bytes.div_ceil(self.parameters.mtu.0) }
+    }
+
+    /// Payload of the next packet of a message of which this much is left.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "at most one MTU")]
+    pub fn payload(&self, left: u64) -> u32 {
+        left.min(self.parameters.mtu.0) as u32
+    }
+
+    /// How much later than its head a packet is ready at its next switch, which sends it on over `next`: all of it with
+    /// store-and-forward, what a faster link would run ahead with cut-through.
+    #[inline]
+    pub fn held_back(&self, wire_time: u64, bytes: u32, next: u32) -> u64 {
+        match self.parameters.switching {
+            Switching::StoreAndForward => wire_time,
+            Switching::CutThrough if self.one_rate => 0,
+            Switching::CutThrough => {
+                let rate: BitsPerSec = self.graph.link(LinkId(next)).bandwidth;
+                wire_time.saturating_sub(rate.serialization(Bytes(u64::from(bytes))).0)
+            }
+        }
+    }
+
+    /// Fills in the next hops of a packet that has come to the end of those it carries.
+    pub fn extend_route(&self, packet: &mut Packet) {
+        let mut step = packet.route[usize::from(packet.hop)];
+        packet.route = [Step::NONE; ROUTE];
+        packet.route[0] = step;
+        packet.hop = 0;
+        packet.hops = 1;
+        for place in &mut packet.route[1..] {
+            let at = self.far_switch[step.link() as usize];
+            if at == NONE {
+                break;
+            }
+            let previous = Hop { link: LinkId(step.link()), channel: step.channel() };
+            step = Step::new(self.routing.next_hop(SwitchId(at), previous, HostId(packet.to)));
+            *place = step;
+            packet.hops += 1;
+        }
+    }
+}

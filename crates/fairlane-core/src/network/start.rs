@@ -1,0 +1,152 @@
+//! A packet starts on a link: credits go back, the packet goes on to its next port or to its host.
+
+use super::flight::Flight;
+use super::packet::{Packet, ROUTE, Step};
+use super::port::{Credit, SWITCH};
+use super::turn::Turn;
+use super::watch::Watch;
+use crate::ids::LinkId;
+use crate::observe::Departure;
+use crate::routing::Hop;
+use crate::units::{BitsPerSec, Bytes, Instant};
+
+impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
+    /// A packet that is in no queue, and accounted for by the arbiter, starts on the link.
+    #[inline(always)]
+    pub fn start(&mut self, lane: u8, record: u32, now: u64) {
+        let fixed = self.fixed;
+        let packet = &mut self.flight.packets[record];
+        let (bytes, job, joined, held, hop) = (packet.bytes, packet.job, packet.time, packet.held, packet.hop);
+        let to_switch = self.port.to_nic == SWITCH;
+        // Before the packet is sent on, while the route still has the hop that it came by.
+        let upstream = if NIC { None } else { Some(packet.route[usize::from(hop) - 1].link()) };
+        let mut next = 0;
+        if to_switch {
+            if hop + 1 == packet.hops {
+                fixed.extend_route(packet);
+            }
+            packet.hop += 1;
+            let step = packet.route[usize::from(packet.hop)];
+            packet.held = lane;
+            packet.lane = fixed.lane(packet.vl, step.channel());
+            next = step.link();
+        }
+        let wire_time = if bytes == fixed.full {
+            self.port.full_wire_time
+        } else {
+            BitsPerSec(self.port.rate).serialization(Bytes(u64::from(bytes))).0
+        };
+        let done = now + wire_time;
+        self.port.busy_until = done;
+        self.port.job = job;
+        self.flight.totals.packet_hops += 1;
+        self.count(lane, bytes, job, wire_time, now - joined);
+        if fixed.observe.departures {
+            log(self.flight, self.watch, (self.number, lane), record, now);
+        }
+        if let Some(upstream) = upstream {
+            self.give_back(upstream, done, bytes, job, held);
+        }
+        if to_switch {
+            let time = now + self.port.latency + fixed.parameters.switch_latency.0;
+            self.flight.send_packet(next, record, time + fixed.held_back(wire_time, bytes, next));
+        } else {
+            let time = done + self.port.latency;
+            self.give_back(self.number, time, bytes, job, lane);
+            self.flight.arrive(fixed, self.port.to_nic, record, time);
+        }
+    }
+
+    /// Gives credits back to `port`, to arrive one flight after `sent`.
+    #[inline(always)]
+    fn give_back(&mut self, port: u32, sent: u64, bytes: u32, job: u16, lane: u8) {
+        let returning = &mut self.flight.returning[port as usize];
+        let time = sent + returning.latency;
+        if returning.credits.len() == returning.credits.capacity() {
+            let opening = self.flight.calendar.opening(self.flight.calendar.window());
+            returning.make_room(&mut self.lanes[port as usize * self.fixed.lanes..], opening.0);
+        }
+        returning.credits.push(Credit { time, bytes, job, lane });
+        if returning.watched {
+            self.flight.calendar.wake_port(port, Instant(time));
+        }
+    }
+
+    /// Takes the credits for a packet that starts after having waited for `waited`, and counts it.
+    #[inline(always)]
+    fn count(&mut self, lane: u8, bytes: u32, job: u16, wire_time: u64, waited: u64) {
+        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        queue.credits -= bytes;
+        if !OBSERVE {
+            return;
+        }
+        self.port.active += wire_time;
+        queue.packets += 1;
+        if bytes != self.fixed.full || waited > 0 || queue.packets == u32::MAX {
+            let record = &mut self.records[self.base + usize::from(lane)];
+            record.packets += u64::from(std::mem::take(&mut queue.packets));
+            record.short += u64::from(self.fixed.full - bytes);
+            record.waited += waited;
+        }
+        if self.port.waiting != 0 {
+            self.watch.interference.carried(self.number, job, wire_time);
+        }
+    }
+
+    /// Cuts the next packet from a message that is in no queue. Returns the packet, and whether the message has more.
+    #[inline(always)]
+    pub fn cut(&mut self, lane: u8, record: u32) -> (u32, bool) {
+        let Flight { messages, packets, .. } = &mut *self.flight;
+        let message = &mut messages[record];
+        let payload = self.fixed.payload(message.left);
+        message.left -= u64::from(payload);
+        let number = message.sent;
+        message.sent += 1;
+        let mut route = [Step::NONE; ROUTE];
+        route[0] = Step::new(Hop { link: LinkId(self.number), channel: 0 });
+        let packet = packets.insert(Packet {
+            time: message.offered,
+            next: crate::kernel::NONE,
+            message: record,
+            bytes: payload + self.fixed.header,
+            to: message.to,
+            number,
+            job: message.job,
+            vl: message.vl,
+            lane,
+            held: lane,
+            hop: 0,
+            hops: 1,
+            route,
+        });
+        (packet, message.left > 0)
+    }
+
+    /// A message of which a packet has just started goes to the end of its lane's queue, and offers its next packet once
+    /// the link is done.
+    pub fn offer_again(&mut self, lane: u8, message: u32) {
+        let record = &mut self.flight.messages[message];
+        record.offered = self.port.busy_until;
+        let job = record.job;
+        self.append(lane, message);
+        if OBSERVE {
+            self.watch.interference.join(self.number, job);
+        }
+    }
+}
+
+#[cold]
+fn log(flight: &Flight, watch: &mut Watch, (link, lane): (u32, u8), record: u32, now: u64) {
+    let packet = &flight.packets[record];
+    let message = &flight.messages[packet.message];
+    watch.departures.push(Departure {
+        time: now,
+        link,
+        lane,
+        job: packet.job,
+        token: message.token,
+        stage: message.stage,
+        packet: packet.number,
+        bytes: packet.bytes,
+    });
+}

@@ -1,0 +1,334 @@
+//! A port in one window: arrivals, decisions, departures.
+//!
+//! A port whose link is free takes in what has joined and picks a packet; see [`super::start`] for what the packet does
+//! then. The port's own records are looked up once for the whole window.
+
+use super::fixed::Fixed;
+use super::flight::Flight;
+use super::port::{Lane, LaneRecord, Port};
+use super::watch::Watch;
+use crate::ids::VirtualLane;
+use crate::kernel::NONE;
+use crate::qos::arbiter::{Lanes, State};
+use crate::units::{Bytes, Instant};
+
+/// An arrival at a port: time, order among those of one time, record.
+pub(super) type Arrival = (u64, u64, u32);
+
+/// A port that runs, with all that it touches.
+///
+/// `NIC`: the port is a NIC's, whose queues hold messages instead of packets. `OBSERVE`: counters are kept.
+pub(super) struct Turn<'a, const OBSERVE: bool, const NIC: bool> {
+    pub number: u32,
+    pub port: &'a mut Port,
+    /// Of all ports; this one's begin at `base`.
+    pub lanes: &'a mut [Lane],
+    pub records: &'a mut [LaneRecord],
+    pub base: usize,
+    /// The arbiters' states, of all ports.
+    pub states: &'a mut State,
+    pub fixed: &'a Fixed,
+    pub flight: &'a mut Flight,
+    pub watch: &'a mut Watch,
+}
+
+/// What has become of a lone arrival.
+#[derive(PartialEq, Eq)]
+pub(super) enum Passed {
+    /// It has started.
+    Yes,
+    /// The first packet of a message has started, on this lane; there are more.
+    Part(u8),
+    /// It has to join the queue.
+    No,
+}
+
+/// What a port asks of a record before it starts.
+struct Waiting {
+    /// When it joined, or joins, the queue.
+    time: u64,
+    /// On the wire.
+    bytes: u32,
+    lane: u8,
+    job: u16,
+    next: u32,
+}
+
+impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
+    /// Passes `first`, the head of the inbox, on if it is the only arrival of the window, nothing waits, and it can start in
+    /// the window: exactly what the queue, the arbiter and the counters would make of it, in fewer steps. Most packets of a
+    /// fabric that is not congested go this way.
+    #[inline(always)]
+    pub fn pass(&mut self, first: u32, until: u64) -> Passed {
+        let Waiting { time, bytes, lane, job, next } = self.waiting(first);
+        let now = time.max(self.port.busy_until);
+        if next != NONE || self.port.waiting != 0 || now >= until {
+            return Passed::No;
+        }
+        if bytes > self.lanes[self.base + usize::from(lane)].credits {
+            return Passed::No;
+        }
+        if OBSERVE && now > time {
+            self.watch.interference.charge(self.number, job, self.port.job, now - time);
+        }
+        self.serve_alone(lane, bytes, now);
+        if NIC {
+            let (packet, rest) = self.cut(lane, first);
+            self.start(lane, packet, now);
+            return if rest { Passed::Part(lane) } else { Passed::Yes };
+        }
+        self.start(lane, first, now);
+        Passed::Yes
+    }
+
+    /// Runs the port through the open window, which ends before `until`. `first`: the head of what arrives.
+    pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
+        if first != NONE && !self.port.stalled && self.port.busy_until >= until {
+            let arrival = self.waiting(first);
+            if arrival.next == NONE {
+                self.join(first, &arrival);
+                self.flight.calendar.wake_port(self.number, Instant(self.port.busy_until));
+                return;
+            }
+        }
+        self.sort(first, arrivals);
+        self.decide_all(until, arrivals);
+        if self.port.waiting == 0 {
+            return;
+        }
+        if !self.port.stalled {
+            self.flight.calendar.wake_port(self.number, Instant(self.port.busy_until));
+        } else if let Some(time) = self.flight.returning[self.number as usize].next() {
+            self.flight.calendar.wake_port(self.number, Instant(time));
+        }
+    }
+
+    fn decide_all(&mut self, until: u64, arrivals: &[Arrival]) {
+        let mut arrivals = arrivals.iter();
+        loop {
+            let now = if self.port.waiting != 0 && !self.port.stalled {
+                self.port.busy_until
+            } else {
+                let arrival = arrivals.as_slice().first().map_or(u64::MAX, |arrival| arrival.0);
+                let credit = if self.port.stalled { self.next_credit() } else { u64::MAX };
+                arrival.min(credit).max(self.port.busy_until)
+            };
+            if now >= until {
+                break;
+            }
+            if self.port.stalled {
+                self.end_stall(now);
+            }
+            while let Some(&(_, _, record)) = arrivals.as_slice().first().filter(|arrival| arrival.0 <= now) {
+                self.join(record, &self.waiting(record));
+                arrivals.next();
+            }
+            self.decide(now);
+        }
+        // What arrives while the link is busy beyond the window.
+        for &(_, _, record) in arrivals {
+            self.join(record, &self.waiting(record));
+        }
+    }
+
+    fn next_credit(&self) -> u64 {
+        self.flight.returning[self.number as usize].next().unwrap_or(u64::MAX)
+    }
+
+    #[inline]
+    fn waiting(&self, record: u32) -> Waiting {
+        if NIC {
+            let message = &self.flight.messages[record];
+            let bytes = self.fixed.payload(message.left) + self.fixed.header;
+            let lane = self.fixed.lane(message.vl, 0);
+            Waiting { time: message.offered, bytes, lane, job: message.job, next: message.next }
+        } else {
+            let packet = &self.flight.packets[record];
+            let (bytes, lane, job) = (packet.bytes, packet.lane, packet.job);
+            Waiting { time: packet.time, bytes, lane, job, next: packet.next }
+        }
+    }
+
+    #[inline]
+    fn set_next(&mut self, record: u32, next: u32) {
+        if NIC {
+            self.flight.messages[record].next = next;
+        } else {
+            self.flight.packets[record].next = next;
+        }
+    }
+
+    /// Collects what came into the inbox, sorted.
+    #[inline]
+    fn sort(&self, mut record: u32, arrivals: &mut Vec<Arrival>) {
+        arrivals.clear();
+        while record != NONE {
+            let (time, tie, next) = if NIC {
+                let message = &self.flight.messages[record];
+                (message.offered, message.sequence, message.next)
+            } else {
+                let packet = &self.flight.packets[record];
+                (packet.time, u64::from(packet.route[usize::from(packet.hop) - 1].link()), packet.next)
+            };
+            // Sorted in place: there are one to three.
+            let mut place = arrivals.len();
+            // The list has the newest first: of equals (empty packets of one link) the older comes before.
+            while place > 0 && (arrivals[place - 1].0, arrivals[place - 1].1) >= (time, tie) {
+                place -= 1;
+            }
+            arrivals.insert(place, (time, tie, record));
+            record = next;
+        }
+    }
+
+    /// Puts an arrival at the end of its lane's queue.
+    #[inline]
+    fn join(&mut self, record: u32, arrival: &Waiting) {
+        let &Waiting { time, lane, job, .. } = arrival;
+        if OBSERVE {
+            if self.port.busy_until > time {
+                self.watch.interference.charge(self.number, job, self.port.job, self.port.busy_until - time);
+            }
+            self.watch.interference.join(self.number, job);
+        }
+        self.append(lane, record);
+    }
+
+    #[inline]
+    pub fn append(&mut self, lane: u8, record: u32) {
+        self.set_next(record, NONE);
+        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        let tail = std::mem::replace(&mut queue.tail, record);
+        let counted = &mut self.records[self.base + usize::from(lane)];
+        counted.depth += 1;
+        counted.max_depth = counted.max_depth.max(counted.depth);
+        if tail == NONE {
+            queue.head = record;
+            self.port.waiting |= 1 << lane;
+        } else {
+            self.set_next(tail, record);
+        }
+    }
+
+    /// Takes the first packet (message, at a NIC) of a lane's queue.
+    #[inline]
+    fn take(&mut self, lane: u8) -> u32 {
+        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        let record = queue.head;
+        let (next, job) = if NIC {
+            let message = &self.flight.messages[record];
+            (message.next, message.job)
+        } else {
+            let packet = &self.flight.packets[record];
+            (packet.next, packet.job)
+        };
+        queue.head = next;
+        self.records[self.base + usize::from(lane)].depth -= 1;
+        if next == NONE {
+            queue.tail = NONE;
+            self.port.waiting &= !(1 << lane);
+        }
+        if OBSERVE {
+            self.watch.interference.leave(self.number, job);
+        }
+        record
+    }
+
+    /// The free link picks a packet, or the port is stalled.
+    #[inline]
+    fn decide(&mut self, now: u64) {
+        let mut ready = self.ready();
+        if (ready != self.port.waiting || self.port.owed) && self.take_credits(now) {
+            ready = self.ready();
+        }
+        if ready == 0 {
+            self.port.stalled = true;
+            self.port.busy_until = now;
+            self.flight.returning[self.number as usize].watched = true;
+            return;
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+        let lowest = ready.trailing_zeros() as u8;
+        let lane = if ready == 1 << lowest {
+            let bytes = self.waiting(self.lanes[self.base + usize::from(lowest)].head).bytes;
+            self.serve_alone(lowest, bytes, now);
+            lowest
+        } else {
+            let lane = self.fixed.arbiter.pick(self.state(), Lanes(ready), Instant(now));
+            let bytes = self.waiting(self.lanes[self.base + usize::from(lane.0)].head).bytes;
+            self.fixed.arbiter.sent(self.state(), lane, Bytes(u64::from(bytes)), Instant(now));
+            lane.0
+        };
+        let record = self.take(lane);
+        if NIC {
+            let (packet, rest) = self.cut(lane, record);
+            self.start(lane, packet, now);
+            if rest {
+                self.offer_again(lane, record);
+            }
+        } else {
+            self.start(lane, record, now);
+        }
+    }
+
+    /// The arbiter serves the only lane that is ready.
+    #[inline(always)]
+    fn serve_alone(&mut self, lane: u8, bytes: u32, now: u64) {
+        if self.fixed.lanes > 1 {
+            self.fixed.arbiter.serve_alone(self.state(), VirtualLane(lane), Bytes(u64::from(bytes)), Instant(now));
+        }
+    }
+
+    /// The arbiter's state of this port.
+    #[inline(always)]
+    fn state(&mut self) -> &mut State {
+        let words = self.fixed.state_words;
+        &mut self.states[self.number as usize * words..][..words]
+    }
+
+    /// The lanes whose first packet has credits enough.
+    #[inline]
+    fn ready(&self) -> u32 {
+        let (mut ready, mut waiting) = (0, self.port.waiting);
+        while waiting != 0 {
+            let lane = waiting.trailing_zeros();
+            waiting &= waiting - 1;
+            let queue = &self.lanes[self.base + lane as usize];
+            // Only a lane with less credit than a full packet needs a look at its packet.
+            let fits = queue.credits >= self.fixed.full || self.waiting(queue.head).bytes <= queue.credits;
+            ready |= u32::from(fits) << lane;
+        }
+        ready
+    }
+
+    /// Takes in the credits that have come by `now`. Returns whether there were any.
+    fn take_credits(&mut self, now: u64) -> bool {
+        let returning = &mut self.flight.returning[self.number as usize];
+        let Some(job) = returning.settle(&mut self.lanes[self.base..], now) else { return false };
+        if OBSERVE && std::mem::take(&mut self.port.owed) {
+            returning.watched = self.port.stalled;
+            self.watch.interference.credited(self.number, job);
+        }
+        true
+    }
+
+    /// The link has been idle up to `now` although packets wait.
+    #[cold]
+    fn end_stall(&mut self, now: u64) {
+        let span = now - self.port.busy_until;
+        self.port.busy_until = now;
+        self.port.stalled = false;
+        self.port.owed |= OBSERVE && span > 0;
+        self.flight.returning[self.number as usize].watched = self.port.owed;
+        if !OBSERVE || span == 0 {
+            return;
+        }
+        self.port.idle_stalled += span;
+        let mut waiting = self.port.waiting;
+        while waiting != 0 {
+            self.records[self.base + waiting.trailing_zeros() as usize].stalled += span;
+            waiting &= waiting - 1;
+        }
+        self.watch.interference.stalled(self.number, span);
+    }
+}
