@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Mpi;
 use super::collectives::{self, Algorithm, Call, Phase};
 use super::communicator::{Alike, Claim, Communicator};
 use super::interpreter::Flow;
+use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
 use super::request::Quorum;
@@ -38,7 +38,20 @@ pub(super) enum After {
     Create { new: CommHandle, members: Arc<[Rank]> },
 }
 
-impl Mpi {
+impl Running {
+    /// Goes on to the next phase in which there is something to do. False when there is none.
+    fn next_phase(&mut self, phase: &mut Phase) -> bool {
+        while self.algorithm.phase(&self.call, self.phase, phase) {
+            self.phase += 1;
+            if !phase.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Library {
     pub(super) fn begin_collective(
         &mut self,
         rank: u32,
@@ -67,7 +80,7 @@ impl Mpi {
         let preference = self.parameters.collectives.get(kind.name()).map(String::as_str);
         let algorithm = collectives::choose(&call, preference);
         let running = Running { call, algorithm, phase: 0, combining: 0, comm, context, number, members, after };
-        self.rank(rank).collective = Some(running);
+        self.rank(rank).collective = Some(Box::new(running));
         match self.advance_collective(rank, op, now)? {
             // Even one without a message lets others that are due at this instant go first.
             Flow::Done => Ok(Flow::Until(now)),
@@ -124,19 +137,19 @@ impl Mpi {
             self.rank(rank).collective = Some(running);
             return Ok(Flow::Until(end));
         }
-        let mut phase = Phase::default();
-        while running.algorithm.phase(&running.call, running.phase, &mut phase) {
-            running.phase += 1;
-            if phase == Phase::default() {
-                continue;
-            }
+        let mut phase = std::mem::take(&mut self.phase);
+        let more = running.next_phase(&mut phase);
+        if more {
             running.combining = self.parameters.reduction_bandwidth.serialization(phase.reduced).0;
             self.start_phase(rank, &running, &phase, now);
-            self.rank(rank).collective = Some(running);
-            return Ok(Flow::Blocked);
         }
-        self.end_collective(rank, op, running)?;
-        Ok(Flow::Done)
+        self.phase = phase;
+        if !more {
+            self.end_collective(rank, op, *running)?;
+            return Ok(Flow::Done);
+        }
+        self.rank(rank).collective = Some(running);
+        Ok(Flow::Blocked)
     }
 
     /// Posts a phase's receives, starts its sends one after another, and waits for all.
@@ -146,8 +159,9 @@ impl Mpi {
         let tag = running.number as Tag;
         for source in &phase.receives {
             let pattern = Pattern { context, source: Some(running.members[source.index()]), tag: Some(tag) };
-            let slot = self.post(rank, pattern, now);
-            self.rank(rank).awaited.push((slot, None));
+            let receive = self.rank(rank).requests.start(true, now);
+            self.post(rank, pattern, receive, now);
+            self.rank(rank).awaited.push(receive);
         }
         let mut handed_at = now;
         for (to, bytes) in &phase.sends {
@@ -164,8 +178,9 @@ impl Mpi {
                 called_at,
                 handed_at,
             };
-            let slot = self.send(&send);
-            self.rank(rank).awaited.push((slot, None));
+            let request = self.rank(rank).requests.start(false, called_at);
+            self.send(&send, request);
+            self.rank(rank).awaited.push(request);
         }
         self.wait(rank, Quorum::All, now, handed_at);
     }

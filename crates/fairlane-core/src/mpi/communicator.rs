@@ -7,6 +7,9 @@ use crate::ids::Rank;
 use crate::program::{CollectiveKind, CommHandle, Op};
 use crate::units::Bytes;
 
+/// The context of the communicator of all ranks of a job.
+pub(super) const WORLD_CONTEXT: u32 = 0;
+
 /// A communicator as one rank sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Communicator {

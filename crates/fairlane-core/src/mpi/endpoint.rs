@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::{Mpi, NEVER};
+use super::Mpi;
+use super::library::Library;
+use super::rank::NEVER;
+use super::words;
 use crate::error::{RunError, StuckRank};
 use crate::ids::{HostId, JobId};
 use crate::kernel::prefetch;
@@ -17,60 +20,93 @@ impl Endpoint for Mpi {
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
     ) -> Result<Option<Instant>, RunError> {
-        std::mem::swap(&mut self.outbox, injections);
+        std::mem::swap(&mut self.library.outbox, injections);
         let result = self.run_events(host, until.0, deliveries);
-        std::mem::swap(&mut self.outbox, injections);
+        std::mem::swap(&mut self.library.outbox, injections);
         let next = result?;
-        self.check_progress(host, until)?;
+        if std::mem::take(&mut self.library.lull) {
+            self.check_progress(host, until)?;
+        }
         Ok((next != NEVER).then_some(Instant(next)))
     }
 
     fn prefetch(&self, host: HostId, step: usize) {
-        let Some(&rank) = self.residents(host).first() else { return };
-        let state = &self.ranks[rank as usize];
+        let Some(&rank) = self.library.residents(host).first() else { return };
+        let (state, source) = (&self.library.ranks[rank as usize], &self.sources[rank as usize]);
         match step {
             0 => {
-                prefetch(state);
-                self.records[rank as usize].prefetch();
+                state.prefetch();
+                self.library.records[rank as usize].prefetch();
+                prefetch(source);
             }
             1 => {
-                prefetch(&*state.source);
-                state.requests.prefetch();
-                state.matching.prefetch();
+                prefetch(&**source);
+                if let Some(receive) = state.matching.oldest() {
+                    prefetch(receive);
+                }
             }
-            _ => state.source.prefetch(),
+            _ => {
+                source.prefetch();
+                if let Some((_, receive)) = state.matching.oldest() {
+                    state.requests.prefetch(*receive);
+                }
+            }
         }
     }
 }
 
 impl Mpi {
     fn run_events(&mut self, host: HostId, until: u64, deliveries: &[Delivery]) -> Result<u64, RunError> {
-        let mut deliveries = deliveries.iter().peekable();
+        let mut deliveries = deliveries.iter();
+        let mut delivery = deliveries.next();
         loop {
-            let delivery_at = deliveries.peek().map_or(NEVER, |delivery| delivery.at.0);
-            let memory_at = self.memory[host.index()].peek().map_or(NEVER, |Reverse(end)| end.0);
-            let (due_at, rank) = self.next_due(host);
-            if delivery_at <= memory_at && delivery_at <= due_at && delivery_at != NEVER {
-                if let Some(delivery) = deliveries.next() {
-                    self.delivered(delivery);
-                }
-                continue;
-            }
+            let memory_at = self.library.next_in_memory(host);
+            let (due_at, rank) = self.library.next_due(host);
             let next = memory_at.min(due_at);
-            if next >= until {
+            if let Some(first) = delivery
+                && first.at.0 <= next
+            {
+                self.library.delivered(first);
+                delivery = deliveries.next();
+            } else if next >= until {
                 return Ok(next);
-            }
-            if memory_at <= due_at {
-                if let Some(Reverse((at, _, transfer, stage))) = self.memory[host.index()].pop() {
-                    self.arrived(transfer, stage, at, true, true);
-                }
+            } else if memory_at <= due_at {
+                self.library.end_in_memory(host);
             } else {
                 self.go_on(rank, due_at)?;
             }
         }
     }
 
+    /// A job of which no rank will go on and no message is under way, and which has not finished, never will.
+    #[cold]
+    fn check_progress(&self, host: HostId, until: Instant) -> Result<(), RunError> {
+        for &rank in self.library.residents(host) {
+            let id = self.library.ranks[rank as usize].job;
+            let job = &self.library.jobs[id.index()];
+            if job.active == 0 && job.in_flight == 0 && job.finished < job.size {
+                return Err(self.stuck(id, until));
+            }
+        }
+        Ok(())
+    }
+
+    fn stuck(&self, id: JobId, until: Instant) -> RunError {
+        let job = &self.library.jobs[id.index()];
+        let range = job.first as usize..(job.first + job.size) as usize;
+        let members = self.library.ranks[range.clone()].iter().zip(&self.sources[range]);
+        let ranks = members.filter(|(rank, _)| !rank.finished).map(|(rank, source)| StuckRank {
+            job: id,
+            rank: rank.rank,
+            operation: source.current().map_or_else(String::new, words::of),
+        });
+        RunError::Stuck { job: job.name.clone(), at: until, ranks: ranks.collect() }
+    }
+}
+
+impl Library {
     /// The rank of `host` that is due first, and when.
+    #[inline]
     fn next_due(&self, host: HostId) -> (u64, u32) {
         let mut first = (NEVER, 0);
         for &rank in self.residents(host) {
@@ -82,26 +118,20 @@ impl Mpi {
         first
     }
 
-    /// A job of which no rank will go on and no message is under way, and which has not finished, never will.
-    fn check_progress(&self, host: HostId, until: Instant) -> Result<(), RunError> {
-        for &rank in self.residents(host) {
-            let id = self.ranks[rank as usize].job;
-            let job = &self.jobs[id.index()];
-            if job.active == 0 && job.in_flight == 0 && job.finished < job.size {
-                return Err(self.stuck(id, until));
-            }
+    /// When the first transfer through the memory of `host` ends.
+    #[inline]
+    fn next_in_memory(&self, host: HostId) -> u64 {
+        if self.in_memory == 0 {
+            return NEVER;
         }
-        Ok(())
+        self.memory[host.index()].peek().map_or(NEVER, |Reverse(end)| end.0)
     }
 
-    fn stuck(&self, id: JobId, until: Instant) -> RunError {
-        let job = &self.jobs[id.index()];
-        let members = &self.ranks[job.first as usize..(job.first + job.size) as usize];
-        let ranks = members.iter().filter(|rank| !rank.finished).map(|rank| StuckRank {
-            job: id,
-            rank: rank.rank,
-            operation: rank.blocked.as_ref().map_or_else(String::new, super::words::of),
-        });
-        RunError::Stuck { job: job.name.clone(), at: until, ranks: ranks.collect() }
+    /// The first transfer through the memory of `host` ends.
+    fn end_in_memory(&mut self, host: HostId) {
+        if let Some(Reverse((at, _, transfer, stage))) = self.memory[host.index()].pop() {
+            self.in_memory -= 1;
+            self.arrived(transfer, stage, at, true, true);
+        }
     }
 }

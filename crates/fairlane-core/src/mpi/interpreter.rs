@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use super::collective::After;
-use super::communicator::Communicator;
+use super::Mpi;
+use super::communicator::{Communicator, WORLD_CONTEXT};
+use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
+use super::rank::{Activity, NEVER, RUNNING, RankState};
 use super::request::{Named, Quorum};
-use super::{Activity, Mpi, NEVER};
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
-use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Tag, Volume};
+use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Source, Tag, Volume};
 use crate::units::{Bytes, Instant, Picoseconds};
 
 /// So many operations of a rank at one instant mean that it never lets time pass.
@@ -42,66 +44,84 @@ struct Peer {
 
 impl Mpi {
     /// The program of `rank`, which is due, goes on.
+    #[inline]
     pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Result<(), RunError> {
-        let state = self.rank(rank);
-        state.due = NEVER;
-        let blocked = state.blocked.take();
-        self.job_of(rank).active -= 1;
-        if let (true, Some(op)) = (self.ranks[rank as usize].collective.is_some(), blocked) {
-            let flow = self.advance_collective(rank, &op, now)?;
-            if self.suspend(rank, op, flow) {
+        let Self { sources, library } = self;
+        library.rank(rank).due = RUNNING;
+        library.interpret(rank, &mut *sources[rank as usize], now)?;
+        library.leave(rank);
+        Ok(())
+    }
+}
+
+impl Library {
+    /// Runs the program of `rank` until an operation lasts, or the end.
+    fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Result<(), RunError> {
+        if let (true, Some(op)) = (self.ranks[rank as usize].collective.is_some(), source.current()) {
+            let flow = self.advance_collective(rank, op, now)?;
+            if self.lasts(rank, flow) {
                 return Ok(());
             }
         }
         loop {
             self.end_call(rank, now);
-            let Some(op) = self.next_op(rank)? else {
-                return self.finish(rank, now);
+            let op = match source.next_op() {
+                Ok(Some(op)) => op,
+                Ok(None) => return self.finish(rank, now),
+                Err(problem) => return Err(self.unreadable(rank, problem)),
             };
-            let state = self.rank(rank);
-            state.at_once = if state.since == now { state.at_once + 1 } else { 0 };
-            state.since = now;
-            state.activity = activity(&op);
-            if state.at_once > SPINNING {
-                return Err(self.misuse(
-                    rank,
-                    &op,
-                    format!("more than {SPINNING} operations without any time passing"),
-                ));
-            }
-            let flow = self.execute(rank, &op, now)?;
-            if self.suspend(rank, op, flow) {
+            self.begin_call(rank, op, now)?;
+            let flow = self.execute(rank, op, now)?;
+            if self.lasts(rank, flow) {
                 return Ok(());
             }
         }
     }
 
-    /// Leaves the rank as its operation has left it. Returns whether it goes on later, not now.
-    fn suspend(&mut self, rank: u32, op: Op, flow: Flow) -> bool {
+    /// Whether an operation lasts beyond this instant; if it is known until when, the rank is due then.
+    #[inline]
+    fn lasts(&mut self, rank: u32, flow: Flow) -> bool {
         match flow {
             Flow::Done => return false,
-            Flow::Until(end) => {
-                if self.ranks[rank as usize].collective.is_some() {
-                    self.rank(rank).blocked = Some(op);
-                }
-                self.resume(rank, end);
-            }
-            Flow::Blocked => self.rank(rank).blocked = Some(op),
+            Flow::Until(end) => self.resume(rank, end),
+            Flow::Blocked => {}
         }
         true
     }
 
-    fn next_op(&mut self, rank: u32) -> Result<Option<Op>, RunError> {
+    /// The program of `rank` runs no further now.
+    #[inline]
+    fn leave(&mut self, rank: u32) {
         let state = &mut self.ranks[rank as usize];
-        state.source.next_op().map_err(|problem| RunError::Source {
-            job: self.jobs[state.job.index()].name.clone(),
-            rank: state.rank,
-            problem,
-        })
+        if state.due == RUNNING {
+            state.due = NEVER;
+            let job = &mut self.jobs[state.job.index()];
+            job.active -= 1;
+            self.lull |= job.active == 0;
+        }
     }
 
-    fn end_call(&mut self, rank: u32, now: u64) {
+    #[cold]
+    fn unreadable(&self, rank: u32, problem: String) -> RunError {
+        let state = &self.ranks[rank as usize];
+        RunError::Source { job: self.jobs[state.job.index()].name.clone(), rank: state.rank, problem }
+    }
+
+    #[inline]
+    fn begin_call(&mut self, rank: u32, op: &Op, now: u64) -> Result<(), RunError> {
         let state = self.rank(rank);
+        state.at_once = if state.since == now { state.at_once + 1 } else { 0 };
+        state.since = now;
+        state.activity = activity(op);
+        if state.at_once > SPINNING {
+            return Err(self.misuse(rank, op, format!("more than {SPINNING} operations without any time passing")));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn end_call(&mut self, rank: u32, now: u64) {
+        let state = &mut self.ranks[rank as usize];
         let span = Picoseconds(now - state.since);
         let activity = std::mem::replace(&mut state.activity, Activity::Nothing);
         let record = &mut self.records[rank as usize];
@@ -136,44 +156,56 @@ impl Mpi {
         })
     }
 
+    #[inline]
     fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
         match *op {
             Op::Compute(span) if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) => {
                 Err(self.misuse(rank, op, "ends beyond what the clock can tell"))
             }
             Op::Compute(span) => Ok(Flow::until(now, now + span.0)),
+            Op::Isend { to, bytes, tag, comm, mode, request } => {
+                let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
+                let slot = self.start_named(rank, op, request, false, now)?;
+                self.send(&send, slot);
+                Ok(Flow::until(now, send.handed_at))
+            }
+            Op::Irecv { from, tag, comm, request } => {
+                let pattern = self.pattern(rank, op, from, tag, comm)?;
+                let slot = self.start_named(rank, op, request, true, now)?;
+                self.post(rank, pattern, slot, now);
+                Ok(Flow::Done)
+            }
+            Op::WaitAll(ref requests) => self.wait_for(rank, op, Quorum::All, requests, now),
+            Op::Wait(request) => self.wait_for(rank, op, Quorum::All, &[request], now),
+            _ => self.execute_other(rank, op, now),
+        }
+    }
+
+    #[inline(never)]
+    fn execute_other(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
+        match *op {
             Op::MarkProgress => {
                 self.mark(rank, now);
                 Ok(Flow::Done)
             }
             Op::Send { to, bytes, tag, comm, mode } => {
-                let (slot, end) = self.start_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
-                self.wait_one(rank, slot, now, end);
+                let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
+                let slot = self.rank(rank).requests.start(false, now);
+                self.send(&send, slot);
+                self.wait_one(rank, slot, now, send.handed_at);
                 Ok(Flow::Blocked)
-            }
-            Op::Isend { to, bytes, tag, comm, mode, request } => {
-                let (slot, end) = self.start_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
-                self.name(rank, op, request, slot)?;
-                Ok(Flow::until(now, end))
             }
             Op::Recv { from, tag, comm } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
-                let slot = self.post(rank, pattern, now);
+                let slot = self.rank(rank).requests.start(true, now);
+                self.post(rank, pattern, slot, now);
                 self.wait_one(rank, slot, now, now);
                 Ok(Flow::Blocked)
-            }
-            Op::Irecv { from, tag, comm, request } => {
-                let pattern = self.pattern(rank, op, from, tag, comm)?;
-                let slot = self.post(rank, pattern, now);
-                self.name(rank, op, request, slot)?;
-                Ok(Flow::Done)
             }
             Op::Probe { from, tag, comm } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
                 Ok(if self.probe(rank, pattern) { Flow::Done } else { Flow::Blocked })
             }
-            Op::Wait(request) => self.wait_for(rank, op, Quorum::All, &[request], now),
-            Op::WaitAll(ref requests) => self.wait_for(rank, op, Quorum::All, requests, now),
             Op::WaitAny(ref requests) => self.wait_for(rank, op, Quorum::Any, requests, now),
             Op::WaitSome(ref requests) => self.wait_for(rank, op, Quorum::Some, requests, now),
             Op::RequestFree(request) => self.free_request(rank, op, request),
@@ -210,7 +242,7 @@ impl Mpi {
                 }
                 Ok(Flow::Done)
             }
-            _ => unreachable!("invariant: execute has taken every other operation"),
+            _ => unreachable!("invariant: the callers have taken every other operation"),
         }
     }
 
@@ -223,24 +255,22 @@ impl Mpi {
         record.last_mark = Instant(now);
     }
 
-    /// Starts a send; returns its request and when the CPU is done with it.
-    fn start_send(
-        &mut self,
+    /// A send that the program may make.
+    #[inline]
+    fn checked_send(
+        &self,
         rank: u32,
         op: &Op,
         peer: Peer,
         (bytes, mode): (Bytes, SendMode),
         now: u64,
-    ) -> Result<(u32, u64), RunError> {
-        let communicator = self.communicator(rank, op, peer.comm)?;
-        let (context, size) = (communicator.context, communicator.members.len());
-        let Some(member) = communicator.member(peer.rank) else { return Err(self.no_such_rank(rank, op, size)) };
+    ) -> Result<Send, RunError> {
+        let (context, member) = self.address(rank, op, peer.comm, peer.rank)?;
         if bytes > self.largest_message {
             let problem = format!("a message may have at most {} bytes", self.largest_message.0);
             return Err(self.misuse(rank, op, problem));
         }
-        let end = now + self.parameters.send_overhead.0;
-        let send = Send {
+        Ok(Send {
             from: rank,
             to: self.peer(rank, member),
             bytes,
@@ -249,11 +279,11 @@ impl Mpi {
             mode,
             collective: false,
             called_at: now,
-            handed_at: end,
-        };
-        Ok((self.send(&send), end))
+            handed_at: now + self.parameters.send_overhead.0,
+        })
     }
 
+    #[inline]
     fn pattern(
         &self,
         rank: u32,
@@ -262,16 +292,27 @@ impl Mpi {
         tag: Option<Tag>,
         comm: CommHandle,
     ) -> Result<Pattern, RunError> {
-        let communicator = self.communicator(rank, op, comm)?;
-        let source = from.map(|from| communicator.member(from));
-        if source == Some(None) {
-            return Err(self.no_such_rank(rank, op, communicator.members.len()));
-        }
-        Ok(Pattern { context: communicator.context, source: source.flatten(), tag })
+        let (context, source) = match from {
+            Some(from) => self.address(rank, op, comm, from).map(|(context, member)| (context, Some(member)))?,
+            None if comm == COMM_WORLD => (WORLD_CONTEXT, None),
+            None => (self.communicator(rank, op, comm)?.context, None),
+        };
+        Ok(Pattern { context, source, tag })
     }
 
-    fn no_such_rank(&self, rank: u32, op: &Op, size: usize) -> RunError {
-        self.misuse(rank, op, format!("the communicator has {size} ranks, numbered from 0"))
+    /// The context of a communicator, and which rank of the job `peer` of the communicator is.
+    #[inline]
+    fn address(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), RunError> {
+        let job = &self.jobs[self.ranks[rank as usize].job.index()];
+        if comm == COMM_WORLD && peer.0 < job.size {
+            return Ok((WORLD_CONTEXT, peer.0));
+        }
+        let communicator = self.communicator(rank, op, comm)?;
+        let member = communicator.member(peer).ok_or_else(|| {
+            let size = communicator.members.len();
+            self.misuse(rank, op, format!("the communicator has {size} ranks, numbered from 0"))
+        })?;
+        Ok((communicator.context, member))
     }
 
     pub(super) fn communicator(&self, rank: u32, op: &Op, comm: CommHandle) -> Result<&Communicator, RunError> {
@@ -283,11 +324,17 @@ impl Mpi {
         found.ok_or_else(|| self.misuse(rank, op, format!("no communicator {comm} at this rank")))
     }
 
-    fn name(&mut self, rank: u32, op: &Op, request: RequestId, slot: u32) -> Result<(), RunError> {
-        if self.rank(rank).requests.name(request, slot) {
-            return Ok(());
-        }
-        Err(self.misuse(rank, op, format!("request {request} is in use")))
+    #[inline]
+    fn start_named(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        request: RequestId,
+        receive: bool,
+        now: u64,
+    ) -> Result<u32, RunError> {
+        let started = self.rank(rank).requests.start_named(request, receive, now);
+        started.ok_or_else(|| self.misuse(rank, op, format!("request {request} is in use")))
     }
 
     fn wait_for(
@@ -298,17 +345,17 @@ impl Mpi {
         names: &[RequestId],
         now: u64,
     ) -> Result<Flow, RunError> {
+        let RankState { requests, awaited, .. } = self.rank(rank);
         for &name in names {
-            let state = self.rank(rank);
-            let slot = match state.requests.named(name) {
+            let slot = match requests.named(name) {
                 Named::Slot(slot) => slot,
                 Named::Null => continue,
                 Named::Nothing => return Err(self.misuse(rank, op, format!("no request {name}"))),
             };
-            if std::mem::replace(&mut state.requests.get_mut(slot).waited, true) {
+            if std::mem::replace(&mut requests.get_mut(slot).waited, true) {
                 return Err(self.misuse(rank, op, format!("request {name} is listed twice")));
             }
-            state.awaited.push((slot, Some(name)));
+            awaited.push(slot);
         }
         self.wait(rank, quorum, now, now);
         Ok(Flow::Blocked)
@@ -319,16 +366,12 @@ impl Mpi {
         let Named::Slot(slot) = requests.named(request) else {
             return Err(self.misuse(rank, op, format!("no request {request}")));
         };
-        requests.forget_name(request);
-        if requests.get(slot).complete_at == super::request::PENDING {
-            requests.get_mut(slot).detached = true;
-        } else {
-            requests.release(slot);
-        }
+        requests.give_up(slot);
         Ok(Flow::Done)
     }
 }
 
+#[inline]
 fn activity(op: &Op) -> Activity {
     match op {
         Op::Compute(_) => Activity::Compute,

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::kernel::prefetch;
 use crate::program::Tag;
 
 /// What a receive or a probe asks for. Ranks are ranks of the job.
@@ -27,6 +26,7 @@ pub(super) struct Envelope {
 }
 
 impl Pattern {
+    #[inline]
     fn accepts(&self, envelope: &Envelope) -> bool {
         self.context == envelope.context
             && self.source.is_none_or(|source| source == envelope.source)
@@ -36,6 +36,7 @@ impl Pattern {
 
 /// The posted receives and unexpected messages of one rank.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Matching {
     posted: VecDeque<(Pattern, u32)>,
     unexpected: VecDeque<(Envelope, u32)>,
@@ -48,11 +49,10 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    /// The rank will run soon.
-    pub fn prefetch(&self) {
-        if let Some(first) = self.posted.front() {
-            prefetch(first);
-        }
+    /// The receive that has been posted for longest.
+    #[inline]
+    pub fn oldest(&self) -> Option<&(Pattern, u32)> {
+        self.posted.front()
     }
 
     /// The number of a message to `receiver` that is sent now.
@@ -87,7 +87,11 @@ impl Matching {
     }
 
     /// The receive that takes this message; without one the message is kept as unexpected.
+    #[inline]
     pub fn arrive(&mut self, envelope: Envelope, transfer: u32) -> Option<u32> {
+        if self.posted.front().is_some_and(|(pattern, _)| pattern.accepts(&envelope)) {
+            return self.posted.pop_front().map(|(_, slot)| slot);
+        }
         match self.posted.iter().position(|(pattern, _)| pattern.accepts(&envelope)) {
             Some(place) => self.posted.remove(place).map(|(_, slot)| slot),
             None => {
@@ -98,6 +102,7 @@ impl Matching {
     }
 
     /// The message that this receive takes; without one the receive is kept as posted.
+    #[inline]
     pub fn post(&mut self, pattern: Pattern, slot: u32) -> Option<u32> {
         match self.unexpected.iter().position(|(envelope, _)| pattern.accepts(envelope)) {
             Some(place) => self.unexpected.remove(place).map(|(_, transfer)| transfer),

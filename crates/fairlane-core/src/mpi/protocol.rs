@@ -2,8 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::Mpi;
+use super::library::Library;
 use super::matching::{Envelope, Pattern};
+use super::rank::{Blocked, RankState};
+use crate::ids::{HostId, Rank};
 use crate::kernel::NONE;
 use crate::network::{Delivery, Injection};
 use crate::program::{SendMode, Tag};
@@ -34,8 +36,9 @@ impl Stage {
     }
 }
 
-/// A message between two ranks, from the send call to its completion on both sides.
+/// A message between two ranks, from the send call to its completion on both sides. One cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Transfer {
     /// Ranks over all jobs.
     from: u32,
@@ -72,32 +75,32 @@ pub(super) struct Send {
     pub handed_at: u64,
 }
 
-impl Mpi {
-    /// Starts a send. Returns its request, complete already if it is eager.
-    pub(super) fn send(&mut self, send: &Send) -> u32 {
+impl Library {
+    /// Starts a send, whose request is complete already if it is eager.
+    #[inline]
+    pub(super) fn send(&mut self, send: &Send, request: u32) {
         let eager = send.mode == SendMode::Standard && send.bytes <= self.parameters.eager_threshold;
-        let receiver = self.ranks[send.to as usize].rank.0;
         if send.from == send.to {
             // Through memory a short message overtakes a long one.
             self.start_numbering();
         }
-        let numbering = self.numbering;
-        let sender = self.rank(send.from);
-        let source = sender.rank.0;
-        let request = sender.requests.start(false, send.called_at);
-        let numbered = numbering.then(|| sender.matching.number(send.context, receiver));
+        let sender = &mut self.ranks[send.from as usize];
         if eager {
             sender.requests.get_mut(request).complete_at = send.handed_at;
         }
         let record = &mut self.records[send.from as usize];
-        let number = numbered.unwrap_or(record.messages_sent);
+        let number = if self.numbering {
+            sender.matching.number(send.context, send.to - self.jobs[sender.job.index()].first)
+        } else {
+            record.messages_sent
+        };
         record.messages_sent += 1;
         record.bytes_sent += send.bytes.0;
         let transfer = self.transfers.insert(Transfer {
             from: send.from,
             to: send.to,
             bytes: send.bytes.0,
-            envelope: Envelope { context: send.context, source, tag: send.tag },
+            envelope: Envelope { context: send.context, source: sender.rank.0, tag: send.tag },
             number,
             arrived: false,
             send: if eager { NONE } else { request },
@@ -108,13 +111,13 @@ impl Mpi {
             collective: send.collective,
         });
         self.transmit(transfer, if eager { Stage::Eager } else { Stage::Request }, send.handed_at);
-        request
     }
 
     /// Sends one message of a transfer at `at`.
+    #[inline]
     fn transmit(&mut self, record: u32, stage: Stage, at: u64) {
         let transfer = &self.transfers[record];
-        let (from, to) = if stage.goes_back() { (transfer.to, transfer.from) } else { (transfer.from, transfer.to) };
+        let (sender, receiver) = if stage.goes_back() { (transfer.to, transfer.from) } else { (transfer.from, transfer.to) };
         let (bytes, kind) = match stage {
             Stage::Eager | Stage::Bulk => {
                 let point_to_point = if stage == Stage::Eager { TrafficKind::Eager } else { TrafficKind::Bulk };
@@ -122,42 +125,43 @@ impl Mpi {
             }
             _ => (self.parameters.control_bytes, TrafficKind::Control),
         };
-        let (sender, receiver) = (&self.ranks[from as usize], &self.ranks[to as usize]);
-        let job = sender.job;
-        self.jobs[job.index()].in_flight += 1;
-        if sender.host == receiver.host {
-            let parameters = &self.parameters;
-            let done = at + parameters.memory_latency.0 + parameters.memory_bandwidth.serialization(bytes).0;
-            self.memory[sender.host.index()].push(Reverse((done, self.sequence, record, stage)));
-            self.sequence += 1;
+        let id = self.ranks[sender as usize].job;
+        let job = &mut self.jobs[id.index()];
+        job.in_flight += 1;
+        let (from, to) = (self.hosts[sender as usize], self.hosts[receiver as usize]);
+        if from == to {
+            self.transmit_through_memory(from, bytes, record, stage, at);
             return;
         }
-        let vl = self.sl2vl.lane(self.levels.of(job, sender.rank, receiver.rank, kind));
-        self.outbox.push(Injection {
-            at: Instant(at),
-            from: sender.host,
-            to: receiver.host,
-            bytes,
-            vl,
-            job,
-            token: record,
-            stage: stage as u8,
-        });
+        let level = self.levels.of(id, Rank(sender - job.first), Rank(receiver - job.first), kind);
+        let (vl, stage) = (self.sl2vl.lane(level), stage as u8);
+        self.outbox.push(Injection { at: Instant(at), from, to, bytes, vl, job: id, token: record, stage });
+    }
+
+    #[cold]
+    fn transmit_through_memory(&mut self, host: HostId, bytes: Bytes, record: u32, stage: Stage, at: u64) {
+        let parameters = &self.parameters;
+        let done = at + parameters.memory_latency.0 + parameters.memory_bandwidth.serialization(bytes).0;
+        self.memory[host.index()].push(Reverse((done, self.sequence, record, stage)));
+        self.in_memory += 1;
+        self.sequence += 1;
     }
 
     /// The first or last packet of a message has come through the network.
+    #[inline]
     pub(super) fn delivered(&mut self, delivery: &Delivery) {
         let stage = Stage::ALL[usize::from(delivery.stage)];
         self.arrived(delivery.token, stage, delivery.at.0, delivery.first, delivery.last);
     }
 
     /// (Part of) a transfer's message has come at `now`.
+    #[inline]
     pub(super) fn arrived(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
         let transfer = &mut self.transfers[record];
-        let (from, to) = (transfer.from, transfer.to);
         if last {
             transfer.payload_done |= stage == Stage::Eager;
-            self.job_of(from).in_flight -= 1;
+            let job = self.ranks[transfer.to as usize].job;
+            self.landed(job);
         }
         match stage {
             Stage::Eager | Stage::Request => {
@@ -169,26 +173,47 @@ impl Mpi {
                     self.finish_receive(record, now);
                 }
             }
-            Stage::Get => self.transmit(record, Stage::Bulk, now),
-            Stage::Bulk if last => {
-                self.transmit(record, Stage::Acknowledgement, now);
-                let receive = self.transfers[record].receive;
-                self.complete(to, receive, now);
-            }
-            Stage::Bulk => {}
-            Stage::Acknowledgement => {
-                let send = self.transfers[record].send;
-                self.transfers.remove(record);
-                self.complete(from, send, now);
-            }
+            _ => self.rendezvous(record, stage, now, last),
         }
     }
 
-    /// The envelope of a transfer has come: matches it, and those that it had held back, in the order of sending.
+    /// A rendezvous goes on: (part of) a message has come that is not its request.
+    fn rendezvous(&mut self, record: u32, stage: Stage, now: u64, last: bool) {
+        let Transfer { from, to, send, receive, .. } = self.transfers[record];
+        match stage {
+            Stage::Get => self.transmit(record, Stage::Bulk, now),
+            Stage::Bulk if last => {
+                self.transmit(record, Stage::Acknowledgement, now);
+                self.complete(to, receive, now);
+            }
+            Stage::Acknowledgement => {
+                self.transfers.remove(record);
+                self.complete(from, send, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// The envelope of a transfer has come: matches it.
+    #[inline]
     fn envelope(&mut self, record: u32, now: u64) {
-        self.transfers[record].arrived = true;
+        let transfer = &mut self.transfers[record];
+        transfer.arrived = true;
+        let Transfer { to, envelope, .. } = *transfer;
+        if self.numbering {
+            self.envelope_in_turn(record, now);
+        } else if let Some(receive) = self.rank(to).matching.arrive(envelope, record) {
+            self.matched(record, receive, now);
+        }
+        if let Blocked::Probe(pattern) = self.ranks[to as usize].blocked {
+            self.end_probe(to, pattern, now);
+        }
+    }
+
+    /// As [`Self::envelope`], if it is its turn: and those that it had held back, in the order of sending.
+    fn envelope_in_turn(&mut self, record: u32, now: u64) {
         let Transfer { to, envelope, number, .. } = self.transfers[record];
-        if self.numbering && !self.rank(to).matching.in_turn(number, envelope, record) {
+        if !self.rank(to).matching.in_turn(number, envelope, record) {
             return;
         }
         let mut next = Some((envelope, record));
@@ -198,7 +223,6 @@ impl Mpi {
             }
             next = self.rank(to).matching.released(&envelope);
         }
-        self.end_probe(to, now);
     }
 
     /// From now on messages can overtake each other. Those under way are numbered in the order of sending.
@@ -218,23 +242,21 @@ impl Mpi {
     }
 
     /// Posts a receive.
-    pub(super) fn post(&mut self, rank: u32, pattern: Pattern, now: u64) -> u32 {
-        let state = self.rank(rank);
-        let receive = state.requests.start(true, now);
-        if let Some(record) = state.matching.post(pattern, receive) {
+    #[inline]
+    pub(super) fn post(&mut self, rank: u32, pattern: Pattern, receive: u32, now: u64) {
+        if let Some(record) = self.rank(rank).matching.post(pattern, receive) {
             self.matched(record, receive, now);
         }
-        receive
     }
 
     /// A transfer has found its receive.
+    #[inline]
     fn matched(&mut self, record: u32, receive: u32, now: u64) {
         let transfer = &mut self.transfers[record];
         transfer.receive = receive;
         let Transfer { to, from, sent_at, eager, payload_done, send, .. } = *transfer;
         let request = self.rank(to).requests.get_mut(receive);
-        request.partner_at = sent_at;
-        let posted_at = request.posted_at;
+        let posted_at = std::mem::replace(&mut request.partner_at, sent_at);
         if !eager {
             self.rank(from).requests.get_mut(send).partner_at = posted_at;
             self.transmit(record, Stage::Get, now);
@@ -243,6 +265,7 @@ impl Mpi {
         }
     }
 
+    #[inline]
     fn finish_receive(&mut self, record: u32, now: u64) {
         let Transfer { to, receive, .. } = self.transfers[record];
         self.transfers.remove(record);
@@ -250,12 +273,11 @@ impl Mpi {
     }
 
     /// A probe that waits ends if its message has come.
-    fn end_probe(&mut self, rank: u32, now: u64) {
-        let state = self.rank(rank);
-        let Some(pattern) = state.probe else { return };
-        let Some(record) = state.matching.probe(pattern) else { return };
-        state.probe = None;
-        let since = state.since;
+    fn end_probe(&mut self, rank: u32, pattern: Pattern, now: u64) {
+        let RankState { matching, blocked, since, .. } = self.rank(rank);
+        let Some(record) = matching.probe(pattern) else { return };
+        *blocked = Blocked::Not;
+        let since = *since;
         let sent_at = self.transfers[record].sent_at;
         self.account_wait(rank, since, now, sent_at);
         self.resume(rank, now);
@@ -263,21 +285,22 @@ impl Mpi {
 
     /// Begins a probe. Returns whether its message is there already.
     pub(super) fn probe(&mut self, rank: u32, pattern: Pattern) -> bool {
-        let state = self.rank(rank);
-        if state.matching.probe(pattern).is_some() {
+        let RankState { matching, blocked, .. } = self.rank(rank);
+        if matching.probe(pattern).is_some() {
             return true;
         }
-        state.probe = Some(pattern);
+        *blocked = Blocked::Probe(pattern);
         false
     }
 
     /// A request of `rank` is complete.
+    #[inline]
     fn complete(&mut self, rank: u32, slot: u32, now: u64) {
         let requests = &mut self.rank(rank).requests;
         let request = requests.get_mut(slot);
         request.complete_at = now;
         if request.detached {
-            requests.release(slot);
+            requests.end(slot);
         } else if request.waited {
             self.one_less(rank, now);
         }

@@ -13,37 +13,52 @@ pub(super) const PENDING: u64 = u64::MAX;
 pub(super) struct Request {
     /// When it was complete, or [`PENDING`].
     pub complete_at: u64,
-    /// When the other side had done its part: made its send call, or posted its receive.
+    /// When the other side had done its part, once that is known: made its send call, or posted its receive. Before,
+    /// when this side had.
     pub partner_at: u64,
-    /// When it was started.
-    pub posted_at: u64,
-    /// The slot belongs to a receive.
+    life: Life,
+    /// It is a receive.
     pub receive: bool,
     /// The rank is blocked on it.
     pub waited: bool,
-    /// Nobody waits for it: its slot is free once it is complete.
+    /// Nobody waits for it: it is over once it is complete.
     pub detached: bool,
 }
 
-/// The requests of a rank, by slot and by the program's name.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Requests {
-    slots: Vec<Request>,
-    free: Vec<u32>,
-    /// By small name: [`UNKNOWN`], [`NULL`], or the slot's number plus [`FIRST`].
-    small: Vec<u32>,
-    /// The same by names that are not small.
-    large: FxHashMap<RequestId, u32>,
+/// What the program's name for a request stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Life {
+    /// It was never given.
+    Unknown,
+    /// Its request is over: waiting for it asks for nothing (MPI_REQUEST_NULL).
+    Null,
+    /// The request that stands here.
+    Open,
+    /// A request among the others: the name was given up once while its request was under way, which still stands here.
+    Elsewhere,
 }
 
-/// Names below this have a table of their own: programs number their requests from zero.
-const SMALL: RequestId = 1024;
+/// The requests of a rank. A request stands in a slot with a number: its name if that is small, a greater number if not.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Requests {
+    /// By name, below [`SMALL`]: programs number their requests from zero.
+    small: Vec<Request>,
+    others: Box<Others>,
+}
 
-/// Never given.
-const UNKNOWN: u32 = 0;
-/// Given once, and the request is over: MPI_REQUEST_NULL.
-const NULL: u32 = 1;
-const FIRST: u32 = 2;
+/// Requests without a name, and those with a name that is not small.
+#[derive(Clone, Debug, Default)]
+struct Others {
+    slots: Vec<(Request, Option<RequestId>)>,
+    free: Vec<u32>,
+    /// The slot's number, or [`NULL`].
+    names: FxHashMap<RequestId, u32>,
+}
+
+/// Names below this are slots.
+const SMALL: u32 = 1024;
+/// Given once, and the request is over: no slot of [`Others`] has this number.
+const NULL: u32 = 0;
 
 /// What a program's name for a request stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,69 +71,126 @@ pub(super) enum Named {
     Slot(u32),
 }
 
+impl Request {
+    #[inline]
+    fn new(receive: bool, now: u64) -> Self {
+        let (life, waited, detached) = (Life::Open, false, false);
+        Self { complete_at: PENDING, partner_at: now, life, receive, waited, detached }
+    }
+}
+
 impl Requests {
-    /// The rank will run soon.
-    pub fn prefetch(&self) {
-        if let Some(slot) = self.free.last() {
-            prefetch(&self.slots[*slot as usize]);
-        }
-        if let Some(name) = self.small.first() {
-            prefetch(name);
+    /// The rank will run soon, and what happens first may be for the request in this slot.
+    pub fn prefetch(&self, slot: u32) {
+        if let Some(request) = self.small.get(slot as usize) {
+            prefetch(request);
         }
     }
 
+    /// Starts a request that the program calls `name`. `None` if the name is in use.
+    #[inline]
+    pub fn start_named(&mut self, name: RequestId, receive: bool, now: u64) -> Option<u32> {
+        match self.small.get_mut(name as usize) {
+            Some(request) if request.life <= Life::Null => {
+                *request = Request::new(receive, now);
+                Some(name)
+            }
+            Some(Request { life: Life::Open, .. }) => None,
+            _ => self.start_unusual(name, receive, now),
+        }
+    }
+
+    /// As [`Self::start_named`], for a name that is new, or not small, or has moved.
+    #[inline(never)]
+    fn start_unusual(&mut self, name: RequestId, receive: bool, now: u64) -> Option<u32> {
+        if name < SMALL && self.small.len() <= name as usize {
+            let never = Request { life: Life::Unknown, ..Request::new(false, 0) };
+            self.small.resize(name as usize + 1, never);
+            return self.start_named(name, receive, now);
+        }
+        if self.others.names.get(&name).is_some_and(|slot| *slot != NULL) {
+            return None;
+        }
+        let slot = self.others.start(Some(name), receive, now);
+        self.others.names.insert(name, slot);
+        Some(slot)
+    }
+
+    /// Starts a request that the program does not see.
     pub fn start(&mut self, receive: bool, now: u64) -> u32 {
-        let request =
-            Request { complete_at: PENDING, partner_at: now, posted_at: now, receive, waited: false, detached: false };
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = request;
-            slot
-        } else {
-            self.slots.push(request);
-            u32::try_from(self.slots.len() - 1).expect("invariant: fewer than 2^32 requests")
-        }
-    }
-
-    /// Names a slot. False if the name is in use.
-    pub fn name(&mut self, name: RequestId, slot: u32) -> bool {
-        std::mem::replace(self.entry(name), slot + FIRST) < FIRST
+        self.others.start(None, receive, now)
     }
 
     /// What a name stands for.
-    pub fn named(&mut self, name: RequestId) -> Named {
-        match *self.entry(name) {
-            UNKNOWN => Named::Nothing,
-            NULL => Named::Null,
-            entry => Named::Slot(entry - FIRST),
+    #[inline]
+    pub fn named(&self, name: RequestId) -> Named {
+        match self.small.get(name as usize).map(|request| request.life) {
+            Some(Life::Open) => Named::Slot(name),
+            Some(Life::Null) => Named::Null,
+            Some(Life::Unknown) => Named::Nothing,
+            None | Some(Life::Elsewhere) => match self.others.names.get(&name) {
+                None => Named::Nothing,
+                Some(&NULL) => Named::Null,
+                Some(&slot) => Named::Slot(slot),
+            },
         }
     }
 
-    /// The request of this name is over: the name is null until it is given again.
-    pub fn forget_name(&mut self, name: RequestId) {
-        *self.entry(name) = NULL;
-    }
-
-    fn entry(&mut self, name: RequestId) -> &mut u32 {
-        if name >= SMALL {
-            return self.large.entry(name).or_insert(UNKNOWN);
+    /// The request in this slot is over: its name is null until it is given again.
+    #[inline]
+    pub fn end(&mut self, slot: u32) {
+        match self.small.get_mut(slot as usize) {
+            Some(Request { life: Life::Elsewhere, .. }) => {}
+            Some(request) => request.life = Life::Null,
+            None => self.others.end(slot),
         }
-        let place = name as usize;
-        if place >= self.small.len() {
-            self.small.resize(place + 1, UNKNOWN);
+    }
+
+    /// The program gives up the name of a request, which is over once it is complete.
+    pub fn give_up(&mut self, slot: u32) {
+        let request = self.get_mut(slot);
+        if request.complete_at != PENDING {
+            self.end(slot);
+            return;
         }
-        &mut self.small[place]
+        request.detached = true;
+        if slot < SMALL {
+            request.life = Life::Elsewhere;
+            self.others.names.insert(slot, NULL);
+        } else {
+            self.others.forget_name(slot);
+        }
     }
 
-    pub fn release(&mut self, slot: u32) {
-        self.free.push(slot);
-    }
-
-    pub fn get(&self, slot: u32) -> &Request {
-        &self.slots[slot as usize]
-    }
-
+    #[inline]
     pub fn get_mut(&mut self, slot: u32) -> &mut Request {
-        &mut self.slots[slot as usize]
+        match self.small.get_mut(slot as usize) {
+            Some(request) => request,
+            None => &mut self.others.slots[(slot - SMALL) as usize].0,
+        }
+    }
+}
+
+impl Others {
+    fn start(&mut self, name: Option<RequestId>, receive: bool, now: u64) -> u32 {
+        let entry = (Request::new(receive, now), name);
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(entry.clone());
+            u32::try_from(self.slots.len() - 1).expect("invariant: fewer than 2^32 requests")
+        });
+        self.slots[place as usize] = entry;
+        SMALL + place
+    }
+
+    fn forget_name(&mut self, slot: u32) {
+        if let Some(name) = self.slots[(slot - SMALL) as usize].1.take() {
+            self.names.insert(name, NULL);
+        }
+    }
+
+    fn end(&mut self, slot: u32) {
+        self.forget_name(slot);
+        self.free.push(slot - SMALL);
     }
 }
 
@@ -130,26 +202,12 @@ pub(super) enum Quorum {
     Some,
 }
 
-/// A request in a wait's list: its slot, and the program's name for it where there is one.
-pub(super) type Awaited = (u32, Option<RequestId>);
-
-/// What a rank is blocked on: requests of [`super::RankState::awaited`].
+/// A wait for the requests of [`super::rank::RankState::awaited`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     pub quorum: Quorum,
-    /// How many requests there are.
-    pub count: usize,
-    /// How many are not complete.
-    pub pending: usize,
+    /// How many more must become complete.
+    pub missing: u32,
     /// From when on the rank waits (its CPU may be busy with sends until then).
     pub since: u64,
-}
-
-impl Wait {
-    pub fn is_over(&self) -> bool {
-        match self.quorum {
-            Quorum::All => self.pending == 0,
-            Quorum::Any | Quorum::Some => self.pending < self.count || self.count == 0,
-        }
-    }
 }

@@ -61,47 +61,30 @@ pub struct CallTime {
     pub time: Picoseconds,
 }
 
-/// What is kept of a rank.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[repr(C)]
+/// What is kept of a rank. What changes with every message fills the first cache line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
 pub struct RankRecord {
-    /// Iterations marked.
-    pub iterations: u64,
-    /// When the first was marked.
-    pub first_mark: Instant,
-    /// When the last was marked.
-    pub last_mark: Instant,
     /// Time in [`Op::Compute`].
     pub compute: Picoseconds,
-    /// Blocked time before the partner had made its send call, or posted its receive.
-    pub late_partner: Picoseconds,
-    /// The rest of the blocked time: the network, or the protocol, was at work.
-    pub network: Picoseconds,
     /// Messages sent, collectives' included.
     pub messages_sent: u64,
     /// Their payload in bytes.
     pub bytes_sent: u64,
+    /// Iterations marked.
+    pub iterations: u64,
+    /// By call. The first are the sends.
+    pub calls: [CallTime; CALLS],
+    /// Blocked time before the partner had made its send call, or posted its receive.
+    pub late_partner: Picoseconds,
+    /// The rest of the blocked time: the network, or the protocol, was at work.
+    pub network: Picoseconds,
+    /// When the first iteration was marked.
+    pub first_mark: Instant,
+    /// When the last was marked.
+    pub last_mark: Instant,
     /// When the program ended, if it has.
     pub finished: Option<Instant>,
-    /// By call.
-    pub calls: [CallTime; CALLS],
-}
-
-impl Default for RankRecord {
-    fn default() -> Self {
-        Self {
-            iterations: 0,
-            first_mark: Instant::ZERO,
-            last_mark: Instant::ZERO,
-            compute: Picoseconds::ZERO,
-            calls: [CallTime::default(); CALLS],
-            late_partner: Picoseconds::ZERO,
-            network: Picoseconds::ZERO,
-            messages_sent: 0,
-            bytes_sent: 0,
-            finished: None,
-        }
-    }
 }
 
 impl RankRecord {
@@ -109,8 +92,6 @@ impl RankRecord {
     #[inline]
     pub fn prefetch(&self) {
         prefetch(&self.compute);
-        prefetch(&self.calls[0]);
-        prefetch(&self.calls[4]);
     }
 
     /// Time in all calls.

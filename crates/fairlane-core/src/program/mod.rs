@@ -242,11 +242,14 @@ pub enum Op {
 
 /// Yields a rank's operations one by one.
 pub trait Source: Send + Sync {
-    /// The next operation; `None` when the rank has finished.
+    /// Goes on to the next operation and hands it out; `None` when the rank has finished.
     ///
     /// # Errors
     /// A message that names file, record and call, when the source cannot go on.
-    fn next_op(&mut self) -> Result<Option<Op>, String>;
+    fn next_op(&mut self) -> Result<Option<&Op>, String>;
+
+    /// The operation at which it stands: the one that [`Source::next_op`] handed out last.
+    fn current(&self) -> Option<&Op>;
 
     /// The source will be asked soon: fetches what it will read. Changes nothing.
     fn prefetch(&self) {}

@@ -84,14 +84,42 @@ struct Loop {
     left: Option<u64>,
 }
 
+/// A script being run. One cache line.
 #[derive(Clone)]
+#[repr(align(64))]
 struct Player {
     lines: Arc<[Line]>,
+    /// The line behind the operation at which it stands.
     next: usize,
     open: Vec<Loop>,
 }
 
 impl Player {
+    /// Goes past the line of a loop's start or end, which is at `next`.
+    fn turn(&mut self) -> Result<(), String> {
+        let line = &self.lines[self.next];
+        self.next += 1;
+        match line {
+            Line::Op(_) => {}
+            Line::Repeat(Some(0)) => self.skip(),
+            Line::Repeat(times) => self.open.push(Loop { body: self.next, left: times.map(|n| n - 1) }),
+            Line::End => {
+                let innermost = self.open.last_mut().ok_or("invariant: a script's loops nest")?;
+                match &mut innermost.left {
+                    Some(0) => {
+                        self.open.pop();
+                    }
+                    Some(left) => {
+                        *left -= 1;
+                        self.next = innermost.body;
+                    }
+                    None => self.next = innermost.body,
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Skips a loop that is run zero times: to just behind its end.
     fn skip(&mut self) {
         let mut depth = 1;
@@ -107,28 +135,23 @@ impl Player {
 }
 
 impl Source for Player {
-    fn next_op(&mut self) -> Result<Option<Op>, String> {
-        loop {
-            let Some(line) = self.lines.get(self.next) else { return Ok(None) };
-            self.next += 1;
-            match line {
-                Line::Op(op) => return Ok(Some(op.clone())),
-                Line::Repeat(Some(0)) => self.skip(),
-                Line::Repeat(times) => self.open.push(Loop { body: self.next, left: times.map(|n| n - 1) }),
-                Line::End => {
-                    let innermost = self.open.last_mut().ok_or("invariant: a script's loops nest")?;
-                    match &mut innermost.left {
-                        Some(0) => {
-                            self.open.pop();
-                        }
-                        Some(left) => {
-                            *left -= 1;
-                            self.next = innermost.body;
-                        }
-                        None => self.next = innermost.body,
-                    }
-                }
+    fn next_op(&mut self) -> Result<Option<&Op>, String> {
+        while matches!(self.lines.get(self.next), Some(Line::Repeat(_) | Line::End)) {
+            self.turn()?;
+        }
+        match self.lines.get(self.next) {
+            Some(Line::Op(op)) => {
+                self.next += 1;
+                Ok(Some(op))
             }
+            _ => Ok(None),
+        }
+    }
+
+    fn current(&self) -> Option<&Op> {
+        match self.lines.get(self.next.checked_sub(1)?)? {
+            Line::Op(op) => Some(op),
+            Line::Repeat(_) | Line::End => None,
         }
     }
 

@@ -113,6 +113,12 @@ pub struct Phase {
 }
 
 impl Phase {
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.receives.is_empty() && self.sends.is_empty() && self.reduced == Bytes::ZERO
+    }
+
     pub(super) fn clear(&mut self) {
         self.receives.clear();
         self.sends.clear();

@@ -1,0 +1,125 @@
+//! The state of message passing: jobs, ranks, and the transfers between them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::collectives::Phase;
+use super::communicator::Agreements;
+use super::protocol::{Stage, Transfer};
+use super::rank::{NEVER, RankState};
+use super::{Parameters, words};
+use crate::error::RunError;
+use crate::ids::{HostId, JobId};
+use crate::kernel::Pool;
+use crate::network::Injection;
+use crate::observe::RankRecord;
+use crate::program::Op;
+use crate::qos::levels::{Levels, Sl2Vl};
+use crate::units::Bytes;
+
+/// What the MPI library knows of all ranks: everything but their programs.
+#[derive(Clone)]
+pub(super) struct Library {
+    pub parameters: Arc<Parameters>,
+    /// A send of more is an error.
+    pub largest_message: Bytes,
+    pub levels: Levels,
+    pub sl2vl: Sl2Vl,
+    pub jobs: Vec<Job>,
+    pub ranks: Vec<RankState>,
+    /// By rank over all jobs.
+    pub records: Vec<RankRecord>,
+    /// The host of each rank, by rank over all jobs.
+    pub hosts: Vec<HostId>,
+    /// Where each host's ranks start in `residents`; one more at the end.
+    pub first_resident: Vec<u32>,
+    /// Ranks over all jobs, by host, ascending.
+    pub residents: Vec<u32>,
+    /// Transfers through the memory of each host, and how many there are in all.
+    pub memory: Vec<BinaryHeap<Reverse<MemoryEnd>>>,
+    pub in_memory: u32,
+    /// Messages of one rank to another can overtake each other, so they are numbered.
+    pub numbering: bool,
+    /// A job has run out of active ranks or of messages under way since this was looked at.
+    pub lull: bool,
+    pub transfers: Pool<Transfer>,
+    /// What the host that runs now sends.
+    pub outbox: Vec<Injection>,
+    /// Order of transfers through memory.
+    pub sequence: u64,
+    /// The phase of a collective that starts now; its buffers are used again.
+    pub phase: Phase,
+}
+
+/// The end of a transfer through memory: time, order, transfer, stage.
+pub(super) type MemoryEnd = (u64, u64, u32, Stage);
+
+/// A job: its ranks are consecutive in [`Library::ranks`].
+#[derive(Clone)]
+pub(super) struct Job {
+    pub name: String,
+    pub first: u32,
+    pub size: u32,
+    /// Ranks that will go on by themselves.
+    pub active: u32,
+    pub finished: u32,
+    /// Messages between its ranks that are under way.
+    pub in_flight: u64,
+    pub agreements: Agreements,
+}
+
+impl Library {
+    /// The ranks of a host, as indices over all jobs.
+    #[inline]
+    pub fn residents(&self, host: HostId) -> &[u32] {
+        &self.residents[self.first_resident[host.index()] as usize..self.first_resident[host.index() + 1] as usize]
+    }
+
+    /// The rank, as an index over all jobs, that is rank `rank` of the job of `of`.
+    #[inline]
+    pub fn peer(&self, of: u32, rank: u32) -> u32 {
+        self.jobs[self.ranks[of as usize].job.index()].first + rank
+    }
+
+    #[inline]
+    pub fn rank(&mut self, rank: u32) -> &mut RankState {
+        &mut self.ranks[rank as usize]
+    }
+
+    #[inline]
+    pub fn job_of(&mut self, rank: u32) -> &mut Job {
+        let job = self.ranks[rank as usize].job;
+        &mut self.jobs[job.index()]
+    }
+
+    /// Has the program of `rank`, which is blocked or runs now, go on at `at`.
+    #[inline]
+    pub fn resume(&mut self, rank: u32, at: u64) {
+        let state = &mut self.ranks[rank as usize];
+        if state.due == NEVER {
+            self.jobs[state.job.index()].active += 1;
+        }
+        state.due = at;
+    }
+
+    /// A message between ranks of `job` is no longer under way.
+    #[inline]
+    pub fn landed(&mut self, job: JobId) {
+        let job = &mut self.jobs[job.index()];
+        job.in_flight -= 1;
+        self.lull |= job.in_flight == 0;
+    }
+
+    /// What `rank` did wrong in `op`, as an error.
+    #[cold]
+    pub fn misuse(&self, rank: u32, op: &Op, problem: impl Into<String>) -> RunError {
+        let state = &self.ranks[rank as usize];
+        RunError::Program {
+            job: self.jobs[state.job.index()].name.clone(),
+            rank: state.rank,
+            operation: words::of(op),
+            problem: problem.into(),
+        }
+    }
+}

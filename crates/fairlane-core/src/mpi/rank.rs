@@ -1,0 +1,88 @@
+//! A rank as the library sees it.
+
+use rustc_hash::FxHashMap;
+
+use super::collective::Running;
+use super::communicator::Communicator;
+use super::matching::{Matching, Pattern};
+use super::request::{Requests, Wait};
+use crate::ids::{JobId, Rank};
+use crate::kernel::prefetch;
+use crate::program::CommHandle;
+
+/// [`RankState::due`]: the program goes on only once something else has happened.
+pub(super) const NEVER: u64 = u64::MAX;
+/// [`RankState::due`]: the program runs now.
+pub(super) const RUNNING: u64 = u64::MAX - 1;
+
+/// A rank of a job. What every message needs fills the first two cache lines, in the order in which it stands here.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(super) struct RankState {
+    /// When its program goes on, or [`NEVER`], or [`RUNNING`].
+    pub due: u64,
+    /// What the time since then is counted as.
+    pub since: u64,
+    pub activity: Activity,
+    pub job: JobId,
+    pub rank: Rank,
+    /// How many operations it has begun at the instant `since`.
+    pub at_once: u32,
+    pub blocked: Blocked,
+    pub collective: Option<Box<Running>>,
+    pub requests: Requests,
+    pub matching: Matching,
+    /// The requests it waits for, while it is blocked on requests.
+    pub awaited: Vec<u32>,
+    pub finished: bool,
+    pub world: Communicator,
+    pub communicators: FxHashMap<CommHandle, Communicator>,
+}
+
+/// What a rank's time is counted as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activity {
+    Nothing,
+    Compute,
+    /// A call, by its index in [`crate::observe::RankRecord::calls`].
+    Call(u8),
+}
+
+/// What ends an operation that lasts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Blocked {
+    /// Time, if anything.
+    Not,
+    /// Enough of the requests in [`RankState::awaited`].
+    Requests(Wait),
+    /// A message that a probe has asked for.
+    Probe(Pattern),
+}
+
+impl RankState {
+    pub fn new(job: JobId, world: Communicator, alone: Communicator) -> Self {
+        Self {
+            due: 0,
+            since: 0,
+            activity: Activity::Nothing,
+            job,
+            rank: Rank(world.rank),
+            at_once: 0,
+            blocked: Blocked::Not,
+            collective: None,
+            requests: Requests::default(),
+            matching: Matching::default(),
+            awaited: Vec::new(),
+            finished: false,
+            world,
+            communicators: std::iter::once((crate::program::COMM_SELF, alone)).collect(),
+        }
+    }
+
+    /// The rank will run soon.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&self.due);
+        prefetch(&self.requests);
+    }
+}
