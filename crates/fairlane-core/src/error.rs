@@ -61,6 +61,19 @@ impl BuildError {
     pub fn value(path: impl Into<String>, value: impl ToString, allowed: impl Into<String>) -> Self {
         Self::Value { path: path.into(), value: value.to_string(), allowed: allowed.into() }
     }
+
+    /// The same error with `words` after its own.
+    #[must_use]
+    pub fn and(mut self, words: &str) -> Self {
+        match &mut self {
+            Self::Value { allowed: text, .. } | Self::Shape { problem: text, .. } => {
+                text.push_str("; ");
+                text.push_str(words);
+            }
+            Self::UnknownName { .. } => {}
+        }
+        self
+    }
 }
 
 /// What a rank was doing when a run ended with an error.

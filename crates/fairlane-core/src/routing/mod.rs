@@ -3,7 +3,12 @@
 //! A routing is one file that exports an [`Entry`]; [`TABLE`] lists them. It sees the topology, never a queue.
 //! Hops are looked up ahead, several at once, when a packet is made.
 
+mod choices;
 mod d_mod_k;
+mod dimension_order;
+mod minimal;
+mod tables;
+mod up_down;
 
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -43,13 +48,17 @@ pub struct Entry {
 }
 
 /// Every routing that can be asked for by name.
-pub const TABLE: &[Entry] = &[d_mod_k::ENTRY];
+pub const TABLE: &[Entry] = &[d_mod_k::ENTRY, dimension_order::ENTRY, minimal::ENTRY, tables::ENTRY, up_down::ENTRY];
 
 /// Prepares the routing `name` for `graph`.
 ///
 /// # Errors
-/// [`BuildError`] when the name is unknown or the routing does not fit the fabric.
+/// [`BuildError`] when the name is unknown or the routing does not fit the fabric; then it names the topology and the
+/// routing that usually goes with it.
 pub fn build(name: &str, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
     let entry = crate::table::find("routing", TABLE, |entry| entry.name, name)?;
-    (entry.build)(graph)
+    (entry.build)(graph).map_err(|error| match graph.topology() {
+        Some(topology) => error.and(&format!("topology {} is usually routed by {}", topology.name, topology.routing)),
+        None => error,
+    })
 }

@@ -22,6 +22,7 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub const ENTRY: Entry = Entry {
     name: "fat_tree",
     summary: "fat-tree of one to three levels of switches, full bisection or tapered",
+    routing: "d_mod_k",
     schema: || schema_for!(Params),
     build: |json| crate::table::params::<Params>("fabric", json)?.build(),
 };

@@ -1,5 +1,8 @@
 //! The graph of a fabric: hosts and switches joined by links.
 
+use super::Entry;
+use super::forwarding::Forwarding;
+use super::plan::{Plan, Role};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -43,6 +46,9 @@ pub struct Graph {
     switch_ports: Vec<u32>,
     levels: Vec<u8>,
     classes: Vec<String>,
+    plan: Plan,
+    forwarding: Option<Forwarding>,
+    topology: Option<&'static Entry>,
 }
 
 impl Graph {
@@ -90,6 +96,49 @@ impl Graph {
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
+
+    /// The entry that built it, if one did.
+    #[must_use]
+    pub fn topology(&self) -> Option<&'static Entry> {
+        self.topology
+    }
+
+    pub(super) fn built_by(self, topology: &'static Entry) -> Self {
+        Self { topology: Some(topology), ..self }
+    }
+
+    /// How the switches are laid out.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The forwarding tables that came with the fabric, if any did.
+    #[must_use]
+    pub fn forwarding(&self) -> Option<&Forwarding> {
+        self.forwarding.as_ref()
+    }
+
+    /// What a link is for: by its ends, their levels, and the plan.
+    #[must_use]
+    pub fn role(&self, link: LinkId) -> Role {
+        let (Vertex::Switch(from), Vertex::Switch(to)) = (self.link(link).from, self.link(link).to) else {
+            return Role::Host;
+        };
+        match &self.plan {
+            Plan::Groups { switches, .. } if from.0 / switches != to.0 / switches => return Role::Global,
+            Plan::Grid(grid) => {
+                let number = grid.dimension(from, to).and_then(|number| u8::try_from(number).ok());
+                return number.map_or(Role::Local, Role::Dimension);
+            }
+            _ => {}
+        }
+        match self.level(to).cmp(&self.level(from)) {
+            std::cmp::Ordering::Greater => Role::Up,
+            std::cmp::Ordering::Equal => Role::Local,
+            std::cmp::Ordering::Less => Role::Down,
+        }
+    }
 }
 
 /// Collects hosts, switches and cables, then lays the links out by vertex.
@@ -99,6 +148,8 @@ pub struct GraphBuilder {
     levels: Vec<u8>,
     classes: Vec<String>,
     cables: Vec<Cable>,
+    plan: Plan,
+    forwarding: Option<Forwarding>,
 }
 
 struct Cable {
@@ -133,6 +184,16 @@ impl GraphBuilder {
     ) {
         let classes = [self.class(class_ab), self.class(class_ba)];
         self.cables.push(Cable { ends: [a, b], bandwidth, latency, classes });
+    }
+
+    /// Says how the switches are laid out; without it they are not, but for their levels.
+    pub fn set_plan(&mut self, plan: Plan) {
+        self.plan = plan;
+    }
+
+    /// Adds forwarding tables.
+    pub fn set_forwarding(&mut self, forwarding: Forwarding) {
+        self.forwarding = Some(forwarding);
     }
 
     fn class(&mut self, name: &str) -> u8 {
@@ -200,6 +261,9 @@ impl GraphBuilder {
             switch_ports: first[self.hosts as usize..].to_vec(),
             levels: self.levels,
             classes: self.classes,
+            plan: self.plan,
+            forwarding: self.forwarding,
+            topology: None,
         })
     }
 }

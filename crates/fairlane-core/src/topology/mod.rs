@@ -2,20 +2,36 @@
 //!
 //! A topology is one file that exports an [`Entry`]; [`TABLE`] lists them. See `CONTRIBUTING.md` for how to add one.
 
+mod arrangement;
+mod cascade;
+mod dragonfly;
+mod dragonfly_plus;
 mod fat_tree;
+mod forwarding;
 mod graph;
+mod hyperx;
+mod imported;
+mod lattice;
+mod plan;
+mod preset;
+mod torus;
 
 use schemars::Schema;
 
 use crate::error::BuildError;
+pub use forwarding::Forwarding;
 pub use graph::{Graph, GraphBuilder, Link, Vertex};
+pub use plan::{Grid, Line, Plan, Role};
 
 /// A topology that can be asked for by name.
+#[derive(Debug)]
 pub struct Entry {
     /// The name in scenario files.
     pub name: &'static str,
     /// One line about it.
     pub summary: &'static str,
+    /// The routing that it is usually run with, and that a scenario gets which names none.
+    pub routing: &'static str,
     /// The JSON schema of its parameters, with descriptions, defaults and units.
     pub schema: fn() -> Schema,
     /// Builds the graph from parameters that follow the schema.
@@ -23,7 +39,15 @@ pub struct Entry {
 }
 
 /// Every topology that can be asked for by name.
-pub const TABLE: &[Entry] = &[fat_tree::ENTRY];
+pub const TABLE: &[Entry] = &[
+    cascade::ENTRY,
+    dragonfly::ENTRY,
+    dragonfly_plus::ENTRY,
+    fat_tree::ENTRY,
+    hyperx::ENTRY,
+    imported::ENTRY,
+    torus::ENTRY,
+];
 
 /// Builds the topology `name` with `params`.
 ///
@@ -31,5 +55,5 @@ pub const TABLE: &[Entry] = &[fat_tree::ENTRY];
 /// [`BuildError`] when the name or a parameter is wrong.
 pub fn build(name: &str, params: &serde_json::Value) -> Result<Graph, BuildError> {
     let entry = crate::table::find("topology", TABLE, |entry| entry.name, name)?;
-    (entry.build)(params)
+    (entry.build)(params).map(|graph| graph.built_by(entry))
 }

@@ -1,0 +1,110 @@
+//! What several routings are made of: where hosts hang, lists of alternative links, and how to choose among those.
+
+use crate::error::BuildError;
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::topology::{Graph, Vertex};
+
+/// The switch at each host's first link, and that switch's link to the host. Further links of a host are not used.
+pub(super) struct Ends(Vec<(SwitchId, LinkId)>);
+
+impl Ends {
+    /// Finds the ends; `routing` is for the error.
+    pub fn new(graph: &Graph, routing: &'static str) -> Result<Self, BuildError> {
+        let end = |host| {
+            let first = graph.ports(Vertex::Host(host)).map(|link| graph.link(link)).next();
+            match first.map(|link| (link.to, link.reverse)) {
+                Some((Vertex::Switch(switch), down)) => Ok((switch, down)),
+                _ => Err(BuildError::value(
+                    "fabric.routing",
+                    routing,
+                    format!("for hosts that hang at switches, and host {host} does not"),
+                )),
+            }
+        };
+        (0..).take(graph.hosts()).map(HostId).map(end).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Where a host hangs, and the link to it.
+    #[inline]
+    pub fn of(&self, host: HostId) -> (SwitchId, LinkId) {
+        self.0[host.index()]
+    }
+
+    /// The switches that have hosts, by number of switch.
+    pub fn leaves(&self, switches: usize) -> Vec<bool> {
+        let mut leaves = vec![false; switches];
+        self.0.iter().for_each(|(switch, _)| leaves[switch.index()] = true);
+        leaves
+    }
+}
+
+/// Lists of alternative links, by slot.
+pub(super) struct Choices {
+    /// Where each list begins; one more at the end.
+    start: Vec<u32>,
+    links: Vec<LinkId>,
+}
+
+impl Choices {
+    /// An empty table; lists are added in order of slot.
+    pub fn new() -> Self {
+        Self { start: vec![0], links: Vec::new() }
+    }
+
+    /// Adds the next slot's list.
+    pub fn push(&mut self, links: impl IntoIterator<Item = LinkId>) {
+        self.links.extend(links);
+        self.start.push(u32::try_from(self.links.len()).expect("invariant: fewer than 2^32 links"));
+    }
+
+    /// A slot's list.
+    pub fn list(&self, slot: usize) -> &[LinkId] {
+        &self.links[self.start[slot] as usize..self.start[slot + 1] as usize]
+    }
+
+    /// The link that a slot's list has for packets of this spread.
+    #[inline]
+    pub fn pick(&self, slot: usize, spread: u32) -> LinkId {
+        let (first, end) = (self.start[slot], self.start[slot + 1]);
+        if end - first == 1 {
+            self.links[first as usize]
+        } else {
+            self.links[(first + share(spread, end - first)) as usize]
+        }
+    }
+}
+
+/// A number that scatters destinations, differently at each switch.
+#[inline]
+pub(super) fn spread(at: SwitchId, to: HostId) -> u32 {
+    scatter(to.0.wrapping_mul(0x9E37_79B9) ^ at.0.wrapping_mul(0x85EB_CA6B))
+}
+
+/// Mixes the bits of a number.
+#[inline]
+pub(super) fn scatter(mut bits: u32) -> u32 {
+    bits = (bits ^ (bits >> 16)).wrapping_mul(0x7FEB_352D);
+    bits = (bits ^ (bits >> 15)).wrapping_mul(0x846C_A68B);
+    bits ^ (bits >> 16)
+}
+
+/// A number below `parts` from one that is spread over all of `u32`.
+#[inline]
+fn share(spread: u32, parts: u32) -> u32 {
+    ((u64::from(spread) * u64::from(parts)) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consecutive_destinations_are_spread_evenly() {
+        let mut choices = Choices::new();
+        choices.push((0..4).map(LinkId));
+        let mut load = [0_u32; 4];
+        (0..4000).map(HostId).for_each(|to| load[choices.pick(0, spread(SwitchId(7), to)).index()] += 1);
+        // Four times the standard deviation of a fair choice, sqrt(4000 x 1/4 x 3/4) = 27.
+        assert!(load.iter().all(|load| load.abs_diff(1000) < 110), "{load:?}");
+    }
+}

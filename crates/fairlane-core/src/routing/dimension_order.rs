@@ -1,0 +1,204 @@
+//! Dimension-order routing of tori, meshes and HyperX: one coordinate after the other is put right, the shorter way.
+//!
+//! Around a ring of even length both ways to the opposite switch are equally long; from even coordinates packets go
+//! forwards, from odd ones backwards. Parallel links of a trunk are chosen by destination.
+//!
+//! **Virtual channels**: dimensions are taken in order, so cycles could only be within one ring. There a packet is on
+//! channel 1 as long as it still has to cross the dateline, the link between the last switch and the first, and on
+//! channel 0 afterwards or if it never does (W. J. Dally and C. L. Seitz, "Deadlock-free message routing in
+//! multiprocessor interconnection networks", IEEE Trans. Computers 36, 1987). Rings of up to three switches have no way
+//! of two links and need one channel, as meshes and HyperX do.
+
+use super::choices::{Choices, Ends, spread};
+use super::{Entry, Hop, Routing};
+use crate::error::BuildError;
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::topology::{Graph, Grid, Line, Plan, Vertex};
+
+const NAME: &str = "dimension_order";
+/// The shortest ring on which packets take two links in a row.
+const RING_WITH_DATELINE: u32 = 4;
+
+/// Dimension-order routing's line in the table.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "one dimension after the other, with datelines on tori; also for meshes and HyperX",
+    build: |graph| Ok(Box::new(DimensionOrder::new(graph)?)),
+};
+
+struct DimensionOrder {
+    ends: Ends,
+    line: Line,
+    dimensions: Vec<Dimension>,
+    /// Slots of a switch.
+    slots: u32,
+    links: Choices,
+}
+
+/// One dimension of the grid.
+struct Dimension {
+    side: u32,
+    /// Its first slot: those to the next and to the previous switch, or one for each coordinate.
+    slot: u32,
+    has_dateline: bool,
+}
+
+impl DimensionOrder {
+    fn new(graph: &Graph) -> Result<Self, BuildError> {
+        let Plan::Grid(grid) = graph.plan() else {
+            return Err(BuildError::value("fabric.routing", NAME, "needs a grid of switches"));
+        };
+        let mut slots = 0;
+        let dimension = |&side: &u32| {
+            let slot = slots;
+            slots += if grid.line == Line::Full { side } else { 2 };
+            Dimension { side, slot, has_dateline: grid.line == Line::Ring && side >= RING_WITH_DATELINE }
+        };
+        let dimensions = grid.sides.iter().map(dimension).collect();
+        let mut routing =
+            Self { ends: Ends::new(graph, NAME)?, line: grid.line, dimensions, slots, links: Choices::new() };
+        for at in (0..).take(graph.switches()).map(SwitchId) {
+            routing.add(graph, grid, at)?;
+        }
+        Ok(routing)
+    }
+
+    /// Sorts the links of a switch into its slots.
+    fn add(&mut self, graph: &Graph, grid: &Grid, at: SwitchId) -> Result<(), BuildError> {
+        let mut lists: Vec<Vec<LinkId>> = vec![Vec::new(); self.slots as usize];
+        for link in graph.ports(Vertex::Switch(at)) {
+            let Vertex::Switch(to) = graph.link(link).to else { continue };
+            let Some(number) = grid.dimension(at, to) else { continue };
+            let coordinate = |switch| grid.coordinates(switch).nth(number).unwrap_or_default();
+            lists[self.dimensions[number].slot_to(self.line, coordinate(at), coordinate(to)) as usize].push(link);
+        }
+        for (dimension, here) in self.dimensions.iter().zip(grid.coordinates(at)) {
+            let mut others = (0..dimension.side).filter(|there| *there != here);
+            let missing = others.find(|there| {
+                let (slot, _) = dimension.way(self.line, here, *there);
+                lists[slot as usize].is_empty()
+            });
+            if let Some(there) = missing {
+                let problem = format!(
+                    "{NAME} needs a link from switch {at} towards coordinate {there} of a side of {}",
+                    dimension.side
+                );
+                return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });
+            }
+        }
+        lists.into_iter().for_each(|list| self.links.push(list));
+        Ok(())
+    }
+}
+
+impl Dimension {
+    /// The slot of a link between two coordinates.
+    fn slot_to(&self, line: Line, here: u32, there: u32) -> u32 {
+        match line {
+            Line::Full => self.slot + there,
+            Line::Open => self.slot + u32::from(there < here),
+            Line::Ring => self.slot + u32::from((here + 1) % self.side != there),
+        }
+    }
+
+    /// The slot and the channel of a packet at coordinate `here` that goes to `there`, another one.
+    #[inline]
+    fn way(&self, line: Line, here: u32, there: u32) -> (u32, u8) {
+        match line {
+            Line::Full => (self.slot + there, 0),
+            Line::Open => (self.slot + u32::from(there < here), 0),
+            Line::Ring => {
+                let forward = if there > here { there - here } else { self.side + there - here };
+                let back = self.side - forward;
+                let even = here.is_multiple_of(2) || self.side == 2;
+                let forwards = forward < back || (forward == back && even);
+                let crosses = if forwards { there < here } else { there > here };
+                (self.slot + u32::from(!forwards), u8::from(crosses && self.has_dateline))
+            }
+        }
+    }
+}
+
+impl Routing for DimensionOrder {
+    fn virtual_channels(&self) -> u8 {
+        if self.dimensions.iter().any(|dimension| dimension.has_dateline) { 2 } else { 1 }
+    }
+
+    #[inline]
+    fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
+        let (target, down) = self.ends.of(to);
+        let (mut here, mut there) = (at.0, target.0);
+        for dimension in &self.dimensions {
+            if here == there {
+                break;
+            }
+            let (a, b) = (here % dimension.side, there % dimension.side);
+            if a != b {
+                let (slot, channel) = dimension.way(self.line, a, b);
+                let slot = at.index() * self.slots as usize + slot as usize;
+                return Hop { link: self.links.pick(slot, spread(at, to)), channel };
+            }
+            (here, there) = (here / dimension.side, there / dimension.side);
+        }
+        Hop { link: down, channel: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::topology;
+
+    fn build(topology: &str, params: Value) -> (Graph, DimensionOrder) {
+        let graph = topology::build(topology, &params).unwrap();
+        let routing = DimensionOrder::new(&graph).unwrap();
+        (graph, routing)
+    }
+
+    /// The switches on the way, and the channels of the links between them.
+    fn way(graph: &Graph, routing: &DimensionOrder, from: u32, to: u32) -> (Vec<u32>, Vec<u8>) {
+        let mut hop = Hop { link: graph.ports(Vertex::Host(HostId(from))).next().unwrap(), channel: 0 };
+        let (mut switches, mut channels) = (Vec::new(), Vec::new());
+        while let Vertex::Switch(at) = graph.link(hop.link).to {
+            switches.push(at.0);
+            hop = routing.next_hop(at, hop, HostId(to));
+            channels.push(hop.channel);
+        }
+        channels.pop();
+        (switches, channels)
+    }
+
+    #[test]
+    fn packets_go_the_shorter_way_and_change_channel_at_the_dateline() {
+        let (graph, routing) = build("torus", json!({ "sides": [8] }));
+        assert_eq!(routing.virtual_channels(), 2);
+        assert_eq!(way(&graph, &routing, 6, 1), (vec![6, 7, 0, 1], vec![1, 1, 0]));
+        assert_eq!(way(&graph, &routing, 1, 6), (vec![1, 0, 7, 6], vec![1, 1, 0]));
+        assert_eq!(way(&graph, &routing, 1, 4), (vec![1, 2, 3, 4], vec![0, 0, 0]));
+        // Opposite switches: forwards from even coordinates, backwards from odd ones.
+        assert_eq!(way(&graph, &routing, 0, 4).0, [0, 1, 2, 3, 4]);
+        assert_eq!(way(&graph, &routing, 1, 5).0, [1, 0, 7, 6, 5]);
+    }
+
+    #[test]
+    fn dimensions_are_taken_in_order() {
+        let (graph, routing) = build("torus", json!({ "sides": [5, 5], "mesh": true }));
+        assert_eq!(routing.virtual_channels(), 1);
+        assert_eq!(way(&graph, &routing, 0, 12).0, [0, 1, 2, 7, 12]);
+        let (graph, routing) = build("hyperx", json!({ "sides": [5, 5], "hosts_per_switch": 1 }));
+        assert_eq!(routing.virtual_channels(), 1);
+        assert_eq!(way(&graph, &routing, 0, 23).0, [0, 3, 23]);
+    }
+
+    #[test]
+    fn short_rings_need_one_channel_and_use_both_cables_of_a_side_of_two() {
+        let (graph, routing) = build("torus", json!({ "sides": [3, 2], "hosts_per_switch": 8 }));
+        assert_eq!(routing.virtual_channels(), 1);
+        let fresh = Hop { link: LinkId(0), channel: 0 };
+        let used: std::collections::BTreeSet<LinkId> =
+            (24..32).map(|to| routing.next_hop(SwitchId(0), fresh, HostId(to)).link).collect();
+        assert_eq!(used.len(), 2, "{:?}", graph.ports(Vertex::Switch(SwitchId(0))).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,225 @@
+//! Minimal routing of fabrics of groups: dragonfly, Cascade, Dragonfly+.
+//!
+//! A packet takes at most one global link. Of all such ways it takes one of the shortest: within the group to a switch
+//! with a global link to the destination's group, over it, and within that group to the destination's switch. Among
+//! equal global links, and among parallel links of a trunk, the destination decides, differently at each switch.
+//!
+//! **Within a group** a packet goes a shortest way; of several first steps it takes one of the lowest rank. Ranks order
+//! links by role (up, local, global, down) and then by class in the order in which the fabric's builder named them: in
+//! a Cascade that is row first (green), then column (black).
+//!
+//! **Virtual channels**: a packet starts on channel 0 and rises by one wherever the next link's rank is not above the
+//! last one's. So the pair (channel, rank) grows with every hop, and no cycle of channel dependencies can be, whatever
+//! the groups look like. A dragonfly needs two channels, a Cascade two (green, black, blue; green, black), a Dragonfly+
+//! one (up, global, down).
+//!
+//! Tables are small: a step for each pair of switches of one group, and the global links by pair of groups.
+
+mod gateways;
+mod local;
+
+use self::gateways::Gateways;
+use self::local::Local;
+use super::choices::{Ends, spread};
+use super::{Entry, Hop, Routing};
+use crate::error::BuildError;
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::topology::{Graph, Plan, Role};
+
+const NAME: &str = "minimal";
+
+/// Minimal routing's line in the table.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "shortest ways over at most one global link, for dragonflies and other fabrics of groups",
+    build: |graph| Ok(Box::new(Minimal::new(graph)?)),
+};
+
+struct Minimal {
+    ends: Ends,
+    /// Switches of a group.
+    size: u32,
+    local: Local,
+    gateways: Gateways,
+    ranks: Vec<u8>,
+    channels: u8,
+}
+
+impl Minimal {
+    fn new(graph: &Graph) -> Result<Self, BuildError> {
+        let &Plan::Groups { switches: size, .. } = graph.plan() else {
+            return Err(BuildError::value("fabric.routing", NAME, "needs a fabric of groups"));
+        };
+        let ends = Ends::new(graph, NAME)?;
+        let ranks = ranks(graph)?;
+        let local = Local::new(graph, size, &ranks)?;
+        let gateways = Gateways::new(graph, size)?;
+        let leaves = ends.leaves(graph.switches());
+        let channels = channels(graph, &local, &gateways, &ranks, &leaves)?;
+        Ok(Self { ends, size, local, gateways, ranks, channels })
+    }
+}
+
+impl Routing for Minimal {
+    fn virtual_channels(&self) -> u8 {
+        self.channels
+    }
+
+    #[inline]
+    fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
+        let (target, down) = self.ends.of(to);
+        if at == target {
+            return Hop { link: down, channel: 0 };
+        }
+        let spread = spread(at, to);
+        let (here, there) = (at.0 / self.size, target.0 / self.size);
+        let link = if here == there {
+            self.local.step(at, target.0 % self.size, spread)
+        } else {
+            let gateway = self.gateways.nearest(&self.local, at, target, spread);
+            if gateway.near == at { gateway.link } else { self.local.step(at, gateway.near.0 % self.size, spread) }
+        };
+        Hop { link, channel: previous.channel + self.rise(previous.link, link) }
+    }
+}
+
+impl Minimal {
+    /// What the channel grows by from one link to the next.
+    #[inline]
+    fn rise(&self, last: LinkId, next: LinkId) -> u8 {
+        u8::from(self.ranks[last.index()] >= self.ranks[next.index()])
+    }
+}
+
+/// The rank of every link: 0 for those of hosts, then by role and class.
+fn ranks(graph: &Graph) -> Result<Vec<u8>, BuildError> {
+    let links = || (0..).map(LinkId).take(graph.links().len());
+    let kind = |link| match graph.role(link) {
+        Role::Host => None,
+        role => Some((role, graph.link(link).class)),
+    };
+    let mut kinds: Vec<_> = links().filter_map(kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let rank = |link| {
+        let place = kind(link).map_or(0, |kind| 1 + kinds.partition_point(|other| *other < kind));
+        u8::try_from(place)
+            .map_err(|_| BuildError::value("fabric.routing", NAME, "needs a fabric of fewer than 255 classes of links"))
+    };
+    links().map(rank).collect()
+}
+
+/// One more than the highest channel of any way: to a gateway, over a global link, and on; or within a group.
+fn channels(
+    graph: &Graph,
+    local: &Local,
+    gateways: &Gateways,
+    ranks: &[u8],
+    leaves: &[bool],
+) -> Result<u8, BuildError> {
+    let size = local.size();
+    let mates = |at: SwitchId| (at.0 / size * size..(at.0 / size + 1) * size).map(SwitchId);
+    let (mut within, mut before, mut after) = (0, 0, 0);
+    for at in (0..).take(graph.switches()).map(SwitchId).filter(|at| leaves[at.index()]) {
+        for other in mates(at) {
+            let there = local.worst(graph, ranks, at, other, (0, 0));
+            if leaves[other.index()] {
+                within = within.max(there.0);
+            }
+            for global in gateways.ranks_of(other, ranks) {
+                before = before.max(there.0 + usize::from(there.1 >= global));
+                after = after.max(local.worst(graph, ranks, other, at, (0, global)).0);
+            }
+        }
+    }
+    u8::try_from(within.max(before + after) + 1)
+        .map_err(|_| BuildError::value("fabric.routing", NAME, "needs more than 255 virtual channels on this fabric"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::topology::{self, Vertex};
+
+    fn build(topology: &str, params: Value) -> (Graph, Minimal) {
+        let graph = topology::build(topology, &params).unwrap();
+        let routing = Minimal::new(&graph).unwrap();
+        (graph, routing)
+    }
+
+    /// Roles, or classes, and channels on the way between two hosts, without the links of hosts.
+    fn way(graph: &Graph, routing: &Minimal, from: u32, to: u32) -> Vec<(String, u8)> {
+        let mut hop = Hop { link: graph.ports(Vertex::Host(HostId(from))).next().unwrap(), channel: 0 };
+        let mut way = Vec::new();
+        while let Vertex::Switch(at) = graph.link(hop.link).to {
+            hop = routing.next_hop(at, hop, HostId(to));
+            way.push((graph.classes()[usize::from(graph.link(hop.link).class)].clone(), hop.channel));
+        }
+        way.pop();
+        way
+    }
+
+    #[test]
+    fn a_dragonfly_needs_two_channels_and_at_most_three_hops() {
+        let params = json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 });
+        let (graph, routing) = build("dragonfly", params);
+        assert_eq!(routing.virtual_channels(), 2);
+        let mut lengths = [0; 4];
+        for to in 8..72 {
+            let way = way(&graph, &routing, 0, to);
+            let words: Vec<(&str, u8)> = way.iter().map(|(class, channel)| (class.as_str(), *channel)).collect();
+            let whole = [("local", 0), ("global", 0), ("local", 1)];
+            assert!(whole.windows(words.len()).any(|part| part == words), "{words:?}");
+            lengths[words.len()] += 1;
+        }
+        // To each of 8 groups of 4 switches of 2 hosts there is one global cable: 2 from the own switch. Over it one of
+        // the 4 switches is 1 hop away and 3 are 2; over another switch's, 1 is 2 hops away and 3 are 3.
+        assert_eq!(lengths, [0, 2 * 2, 2 * (2 * 3 + 6), 2 * 6 * 3]);
+    }
+
+    #[test]
+    fn a_cascade_goes_row_first_and_needs_two_channels() {
+        let params = json!({ "groups": 4, "columns": 4, "rows": 3, "hosts_per_switch": 1 });
+        let (graph, routing) = build("cascade", params);
+        assert_eq!(routing.virtual_channels(), 2);
+        // From the corner to the opposite corner of the first group.
+        assert_eq!(way(&graph, &routing, 0, 11), [("green".to_owned(), 0), ("black".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn a_dragonfly_plus_needs_one_channel() {
+        let params = json!({ "groups": 9, "leaves": 4, "spines": 4, "hosts_per_leaf": 4, "global_links": 2 });
+        let (graph, routing) = build("dragonfly_plus", params);
+        assert_eq!(routing.virtual_channels(), 1);
+        let classes: Vec<String> = way(&graph, &routing, 0, 143).into_iter().map(|(class, _)| class).collect();
+        assert_eq!(classes, ["leaf up", "global", "leaf down"]);
+    }
+
+    #[test]
+    fn the_system_of_wilke_and_kenny_has_diameter_two() {
+        let (graph, routing) = build("dragonfly", json!({ "preset": "wilke2020" }));
+        for to in (0..8192).step_by(41) {
+            assert!(way(&graph, &routing, 5, to).len() <= 2, "to {to}");
+        }
+    }
+
+    #[test]
+    fn trunks_and_bundles_are_all_used() {
+        let (graph, routing) = build("cascade", json!({ "preset": "edison" }));
+        let mut used = std::collections::BTreeSet::new();
+        for from in (0..384).step_by(4) {
+            for to in 384..768 {
+                let mut hop = Hop { link: graph.ports(Vertex::Host(HostId(from))).next().unwrap(), channel: 0 };
+                while let Vertex::Switch(at) = graph.link(hop.link).to {
+                    hop = routing.next_hop(at, hop, HostId(to));
+                    if graph.role(hop.link) == Role::Global {
+                        used.insert(hop.link);
+                    }
+                }
+            }
+        }
+        assert_eq!(used.len(), 24);
+    }
+}

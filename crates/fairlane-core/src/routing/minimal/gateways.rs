@@ -1,0 +1,92 @@
+//! The global links, by pair of groups.
+
+use super::super::choices::scatter;
+use super::NAME;
+use super::local::Local;
+use crate::error::BuildError;
+use crate::ids::{LinkId, SwitchId};
+use crate::topology::{Graph, Role, Vertex};
+
+/// A global link with its ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gateway {
+    pub near: SwitchId,
+    pub far: SwitchId,
+    pub link: LinkId,
+}
+
+pub(super) struct Gateways {
+    size: u32,
+    groups: u32,
+    /// Where the list of each pair of groups begins; one more at the end.
+    start: Vec<u32>,
+    /// By pair of groups, then by near end.
+    list: Vec<Gateway>,
+    /// By near end: the links alone.
+    of_switch: Vec<Vec<LinkId>>,
+}
+
+impl Gateways {
+    pub fn new(graph: &Graph, size: u32) -> Result<Self, BuildError> {
+        let switches = u32::try_from(graph.switches()).expect("invariant: fewer than 2^32 switches");
+        let groups = switches / size;
+        let global = (0..).map(LinkId).zip(graph.links()).filter(|(link, _)| graph.role(*link) == Role::Global);
+        let ends = global.filter_map(|(link, cable)| match (cable.from, cable.to) {
+            (Vertex::Switch(near), Vertex::Switch(far)) => Some(Gateway { near, far, link }),
+            _ => None,
+        });
+        let mut list: Vec<Gateway> = ends.collect();
+        let pair = |gateway: &Gateway| gateway.near.0 / size * groups + gateway.far.0 / size;
+        list.sort_by_key(|gateway| (pair(gateway), gateway.near, gateway.link));
+        let first = |wanted| list.partition_point(|gateway| pair(gateway) < wanted);
+        let start: Vec<u32> = (0..=groups * groups)
+            .map(|pair| u32::try_from(first(pair)).expect("invariant: fewer than 2^32 links"))
+            .collect();
+        let mut of_switch = vec![Vec::new(); graph.switches()];
+        list.iter().for_each(|gateway| of_switch[gateway.near.index()].push(gateway.link));
+        let gateways = Self { size, groups, start, list, of_switch };
+        gateways.check()?;
+        Ok(gateways)
+    }
+
+    /// Every group needs a link to every other.
+    fn check(&self) -> Result<(), BuildError> {
+        for a in 0..self.groups {
+            if let Some(b) = (0..self.groups).find(|b| a != *b && self.between(a, *b).is_empty()) {
+                let problem = format!("{NAME} needs a global link from group {a} to group {b}");
+                return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn between(&self, from: u32, to: u32) -> &[Gateway] {
+        let pair = (from * self.groups + to) as usize;
+        &self.list[self.start[pair] as usize..self.start[pair + 1] as usize]
+    }
+
+    /// One of the global links on a shortest way from `at` to `target`, of another group.
+    #[inline]
+    pub fn nearest(&self, local: &Local, at: SwitchId, target: SwitchId, spread: u32) -> &Gateway {
+        let all = self.between(at.0 / self.size, target.0 / self.size);
+        let place = target.0 % self.size;
+        let mut best = (u64::MAX, 0);
+        for (number, gateway) in all.iter().enumerate() {
+            let length = local.distance(at, gateway.near.0 % self.size) + local.distance(gateway.far, place);
+            let key = (u64::from(length) << 32) | u64::from(scatter(spread ^ gateway.link.0));
+            if key < best.0 {
+                best = (key, number);
+            }
+        }
+        &all[best.1]
+    }
+
+    /// The different ranks of the global links of a switch.
+    pub fn ranks_of(&self, at: SwitchId, ranks: &[u8]) -> Vec<u8> {
+        let mut found: Vec<u8> = self.of_switch[at.index()].iter().map(|link| ranks[link.index()]).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}

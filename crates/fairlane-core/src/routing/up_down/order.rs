@@ -1,0 +1,69 @@
+//! Which of two switches is further up.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use crate::ids::SwitchId;
+use crate::topology::{Graph, Link, Vertex};
+
+/// An order of the switches.
+pub(super) struct Order {
+    /// Lowest first.
+    pub rising: Vec<SwitchId>,
+    places: Vec<usize>,
+}
+
+impl Order {
+    /// By level, then by the number of links to other switches, then by number.
+    pub fn by_levels(graph: &Graph) -> Self {
+        Self::by_key(graph, |switch| (graph.level(switch), neighbours(graph, switch).count()))
+    }
+
+    /// Nearest to a central switch last. A central switch is nearest to those furthest away; of several it is one with
+    /// many links to other switches.
+    pub fn by_nearness(graph: &Graph) -> Self {
+        let all = || (0..).take(graph.switches()).map(SwitchId);
+        let furthest = |switch: &SwitchId| distances(graph, *switch).into_iter().max();
+        let centre = all().min_by_key(|switch| (furthest(switch), Reverse(neighbours(graph, *switch).count())));
+        let distances = distances(graph, centre.unwrap_or_default());
+        Self::by_key(graph, |switch| Reverse(distances[switch.index()]))
+    }
+
+    fn by_key<K: Ord>(graph: &Graph, key: impl Fn(SwitchId) -> K) -> Self {
+        let mut rising: Vec<SwitchId> = (0..).take(graph.switches()).map(SwitchId).collect();
+        rising.sort_by_key(|switch| (key(*switch), *switch));
+        let mut places = vec![0; rising.len()];
+        rising.iter().enumerate().for_each(|(place, switch)| places[switch.index()] = place);
+        Self { rising, places }
+    }
+
+    /// Whether a link leads down: to a host, or to a switch that comes earlier.
+    pub fn descends(&self, link: &Link) -> bool {
+        match (link.from, link.to) {
+            (Vertex::Host(_), _) => false,
+            (_, Vertex::Host(_)) => true,
+            (Vertex::Switch(from), Vertex::Switch(to)) => self.places[to.index()] < self.places[from.index()],
+        }
+    }
+}
+
+fn neighbours(graph: &Graph, switch: SwitchId) -> impl Iterator<Item = SwitchId> {
+    let ends = graph.ports(Vertex::Switch(switch)).map(|link| graph.link(link).to);
+    ends.filter_map(|end| if let Vertex::Switch(other) = end { Some(other) } else { None })
+}
+
+/// Links from a switch to every other; the largest number where there is no way.
+fn distances(graph: &Graph, from: SwitchId) -> Vec<usize> {
+    let mut distances = vec![usize::MAX; graph.switches()];
+    distances[from.index()] = 0;
+    let mut fresh = VecDeque::from([from]);
+    while let Some(at) = fresh.pop_front() {
+        for next in neighbours(graph, at) {
+            if distances[next.index()] == usize::MAX {
+                distances[next.index()] = distances[at.index()] + 1;
+                fresh.push_back(next);
+            }
+        }
+    }
+    distances
+}
