@@ -141,7 +141,12 @@ fn uniform(case: Case) -> (Spec, Vec<Program>) {
         });
     }
     let spec = Spec {
-        fabric: FabricSpec { topology: "fat_tree".into(), params: serde_json::Value::Null, routing: "d_mod_k".into() },
+        fabric: FabricSpec {
+            topology: "fat_tree".into(),
+            params: serde_json::Value::Null,
+            routing: "d_mod_k".into(),
+            routing_params: serde_json::Value::Null,
+        },
         network: Default::default(),
         qos: QosSpec {
             lanes: None,

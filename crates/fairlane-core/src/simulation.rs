@@ -43,6 +43,9 @@ pub struct FabricSpec {
     pub params: serde_json::Value,
     /// Name of the routing.
     pub routing: String,
+    /// Its parameters.
+    #[serde(default)]
+    pub routing_params: serde_json::Value,
 }
 
 /// Service levels, virtual lanes and arbitration.
@@ -126,7 +129,8 @@ impl Simulation {
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
     pub fn on(graph: Arc<Graph>, spec: Spec, programs: Vec<Program>) -> Result<Self, BuildError> {
-        let routing: Arc<dyn routing::Routing> = routing::build(&spec.fabric.routing, &graph)?.into();
+        let routing: Arc<dyn routing::Routing> =
+            routing::build(&spec.fabric.routing, &spec.fabric.routing_params, &graph)?.into();
         spec.network.check()?;
         spec.mpi.check()?;
         if spec.mpi.control_bytes > spec.network.mtu {
@@ -135,9 +139,9 @@ impl Simulation {
             return Err(BuildError::value("mpi.control_bytes", spec.mpi.control_bytes.0, allowed));
         }
         let sl2vl = Sl2Vl::new(&spec.qos.sl2vl)?;
-        let virtual_lanes = virtual_lanes(&spec.qos, sl2vl)?;
-        let lanes = lanes(virtual_lanes, routing.virtual_channels())?;
-        let arbiter = arbiter::build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, lanes)?.into();
+        let virtual_lanes = sl2vl.lanes();
+        check_lanes(&required_virtual_lanes(&*routing, virtual_lanes), spec.qos.lanes)?;
+        let arbiter = arbiter::build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
         if spec.jobs.len() > MOST_JOBS {
             return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
         }
@@ -153,7 +157,10 @@ impl Simulation {
         let largest_message = parameters.largest_message();
         let plan = network::Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe };
         let mut network = Network::new(plan);
-        let mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, hosts, plans);
+        let mut mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, hosts, plans);
+        if network.adaptive() {
+            mpi.expect_overtaking();
+        }
         for host in mpi.used_hosts() {
             network.wake(host, Instant::ZERO);
         }
@@ -250,32 +257,32 @@ impl Simulation {
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
     pub fn set_arbiter(&mut self, arbiter: &Named) -> Result<(), BuildError> {
-        let lanes = u8::try_from(self.network.lanes()).expect("invariant: at most 32 lanes");
+        let lanes = self.network.virtual_lanes();
         self.network.set_arbiter(arbiter::build(&arbiter.name, &arbiter.params, lanes)?.into());
         Ok(())
     }
 }
 
-fn virtual_lanes(qos: &QosSpec, sl2vl: Sl2Vl) -> Result<u8, BuildError> {
-    let used = sl2vl.lanes();
-    match qos.lanes {
-        None => Ok(used),
-        Some(lanes) if lanes >= used => Ok(lanes),
-        Some(lanes) => {
-            Err(BuildError::value("qos.lanes", lanes, format!("at least {used}, the lanes that qos.sl2vl uses")))
-        }
-    }
+/// The lanes that a port needs: every pair of a virtual lane in use and a virtual channel that the routing has for it.
+#[must_use]
+pub fn required_virtual_lanes(routing: &dyn routing::Routing, virtual_lanes: u8) -> Vec<(u8, u8)> {
+    (0..virtual_lanes).flat_map(|vl| (0..routing.channels_of(vl)).map(move |channel| (vl, channel))).collect()
 }
 
-fn lanes(virtual_lanes: u8, channels: u8) -> Result<u8, BuildError> {
-    let lanes = usize::from(virtual_lanes) * usize::from(channels);
-    match u8::try_from(lanes) {
-        Ok(lanes) if usize::from(lanes) <= MAX_LANES => Ok(lanes),
-        _ => {
-            let product = format!("{virtual_lanes} virtual lanes x {channels} channels of the routing");
-            Err(BuildError::value("qos.lanes", product, format!("at most {MAX_LANES} lanes a port")))
-        }
+/// Refuses more lanes than a switch has, and names them.
+fn check_lanes(pairs: &[(u8, u8)], limit: Option<u8>) -> Result<(), BuildError> {
+    let most = limit.map_or(MAX_LANES, usize::from).min(MAX_LANES);
+    if pairs.len() <= most {
+        return Ok(());
     }
+    let words: Vec<String> = pairs.iter().map(|(vl, channel)| format!("({vl}, {channel})")).collect();
+    let allowed = format!(
+        "at least {}, one for each pair of virtual lane and virtual channel in use: {}; a simulated switch has at most \
+         {MAX_LANES}",
+        pairs.len(),
+        words.join(" ")
+    );
+    Err(BuildError::value("qos.lanes", most, allowed))
 }
 
 fn levels(spec: &Spec) -> Result<Levels, BuildError> {

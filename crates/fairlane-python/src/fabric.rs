@@ -29,7 +29,8 @@ impl Fabric {
     fn new(spec: &str) -> PyResult<Self> {
         let spec: FabricSpec = serde_json::from_str(spec).map_err(|error| errors::shape("fabric", error))?;
         let graph = topology::build(&spec.topology, &spec.params).map_err(|error| errors::build(&error))?;
-        let routing = routing::build(&spec.routing, &graph).map_err(|error| errors::build(&error))?;
+        let routing =
+            routing::build(&spec.routing, &spec.routing_params, &graph).map_err(|error| errors::build(&error))?;
         Ok(Self { graph: Arc::new(graph), routing })
     }
 

@@ -13,8 +13,10 @@ pub fn tables() -> String {
         .iter()
         .map(|entry| json!({"name": entry.name, "summary": entry.summary, "schema": (entry.schema)()}))
         .collect();
-    let routings: Vec<_> =
-        routing::TABLE.iter().map(|entry| json!({"name": entry.name, "summary": entry.summary})).collect();
+    let routings: Vec<_> = routing::TABLE
+        .iter()
+        .map(|entry| json!({"name": entry.name, "summary": entry.summary, "schema": (entry.schema)()}))
+        .collect();
     let arbiters: Vec<_> = arbiter::TABLE
         .iter()
         .map(|entry| json!({"name": entry.name, "summary": entry.summary, "schema": (entry.schema)()}))

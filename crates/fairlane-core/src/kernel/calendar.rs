@@ -23,6 +23,13 @@ pub enum Due {
         /// Its index in the caller's pool.
         record: u32,
     },
+    /// This record arrives at this switch.
+    Crossing {
+        /// The switch.
+        switch: u32,
+        /// Its index in the caller's pool.
+        record: u32,
+    },
 }
 
 /// The calendar: bit sets of hosts and ports for the next windows, a heap for the far future.
@@ -34,6 +41,7 @@ pub struct Calendar {
     window: u64,
     hosts: Bits,
     ports: Bits,
+    switches: Bits,
     /// Bit `s`: slot `s` is not empty.
     occupied: u64,
     /// By window, then in the order of being put in.
@@ -50,13 +58,14 @@ impl Calendar {
     /// # Panics
     /// If `lookahead` is zero.
     #[must_use]
-    pub fn new(lookahead: Picoseconds, hosts: usize, ports: usize) -> Self {
+    pub fn new(lookahead: Picoseconds, hosts: usize, ports: usize, switches: usize) -> Self {
         let slots = usize::try_from(SLOTS).expect("invariant: 64 fits a usize");
         Self {
             shift: lookahead.0.ilog2(),
             window: 0,
             hosts: Bits::new(slots, hosts),
             ports: Bits::new(slots, ports),
+            switches: Bits::new(slots, switches),
             occupied: 0,
             far: BinaryHeap::new(),
             sequence: 0,
@@ -113,9 +122,16 @@ impl Calendar {
         }
     }
 
+    /// Has `switch` run in a window less than [`SLOTS`] ahead.
+    #[inline]
+    pub fn wake_switch_in(&mut self, switch: u32, window: u64) {
+        self.switches.insert(slot(window), switch);
+        self.occupied |= 1 << (window % SLOTS);
+    }
+
     /// Keeps an arrival until its window opens; see [`Calendar::next_due`].
-    pub fn defer(&mut self, port: u32, record: u32, window: u64) {
-        self.put_off(window, Due::Arrival { port, record });
+    pub fn defer(&mut self, arrival: Due, window: u64) {
+        self.put_off(window, arrival);
     }
 
     fn put_off(&mut self, window: u64, due: Due) {
@@ -138,8 +154,8 @@ impl Calendar {
     }
 
     /// Takes the next thing of the far future that is due in the open window. Hosts and ports among them are put into
-    /// the window's sets; an arrival is returned with its port and record, for the caller to insert.
-    pub fn next_due(&mut self) -> Option<(u32, u32)> {
+    /// the window's sets; an arrival is returned, for the caller to insert.
+    pub fn next_due(&mut self) -> Option<Due> {
         while let Some(Reverse((window, _, due))) = self.far.peek().copied() {
             if window > self.window {
                 return None;
@@ -149,9 +165,13 @@ impl Calendar {
             match due {
                 Due::Host(host) => self.hosts.insert(slot(window), host),
                 Due::Port(port) => self.ports.insert(slot(window), port),
-                Due::Arrival { port, record } => {
+                Due::Arrival { port, .. } => {
                     self.ports.insert(slot(window), port);
-                    return Some((port, record));
+                    return Some(due);
+                }
+                Due::Crossing { switch, .. } => {
+                    self.switches.insert(slot(window), switch);
+                    return Some(due);
                 }
             }
         }
@@ -170,17 +190,20 @@ impl Calendar {
         self.ports.drain_into(slot(self.window), list);
     }
 
+    /// Takes the open window's switches, in ascending order.
+    #[inline]
+    pub fn take_switches(&mut self, list: &mut Vec<u32>) {
+        self.switches.drain_into(slot(self.window), list);
+    }
+
     /// Closes the open window; its sets must have been emptied.
     pub fn close(&mut self) {
         self.occupied &= !(1 << (self.window % SLOTS));
     }
 
-    /// Every arrival that is kept for a window to come: (port, record).
-    pub fn deferred(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.far.iter().filter_map(|Reverse((.., due))| match *due {
-            Due::Arrival { port, record } => Some((port, record)),
-            Due::Host(_) | Due::Port(_) => None,
-        })
+    /// Everything that is kept for the far future.
+    pub fn deferred(&self) -> impl Iterator<Item = Due> {
+        self.far.iter().map(|Reverse((.., due))| *due)
     }
 
     /// Whether nothing is due at any time.
@@ -210,19 +233,22 @@ mod tests {
 
     #[test]
     fn near_and_far_come_in_order() {
-        let mut calendar = Calendar::new(Picoseconds(100), 10, 10); // windows of 64 ps
+        let mut calendar = Calendar::new(Picoseconds(100), 10, 10, 2); // windows of 64 ps
         calendar.wake_host(3, Instant(130));
         calendar.wake_host(4, Instant(640_000));
-        calendar.defer(7, 42, 5_000);
+        calendar.defer(Due::Arrival { port: 7, record: 42 }, 5_000);
+        calendar.defer(Due::Crossing { switch: 1, record: 43 }, 5_000);
         assert_eq!(calendar.open(0, Instant::MAX), Some(2));
         assert_eq!(calendar.next_due(), None);
         assert_eq!(drained(|list| calendar.take_hosts(list)), [3]);
         calendar.close();
         assert_eq!(calendar.open(3, Instant(300_000)), None);
         assert_eq!(calendar.open(3, Instant::MAX), Some(5_000));
-        assert_eq!(calendar.next_due(), Some((7, 42)));
+        assert_eq!(calendar.next_due(), Some(Due::Arrival { port: 7, record: 42 }));
+        assert_eq!(calendar.next_due(), Some(Due::Crossing { switch: 1, record: 43 }));
         assert_eq!(calendar.next_due(), None);
         assert_eq!(drained(|list| calendar.take_ports(list)), [7]);
+        assert_eq!(drained(|list| calendar.take_switches(list)), [1]);
         calendar.close();
         assert_eq!(calendar.open(5_001, Instant::MAX), Some(10_000));
         assert_eq!(calendar.next_due(), None);

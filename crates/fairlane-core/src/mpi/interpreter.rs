@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::collective::After;
 use super::Mpi;
+use super::collective::After;
 use super::communicator::{Communicator, WORLD_CONTEXT};
 use super::library::Library;
 use super::matching::Pattern;

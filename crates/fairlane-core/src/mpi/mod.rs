@@ -144,6 +144,11 @@ impl Mpi {
         self.library.start_numbering();
     }
 
+    /// Messages of one rank to another can overtake each other, because packets can.
+    pub fn expect_overtaking(&mut self) {
+        self.library.start_numbering();
+    }
+
     /// Whether every rank of every job has finished.
     #[must_use]
     pub fn finished(&self) -> bool {

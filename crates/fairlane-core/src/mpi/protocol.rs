@@ -117,7 +117,8 @@ impl Library {
     #[inline]
     fn transmit(&mut self, record: u32, stage: Stage, at: u64) {
         let transfer = &self.transfers[record];
-        let (sender, receiver) = if stage.goes_back() { (transfer.to, transfer.from) } else { (transfer.from, transfer.to) };
+        let (sender, receiver) =
+            if stage.goes_back() { (transfer.to, transfer.from) } else { (transfer.from, transfer.to) };
         let (bytes, kind) = match stage {
             Stage::Eager | Stage::Bulk => {
                 let point_to_point = if stage == Stage::Eager { TrafficKind::Eager } else { TrafficKind::Bulk };

@@ -10,7 +10,7 @@ use crate::observe;
 use crate::qos::arbiter::Arbiter;
 use crate::routing::{Hop, Routing};
 use crate::topology::Graph;
-use crate::units::{BitsPerSec, Bytes};
+use crate::units::Bytes;
 
 #[derive(Clone)]
 pub(super) struct Fixed {
@@ -22,9 +22,14 @@ pub(super) struct Fixed {
     /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
     pub full: u32,
     pub header: u32,
-    /// Lanes of every port: virtual lanes in use times virtual channels of the routing.
+    /// Lanes of every port: the pairs of virtual lane and virtual channel in use.
     pub lanes: usize,
-    pub channels: u8,
+    /// The first lane of each virtual lane; one more at the end.
+    pub first_lane: Vec<u8>,
+    /// Some virtual lane has several virtual channels.
+    pub channels: bool,
+    /// Packets are routed when they are at a switch.
+    pub adaptive: bool,
     /// Words of the arbiter's state.
     pub state_words: usize,
     /// NIC ports are those below this number.
@@ -49,7 +54,25 @@ impl Fixed {
     /// The lane of a virtual lane and a virtual channel.
     #[inline]
     pub fn lane(&self, vl: u8, channel: u8) -> u8 {
-        vl * self.channels + channel
+        self.first_lane[usize::from(vl)] + channel
+    }
+
+    /// Virtual lanes in use.
+    pub fn vls(&self) -> u8 {
+        u8::try_from(self.first_lane.len() - 1).expect("invariant: at most 32 lanes")
+    }
+
+    /// The virtual lane of a lane.
+    #[cold]
+    pub fn vl_of(&self, lane: u8) -> u8 {
+        let after = self.first_lane.partition_point(|first| *first <= lane);
+        u8::try_from(after - 1).expect("invariant: at most 32 lanes")
+    }
+
+    /// The lanes of a virtual lane.
+    #[inline]
+    pub fn lanes_of(&self, vl: u8) -> std::ops::Range<u8> {
+        self.first_lane[usize::from(vl)]..self.first_lane[usize::from(vl) + 1]
     }
 
     /// How many packets a message of this payload makes. Most make one: no division for them.
@@ -65,6 +88,11 @@ impl Fixed {
         left.min(self.parameters.mtu.0) as u32
     }
 
+    /// Wire time of a packet on a link.
+    pub fn wire_time(&self, link: u32, bytes: u32) -> u64 {
+        self.graph.link(LinkId(link)).bandwidth.serialization(Bytes(u64::from(bytes))).0
+    }
+
     /// How much later than its head a packet is ready at its next switch, which sends it on over `next`: all of it with
     /// store-and-forward, what a faster link would run ahead with cut-through.
     #[inline]
@@ -72,10 +100,7 @@ impl Fixed {
         match self.parameters.switching {
             Switching::StoreAndForward => wire_time,
             Switching::CutThrough if self.one_rate => 0,
-            Switching::CutThrough => {
-                let rate: BitsPerSec = self.graph.link(LinkId(next)).bandwidth;
-                wire_time.saturating_sub(rate.serialization(Bytes(u64::from(bytes))).0)
-            }
+            Switching::CutThrough => wire_time.saturating_sub(self.wire_time(next, bytes)),
         }
     }
 

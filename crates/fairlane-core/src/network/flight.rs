@@ -2,15 +2,20 @@
 
 use super::Totals;
 use super::fixed::Fixed;
+use super::loads::LoadBook;
 use super::packet::{Message, Packet};
 use super::port::Returning;
-use crate::kernel::{Calendar, NONE, Pool};
+use crate::kernel::{Calendar, Due, NONE, Pool};
 use crate::units::Instant;
 
 #[derive(Clone)]
 pub(super) struct Flight {
     pub calendar: Calendar,
+    /// What arrives at ports.
     pub inboxes: Inboxes,
+    /// What arrives at switches that route it then.
+    pub crossing: Inboxes,
+    pub loads: LoadBook,
     /// Packets on their way to each NIC: head and tail of a queue.
     pub incoming: Vec<(u32, u32)>,
     pub packets: Pool<Packet>,
@@ -39,6 +44,20 @@ impl Flight {
         self.messages[record].next = next;
     }
 
+    /// Sends a packet to `switch`, which routes it at instant `time`.
+    #[inline]
+    pub fn send_crossing(&mut self, switch: u32, record: u32, time: u64) {
+        let window = self.calendar.window_of(Instant(time));
+        let packet = &mut self.packets[record];
+        packet.time = time;
+        if window - self.calendar.window() < self.crossing.slots {
+            self.calendar.wake_switch_in(switch, window);
+            packet.next = self.crossing.push(window, switch, record);
+        } else {
+            self.calendar.defer(Due::Crossing { switch, record }, window);
+        }
+    }
+
     /// Returns what follows the record in its list.
     #[inline(always)]
     fn send(&mut self, port: u32, record: u32, time: u64) -> u32 {
@@ -47,19 +66,24 @@ impl Flight {
             self.calendar.wake_port_in(port, window);
             self.inboxes.push(window, port, record)
         } else {
-            self.calendar.defer(port, record, window);
+            self.calendar.defer(Due::Arrival { port, record }, window);
             NONE
         }
     }
 
     /// Takes what the calendar kept for the window that has just opened.
     pub fn take_due(&mut self, fixed: &Fixed) {
-        while let Some((port, record)) = self.calendar.next_due() {
-            let next = self.inboxes.push(self.calendar.window(), port, record);
-            if port < fixed.nics {
-                self.messages[record].next = next;
-            } else {
-                self.packets[record].next = next;
+        while let Some(due) = self.calendar.next_due() {
+            let window = self.calendar.window();
+            match due {
+                Due::Arrival { port, record } if port < fixed.nics => {
+                    self.messages[record].next = self.inboxes.push(window, port, record);
+                }
+                Due::Arrival { port, record } => self.packets[record].next = self.inboxes.push(window, port, record),
+                Due::Crossing { switch, record } => {
+                    self.packets[record].next = self.crossing.push(window, switch, record);
+                }
+                Due::Host(_) | Due::Port(_) => {}
             }
         }
     }
@@ -81,55 +105,56 @@ impl Flight {
     }
 }
 
-/// What arrives at each port in each of the next windows: heads of lists, by window modulo the number of slots, then port.
+/// What arrives where (at ports, say) in each of the next windows: heads of lists, by window modulo the number of slots, then
+/// place.
 #[derive(Clone)]
 pub(super) struct Inboxes {
     heads: Vec<u32>,
     /// A power of two.
     slots: u64,
-    ports: usize,
+    places: usize,
 }
 
 impl Inboxes {
-    pub fn new(slots: u64, ports: usize) -> Self {
-        let heads = vec![NONE; usize::try_from(slots).expect("invariant: few slots") * ports];
-        Self { heads, slots, ports }
+    pub fn new(slots: u64, places: usize) -> Self {
+        let heads = vec![NONE; usize::try_from(slots).expect("invariant: few slots") * places];
+        Self { heads, slots, places }
     }
 
     #[inline]
-    fn place(&self, window: u64, port: u32) -> usize {
+    fn index(&self, window: u64, place: u32) -> usize {
         #[allow(clippy::cast_possible_truncation, reason = "below the number of slots")]
         let slot = (window & (self.slots - 1)) as usize;
-        slot * self.ports + port as usize
+        slot * self.places + place as usize
     }
 
     /// Puts a record at the front of a list and returns what was there.
     #[inline]
-    fn push(&mut self, window: u64, port: u32, record: u32) -> u32 {
-        let place = self.place(window, port);
-        std::mem::replace(&mut self.heads[place], record)
+    fn push(&mut self, window: u64, place: u32, record: u32) -> u32 {
+        let index = self.index(window, place);
+        std::mem::replace(&mut self.heads[index], record)
     }
 
     /// Takes a list by its head.
     #[inline]
-    pub fn take(&mut self, window: u64, port: u32) -> u32 {
-        self.push(window, port, NONE)
+    pub fn take(&mut self, window: u64, place: u32) -> u32 {
+        self.push(window, place, NONE)
     }
 
     /// The head of a list.
     #[inline]
-    pub fn head(&self, window: u64, port: u32) -> u32 {
-        self.heads[self.place(window, port)]
+    pub fn head(&self, window: u64, place: u32) -> u32 {
+        self.heads[self.index(window, place)]
     }
 
-    /// Every list that is not empty: port and head.
+    /// Every list that is not empty: place and head.
     pub fn heads(&self) -> impl Iterator<Item = (u32, u32)> {
-        let lists = self.heads.chunks(self.ports).flat_map(|slot| (0..).zip(slot));
-        lists.filter(|(_, head)| **head != NONE).map(|(port, head)| (port, *head))
+        let lists = self.heads.chunks(self.places.max(1)).flat_map(|slot| (0..).zip(slot));
+        lists.filter(|(_, head)| **head != NONE).map(|(place, head)| (place, *head))
     }
 
-    /// Bytes that they take for every port.
-    pub fn bytes_per_port(&self) -> usize {
-        self.heads.len() / self.ports * size_of::<u32>()
+    /// Bytes that they take for every place.
+    pub fn bytes_per_place(&self) -> usize {
+        self.heads.len() / self.places * size_of::<u32>()
     }
 }

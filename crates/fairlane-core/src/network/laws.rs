@@ -3,7 +3,7 @@
 use super::Network;
 use super::packet::{Message, Packet};
 use crate::error::RunError;
-use crate::kernel::NONE;
+use crate::kernel::{Due, NONE};
 
 impl Network {
     /// Checks that credits balance, that bytes and messages are conserved, and that the interference matrix accounts
@@ -30,8 +30,9 @@ impl Network {
             }
         }
         self.for_each_queued(|packet| {
-            if packet.hop > 0 {
-                let upstream = packet.route[usize::from(packet.hop) - 1].link();
+            // One that is to be routed at a switch stands at the hop it came by.
+            let upstream = packet.route[usize::from(packet.hop.saturating_sub(1))].link();
+            if packet.hop > 0 || self.fixed.adaptive {
                 held[upstream as usize * self.fixed.lanes + usize::from(packet.held)] += u64::from(packet.bytes);
             }
         });
@@ -91,7 +92,7 @@ impl Network {
         Err(format!("packets waited {waited} ps, {charged} ps are charged to jobs and {aside} ps to none"))
     }
 
-    /// Every packet at, or on its way to, the queue of a port.
+    /// Every packet at, or on its way to, the queue of a switch's port.
     fn for_each_queued(&self, mut visit: impl FnMut(&Packet)) {
         let mut walk = |mut record: u32| {
             while record != NONE {
@@ -111,9 +112,14 @@ impl Network {
                 walk(record);
             }
         }
-        for (port, record) in self.flight.calendar.deferred() {
-            if port >= self.fixed.nics {
-                visit(&self.flight.packets[record]);
+        for (_, record) in self.flight.crossing.heads() {
+            walk(record);
+        }
+        for due in self.flight.calendar.deferred() {
+            match due {
+                Due::Arrival { port, record } if port >= self.fixed.nics => visit(&self.flight.packets[record]),
+                Due::Crossing { record, .. } => visit(&self.flight.packets[record]),
+                _ => {}
             }
         }
     }

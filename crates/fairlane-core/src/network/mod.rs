@@ -6,10 +6,12 @@
 //! changes nothing.
 
 mod ahead;
+mod crossing;
 mod deadlock;
 mod fixed;
 mod flight;
 mod laws;
+mod loads;
 mod nic;
 mod packet;
 mod parameters;
@@ -34,6 +36,7 @@ use crate::units::{Bytes, Instant, Picoseconds};
 use ahead::{AHEAD, LARGE};
 use fixed::Fixed;
 use flight::{Flight, Inboxes};
+use loads::LoadBook;
 use port::{Lane, LaneRecord, Port, Returning, SWITCH};
 use turn::{Arrival, Passed, Turn};
 use watch::Watch;
@@ -113,6 +116,8 @@ struct Scratch {
     /// The hosts, and the ports, that run in the open window.
     hosts: Vec<u32>,
     ports: Vec<u32>,
+    /// The switches that route packets in the open window.
+    switches: Vec<u32>,
 }
 
 /// The parts of which a network is made.
@@ -141,13 +146,19 @@ impl Network {
     #[must_use]
     pub fn new(plan: Plan) -> Self {
         let Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe } = plan;
-        let channels = routing.virtual_channels();
-        let lanes = usize::from(virtual_lanes) * usize::from(channels);
+        let first_lane = first_lanes(&*routing, virtual_lanes);
+        let lanes = usize::from(first_lane[first_lane.len() - 1]);
+        let (adaptive, switches) = (routing.adaptive(), graph.switches());
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
         let links = graph.links();
         let nics = links.iter().take_while(|link| matches!(link.from, Vertex::Host(_))).count();
         let latency = |pick: fn(u64, u64) -> u64| links.iter().map(|link| link.latency.0).reduce(pick).unwrap_or(1);
-        let calendar = Calendar::new(Picoseconds(latency(u64::min)), graph.hosts(), links.len());
+        let calendar = Calendar::new(
+            Picoseconds(latency(u64::min)),
+            graph.hosts(),
+            links.len(),
+            if adaptive { switches } else { 0 },
+        );
         let ports: Vec<Port> = links.iter().map(|link| new_port(link, &parameters)).collect();
         let furthest =
             latency(u64::max) + parameters.switch_latency.0 + ports.iter().map(|p| p.full_wire_time).max().unwrap_or(0);
@@ -171,6 +182,8 @@ impl Network {
             flight: Flight {
                 calendar,
                 inboxes: Inboxes::new(inbox_slots, links.len()),
+                crossing: Inboxes::new(inbox_slots, if adaptive { switches } else { 0 }),
+                loads: LoadBook::new(if adaptive { links.len() } else { 0 }),
                 incoming: vec![(NONE, NONE); nics],
                 packets: Pool::default(),
                 messages: Pool::default(),
@@ -198,7 +211,9 @@ impl Network {
                 parameters,
                 observe,
                 lanes,
-                channels,
+                channels: lanes > usize::from(virtual_lanes),
+                first_lane,
+                adaptive,
             },
         }
     }
@@ -229,6 +244,9 @@ impl Network {
             self.flight.take_due(&self.fixed);
             let until = self.flight.calendar.opening(window + 1);
             self.run_hosts(until, endpoint)?;
+            if self.fixed.adaptive {
+                self.run_switches();
+            }
             if self.fixed.observe.counters {
                 self.run_ports::<true>(until.0)
             } else {
@@ -358,6 +376,18 @@ impl Network {
         self.fixed.lanes
     }
 
+    /// Virtual lanes in use; each has one or more lanes.
+    #[must_use]
+    pub fn virtual_lanes(&self) -> u8 {
+        self.fixed.vls()
+    }
+
+    /// Whether packets are routed when they are at a switch, and those of a message can overtake each other.
+    #[must_use]
+    pub fn adaptive(&self) -> bool {
+        self.fixed.adaptive
+    }
+
     /// What has been carried so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
@@ -382,13 +412,14 @@ impl Network {
     #[must_use]
     pub fn bytes_per_port(&self) -> Bytes {
         let lanes = self.fixed.lanes * (size_of::<Lane>() + size_of::<LaneRecord>());
-        let inbox = self.flight.inboxes.bytes_per_port();
+        let inbox = self.flight.inboxes.bytes_per_place();
         let arbiter = self.fixed.state_words * size_of::<u32>();
         let fixed = size_of::<Returning>()
             + size_of::<Port>()
             + size_of::<crate::topology::Link>()
             + size_of::<u32>()
-            + Interference::BYTES_PER_PORT;
+            + Interference::BYTES_PER_PORT
+            + if self.fixed.adaptive { LoadBook::BYTES_PER_PORT } else { 0 };
         Bytes((lanes + inbox + arbiter + fixed + Calendar::BITS_PER_VERTEX / 8) as u64)
     }
 
@@ -439,6 +470,15 @@ fn switch_of(vertex: Vertex) -> u32 {
         Vertex::Switch(switch) => switch.0,
         Vertex::Host(_) => NONE,
     }
+}
+
+/// The first lane of each virtual lane, and one more at the end.
+fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> Vec<u8> {
+    let mut first = vec![0];
+    for vl in 0..virtual_lanes {
+        first.push(first[usize::from(vl)] + routing.channels_of(vl));
+    }
+    first
 }
 
 fn new_port(link: &crate::topology::Link, parameters: &Parameters) -> Port {

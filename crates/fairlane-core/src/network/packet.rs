@@ -6,7 +6,7 @@ use crate::routing::Hop;
 use crate::units::{Bytes, Instant};
 
 /// Hops that a packet carries with it; a longer way is filled in as it goes.
-pub(super) const ROUTE: usize = 7;
+pub(super) const ROUTE: usize = 6;
 
 /// A message to hand to a host's NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,10 @@ pub(super) struct Packet {
     pub hop: u8,
     /// Hops filled in.
     pub hops: u8,
+    /// With a deterministic routing, all hops or the next few. With an adaptive one, the hop it came by and the next.
     pub route: [Step; ROUTE],
+    /// What an adaptive routing has noted.
+    pub note: u32,
 }
 
 /// A [`Hop`] in four bytes: 27 bits of link, 5 of channel.

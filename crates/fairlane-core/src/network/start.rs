@@ -21,7 +21,11 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
         // Before the packet is sent on, while the route still has the hop that it came by.
         let upstream = if NIC { None } else { Some(packet.route[usize::from(hop) - 1].link()) };
         let mut next = 0;
-        if to_switch {
+        if to_switch && fixed.adaptive {
+            packet.route[0] = packet.route[usize::from(hop)];
+            packet.hop = 0;
+            packet.held = lane;
+        } else if to_switch {
             if hop + 1 == packet.hops {
                 fixed.extend_route(packet);
             }
@@ -47,8 +51,15 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
         if let Some(upstream) = upstream {
             self.give_back(upstream, done, bytes, job, held);
         }
+        if fixed.adaptive {
+            self.book(bytes);
+        }
         if to_switch {
             let time = now + self.port.latency + fixed.parameters.switch_latency.0;
+            if fixed.adaptive {
+                self.flight.send_crossing(fixed.far_switch[self.number as usize], record, time);
+                return;
+            }
             self.flight.send_packet(next, record, time + fixed.held_back(wire_time, bytes, next));
         } else {
             let time = done + self.port.latency;
@@ -69,6 +80,19 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
         returning.credits.push(Credit { time, bytes, job, lane });
         if returning.watched {
             self.flight.calendar.wake_port(port, Instant(time));
+        }
+        if self.fixed.adaptive {
+            self.flight.loads.give_back(port, bytes, self.flight.calendar.window_of(Instant(time)));
+        }
+    }
+
+    /// Keeps the book of loads.
+    #[inline]
+    fn book(&mut self, bytes: u32) {
+        if NIC {
+            self.flight.loads.inject(self.number, bytes);
+        } else {
+            self.flight.loads.start(self.number, bytes);
         }
     }
 
@@ -118,6 +142,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
             hop: 0,
             hops: 1,
             route,
+            note: 0,
         });
         (packet, message.left > 0)
     }

@@ -253,10 +253,11 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
             let bytes = self.waiting(self.lanes[self.base + usize::from(lowest)].head).bytes;
             self.serve_alone(lowest, bytes, now);
             lowest
+        } else if self.fixed.channels {
+            self.pick_channel(ready, now)
         } else {
             let lane = self.fixed.arbiter.pick(self.state(), Lanes(ready), Instant(now));
-            let bytes = self.waiting(self.lanes[self.base + usize::from(lane.0)].head).bytes;
-            self.fixed.arbiter.sent(self.state(), lane, Bytes(u64::from(bytes)), Instant(now));
+            self.account(lane, lane.0, now);
             lane.0
         };
         let record = self.take(lane);
@@ -271,10 +272,30 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
         }
     }
 
+    /// The arbiter picks a virtual lane; of its channels the one whose first packet has waited longest is served.
+    fn pick_channel(&mut self, ready: u32, now: u64) -> u8 {
+        let fixed = self.fixed;
+        let among = |vl: u8| fixed.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
+        let vls = (0..fixed.vls()).filter(|vl| among(*vl).next().is_some()).fold(0, |set, vl| set | 1 << vl);
+        let vl = fixed.arbiter.pick(self.state(), Lanes(vls), Instant(now));
+        let joined = |lane: &u8| self.waiting(self.lanes[self.base + usize::from(*lane)].head).time;
+        let lane = among(vl.0).min_by_key(joined).expect("invariant: the picked virtual lane is ready");
+        self.account(vl, lane, now);
+        lane
+    }
+
+    /// The arbiter accounts the first packet of a lane to its virtual lane.
+    #[inline]
+    fn account(&mut self, vl: VirtualLane, lane: u8, now: u64) {
+        let bytes = self.waiting(self.lanes[self.base + usize::from(lane)].head).bytes;
+        self.fixed.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), Instant(now));
+    }
+
     /// The arbiter serves the only lane that is ready.
     #[inline(always)]
     fn serve_alone(&mut self, lane: u8, bytes: u32, now: u64) {
         if self.fixed.lanes > 1 {
+            let lane = if self.fixed.channels { self.fixed.vl_of(lane) } else { lane };
             self.fixed.arbiter.serve_alone(self.state(), VirtualLane(lane), Bytes(u64::from(bytes)), Instant(now));
         }
     }

@@ -17,10 +17,12 @@ mod span;
 mod table;
 mod tree;
 
-use self::span::Span;
+use schemars::schema_for;
+
+pub(super) use self::span::Span;
 use self::table::Table;
 use self::tree::Tree;
-use super::{Entry, Hop, Routing};
+use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::Graph;
@@ -29,8 +31,17 @@ use crate::topology::Graph;
 pub const ENTRY: Entry = Entry {
     name: "d_mod_k",
     summary: "destination-based deterministic up/down routing of fat-trees, regular or not",
-    build: |graph| Ok(Box::new(DModK::new(graph)?)),
+    schema: || schema_for!(NoParams),
+    build: |graph, params| {
+        NoParams::check(params)?;
+        Ok(Box::new(DModK::new(graph)?))
+    },
 };
+
+/// The arithmetic ways of every switch; none for those that have to be listed.
+pub(super) fn spans(graph: &Graph) -> Result<Vec<Option<Span>>, BuildError> {
+    Ok(span::of_switches(&Tree::new(graph)?))
+}
 
 /// Where a switch sends a packet.
 enum Ways {

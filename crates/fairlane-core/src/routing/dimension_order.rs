@@ -9,8 +9,10 @@
 //! multiprocessor interconnection networks", IEEE Trans. Computers 36, 1987). Rings of up to three switches have no way
 //! of two links and need one channel, as meshes and HyperX do.
 
+use schemars::schema_for;
+
 use super::choices::{Choices, Ends, spread};
-use super::{Entry, Hop, Routing};
+use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Grid, Line, Plan, Vertex};
@@ -23,7 +25,11 @@ const RING_WITH_DATELINE: u32 = 4;
 pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "one dimension after the other, with datelines on tori; also for meshes and HyperX",
-    build: |graph| Ok(Box::new(DimensionOrder::new(graph)?)),
+    schema: || schema_for!(NoParams),
+    build: |graph, params| {
+        NoParams::check(params)?;
+        Ok(Box::new(DimensionOrder::new(graph)?))
+    },
 };
 
 struct DimensionOrder {

@@ -18,10 +18,12 @@
 mod gateways;
 mod local;
 
+use schemars::schema_for;
+
 use self::gateways::Gateways;
 use self::local::Local;
 use super::choices::{Ends, spread};
-use super::{Entry, Hop, Routing};
+use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Plan, Role};
@@ -32,7 +34,11 @@ const NAME: &str = "minimal";
 pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "shortest ways over at most one global link, for dragonflies and other fabrics of groups",
-    build: |graph| Ok(Box::new(Minimal::new(graph)?)),
+    schema: || schema_for!(NoParams),
+    build: |graph, params| {
+        NoParams::check(params)?;
+        Ok(Box::new(Minimal::new(graph)?))
+    },
 };
 
 struct Minimal {

@@ -1,18 +1,26 @@
 //! Routing: from a switch, which link and which virtual channel a packet takes next.
 //!
-//! A routing is one file that exports an [`Entry`]; [`TABLE`] lists them. It sees the topology, never a queue.
-//! Hops are looked up ahead, several at once, when a packet is made.
+//! A routing is one file that exports an [`Entry`]; [`TABLE`] lists them. A deterministic routing sees the topology only,
+//! and a packet's hops are looked up ahead, several at once. An adaptive one is asked at each switch, when the packet is
+//! there, and sees [`Loads`].
 
+mod adaptive;
 mod choices;
 mod d_mod_k;
 mod dimension_order;
+mod loads;
 mod minimal;
+mod per_lane;
 mod tables;
 mod up_down;
+
+use schemars::{JsonSchema, Schema};
+use serde::Deserialize;
 
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::Graph;
+pub use loads::{Loads, Visit};
 
 /// One step of a packet's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +38,33 @@ pub trait Routing: Send + Sync {
         1
     }
 
-    /// The next hop of a packet that stands at `at`, came over `previous`, and goes to `to`.
+    /// How many of them packets of a virtual lane need.
+    fn channels_of(&self, _vl: u8) -> u8 {
+        self.virtual_channels()
+    }
+
+    /// The next hop of a packet that stands at `at`, came over `previous`, and goes to `to`; with an adaptive routing where
+    /// nothing waits anywhere.
     ///
     /// Called once for each hop; must be a pure function of its arguments. `previous` is the hop that led here; for
     /// a packet fresh from a host it is the host's link, on channel 0.
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop;
+
+    /// Whether hops depend on loads or on what is noted in the packet: then [`Routing::choose`] is asked, at each switch.
+    fn adaptive(&self) -> bool {
+        false
+    }
+
+    /// The next hop of a packet at `at`; may note something in the packet for the switches to come.
+    fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
+        self.next_hop(at, visit.previous, visit.to)
+    }
+
+    /// Every hop that [`Routing::choose`] may return for a packet, whatever the loads and the random number, with what it
+    /// would note: what the proof goes by that nothing can deadlock.
+    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
+        vec![(self.next_hop(at, visit.previous, visit.to), visit.note)]
+    }
 }
 
 /// A routing that can be asked for by name.
@@ -43,21 +73,44 @@ pub struct Entry {
     pub name: &'static str,
     /// One line about it.
     pub summary: &'static str,
-    /// Prepares the routing for a fabric.
-    pub build: fn(&Graph) -> Result<Box<dyn Routing>, BuildError>,
+    /// The JSON schema of its parameters.
+    pub schema: fn() -> Schema,
+    /// Prepares the routing for a fabric, from parameters that follow the schema.
+    pub build: fn(&Graph, &serde_json::Value) -> Result<Box<dyn Routing>, BuildError>,
+}
+
+/// The parameters of a routing that has none.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoParams {}
+
+impl NoParams {
+    fn check(json: &serde_json::Value) -> Result<(), BuildError> {
+        let given = json.as_object().is_some_and(|keys| !keys.is_empty());
+        if given { crate::table::params::<Self>("fabric.routing", json).map(|_| ()) } else { Ok(()) }
+    }
 }
 
 /// Every routing that can be asked for by name.
-pub const TABLE: &[Entry] = &[d_mod_k::ENTRY, dimension_order::ENTRY, minimal::ENTRY, tables::ENTRY, up_down::ENTRY];
+pub const TABLE: &[Entry] = &[
+    adaptive::ENTRY,
+    d_mod_k::ENTRY,
+    dimension_order::ENTRY,
+    minimal::ENTRY,
+    per_lane::ENTRY,
+    tables::ENTRY,
+    up_down::ENTRY,
+];
 
-/// Prepares the routing `name` for `graph`.
+/// Prepares the routing `name` with `params` for `graph`.
 ///
 /// # Errors
-/// [`BuildError`] when the name is unknown or the routing does not fit the fabric; then it names the topology and the
+/// [`BuildError`] when the name or a parameter is wrong or the routing does not fit the fabric; then it names the topology and the
 /// routing that usually goes with it.
-pub fn build(name: &str, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
+pub fn build(name: &str, params: &serde_json::Value, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
     let entry = crate::table::find("routing", TABLE, |entry| entry.name, name)?;
-    (entry.build)(graph).map_err(|error| match graph.topology() {
+    let none = serde_json::json!({});
+    (entry.build)(graph, if params.is_null() { &none } else { params }).map_err(|error| match graph.topology() {
         Some(topology) => error.and(&format!("topology {} is usually routed by {}", topology.name, topology.routing)),
         None => error,
     })

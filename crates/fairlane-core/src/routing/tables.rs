@@ -4,8 +4,10 @@
 //! A table is taken as it is: nothing is balanced or mended. It is refused if a packet would get lost or go in a circle,
 //! or if packets on their way to different hosts could wait for each other in a circle: there is one virtual channel.
 
+use schemars::schema_for;
+
 use super::choices::Ends;
-use super::{Entry, Hop, Routing};
+use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Forwarding, Graph, Vertex};
@@ -16,7 +18,11 @@ const NAME: &str = "tables";
 pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "forwarding tables that came with an imported fabric",
-    build: |graph| Ok(Box::new(Tables::new(graph)?)),
+    schema: || schema_for!(NoParams),
+    build: |graph, params| {
+        NoParams::check(params)?;
+        Ok(Box::new(Tables::new(graph)?))
+    },
 };
 
 struct Tables {

@@ -15,11 +15,13 @@
 
 mod order;
 
+use schemars::schema_for;
+
 use std::collections::HashMap;
 
 use self::order::Order;
 use super::choices::{Choices, Ends, spread};
-use super::{Entry, Hop, Routing};
+use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Vertex};
@@ -31,7 +33,11 @@ const FAR: u32 = u32::MAX;
 pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "shortest ways that never go up after they went down, on any connected fabric",
-    build: |graph| Ok(Box::new(UpDown::new(graph)?)),
+    schema: || schema_for!(NoParams),
+    build: |graph, params| {
+        NoParams::check(params)?;
+        Ok(Box::new(UpDown::new(graph)?))
+    },
 };
 
 struct UpDown {

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use fairlane_core::ids::{HostId, LinkId};
-use fairlane_core::routing::{self, Hop, Routing, TABLE};
+use fairlane_core::routing::{self, Entry, Hop, Routing, TABLE, Visit};
 use fairlane_core::topology::{Graph, Vertex};
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::fabrics;
 
@@ -32,21 +33,65 @@ fn route(graph: &Graph, routing: &dyn Routing, from: HostId, to: HostId) -> Vec<
     }
 }
 
-/// The routes from every `step`-th host to every other such host.
-fn routes<'a>(graph: &'a Graph, routing: &'a dyn Routing, step: usize) -> impl Iterator<Item = Vec<Hop>> + 'a {
-    let hosts = move || (0..).take(graph.hosts()).step_by(step).map(HostId);
-    let pairs = hosts().flat_map(move |from| hosts().map(move |to| (from, to)));
-    pairs.filter(|(from, to)| from != to).map(|(from, to)| route(graph, routing, from, to))
+/// A queue of a link: its virtual lane, and its channel.
+type Queue = (LinkId, u8, u8);
+
+/// What waits for what.
+type Waits = HashMap<Queue, HashSet<Queue>>;
+
+/// Which queue a packet in which queue can wait for, on the way from every `step`-th host to every other such host, whatever
+/// the loads. Checks that a packet stays on the fabric, within the channels of its lane, and comes to its host.
+fn waits(graph: &Graph, routing: &dyn Routing, step: usize) -> Waits {
+    let mut waits = Waits::new();
+    let hosts = || (0..).take(graph.hosts()).step_by(step).map(HostId);
+    for (vl, to) in (0..3).flat_map(|vl| hosts().map(move |to| (vl, to))) {
+        let fresh = |from| graph.ports(Vertex::Host(from)).next().map(|link| (Hop { link, channel: 0 }, 0));
+        let mut open: Vec<(Hop, u32)> = hosts().filter(|from| *from != to).filter_map(fresh).collect();
+        let mut seen: HashSet<(LinkId, u8, u32)> = HashSet::new();
+        while let Some((previous, note)) = open.pop() {
+            let at = match graph.link(previous.link).to {
+                Vertex::Host(end) => {
+                    assert_eq!(end, to, "a packet to {to} went astray");
+                    continue;
+                }
+                Vertex::Switch(at) => at,
+            };
+            if !seen.insert((previous.link, previous.channel, note)) {
+                continue;
+            }
+            let visit = Visit { previous, to, vl, note, random: 0 };
+            for (hop, note) in routing.options(at, &visit) {
+                assert_eq!(graph.link(hop.link).from, Vertex::Switch(at), "a link of another switch");
+                assert!(
+                    hop.channel < routing.channels_of(vl),
+                    "channel {} of {}",
+                    hop.channel,
+                    routing.channels_of(vl)
+                );
+                let queue = |hop: Hop| (hop.link, vl, hop.channel);
+                waits.entry(queue(previous)).or_default().insert(queue(hop));
+                waits.entry(queue(hop)).or_default();
+                open.push((hop, note));
+            }
+        }
+    }
+    waits
 }
 
-/// Whether no cycle of (link, channel) exists in which each waits for the next.
-fn no_cycle(routes: impl Iterator<Item = Vec<Hop>>) -> bool {
-    let key = |hop: Hop| (hop.link, hop.channel);
-    let mut waits_for: HashMap<(LinkId, u8), HashSet<(LinkId, u8)>> = HashMap::new();
-    for pair in routes.flat_map(|hops| hops.windows(2).map(|pair| (key(pair[0]), key(pair[1]))).collect::<Vec<_>>()) {
-        waits_for.entry(pair.0).or_default().insert(pair.1);
-        waits_for.entry(pair.1).or_default();
+/// What waits for what on given ways.
+fn waits_on(routes: impl Iterator<Item = Vec<Hop>>) -> Waits {
+    let queue = |hop: Hop| (hop.link, 0, hop.channel);
+    let mut waits = Waits::new();
+    for pair in routes.flat_map(|hops| hops.windows(2).map(|pair| (queue(pair[0]), queue(pair[1]))).collect::<Vec<_>>())
+    {
+        waits.entry(pair.0).or_default().insert(pair.1);
+        waits.entry(pair.1).or_default();
     }
+    waits
+}
+
+/// Whether there is no cycle in which each waits for the next. Then nothing deadlocks, and every way has an end.
+fn no_cycle(waits_for: &Waits) -> bool {
     // Take away what nothing waits for, until nothing or only cycles are left.
     let mut waiters: HashMap<_, usize> = waits_for.keys().map(|key| (*key, 0)).collect();
     waits_for.values().flatten().for_each(|key| *waiters.get_mut(key).unwrap() += 1);
@@ -93,16 +138,25 @@ fn heaviest_link(graph: &Graph, routing: &dyn Routing, shift: usize) -> usize {
     load.into_iter().max().unwrap()
 }
 
+/// No parameters, and every example that the schema of a routing shows.
+fn parameters(entry: &Entry) -> Vec<Value> {
+    let schema = (entry.schema)();
+    let examples = schema.get("examples").and_then(Value::as_array).cloned().unwrap_or_default();
+    std::iter::once(Value::Object(serde_json::Map::new())).chain(examples).collect()
+}
+
 #[test]
 fn every_routing_delivers_without_cycles_on_every_example_that_it_accepts() {
     for entry in TABLE {
         let mut accepted = 0;
-        for sample in fabrics::examples() {
+        for (sample, params) in
+            fabrics::examples().iter().flat_map(|s| parameters(entry).into_iter().map(move |p| (s, p)))
+        {
             let graph = sample.build();
-            let Ok(routing) = (entry.build)(&graph) else { continue };
+            let Ok(routing) = (entry.build)(&graph, &params) else { continue };
             accepted += 1;
-            let step = graph.hosts().div_ceil(200);
-            assert!(no_cycle(routes(&graph, &*routing, step)), "{} on {sample:?}", entry.name);
+            let step = graph.hosts().div_ceil(100);
+            assert!(no_cycle(&waits(&graph, &*routing, step)), "{} on {sample:?}", entry.name);
         }
         assert!(accepted > 0, "no example is for routing {}", entry.name);
     }
@@ -112,16 +166,16 @@ fn every_routing_delivers_without_cycles_on_every_example_that_it_accepts() {
 fn a_cycle_is_noticed() {
     let hop = |link| Hop { link: LinkId(link), channel: 0 };
     let ring = [vec![hop(0), hop(1)], vec![hop(1), hop(2)], vec![hop(2), hop(0)]];
-    assert!(!no_cycle(ring.into_iter()));
+    assert!(!no_cycle(&waits_on(ring.into_iter())));
     // A second channel opens it.
     let dateline = [vec![hop(0), hop(1)], vec![hop(1), hop(2)], vec![hop(2), Hop { link: LinkId(0), channel: 1 }]];
-    assert!(no_cycle(dateline.into_iter()));
+    assert!(no_cycle(&waits_on(dateline.into_iter())));
 }
 
 #[test]
 fn unknown_routings_are_named() {
     let (_, graph) = fabrics::small_examples(64).swap_remove(0);
-    let error = routing::build("d_mod_m", &graph).err().unwrap().to_string();
+    let error = routing::build("d_mod_m", &Value::Null, &graph).err().unwrap().to_string();
     assert!(error.contains("did you mean \"d_mod_k\"?"), "{error}");
 }
 
@@ -138,7 +192,7 @@ fn d_mod_k_spreads_shifts_evenly_over_full_bisection_trees() {
         if sample.topology != "fat_tree" {
             continue;
         }
-        let routing = routing::build("d_mod_k", &graph).unwrap();
+        let routing = routing::build("d_mod_k", &Value::Null, &graph).unwrap();
         let step = if graph.hosts() > 400 { 61 } else { 1 };
         for shift in (1..graph.hosts()).step_by(step) {
             assert_eq!(heaviest_link(&graph, &*routing, shift), 1, "{sample:?}, shift by {shift}");
@@ -155,7 +209,7 @@ fn d_mod_k_spreads_shifts_over_a_tapered_tree() {
         "hosts": 16, "levels": 2, "radix": 8, "leaf_down": 4, "leaf_up": 3
     });
     let graph = fairlane_core::topology::build("fat_tree", &params).unwrap();
-    let routing = routing::build("d_mod_k", &graph).unwrap();
+    let routing = routing::build("d_mod_k", &Value::Null, &graph).unwrap();
     assert_eq!(heaviest_link(&graph, &*routing, 4), 2);
 }
 
@@ -165,22 +219,22 @@ proptest! {
     #[test]
     fn d_mod_k_is_minimal_and_free_of_cycles_on_fat_trees_of_all_sizes(sample in fabrics::fat_tree()) {
         let graph = sample.build();
-        let routing = routing::build("d_mod_k", &graph).unwrap();
+        let routing = routing::build("d_mod_k", &Value::Null, &graph).unwrap();
         for from in (0..).take(graph.hosts()).map(HostId) {
             let shortest = distances(&graph, from);
             for to in (0..).take(graph.hosts()).map(HostId).filter(|to| *to != from) {
                 prop_assert_eq!(route(&graph, &*routing, from, to).len(), shortest[to.index()]);
             }
         }
-        prop_assert!(no_cycle(routes(&graph, &*routing, 1)));
+        prop_assert!(no_cycle(&waits(&graph, &*routing, 1)));
     }
 
     /// With cables gone, every pair that has an up/down way is served, and if one has none the error says so.
     #[test]
     fn d_mod_k_delivers_on_trees_with_cables_gone(sample in fabrics::fat_tree(), lost in 2..=9_usize) {
         let graph = fabrics::thinned(&sample.build(), |number| number % lost != 0);
-        match routing::build("d_mod_k", &graph) {
-            Ok(routing) => prop_assert!(no_cycle(routes(&graph, &*routing, 1))),
+        match routing::build("d_mod_k", &Value::Null, &graph) {
+            Ok(routing) => prop_assert!(no_cycle(&waits(&graph, &*routing, 1))),
             Err(error) => {
                 let message = error.to_string();
                 prop_assert!(message.contains("no up/down path from host"), "{}", message);

@@ -35,6 +35,7 @@ struct Case {
     collective: usize,
     /// Of the tree.
     levels: usize,
+    adaptive: bool,
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -42,8 +43,15 @@ fn case() -> impl Strategy<Value = Case> {
     let message = (0..6_u32, 0..6_u32, 0..5000_u64, any::<bool>(), 0..2_000_000_u64);
     let messages = proptest::collection::vec(proptest::collection::vec(message, 1..30), 2);
     let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64, 1..=3_usize);
-    (hosts, messages, network, 0..3000_u64, any::<bool>(), 0..CollectiveKind::ALL.len()).prop_map(
-        |(hosts, messages, (lanes, arbiter, kinds_differ, room, mtu, levels), eager, store_and_forward, collective)| {
+    (hosts, messages, network, 0..3000_u64, (any::<bool>(), any::<bool>()), 0..CollectiveKind::ALL.len()).prop_map(
+        |(
+            hosts,
+            messages,
+            (lanes, arbiter, kinds_differ, room, mtu, levels),
+            eager,
+            (store_and_forward, adaptive),
+            collective,
+        )| {
             Case {
                 hosts,
                 messages,
@@ -56,6 +64,7 @@ fn case() -> impl Strategy<Value = Case> {
                 store_and_forward,
                 collective,
                 levels,
+                adaptive,
             }
         },
     )
@@ -126,8 +135,14 @@ impl Case {
             service_level: Some(u8::try_from(job).unwrap() % self.lanes),
             ranks: [(1, top)].into(),
         });
+        let routing = if self.adaptive { "adaptive" } else { "d_mod_k" };
         Spec {
-            fabric: FabricSpec { topology: "fat_tree".into(), params: params_of_tree, routing: "d_mod_k".into() },
+            fabric: FabricSpec {
+                topology: "fat_tree".into(),
+                params: params_of_tree,
+                routing: routing.into(),
+                routing_params: json!({}),
+            },
             network: network::Parameters {
                 mtu: Bytes(self.mtu),
                 buffer: Bytes(self.buffer),
@@ -234,6 +249,7 @@ fn sparse() -> Case {
         store_and_forward: false,
         collective: 0,
         levels: 2,
+        adaptive: false,
     }
 }
 

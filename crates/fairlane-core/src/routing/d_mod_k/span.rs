@@ -8,7 +8,7 @@ use crate::topology::Vertex;
 
 /// The ways of one switch. The fields are those that a hop needs and no more: one is read at every hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(in crate::routing) struct Span {
     /// The first host below.
     first: u32,
     /// How many hosts are below.
@@ -28,6 +28,20 @@ pub(super) struct Span {
 }
 
 impl Span {
+    /// The links that lead one step along a shortest way to a host: the first of them and how many they are; and which of
+    /// them D-mod-K takes.
+    #[inline]
+    pub fn candidates(&self, to: HostId) -> (LinkId, u32, u32) {
+        let below = to.0.wrapping_sub(self.first);
+        let quotient = to.0 / self.stride;
+        if below >= self.hosts {
+            let ups = u32::from(self.ups);
+            return (self.up, ups, quotient % ups);
+        }
+        let trunk = u32::from(self.trunk);
+        (LinkId(self.down.0 + below / self.child * trunk), trunk, quotient % trunk)
+    }
+
     #[inline]
     pub fn link(&self, to: HostId) -> LinkId {
         let below = to.0.wrapping_sub(self.first);

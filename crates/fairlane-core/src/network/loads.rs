@@ -1,0 +1,136 @@
+//! The book of loads that adaptive routings look at. Kept only for them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::routing::Loads;
+
+/// Windows ahead for which credits are kept in lists; those that come later wait in a heap.
+const SLOTS: u64 = 64;
+
+/// What is queued at each port and what has been sent and not given back, as of the opening of the open window.
+#[derive(Clone, Default)]
+pub(super) struct LoadBook {
+    queued: Vec<u32>,
+    used: Vec<u32>,
+    /// What has been routed to each port in the open window.
+    routed: Vec<u32>,
+    /// The links in `routed` that are not zero, and more.
+    touched: Vec<u32>,
+    /// Credits (link, bytes) by the window in which they come, modulo [`SLOTS`].
+    credits: Vec<Vec<(u32, u32)>>,
+    far: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    /// Credits of windows before this one have been taken in.
+    settled: u64,
+}
+
+impl LoadBook {
+    /// Bytes that it takes for every port, besides credits on their way.
+    pub const BYTES_PER_PORT: usize = 3 * size_of::<u32>();
+
+    /// An empty book.
+    pub fn new(ports: usize) -> Self {
+        let slots = usize::try_from(SLOTS).expect("invariant: 64 fits a usize");
+        let none = vec![0; ports];
+        Self {
+            queued: none.clone(),
+            used: none.clone(),
+            routed: none,
+            credits: vec![Vec::new(); slots],
+            ..Self::default()
+        }
+    }
+
+    /// A window opens: takes in the credits that came before it.
+    pub fn open(&mut self, window: u64) {
+        for passed in self.settled.max(window.saturating_sub(SLOTS))..window {
+            for (link, bytes) in self.credits[slot(passed)].drain(..) {
+                self.used[link as usize] -= bytes;
+            }
+        }
+        while let Some(&Reverse((time, link, bytes))) = self.far.peek() {
+            if time >= window {
+                break;
+            }
+            self.far.pop();
+            self.used[link as usize] -= bytes;
+        }
+        self.settled = window;
+    }
+
+    /// What a switch sees that routes a packet.
+    pub fn view(&self) -> Loads<'_> {
+        Loads { queued: &self.queued, used: &self.used, routed: &self.routed }
+    }
+
+    /// A packet has been routed to `link`.
+    pub fn route(&mut self, link: u32, bytes: u32) {
+        self.routed[link as usize] += bytes;
+        self.touched.push(link);
+    }
+
+    /// Every switch has routed what came to it in the open window.
+    pub fn close(&mut self) {
+        for link in self.touched.drain(..) {
+            self.queued[link as usize] += std::mem::take(&mut self.routed[link as usize]);
+        }
+    }
+
+    /// A packet that has been routed to `link` starts.
+    #[inline]
+    pub fn start(&mut self, link: u32, bytes: u32) {
+        self.queued[link as usize] -= bytes;
+        self.used[link as usize] += bytes;
+    }
+
+    /// A packet starts on a NIC's link, which it was not routed to.
+    #[inline]
+    pub fn inject(&mut self, link: u32, bytes: u32) {
+        self.used[link as usize] += bytes;
+    }
+
+    /// Credits come back to `link` in a window to come.
+    #[inline]
+    pub fn give_back(&mut self, link: u32, bytes: u32, window: u64) {
+        if window < self.settled + SLOTS {
+            self.credits[slot(window)].push((link, bytes));
+        } else {
+            self.far.push(Reverse((window, link, bytes)));
+        }
+    }
+}
+
+#[inline]
+fn slot(window: u64) -> usize {
+    #[allow(clippy::cast_possible_truncation, reason = "below 64")]
+    {
+        (window % SLOTS) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_rise_with_packets_and_fall_with_credits() {
+        let load = |book: &LoadBook, link| (book.queued[link], book.used[link], book.routed[link]);
+        let mut book = LoadBook::new(2);
+        book.open(10);
+        book.route(1, 50);
+        book.route(1, 70);
+        assert_eq!(load(&book, 1), (0, 0, 120));
+        book.close();
+        book.start(1, 50);
+        book.give_back(1, 50, 12);
+        book.inject(0, 9);
+        book.give_back(0, 9, 1_000);
+        assert_eq!((load(&book, 0), load(&book, 1)), ((0, 9, 0), (70, 50, 0)));
+        book.open(12);
+        assert_eq!(load(&book, 1), (70, 50, 0), "what comes in a window counts from the next");
+        book.open(500);
+        assert_eq!((load(&book, 0), load(&book, 1)), ((0, 9, 0), (70, 0, 0)));
+        book.open(1_001);
+        assert_eq!(load(&book, 0), (0, 0, 0));
+    }
+}

@@ -1,0 +1,141 @@
+//! Adaptive routing of fat-trees: at each hop the least loaded of the ports that lead along a shortest way.
+//!
+//! On the way up that is any port up, below the common ancestor any cable of the trunk down. A packet keeps to the port that
+//! D-mod-K would take unless that carries more than `threshold` bytes above the least loaded one.
+//!
+//! One virtual channel is enough: no packet goes up after it went down.
+
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::d_mod_k::{self, Span};
+use super::{Entry, Hop, Loads, Routing, Visit};
+use crate::error::BuildError;
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::topology::Graph;
+use crate::units::Bytes;
+
+const NAME: &str = "adaptive";
+
+/// Adaptive routing's line in the table.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "the least loaded port along a shortest way at each hop, for regular fat-trees",
+    schema: || schema_for!(Params),
+    build: |graph, json| Ok(Box::new(Adaptive::new(graph, crate::table::params("fabric.routing", json)?)?)),
+};
+
+/// Adaptive routing of fat-trees.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Params {
+    /// How much more load than the least the port of D-mod-K may have before a packet leaves it. Default: 0.
+    threshold: Bytes,
+    /// Which of several least loaded ports a packet takes.
+    ties: Ties,
+}
+
+/// What decides among equals.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Ties {
+    /// The first from a random one on, going round.
+    #[default]
+    Random,
+    /// The first from D-mod-K's own on, going round.
+    DModK,
+}
+
+struct Adaptive {
+    switches: Vec<Span>,
+    threshold: u32,
+    ties: Ties,
+}
+
+impl Adaptive {
+    fn new(graph: &Graph, params: Params) -> Result<Self, BuildError> {
+        let regular = |(number, span): (usize, Option<Span>)| {
+            span.ok_or_else(|| {
+                let allowed =
+                    format!("needs a regular fat-tree, and switch {number} is not like the others of its level");
+                BuildError::value("fabric.routing", NAME, allowed)
+            })
+        };
+        let switches = d_mod_k::spans(graph)?.into_iter().enumerate().map(regular).collect::<Result<_, _>>()?;
+        let threshold = u32::try_from(params.threshold.0).unwrap_or(u32::MAX);
+        Ok(Self { switches, threshold, ties: params.ties })
+    }
+}
+
+impl Routing for Adaptive {
+    fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
+        Hop { link: self.switches[at.index()].link(to), channel: 0 }
+    }
+
+    fn adaptive(&self) -> bool {
+        true
+    }
+
+    fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
+        let (first, count, own) = self.switches[at.index()].candidates(visit.to);
+        if count == 1 {
+            return Hop { link: first, channel: 0 };
+        }
+        let own_link = LinkId(first.0 + own);
+        let start = if self.ties == Ties::Random { visit.random } else { own };
+        let lightest = loads.lightest(first, count, start);
+        let stays = self.threshold > 0 && loads.here(own_link) <= loads.here(lightest).saturating_add(self.threshold);
+        Hop { link: if stays { own_link } else { lightest }, channel: 0 }
+    }
+
+    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
+        let (first, count, _) = self.switches[at.index()].candidates(visit.to);
+        (first.0..first.0 + count).map(|link| (Hop { link: LinkId(link), channel: 0 }, visit.note)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Choices of switch 0 (a leaf of 4 hosts and 4 ports up) for host 9, whose port is up 1, by random number.
+    fn choices(params: serde_json::Value, queued: [u32; 4]) -> Vec<u32> {
+        let graph = crate::topology::build("fat_tree", &json!({ "hosts": 16, "levels": 2, "radix": 8, "spines": 4 }))
+            .or_else(|_| crate::topology::build("fat_tree", &json!({ "hosts": 32, "levels": 2, "radix": 8 })))
+            .unwrap();
+        let routing = (ENTRY.build)(&graph, &params).unwrap();
+        let previous = Hop { link: LinkId(0), channel: 0 };
+        let own = routing.next_hop(SwitchId(0), previous, HostId(9)).link;
+        let first = own.0 - 1;
+        let mut all = vec![0; graph.links().len()];
+        all[first as usize..first as usize + 4].copy_from_slice(&queued);
+        let none = vec![0; all.len()];
+        let loads = Loads { queued: &all, used: &none, routed: &none };
+        let choose = |random| {
+            let mut visit = Visit { previous, to: HostId(9), vl: 0, note: 0, random };
+            routing.choose(SwitchId(0), &mut visit, &loads).link.0 - first
+        };
+        (0..4).map(choose).collect()
+    }
+
+    #[test]
+    fn the_least_loaded_port_is_taken() {
+        assert_eq!(choices(json!({}), [5, 9, 3, 7]), [2; 4]);
+        assert_eq!(choices(json!({}), [5, 9, 5, 7]), [0, 2, 2, 0]);
+        assert_eq!(choices(json!({ "ties": "d_mod_k" }), [0, 0, 0, 0]), [1; 4]);
+    }
+
+    #[test]
+    fn a_threshold_keeps_a_packet_on_its_way() {
+        assert_eq!(choices(json!({ "threshold": 4 }), [5, 7, 3, 9]), [1; 4]);
+        assert_eq!(choices(json!({ "threshold": 3 }), [5, 7, 3, 9]), [2; 4]);
+    }
+
+    #[test]
+    fn an_irregular_tree_is_refused() {
+        let graph = crate::topology::build("dragonfly", &json!({ "preset": "wilke2020" })).unwrap();
+        assert!((ENTRY.build)(&graph, &json!({})).is_err());
+    }
+}

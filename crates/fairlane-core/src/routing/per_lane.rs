@@ -1,0 +1,111 @@
+//! A routing for each virtual lane: minimal for the latency-bound, adaptive for the rest, say.
+//!
+//! Packets of different virtual lanes share no buffer, so what each routing proves of its own channels holds for all.
+
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::{Entry, Hop, Loads, Routing, Visit};
+use crate::error::BuildError;
+use crate::ids::{HostId, SwitchId};
+use crate::topology::Graph;
+
+/// The line in the table.
+pub const ENTRY: Entry = Entry {
+    name: "per_lane",
+    summary: "another routing for each virtual lane",
+    schema: || schema_for!(Params),
+    build: |graph, json| Ok(Box::new(PerLane::new(graph, &crate::table::params("fabric.routing", json)?)?)),
+};
+
+/// A routing for each virtual lane.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("examples" = [{ "lanes": ["d_mod_k", { "name": "adaptive" }] }]))]
+struct Params {
+    /// The routings of virtual lanes 0, 1, ...; lanes beyond the list have the last one's. A name, or a name with parameters.
+    lanes: Vec<Choice>,
+}
+
+/// A routing by its name.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Choice {
+    Name(String),
+    Params {
+        /// Its name.
+        name: String,
+        /// Its parameters.
+        #[serde(default)]
+        params: serde_json::Value,
+    },
+}
+
+struct PerLane {
+    /// By virtual lane; the last for all that follow.
+    lanes: Vec<Box<dyn Routing>>,
+}
+
+impl PerLane {
+    fn new(graph: &Graph, params: &Params) -> Result<Self, BuildError> {
+        let build = |choice: &Choice| match choice {
+            Choice::Name(name) => super::build(name, &serde_json::json!({}), graph),
+            Choice::Params { name, params } => super::build(name, params, graph),
+        };
+        let lanes: Vec<_> = params.lanes.iter().map(build).collect::<Result<_, _>>()?;
+        if lanes.is_empty() {
+            return Err(BuildError::value("fabric.routing.lanes", "[]", "at least one routing"));
+        }
+        Ok(Self { lanes })
+    }
+
+    fn of(&self, vl: u8) -> &dyn Routing {
+        &*self.lanes[usize::from(vl).min(self.lanes.len() - 1)]
+    }
+}
+
+impl Routing for PerLane {
+    fn virtual_channels(&self) -> u8 {
+        self.lanes.iter().map(|routing| routing.virtual_channels()).max().unwrap_or(1)
+    }
+
+    fn channels_of(&self, vl: u8) -> u8 {
+        self.of(vl).virtual_channels()
+    }
+
+    fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
+        self.of(0).next_hop(at, previous, to)
+    }
+
+    fn adaptive(&self) -> bool {
+        true
+    }
+
+    fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
+        self.of(visit.vl).choose(at, visit, loads)
+    }
+
+    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
+        self.of(visit.vl).options(at, visit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ids::LinkId;
+
+    #[test]
+    fn each_lane_goes_its_own_way() {
+        let graph = crate::topology::build("fat_tree", &json!({ "hosts": 32, "levels": 2, "radix": 8 })).unwrap();
+        let routing = (ENTRY.build)(&graph, &json!({ "lanes": ["d_mod_k", { "name": "adaptive" }] })).unwrap();
+        let visit =
+            |vl| Visit { previous: Hop { link: LinkId(0), channel: 0 }, to: HostId(31), vl, note: 0, random: 0 };
+        let options = [0, 1, 5].map(|vl| routing.options(SwitchId(0), &visit(vl)).len());
+        assert_eq!(options, [1, 4, 4]);
+        assert!((ENTRY.build)(&graph, &json!({ "lanes": [] })).is_err());
+        assert!((ENTRY.build)(&graph, &json!({ "lanes": ["d_mod_q"] })).is_err());
+    }
+}
