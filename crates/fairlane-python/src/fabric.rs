@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use fairlane_core::ids::{HostId, LinkId};
+use fairlane_core::ids::{HostId, LinkId, SwitchId};
 use fairlane_core::routing::{self, Hop, Routing};
 use fairlane_core::simulation::FabricSpec;
 use fairlane_core::topology::{self, Graph, Link, Vertex};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::json;
 
 use crate::columns::Columns;
 use crate::errors;
@@ -48,7 +49,23 @@ impl Fabric {
         self.graph.classes().to_vec()
     }
 
-    /// One row per link: ends (-1 where the end is of the other kind), level of the switches, class, rate, latency.
+    /// How the switches are laid out, as JSON.
+    fn plan(&self) -> String {
+        json!(self.graph.plan()).to_string()
+    }
+
+    /// The level of each switch; 0 where there are no levels.
+    fn levels(&self) -> Vec<u8> {
+        (0..).take(self.graph.switches()).map(|switch| self.graph.level(SwitchId(switch))).collect()
+    }
+
+    /// Virtual channels of the routing.
+    #[getter]
+    fn virtual_channels(&self) -> u8 {
+        self.routing.virtual_channels()
+    }
+
+    /// One row per link: ends (-1 where the end is of the other kind), level of the switches, class, role, rate, latency.
     fn links<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         links(&self.graph).into_dict(py)
     }
@@ -101,6 +118,7 @@ pub fn links(graph: &Graph) -> Columns {
         .u32("from_level", all().map(|link| level(link.from)))
         .u32("to_level", all().map(|link| level(link.to)))
         .u32("class", all().map(|link: &Link| u32::from(link.class)))
+        .text("role", (0..).map(LinkId).take(graph.links().len()).map(|link| graph.role(link).to_string()))
         .u64("bandwidth", all().map(|link| link.bandwidth.0))
         .u64("latency", all().map(|link| link.latency.0))
 }

@@ -11,7 +11,10 @@ use serde_json::json;
 pub fn tables() -> String {
     let topologies: Vec<_> = topology::TABLE
         .iter()
-        .map(|entry| json!({"name": entry.name, "summary": entry.summary, "schema": (entry.schema)()}))
+        .map(|entry| {
+            let usual = entry.routing;
+            json!({"name": entry.name, "summary": entry.summary, "routing": usual, "schema": (entry.schema)()})
+        })
         .collect();
     let routings: Vec<_> = routing::TABLE
         .iter()

@@ -1,6 +1,7 @@
-"""Looking at one thing before anything is simulated: fabric describe, trace describe."""
+"""Looking at one thing before anything is simulated: fabric describe, fabric draw, fabric import, trace describe."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,44 +10,117 @@ import typer
 from fairlane.cli.options import Assignments
 
 if TYPE_CHECKING:
-    from fairlane.fabric import FabricDescription
+    from fairlane.fabric import Fabric
 
 __all__ = ["add_to"]
 
 fabric_app = typer.Typer(help="Look at a fabric.", no_args_is_help=True)
 trace_app = typer.Typer(help="Look at a recorded trace.", no_args_is_help=True)
 
+_ScenarioOrTopology = Annotated[
+    Path | None, typer.Argument(metavar="SCENARIO", help="A scenario, a TOML file; or give --topology.")
+]
+_Topology = Annotated[str | None, typer.Option(help="Name of a topology; its parameters come by --set.")]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @fabric_app.command("describe")
 def describe_fabric(
-    scenario: Annotated[
-        Path | None, typer.Argument(metavar="SCENARIO", help="A scenario, a TOML file; or give --topology.")
+    scenario: _ScenarioOrTopology = None,
+    topology: _Topology = None,
+    routing: Annotated[
+        str | None, typer.Option(help="Name of a routing, with --topology; by default the topology's usual one.")
     ] = None,
-    topology: Annotated[str | None, typer.Option(help="Name of a topology; its parameters come by --set.")] = None,
-    routing: Annotated[str, typer.Option(help="Name of a routing, with --topology.")] = "d_mod_k",
     assignments: Assignments = None,
     as_json: _AsJson = False,
 ) -> None:
     """Hosts, switches, links and bisection of a fabric.
 
-    Switches are counted by level, links by class. The bisection is the greatest flow from the first half of the hosts
-    to the second. For example: fairlane fabric describe --topology fat_tree --set hosts=64
+    Switches are counted by level or group, links by class and role. The bisection is the greatest flow from one half
+    of the hosts to the other. For example: fairlane fabric describe --topology fat_tree --set hosts=64
     """
     from dataclasses import asdict
 
+    from fairlane.cli.fabric_text import fabric_lines
+
+    description = _fabric("fabric describe", scenario, topology, routing, assignments).describe()
+    if as_json:
+        typer.echo(json.dumps(asdict(description), indent=2))
+    else:
+        _print(fabric_lines(description))
+
+
+@fabric_app.command("draw")
+def draw_fabric(
+    scenario: _ScenarioOrTopology = None,
+    topology: _Topology = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")
+    ] = Path("fabric.png"),
+    assignments: Assignments = None,
+) -> None:
+    """Draw a fabric: small ones in full, large ones by groups with counts.
+
+    For example: fairlane fabric draw --topology dragonfly --set preset=wilke2020 -o dragonfly.png
+    """
+    from fairlane.plot.fabric import draw
+
+    fabric = _fabric("fabric draw", scenario, topology, None, assignments)
+    typer.echo(draw(fabric, output))
+
+
+@fabric_app.command("import")
+def import_fabric(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Output of ibnetdiscover, or a CSV list of links.", show_default=False),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default NAME.fabric.json here."),
+    ] = None,
+    tables: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Forwarding tables, as dump_lfts or ibroute print them.")
+    ] = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Read a real fabric, say what it is, and write it as a file for scenarios.
+
+    Says levels, what tree it looks like, hosts per leaf, oversubscription and odd cables. In a scenario:
+    [fabric] topology = "imported", file = "NAME.fabric.json".
+    """
+    from dataclasses import asdict
+
+    from fairlane.cli.fabric_text import survey_lines
+    from fairlane.fabric import read_wiring, survey
+
+    wiring = read_wiring(file, tables)
+    found = survey(wiring)
+    if tables:
+        wiring.fabric("tables")
+    target = output or Path(f"{file.name.removesuffix(file.suffix)}.fabric.json")
+    wiring.save(target)
+    if as_json:
+        typer.echo(json.dumps({**asdict(found), "file": str(target)}, indent=2))
+    else:
+        _print([*survey_lines(found), f"written    {target}"])
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+
+
+def _fabric(
+    command: str, scenario: Path | None, topology: str | None, routing: str | None, assignments: list[str] | None
+) -> "Fabric":
     from fairlane.errors import Problem, ScenarioError
     from fairlane.fabric import Fabric
 
     if (scenario is None) == (topology is None):
-        raise ScenarioError(Problem("fabric describe", "needs either a scenario or --topology"))
+        raise ScenarioError(Problem(command, "needs either a scenario or --topology"))
     spec = _spec_of_file(scenario, assignments) if scenario else _spec(topology or "", routing, assignments)
-    description = Fabric.build(spec).describe()
-    if as_json:
-        typer.echo(json.dumps(asdict(description), indent=2))
-    else:
-        _print_fabric(description)
+    return Fabric.build(spec)
 
 
 def _spec_of_file(scenario: Path, assignments: list[str] | None) -> dict[str, Any]:
@@ -56,29 +130,12 @@ def _spec_of_file(scenario: Path, assignments: list[str] | None) -> dict[str, An
     return fabric_spec(Scenario.load(scenario, set=assignments or ()).fabric)
 
 
-def _spec(topology: str, routing: str, assignments: list[str] | None) -> dict[str, Any]:
+def _spec(topology: str, routing: str | None, assignments: list[str] | None) -> dict[str, Any]:
     from fairlane.scenario.models import FabricTable
     from fairlane.scenario.resolve import fabric_spec
     from fairlane.scenario.scenario import read_table
 
     return fabric_spec(read_table(FabricTable, {"topology": topology, "routing": routing}, assignments or ()))
-
-
-def _print_fabric(fabric: "FabricDescription") -> None:
-    from fairlane.units import BANDWIDTH, DURATION
-
-    switches = ", ".join(f"{count} at level {level}" for level, count in fabric.switches.items())
-    typer.echo(f"hosts      {fabric.hosts}")
-    typer.echo(f"switches   {sum(fabric.switches.values())}: {switches}")
-    typer.echo(f"links      {sum(kind.links for kind in fabric.links)}")
-    for kind in fabric.links:
-        rate, latency = BANDWIDTH.format(kind.bandwidth), DURATION.format(kind.latency)
-        typer.echo(f"  {kind.name:18} {kind.links:8}  {rate}, {latency}")
-    typer.echo(f"diameter   {fabric.diameter} links")
-    share = (
-        f", {fabric.bisection / fabric.full_bisection:.0%} of what the hosts can send" if fabric.full_bisection else ""
-    )
-    typer.echo(f"bisection  {BANDWIDTH.format(fabric.bisection)}{share}")
 
 
 @trace_app.command("describe")

@@ -3,12 +3,15 @@
 So a new topology or arbiter needs no line of Python. A property is a quantity with a unit if its schema says so, by
 ``x-unit`` or ``format`` ("bits_per_second", "picoseconds", "bytes") or by the name of the type that it refers to. A
 property with ``x-link-bandwidth-with`` is by default the bandwidth of the links, if the property named there is given.
+A property with ``x-parameters-of-file`` names a JSON file that holds others, relative to the scenario's folder.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairlane.errors import Problem
+from fairlane.inputs.document import current_document
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.tables import Entry, entries
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
@@ -41,6 +44,7 @@ def resolve_parameters(entry: Entry, given: Mapping[str, Any], beside: Sequence[
     ``beside`` names the keys of the same table that are no parameters, for the nearest name of a misspelt one.
     """
     problems: list[Problem] = []
+    given = _with_files(entry.schema, given)
     resolved = _convert(entry.schema, dict(given), "", entry.schema, problems)
     if not problems:
         problems = list(_judge(entry.schema, resolved, given, beside))
@@ -65,6 +69,30 @@ def with_link_bandwidth(
                 raise Problems(Problem(key, f"missing: {words}", allowed=schema.get("description")))
             found[key] = lowest
     return found
+
+
+def _with_files(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
+    """``given`` with the parameters that files hold; those given beside the file replace them."""
+    found = dict(given)
+    for key, inner in schema.get("properties", {}).items():
+        if inner.get("x-parameters-of-file") and isinstance(found.get(key), str):
+            found = {**_file(key, found[key]), **{name: value for name, value in found.items() if name != key}}
+    return found
+
+
+def _file(key: str, name: str) -> dict[str, Any]:
+    path = current_document.get().folder / name
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Problems(Problem(key, f"cannot be read: {error.strerror}", str(path))) from None
+    except json.JSONDecodeError as error:
+        raise Problems(Problem("", f"not valid JSON: {error.msg}", file=str(path), line=error.lineno)) from None
+    except UnicodeDecodeError as error:
+        raise Problems(Problem("", f"is not UTF-8: {error.reason}", file=str(path))) from None
+    if not isinstance(content, dict):
+        raise Problems(Problem(key, "not a JSON object with parameters", str(path)))
+    return content
 
 
 def _deref(schema: Any, root: Schema) -> tuple[Schema, str]:

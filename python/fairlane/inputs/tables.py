@@ -18,6 +18,8 @@ class Entry:
     summary: str
     schema: dict[str, Any] = field(default_factory=dict)
     """JSON schema of its parameters; empty if it has none."""
+    routing: str = ""
+    """The routing that a topology is usually run with."""
 
 
 @cache
@@ -28,7 +30,10 @@ def _tables() -> dict[str, list[dict[str, Any]]]:
 
 def entries(table: str) -> dict[str, Entry]:
     """The entries of ``topology``, ``routing`` or ``arbiter`` by name."""
-    return {row["name"]: Entry(row["name"], row["summary"], row.get("schema") or {}) for row in _tables()[table]}
+    rows = _tables()[table]
+    return {
+        row["name"]: Entry(row["name"], row["summary"], row.get("schema") or {}, row.get("routing", "")) for row in rows
+    }
 
 
 def collectives() -> dict[str, dict[str, str]]:

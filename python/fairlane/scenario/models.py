@@ -55,12 +55,13 @@ class FabricTable(Parameterised):
 
     topology: str
     """Name of the topology."""
-    routing: str = "d_mod_k"
-    """Name of the routing."""
+    routing: str | None = None
+    """Name of the routing; without it the one that the topology is usually run with."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        named("routing", self.routing, "routing")
+        if self.routing is not None:
+            named("routing", self.routing, "routing")
         self._resolve("topology", self.topology, "topology")
         return self
 

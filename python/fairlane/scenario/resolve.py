@@ -78,7 +78,8 @@ def _result(job: Future[_T]) -> _T:
 
 def fabric_spec(fabric: "FabricTable") -> dict[str, Any]:
     """The fabric as the simulator takes it."""
-    return {"topology": fabric.topology, "params": fabric.parameters, "routing": fabric.routing}
+    routing = fabric.routing or named("topology", fabric.topology, "topology").routing
+    return {"topology": fabric.topology, "params": fabric.parameters, "routing": routing}
 
 
 def _tables(scenario: "Scenario") -> dict[str, Any]:

@@ -2,7 +2,8 @@
 //!
 //! A packet takes at most one global link. Of all such ways it takes one of the shortest: within the group to a switch
 //! with a global link to the destination's group, over it, and within that group to the destination's switch. Among
-//! equal global links, and among parallel links of a trunk, the destination decides, differently at each switch.
+//! equal global links the destination decides, alike at every switch, so that a packet never changes its mind on the
+//! way; among parallel links of a trunk it decides differently at each switch.
 //!
 //! **Within a group** a packet goes a shortest way; of several first steps it takes one of the lowest rank. Ranks order
 //! links by role (up, local, global, down) and then by class in the order in which the fabric's builder named them: in
@@ -82,7 +83,7 @@ impl Routing for Minimal {
         let link = if here == there {
             self.local.step(at, target.0 % self.size, spread)
         } else {
-            let gateway = self.gateways.nearest(&self.local, at, target, spread);
+            let gateway = self.gateways.nearest(&self.local, at, target, to);
             if gateway.near == at { gateway.link } else { self.local.step(at, gateway.near.0 % self.size, spread) }
         };
         Hop { link, channel: previous.channel + self.rise(previous.link, link) }

@@ -13,6 +13,7 @@ use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::preset::{self, Preset};
 use super::{Entry, Graph, GraphBuilder, Vertex};
 use crate::error::BuildError;
 use crate::ids::HostId;
@@ -23,9 +24,27 @@ pub const ENTRY: Entry = Entry {
     name: "fat_tree",
     summary: "fat-tree of one to three levels of switches, full bisection or tapered",
     routing: "d_mod_k",
-    schema: || schema_for!(Params),
-    build: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    schema: || preset::schema(schema_for!(Params), PRESETS),
+    build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
 };
+
+// Of J. J. Wilke and J. P. Kenny, "Opportunities and limitations of quality-of-service in message passing applications
+// on adaptively routed dragonfly and fat tree networks", IPDPS 2020.
+const PRESETS: &[Preset] = &[
+    Preset {
+        name: "wilke2020",
+        summary: "8192 hosts, 640 switches of 64 ports: 256 leaves, 256 aggregation, 128 core (Wilke and Kenny, IPDPS 2020)",
+        params: || json!({ "hosts": 8192, "levels": 3, "radix": 64 }),
+    },
+    Preset {
+        name: "wilke2020-tapered",
+        summary: "8192 hosts, 480 switches with 36 ports down and 27 up: 228 leaves, 171 aggregation, 81 core",
+        params: || {
+            json!({ "hosts": 8192, "levels": 3, "radix": 64, "leaf_down": 36, "leaf_up": 27, "aggregation_down": 36,
+                    "aggregation_up": 27, "leaves_per_pod": 12 })
+        },
+    },
+];
 
 const MAX_HOSTS: u32 = 1 << 20;
 const MAX_RADIX: u32 = 4096;
@@ -102,11 +121,6 @@ fn examples() -> Value {
         { "hosts": 1296, "levels": 3, "radix": 36 },
         // The "k = 8 fat-tree": 8 pods of 4 and 4 switches, 16 core switches.
         { "hosts": 128, "levels": 3, "radix": 8 },
-        // 640 switches: 256 leaves, 256 aggregation, 128 core; 32 ports down and 32 up.
-        { "hosts": 8192, "levels": 3, "radix": 64 },
-        // 480 switches, tapered: 228 leaves and 171 aggregation switches with 36 ports down and 27 up, 81 core.
-        { "hosts": 8192, "levels": 3, "radix": 64, "leaf_down": 36, "leaf_up": 27, "aggregation_down": 36,
-          "aggregation_up": 27, "leaves_per_pod": 12 },
     ])
 }
 
@@ -323,12 +337,14 @@ mod tests {
             (8192, &[256, 256, 128]),
             (8192, &[228, 171, 81]),
         ];
-        let examples = examples();
-        for (params, (hosts, expected)) in examples.as_array().unwrap().iter().zip(known) {
+        let mut shapes = examples().as_array().unwrap().clone();
+        shapes.extend(PRESETS.iter().map(|preset| json!({ "preset": preset.name })));
+        assert_eq!(shapes.len(), known.len());
+        for (params, (hosts, expected)) in shapes.iter().zip(known) {
             let graph = build(params.clone());
             assert_eq!((graph.hosts(), switches(&graph).as_slice()), (hosts, expected), "{params}");
         }
-        let tapered = build(examples[5].clone());
+        let tapered = build(shapes[5].clone());
         assert_eq!(["leaf up", "aggregation down"].map(|class| links(&tapered, class)), [228 * 27, 171 * 27]);
     }
 

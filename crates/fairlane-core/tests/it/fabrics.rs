@@ -57,6 +57,85 @@ pub fn fat_tree() -> impl Strategy<Value = Sample> {
     )
 }
 
+/// How the global links of a dragonfly are arranged.
+fn arrangement() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just("palm_tree"), Just("relative"), Just("circulant"), Just("absolute")]
+}
+
+/// Dragonflies of all sizes: one group to as many as there are ports for.
+pub fn dragonfly() -> impl Strategy<Value = Sample> {
+    (1..=6_u32, 1..=2_u32, 0..=3_u32, 0..=18_u32, arrangement()).prop_map(|(a, p, h, groups, arrangement)| {
+        let params = json!({ "groups": groups % (a * h + 1) + 1, "switches_per_group": a, "hosts_per_switch": p,
+                             "global_links": h, "arrangement": arrangement });
+        Sample { topology: "dragonfly", params }
+    })
+}
+
+/// Dragonfly+ of all sizes.
+pub fn dragonfly_plus() -> impl Strategy<Value = Sample> {
+    (1..=4_u32, 1..=4_u32, 1..=2_u32, 0..=3_u32, 0..=12_u32, arrangement()).prop_map(
+        |(leaves, spines, hosts, global, groups, arrangement)| {
+            let params = json!({ "groups": groups % (spines * global + 1) + 1, "leaves": leaves, "spines": spines,
+                                 "hosts_per_leaf": hosts, "global_links": global, "arrangement": arrangement });
+            Sample { topology: "dragonfly_plus", params }
+        },
+    )
+}
+
+/// Cascades of all sizes, grids of odd ones among them.
+pub fn cascade() -> impl Strategy<Value = Sample> {
+    (1..=5_u32, 1..=5_u32, 1..=4_u32, 1..=3_u32, 1..=3_u32, 1..=5_u32, arrangement()).prop_map(
+        |(groups, columns, rows, black, bundles, links, arrangement)| {
+            let params = json!({ "groups": groups, "columns": columns, "rows": rows, "hosts_per_switch": 1,
+                                 "black": black, "bundles": bundles, "bundle_links": links, "blue_ports": 99,
+                                 "arrangement": arrangement });
+            Sample { topology: "cascade", params }
+        },
+    )
+}
+
+/// Tori and meshes of one to four dimensions.
+pub fn torus() -> impl Strategy<Value = Sample> {
+    (prop::collection::vec(1..=7_u32, 1..=4), 1..=2_u32, any::<bool>()).prop_map(|(mut sides, hosts, mesh)| {
+        while sides.iter().product::<u32>() > 100 {
+            sides.pop();
+        }
+        Sample { topology: "torus", params: json!({ "sides": sides, "hosts_per_switch": hosts, "mesh": mesh }) }
+    })
+}
+
+/// HyperX of one to four dimensions, with trunks.
+pub fn hyperx() -> impl Strategy<Value = Sample> {
+    prop::collection::vec((1..=5_u32, 1..=3_u32), 1..=4).prop_map(|mut dimensions| {
+        while dimensions.iter().map(|(side, _)| side).product::<u32>() > 100 {
+            dimensions.pop();
+        }
+        let (sides, trunks): (Vec<u32>, Vec<u32>) = dimensions.into_iter().unzip();
+        Sample { topology: "hyperx", params: json!({ "sides": sides, "trunks": trunks, "hosts_per_switch": 2 }) }
+    })
+}
+
+/// Any connected graph of switches: a random tree with cables added at random, hosts at some of the switches.
+pub fn imported() -> impl Strategy<Value = Sample> {
+    let numbers = |count| prop::collection::vec(0..1000_usize, count);
+    (numbers(1..30), numbers(2..20), numbers(0..40)).prop_map(|(tree, hosts, more)| {
+        let switches = tree.len() + 1;
+        let cable = |a: String, b: usize| json!({ "ends": [a, format!("s{b}")] });
+        let mut links: Vec<Value> =
+            tree.iter().enumerate().map(|(at, up)| cable(format!("s{}", at + 1), up % (at + 1))).collect();
+        let ends = more.iter().map(|pick| (pick % switches, pick / 7 % switches));
+        links.extend(ends.filter(|(a, b)| a != b).map(|(a, b)| cable(format!("s{a}"), b)));
+        links.extend(hosts.iter().enumerate().map(|(host, at)| cable(format!("h{host}"), at % switches)));
+        let names: Vec<String> = (0..hosts.len()).map(|host| format!("h{host}")).collect();
+        Sample { topology: "imported", params: json!({ "hosts": names, "links": links }) }
+    })
+}
+
+/// A fabric of any kind, small.
+pub fn of_any_kind() -> impl Strategy<Value = Sample> {
+    prop_oneof![dragonfly(), dragonfly_plus(), cascade(), torus(), hyperx(), imported(), fat_tree()]
+}
+
 /// The fabric without the cables between switches that `keep` does not hold on to (it gets a running number).
 pub fn thinned(graph: &Graph, keep: impl Fn(usize) -> bool) -> Graph {
     let mut thinned = GraphBuilder::default();
@@ -74,5 +153,6 @@ pub fn thinned(graph: &Graph, keep: impl Fn(usize) -> bool) -> Graph {
             thinned.add_cable(link.from, link.to, link.bandwidth, link.latency, class(link.class), class(back));
         }
     }
+    thinned.set_plan(graph.plan().clone());
     thinned.build().unwrap()
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use fairlane_core::ids::{HostId, LinkId};
 use fairlane_core::routing::{self, Entry, Hop, Routing, TABLE, Visit};
-use fairlane_core::topology::{Graph, Vertex};
+use fairlane_core::topology::{Graph, Role, Vertex};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -44,7 +44,9 @@ type Waits = HashMap<Queue, HashSet<Queue>>;
 fn waits(graph: &Graph, routing: &dyn Routing, step: usize) -> Waits {
     let mut waits = Waits::new();
     let hosts = || (0..).take(graph.hosts()).step_by(step).map(HostId);
-    for (vl, to) in (0..3).flat_map(|vl| hosts().map(move |to| (vl, to))) {
+    // Virtual lanes may have routings of their own if packets are routed at switches.
+    let vls = if routing.adaptive() { 3 } else { 1 };
+    for (vl, to) in (0..vls).flat_map(|vl| hosts().map(move |to| (vl, to))) {
         let fresh = |from| graph.ports(Vertex::Host(from)).next().map(|link| (Hop { link, channel: 0 }, 0));
         let mut open: Vec<(Hop, u32)> = hosts().filter(|from| *from != to).filter_map(fresh).collect();
         let mut seen: HashSet<(LinkId, u8, u32)> = HashSet::new();
@@ -110,8 +112,30 @@ fn no_cycle(waits_for: &Waits) -> bool {
     taken == waits_for.len()
 }
 
-/// Links on a shortest way from `from` to every host.
-fn distances(graph: &Graph, from: HostId) -> Vec<usize> {
+/// Links on a shortest way from `from` to every host, over no more than one global link.
+fn over_one_global_link(graph: &Graph, from: HostId) -> Vec<usize> {
+    let start = (Vertex::Host(from), 0);
+    let mut distance = HashMap::from([(start, 0)]);
+    let mut fresh = VecDeque::from([start]);
+    while let Some((vertex, crossed)) = fresh.pop_front() {
+        let beyond = distance[&(vertex, crossed)] + 1;
+        for link in graph.ports(vertex) {
+            let next = (graph.link(link).to, crossed + usize::from(graph.role(link) == Role::Global));
+            if next.1 <= 1 && !distance.contains_key(&next) {
+                distance.insert(next, beyond);
+                fresh.push_back(next);
+            }
+        }
+    }
+    let to = |host, crossed| distance.get(&(Vertex::Host(HostId(host)), crossed)).copied();
+    (0..)
+        .take(graph.hosts())
+        .map(|host| [0, 1].into_iter().filter_map(|crossed| to(host, crossed)).min().unwrap())
+        .collect()
+}
+
+/// Links on a shortest way from `from` to every host, where there is one.
+fn reach(graph: &Graph, from: HostId) -> Vec<Option<usize>> {
     let start = Vertex::Host(from);
     let mut distance = HashMap::from([(start, 0)]);
     let mut fresh = VecDeque::from([start]);
@@ -124,7 +148,12 @@ fn distances(graph: &Graph, from: HostId) -> Vec<usize> {
             });
         }
     }
-    (0..).take(graph.hosts()).map(|host| distance[&Vertex::Host(HostId(host))]).collect()
+    (0..).take(graph.hosts()).map(|host| distance.get(&Vertex::Host(HostId(host))).copied()).collect()
+}
+
+/// Links on a shortest way from `from` to every host.
+fn distances(graph: &Graph, from: HostId) -> Vec<usize> {
+    reach(graph, from).into_iter().map(Option::unwrap).collect()
 }
 
 /// The greatest number of routes over one link when every host sends to the host `shift` further.
@@ -159,6 +188,33 @@ fn every_routing_delivers_without_cycles_on_every_example_that_it_accepts() {
             assert!(no_cycle(&waits(&graph, &*routing, step)), "{} on {sample:?}", entry.name);
         }
         assert!(accepted > 0, "no example is for routing {}", entry.name);
+    }
+}
+
+/// What a topology is usually routed by serves all its examples, and up/down routing serves everything.
+#[test]
+fn every_example_is_served_by_its_usual_routing_and_by_up_down() {
+    for sample in fabrics::examples() {
+        let graph = sample.build();
+        let usual = graph.topology().unwrap().routing;
+        for name in [usual, "up_down"] {
+            let refused = routing::build(name, &Value::Null, &graph).err();
+            assert!(refused.is_none(), "{name} on {sample:?}: {}", refused.unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_routing_that_does_not_fit_is_refused_naming_both() {
+    let build = |name: &str| fabrics::examples().into_iter().find(|sample| sample.topology == name).unwrap().build();
+    for (routing, topology, expected) in [
+        ("d_mod_k", "dragonfly", "fabric.routing = d_mod_k: d_mod_k needs a fabric whose switches have levels"),
+        ("minimal", "torus", "fabric.routing = minimal: needs a fabric of groups"),
+        ("dimension_order", "fat_tree", "fabric.routing = dimension_order: needs a grid of switches"),
+        ("tables", "hyperx", "fabric.routing = tables: needs a fabric with forwarding tables"),
+    ] {
+        let error = routing::build(routing, &Value::Null, &build(topology)).err().unwrap().to_string();
+        assert!(error.contains(expected) && error.contains(&format!("; topology {topology} is usually")), "{error}");
     }
 }
 
@@ -227,6 +283,65 @@ proptest! {
             }
         }
         prop_assert!(no_cycle(&waits(&graph, &*routing, 1)));
+    }
+
+    /// Every routing that takes a fabric delivers on it without cycles, and the usual one takes it.
+    #[test]
+    fn every_routing_delivers_without_cycles_on_fabrics_of_all_kinds(sample in fabrics::of_any_kind()) {
+        let graph = sample.build();
+        for entry in TABLE {
+            match routing::build(entry.name, &Value::Null, &graph) {
+                Ok(routing) => prop_assert!(no_cycle(&waits(&graph, &*routing, 1)), "{}", entry.name),
+                Err(error) => {
+                    let usual = graph.topology().unwrap().routing;
+                    prop_assert!(entry.name != usual && entry.name != "up_down", "{}: {}", entry.name, error);
+                }
+            }
+        }
+    }
+
+    /// With cables gone, what a routing still takes it serves; up/down refuses only what is not connected.
+    #[test]
+    fn every_routing_delivers_with_cables_gone(sample in fabrics::of_any_kind(), lost in 2..=9_usize) {
+        let graph = fabrics::thinned(&sample.build(), |number| number % lost != 0);
+        for entry in TABLE {
+            match routing::build(entry.name, &Value::Null, &graph) {
+                Ok(routing) => prop_assert!(no_cycle(&waits(&graph, &*routing, 1)), "{}", entry.name),
+                Err(error) if entry.name == "up_down" => {
+                    prop_assert!(error.to_string().contains("needs a connected fabric"), "{}", error);
+                    prop_assert!(reach(&graph, HostId(0)).iter().any(Option::is_none));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// One coordinate after the other is as short as any way through a grid.
+    #[test]
+    fn dimension_order_takes_shortest_ways(sample in prop_oneof![fabrics::torus(), fabrics::hyperx()]) {
+        let graph = sample.build();
+        let routing = routing::build("dimension_order", &Value::Null, &graph).unwrap();
+        for from in (0..).take(graph.hosts()).map(HostId).step_by(5) {
+            let shortest = distances(&graph, from);
+            for to in (0..).take(graph.hosts()).map(HostId).filter(|to| *to != from) {
+                prop_assert_eq!(route(&graph, &*routing, from, to).len(), shortest[to.index()]);
+            }
+        }
+    }
+
+    /// The shortest way with at most one global link: found here by going through the graph in two layers.
+    #[test]
+    fn minimal_takes_shortest_ways_over_one_global_link(
+        sample in prop_oneof![fabrics::dragonfly(), fabrics::cascade(), fabrics::dragonfly_plus()]
+    ) {
+        let graph = sample.build();
+        let routing = routing::build("minimal", &Value::Null, &graph).unwrap();
+        for from in (0..).take(graph.hosts()).map(HostId).step_by(3) {
+            let shortest = over_one_global_link(&graph, from);
+            for to in (0..).take(graph.hosts()).map(HostId).filter(|to| *to != from) {
+                prop_assert_eq!(route(&graph, &*routing, from, to).len(), shortest[to.index()]);
+            }
+        }
     }
 
     /// With cables gone, every pair that has an up/down way is served, and if one has none the error says so.

@@ -76,6 +76,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
+    fn fabrics_of_all_kinds_and_sizes_obey_the_laws(sample in fabrics::of_any_kind()) {
+        laws(&sample.build());
+    }
+
+    #[test]
     fn fat_trees_of_all_sizes_obey_the_laws(sample in fabrics::fat_tree()) {
         let graph = sample.build();
         prop_assert_eq!(graph.hosts(), sample.params["hosts"].as_u64().unwrap() as usize);

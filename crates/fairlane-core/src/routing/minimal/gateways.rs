@@ -4,7 +4,7 @@ use super::super::choices::scatter;
 use super::NAME;
 use super::local::Local;
 use crate::error::BuildError;
-use crate::ids::{LinkId, SwitchId};
+use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Role, Vertex};
 
 /// A global link with its ends.
@@ -66,15 +66,18 @@ impl Gateways {
         &self.list[self.start[pair] as usize..self.start[pair + 1] as usize]
     }
 
-    /// One of the global links on a shortest way from `at` to `target`, of another group.
+    /// One of the global links on a shortest way from `at` to the host `to` of the switch `target` of another group.
     #[inline]
-    pub fn nearest(&self, local: &Local, at: SwitchId, target: SwitchId, spread: u32) -> &Gateway {
+    pub fn nearest(&self, local: &Local, at: SwitchId, target: SwitchId, to: HostId) -> &Gateway {
         let all = self.between(at.0 / self.size, target.0 / self.size);
         let place = target.0 % self.size;
+        // Each (destination, link) draws a number, and of equally near links the one that drew least is taken. Where it
+        // is taken from a switch, it is taken from all switches on the way to it as well.
+        let salt = scatter(to.0);
         let mut best = (u64::MAX, 0);
         for (number, gateway) in all.iter().enumerate() {
             let length = local.distance(at, gateway.near.0 % self.size) + local.distance(gateway.far, place);
-            let key = (u64::from(length) << 32) | u64::from(scatter(spread ^ gateway.link.0));
+            let key = (u64::from(length) << 32) | u64::from(scatter(salt ^ gateway.link.0));
             if key < best.0 {
                 best = (key, number);
             }

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -30,6 +30,8 @@ class LinkClass:
     """Links of one class that have the same bandwidth and latency."""
 
     name: str
+    role: str
+    """What they are for: host, up, down, local, global, or a dimension of a grid."""
     links: int
     bandwidth: int
     """Bits per second."""
@@ -44,13 +46,20 @@ class FabricDescription:
     hosts: int
     switches: dict[int, int]
     """How many switches there are at each level; level 1 has hosts, level n is n - 1 links above it."""
+    plan: Mapping[str, Any]
+    """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
     links: tuple[LinkClass, ...]
     diameter: int
     """Links between the two hosts that are furthest apart."""
     bisection: int
-    """Greatest flow from the first half of the hosts to the second, bits per second."""
+    """Greatest flow from one half of the hosts to the other, bits per second: the least of the halves tried, which are
+    the first hosts and the last ones, and on a grid those by each coordinate."""
+    bisection_is_exact: bool
+    """Whether no other half can let less through; else the bisection may be less."""
     full_bisection: int
     """What the hosts' own links would let through, bits per second."""
+    virtual_channels: int
+    """Virtual channels of the routing."""
 
 
 class Fabric:
@@ -82,6 +91,17 @@ class Fabric:
         """The links' columns; ``from_host`` and ``to_host`` are -1 where a link ends at a switch, and the reverse."""
         return columns(self._core.links())
 
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
+        found: dict[str, Any] = json.loads(self._core.plan())
+        return found
+
+    @cached_property
+    def levels(self) -> list[int]:
+        """The level of each switch in a tree, 1 for leaves; 0 where the fabric has no levels."""
+        return self._core.levels()
+
     def rates(self) -> list[int]:
         """The bandwidths that links have, bits per second."""
         found: list[int] = numpy.unique(self.links["bandwidth"]).tolist()
@@ -103,21 +123,43 @@ class Fabric:
 
     def describe(self) -> FabricDescription:
         """Counts, diameter and bisection."""
-        first, second = numpy.arange(self.hosts // 2), numpy.arange(self.hosts // 2, self.hosts)
+        halves = list(self._halves())
+        first, second = halves[0]
         return FabricDescription(
             hosts=self.hosts,
             switches=dict(sorted(Counter(self._switch_levels()).items())),
             links=self._link_classes(),
             diameter=self._diameter(),
-            bisection=self._flow(first, second),
+            bisection=min(self._flow(*half) for half in halves),
+            bisection_is_exact=self._is_even_grid(),
             full_bisection=min(self._injection(first), self._injection(second)),
+            plan=self.plan,
+            virtual_channels=self._core.virtual_channels,
         )
+
+    def _halves(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """The halves of the hosts that are tried for the bisection."""
+        hosts = numpy.arange(self.hosts)
+        yield hosts[: self.hosts // 2], hosts[self.hosts // 2 :]
+        if self.plan["kind"] == "grid":
+            place = numpy.array(self.leaf_of)
+            for side in self.plan["sides"]:
+                coordinate, place = place % side, place // side
+                if side % 2 == 0:
+                    yield hosts[coordinate < side // 2], hosts[coordinate >= side // 2]
+
+    def _is_even_grid(self) -> bool:
+        """A grid whose longest side is even and whose links are alike is halved best across that side."""
+        plan, between = self.plan, self.links["from_host"] + self.links["to_host"] == -2
+        rates = numpy.unique(self.links["bandwidth"][between])
+        alike = len(rates) == 1 and len(set(Counter(zip(*self._ends, strict=True)).values())) == 1
+        return plan["kind"] == "grid" and plan["line"] != "full" and max(plan["sides"]) % 2 == 0 and alike
 
     def _link_classes(self) -> tuple[LinkClass, ...]:
         names = self._core.classes()
-        kinds = zip(*(self.links[key].tolist() for key in ("class", "bandwidth", "latency")), strict=True)
+        kinds = zip(*(self.links[key].tolist() for key in ("class", "role", "bandwidth", "latency")), strict=True)
         counts = sorted(Counter(kinds).items())
-        return tuple(LinkClass(names[kind], count, rate, delay) for (kind, rate, delay), count in counts)
+        return tuple(LinkClass(names[kind], role, count, rate, delay) for (kind, role, rate, delay), count in counts)
 
     @cached_property
     def _ends(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:

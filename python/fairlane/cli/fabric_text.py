@@ -1,0 +1,70 @@
+"""Fabrics in words, for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fairlane.units import BANDWIDTH, DURATION
+
+if TYPE_CHECKING:
+    from fairlane.fabric import FabricDescription, Survey
+
+__all__ = ["fabric_lines", "survey_lines"]
+
+
+def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
+    """What ``fabric describe`` prints."""
+    yield f"hosts      {fabric.hosts}"
+    yield f"switches   {sum(fabric.switches.values())}: {_layout(fabric)}"
+    yield f"links      {sum(kind.links for kind in fabric.links)}"
+    for kind in fabric.links:
+        rate, latency = BANDWIDTH.format(kind.bandwidth), DURATION.format(kind.latency)
+        role = "" if kind.role in kind.name else f"  ({kind.role})"
+        yield f"  {kind.name:18} {kind.links:8}  {rate}, {latency}{role}"
+    yield f"diameter   {fabric.diameter} links"
+    share = f", {fabric.bisection / fabric.full_bisection:.0%} of what the hosts can send"
+    bound = "" if fabric.bisection_is_exact else "at most "
+    yield f"bisection  {bound}{BANDWIDTH.format(fabric.bisection)}{share if fabric.full_bisection else ''}"
+    yield f"channels   {fabric.virtual_channels} of the routing"
+
+
+def _layout(fabric: FabricDescription) -> str:
+    plan: Mapping[str, Any] = fabric.plan
+    switches = sum(fabric.switches.values())
+    if plan["kind"] == "grid":
+        shape = {"ring": "torus", "open": "mesh", "full": "HyperX"}[plan["line"]]
+        return f"{shape} of {' x '.join(map(str, plan['sides']))}"
+    levels = ", ".join(f"{count} at level {level}" for level, count in fabric.switches.items())
+    if plan["kind"] == "groups":
+        size, row = plan["switches"], plan["row"]
+        grid = f" ({row} x {size // row})" if row != size else ""
+        words = f"{switches // size} groups of {size}{grid}"
+        return f"{words}; {levels}" if len(fabric.switches) > 1 else words
+    return levels
+
+
+def survey_lines(found: Survey) -> Iterator[str]:
+    """What ``fabric import`` prints."""
+    yield f"hosts      {found.hosts}"
+    yield f"switches   {found.switches}"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items())
+    yield f"cables     {found.cables}: {kinds}"
+    yield f"shape      {found.tree}"
+    for level, names in found.levels.items():
+        yield f"  level {level}  {len(names)}: {_shortened(names)}"
+    counts = Counter(found.hosts_per_leaf.values())
+    yield "hosts per leaf  " + ", ".join(f"{count} x {hosts}" for hosts, count in sorted(counts.items(), reverse=True))
+    if found.oversubscription:
+        least, most = min(found.oversubscription.values()), max(found.oversubscription.values())
+        range_ = f"{least:.2f} : 1" if f"{least:.2f}" == f"{most:.2f}" else f"{least:.2f} : 1 to {most:.2f} : 1"
+        yield f"oversubscription of leaves  {range_} (bandwidth to hosts : to switches)"
+    yield f"odd        {len(found.odd) or 'nothing'}"
+    for words in found.odd:
+        yield f"  - {words}"
+
+
+def _shortened(names: tuple[str, ...], most: int = 6) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest

@@ -1,0 +1,19 @@
+"""Fabrics: what they consist of, what real ones look like when they are read, and pictures of them."""
+
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.survey import Survey, survey
+from fairlane.fabric.view import Fabric, FabricDescription, LinkClass, columns
+from fairlane.fabric.wiring import Cable, Wiring, from_networkx
+
+__all__ = [
+    "Cable",
+    "Fabric",
+    "FabricDescription",
+    "LinkClass",
+    "Survey",
+    "Wiring",
+    "columns",
+    "from_networkx",
+    "read_wiring",
+    "survey",
+]

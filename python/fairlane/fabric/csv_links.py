@@ -1,0 +1,109 @@
+"""Fabrics from a CSV file: a line for each cable.
+
+The first line names the columns. ``from`` and ``to`` are required; ``from_port`` and ``to_port``, ``bandwidth`` and
+``latency`` (with units), ``cables`` (how many side by side) and ``from_kind`` and ``to_kind`` ("host" or "switch") are
+optional. Where no kind is given, names with a single cable are hosts. Lines that begin with ``#`` are skipped.
+"""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.wiring import Cable, Wiring, lonely
+from fairlane.units import BANDWIDTH, DURATION, Kind
+
+__all__ = ["is_csv", "read_csv"]
+
+_REQUIRED = ("from", "to")
+_OPTIONAL = ("from_port", "to_port", "bandwidth", "latency", "cables", "from_kind", "to_kind")
+_KINDS = ("host", "switch")
+
+
+def is_csv(text: str) -> bool:
+    """Whether a file begins like one of these."""
+    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    return set(_REQUIRED) <= {cell.strip() for cell in first.split(",")}
+
+
+def read_csv(text: str, file: Path) -> Wiring:
+    """The wiring that a CSV file lists; ``ScenarioError`` names every line that is wrong."""
+    problems: list[Problem] = []
+    cables: list[Cable] = []
+    kinds: dict[str, str] = {}
+    for line, row in _rows(text, file):
+        try:
+            cables += _cables(row, line)
+            for side, end in zip(_REQUIRED, (row["from"], row["to"]), strict=True):
+                _kind(row, side, end, kinds)
+        except ValueError as error:
+            problems.append(Problem("", str(error), file=str(file), line=line))
+    problems += _twice(cables, file)
+    if problems:
+        raise ScenarioError(problems)
+    single = lonely(cables)
+    names = dict.fromkeys(end for cable in cables for end in cable.ends)
+    hosts = (name for name in names if (kinds[name] == "host" if kinds else name in single))
+    return Wiring(tuple(hosts), tuple(cables), source=file)
+
+
+def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1)]
+    lines = [(number, line) for number, line in numbered if line.strip() and not line.startswith("#")]
+    header = [cell.strip() for cell in next(csv.reader([lines[0][1]]))]
+    for name in header:
+        if name not in (*_REQUIRED, *_OPTIONAL):
+            problem = Problem.unknown(name, "column", name, [*_REQUIRED, *_OPTIONAL])
+            raise ScenarioError(problem.at(str(file), lines[0][0]))
+    for number, line in lines[1:]:
+        cells = [cell.strip() for cell in next(csv.reader([line]))]
+        if len(cells) != len(header):
+            words = f"has {len(cells)} cells, and the header {len(header)}: is the file cut off?"
+            raise ScenarioError(Problem("", words, file=str(file), line=number))
+        yield number, dict(zip(header, cells, strict=True))
+
+
+def _cables(row: dict[str, str], line: int) -> list[Cable]:
+    if not row["from"] or not row["to"]:
+        raise ValueError("a cable needs two ends")
+    ports = tuple(_number(row, key) for key in ("from_port", "to_port"))
+    count = _number(row, "cables") or 1
+    known = None if ports[0] is None or ports[1] is None else (ports[0], ports[1])
+    if known and count > 1:
+        raise ValueError("several cables cannot share two ports: give each a line, or no ports")
+    rate, delay = _quantity(row, "bandwidth", BANDWIDTH), _quantity(row, "latency", DURATION)
+    return [Cable((row["from"], row["to"]), known, rate, delay, line=line)] * count
+
+
+def _number(row: dict[str, str], key: str) -> int | None:
+    given = row.get(key, "")
+    if given and not (given.isdecimal() and int(given) > 0):
+        raise ValueError(f"{key} = {given}: not a number above zero")
+    return int(given) if given else None
+
+
+def _quantity(row: dict[str, str], key: str, kind: Kind) -> int | None:
+    try:
+        return kind.parse(row[key]) if row.get(key) else None
+    except ValueError as error:
+        raise ValueError(f"{key} = {row[key]}: {error}") from None
+
+
+def _kind(row: dict[str, str], side: str, name: str, kinds: dict[str, str]) -> None:
+    if f"{side}_kind" not in row:
+        return
+    kind = row[f"{side}_kind"]
+    if kind not in _KINDS:
+        raise ValueError(f"{side}_kind = {kind}: allowed: {', '.join(_KINDS)}")
+    if kinds.setdefault(name, kind) != kind:
+        raise ValueError(f"{name} is a {kind} here and a {kinds[name]} before")
+
+
+def _twice(cables: list[Cable], file: Path) -> Iterator[Problem]:
+    used: dict[tuple[str, int], int | None] = {}
+    for cable in cables:
+        for end in zip(cable.ends, cable.ports or (), strict=False):
+            if end in used:
+                words = f"port {end[1]} of {end[0]} has a cable already, on line {used[end]}"
+                yield Problem("", words, file=str(file), line=cable.line)
+            used[end] = cable.line

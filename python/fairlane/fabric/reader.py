@@ -1,0 +1,59 @@
+"""Reads a fabric from a file, whatever of the known kinds it is."""
+
+import json
+from pathlib import Path
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.csv_links import is_csv, read_csv
+from fairlane.fabric.forwarding import with_tables
+from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
+from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.units import BANDWIDTH, DURATION
+
+__all__ = ["read_wiring"]
+
+
+def read_wiring(file: str | Path, tables: str | Path | None = None) -> Wiring:
+    """The wiring in a file: ``ibnetdiscover``'s output, a CSV list of links, or what ``Wiring.save`` wrote.
+
+    ``tables`` is a file of forwarding tables (``dump_lfts``, ``ibroute``) that goes with it. Raises ``ScenarioError``
+    naming file and line for what cannot be read, is not whole or contradicts itself.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from None
+    except UnicodeDecodeError as error:
+        raise ScenarioError(Problem("", f"is not UTF-8: {error.reason}", file=str(path))) from None
+    if text.lstrip().startswith("{"):
+        wiring = _read_saved(text, path)
+    elif is_csv(text):
+        wiring = read_csv(text, path)
+    elif is_ibnetdiscover(text):
+        wiring = read_ibnetdiscover(text, path)
+    else:
+        kinds = "the output of ibnetdiscover, a CSV file with the columns from and to, or a file of fabric import"
+        raise ScenarioError(Problem("", "no fabric that is known", allowed=kinds, file=str(path)))
+    return with_tables(wiring, Path(tables)) if tables else wiring
+
+
+def _read_saved(text: str, path: Path) -> Wiring:
+    try:
+        data = json.loads(text)
+        cables = [
+            Cable(
+                (link["ends"][0], link["ends"][1]),
+                tuple(link["ports"]) if "ports" in link else None,
+                BANDWIDTH.parse(link["bandwidth"]) if "bandwidth" in link else None,
+                DURATION.parse(link["latency"]) if "latency" in link else None,
+            )
+            for link in data["links"]
+        ]
+        tables = {switch: tuple(ports) for switch, ports in data.get("tables", {}).items()}
+        return Wiring(tuple(data["hosts"]), tuple(cables), tables, source=path)
+    except json.JSONDecodeError as error:
+        raise ScenarioError(Problem("", f"not valid JSON: {error.msg}", file=str(path), line=error.lineno)) from None
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        words = f"not a file that fairlane fabric import wrote: {type(error).__name__}: {error}"
+        raise ScenarioError(Problem("", words, file=str(path))) from None

@@ -1,0 +1,169 @@
+"""What a wiring is: levels, a guess of the tree, hosts per leaf, oversubscription, and cables that look odd."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from fairlane.fabric.view import Fabric
+from fairlane.fabric.wiring import Cable, Wiring
+
+__all__ = ["Survey", "survey"]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A fabric looked at by an eye that knows what clusters look like."""
+
+    hosts: int
+    switches: int
+    cables: int
+    levels: dict[int, tuple[str, ...]]
+    """The switches of each level: 1 has hosts, each further one is a link further from them."""
+    tree: str
+    """What kind of tree it looks like, or why like none."""
+    hosts_per_leaf: dict[str, int]
+    oversubscription: dict[str, float]
+    """For each leaf: the bandwidth of its hosts over that of its links to other switches."""
+    kinds: dict[str, int]
+    """Cables by what the source calls them, as ``4xQDR``, or by bandwidth."""
+    odd: tuple[str, ...]
+    """Cables, hosts and switches that differ from what is usual around them."""
+
+
+def survey(wiring: Wiring) -> Survey:
+    """Looks at a wiring; raises ``BuildError`` if it is not a fabric: not connected, a port used twice."""
+    fabric = wiring.fabric("up_down")
+    levels = dict(zip(wiring.switches, fabric.levels, strict=True))
+    by_level: dict[int, list[str]] = defaultdict(list)
+    for switch, level in levels.items():
+        by_level[level].append(switch)
+    down, up = _bandwidths(wiring, fabric, levels)
+    hosts = set(wiring.hosts)
+    at_leaf = Counter(end for cable in wiring.cables if hosts & {*cable.ends} for end in cable.ends if end not in hosts)
+    leaves = by_level[1]
+    return Survey(
+        hosts=len(wiring.hosts),
+        switches=len(levels),
+        cables=len(wiring.cables),
+        levels={level: tuple(names) for level, names in sorted(by_level.items())},
+        tree=_tree(wiring, levels),
+        hosts_per_leaf={leaf: at_leaf[leaf] for leaf in leaves},
+        oversubscription={leaf: down[leaf] / up[leaf] for leaf in leaves if up[leaf]},
+        kinds=dict(Counter(_kind(cable) for cable in wiring.cables).most_common()),
+        odd=tuple(_odd(wiring, levels)),
+    )
+
+
+def _kind(cable: Cable) -> str:
+    from fairlane.units import BANDWIDTH
+
+    return cable.kind or (BANDWIDTH.format(cable.bandwidth) if cable.bandwidth else "default")
+
+
+def _bandwidths(wiring: Wiring, fabric: Fabric, levels: dict[str, int]) -> tuple[Counter[str], Counter[str]]:
+    """What each switch has towards hosts, and towards other switches; a mean speed where none is known."""
+    usual = fabric.rates()[0]
+    down: Counter[str] = Counter()
+    up: Counter[str] = Counter()
+    for cable in wiring.cables:
+        for here, there in (cable.ends, cable.ends[::-1]):
+            if here in levels:
+                (up if there in levels else down)[here] += cable.bandwidth or usual
+    return down, up
+
+
+def _trunks(wiring: Wiring, levels: dict[str, int]) -> Counter[tuple[str, str]]:
+    """Parallel cables of each pair of joined switches, the lower one first."""
+    pairs = (sorted(cable.ends, key=lambda end: levels[end]) for cable in wiring.cables if set(cable.ends) <= set(levels))
+    return Counter((low, high) for low, high in pairs)
+
+
+def _tree(wiring: Wiring, levels: dict[str, int]) -> str:
+    top = max(levels.values())
+    trunks = _trunks(wiring, levels)
+    across = sum(count for (low, high), count in trunks.items() if levels[low] == levels[high])
+    if across:
+        words = "no tree: every switch has hosts" if top == 1 else "no tree"
+        return f"{words}, and {across} of {trunks.total()} cables between switches stay within a level"
+    if top == 1:
+        return "a single switch" if len(levels) == 1 else "leaves without anything above them"
+    missing = []
+    for level, above in pairwise(sorted(set(levels.values()))):
+        lower = [name for name, found in levels.items() if found == level]
+        upper = [name for name, found in levels.items() if found == above]
+        missing += [(low, high) for low in lower for high in upper if (low, high) not in trunks]
+    shape = " - ".join(str(sum(found == level for found in levels.values())) for level in range(1, top + 1))
+    kind = f"a tree of {top} levels, {shape} switches"
+    if top == 2:
+        return f"{kind}; " + (
+            "every leaf is joined with every spine"
+            if not missing
+            else f"{len(missing)} pairs of leaf and spine are not joined, as {missing[0][0]} - {missing[0][1]}"
+        )
+    return kind
+
+
+def _odd(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
+    yield from _odd_speeds(wiring, levels)
+    yield from _odd_trunks(wiring, levels)
+    yield from _odd_hosts(wiring)
+    childless = _childless(wiring, levels)
+    for switch in childless:
+        yield f"switch {switch} (level {levels[switch]}) joins only switches of level {levels[switch] - 1}, no hosts"
+
+
+def _odd_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
+    """Cables slower or faster than most between the same levels."""
+    between: dict[tuple[int, int], list[Cable]] = defaultdict(list)
+    for cable in wiring.cables:
+        low, high = sorted(levels.get(end, 0) for end in cable.ends)
+        between[low, high].append(cable)
+    for (low, high), cables in sorted(between.items()):
+        usual, count = Counter(_kind(cable) for cable in cables).most_common(1)[0]
+        others = [cable for cable in cables if _kind(cable) != usual]
+        if not others:
+            continue
+        where = f"between level {low} and {high}" if low else "to hosts"
+        yield f"{len(others)} of {len(cables)} cables {where} are not {usual}: {_some(map(_worded, others))}"
+    for cable in wiring.cables:
+        if " and " in cable.kind:
+            yield f"{cable}: its two ends say {cable.kind}"
+
+
+def _worded(cable: Cable) -> str:
+    return f"{cable} {_kind(cable)}"
+
+
+def _odd_trunks(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
+    """Pairs of switches with more or fewer cables than most of the same levels."""
+    by_levels: dict[tuple[int, int], dict[tuple[str, str], int]] = defaultdict(dict)
+    for (low, high), count in _trunks(wiring, levels).items():
+        by_levels[levels[low], levels[high]][low, high] = count
+    for (low, high), trunks in sorted(by_levels.items()):
+        usual = Counter(trunks.values()).most_common(1)[0][0]
+        others = [f"{a} - {b} has {count}" for (a, b), count in trunks.items() if count != usual]
+        if others:
+            yield f"trunks between level {low} and {high} have {usual} cables, but {_some(others)}"
+
+
+def _odd_hosts(wiring: Wiring) -> Iterator[str]:
+    counts = Counter(end for cable in wiring.cables for end in cable.ends)
+    usual = int(median(counts[host] for host in wiring.hosts))
+    others = [f"{host} has {counts[host]}" for host in wiring.hosts if counts[host] != usual]
+    if others:
+        yield f"hosts have {usual} cable{'s' * (usual != 1)}, but {_some(others)}"
+
+
+def _childless(wiring: Wiring, levels: dict[str, int]) -> list[str]:
+    """Switches above level 2 that are the only thing above what they join: a way round, or a spare."""
+    top = max(levels.values())
+    above = [switch for switch, level in levels.items() if level == top]
+    return above if top > 2 and len(above) == 1 else []
+
+
+def _some(words: Iterator[str] | list[str], most: int = 3) -> str:
+    found = list(words)
+    rest = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + rest

@@ -1,0 +1,170 @@
+"""A fabric cable by cable: what every reader makes, and what a scenario's ``topology = "imported"`` takes."""
+
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.view import Fabric
+from fairlane.units import BANDWIDTH, DURATION
+
+__all__ = ["Cable", "Wiring", "from_networkx"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cable:
+    """A cable between two vertices, by name."""
+
+    ends: tuple[str, str]
+    ports: tuple[int, int] | None = None
+    """The numbers of the ports at the two ends, if they are known."""
+    bandwidth: int | None = None
+    """Data rate of either direction, bits per second; None for the fabric's default."""
+    latency: int | None = None
+    """Picoseconds; None for the fabric's default."""
+    kind: str = ""
+    """What the source calls it, as ``4xQDR``."""
+    line: int | None = None
+    """Where the source says so."""
+
+    def __str__(self) -> str:
+        if self.ports is None:
+            return " - ".join(self.ends)
+        return " - ".join(f"{end}[{port}]" for end, port in zip(self.ends, self.ports, strict=True))
+
+    def parameters(self) -> dict[str, Any]:
+        """The cable as a scenario takes it."""
+        found: dict[str, Any] = {"ends": list(self.ends)}
+        if self.ports:
+            found["ports"] = list(self.ports)
+        if self.bandwidth is not None:
+            found["bandwidth"] = BANDWIDTH.format(self.bandwidth)
+        if self.latency is not None:
+            found["latency"] = DURATION.format(self.latency)
+        return found
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Hosts and the cables between them and switches: every name in a cable that is no host's is a switch's."""
+
+    hosts: tuple[str, ...]
+    cables: tuple[Cable, ...]
+    tables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Forwarding tables: for each switch the port for each host, 0 for none."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What the source says about a switch, by name."""
+    guids: Mapping[int, str] = field(default_factory=dict)
+    """Switches by GUID, where there are some."""
+    lids: Mapping[int, str] = field(default_factory=dict)
+    """Hosts by the local identifier of their first port, where there are some."""
+    source: Path | None = None
+    """The file that it was read from."""
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The switches, in order of first appearance, as the simulator numbers them."""
+        hosts = set(self.hosts)
+        names = dict.fromkeys(end for cable in self.cables for end in cable.ends)
+        return tuple(name for name in names if name not in hosts)
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the topology ``imported``, as a scenario takes them."""
+        found: dict[str, Any] = {"hosts": list(self.hosts), "links": [cable.parameters() for cable in self.cables]}
+        if self.tables:
+            found["tables"] = {switch: list(ports) for switch, ports in self.tables.items()}
+        return found
+
+    def save(self, path: Path) -> None:
+        """Writes a file for ``topology = "imported"``, a line for each cable and table."""
+        parameters = self.parameters()
+        parts = [f'"hosts": {json.dumps(parameters["hosts"])}']
+        parts.append('"links": [\n' + ",\n".join(f"  {json.dumps(link)}" for link in parameters["links"]) + "\n]")
+        if self.tables:
+            rows = (f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in parameters["tables"].items())
+            parts.append('"tables": {\n' + ",\n".join(rows) + "\n}")
+        try:
+            path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+        except OSError as error:
+            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+
+    def fabric(self, routing: str | None = None) -> Fabric:
+        """The fabric with a routing, by default its own tables if it has some, else up/down."""
+        from fairlane.scenario.models import FabricTable
+        from fairlane.scenario.resolve import fabric_spec
+        from fairlane.scenario.scenario import read_table
+
+        table = {"topology": "imported", "routing": routing or ("tables" if self.tables else "up_down")}
+        return Fabric.build(fabric_spec(read_table(FabricTable, {**table, **self.parameters()})))
+
+
+class _Graph(Protocol):
+    """What is used of a networkx graph."""
+
+    def is_directed(self) -> bool: ...
+    @property
+    def nodes(self) -> Any: ...
+    @property
+    def edges(self) -> Any: ...
+
+
+def from_networkx(graph: _Graph, hosts: Iterable[Hashable] | Callable[[Hashable], bool] | None = None) -> Wiring:
+    """The wiring of a networkx graph; of a ``MultiGraph`` with its parallel edges.
+
+    ``hosts`` are the nodes that are hosts, or a test for them; without it, nodes whose attribute ``kind`` is "host",
+    or if no node has one, those of degree 1. Edges may have ``bandwidth`` ("100 Gb/s", or bits per second) and
+    ``latency`` ("100 ns", or picoseconds). Nodes are named by their text. Raises ``ScenarioError``.
+    """
+    if graph.is_directed():
+        raise ScenarioError(Problem("graph", "is directed, and a cable goes both ways", allowed="an undirected graph"))
+    nodes = dict(graph.nodes(data=True))
+    names = {node: str(node) for node in nodes}
+    if len(set(names.values())) < len(names):
+        raise ScenarioError(Problem("graph", "two nodes have the same text, and that is their name"))
+    cables = []
+    for a, b, data in graph.edges(data=True):
+        rate = _quantity(BANDWIDTH, data.get("bandwidth"), f"edge {a} - {b}.bandwidth")
+        delay = _quantity(DURATION, data.get("latency"), f"edge {a} - {b}.latency")
+        cables.append(Cable((names[a], names[b]), bandwidth=rate, latency=delay))
+    chosen = _hosts(nodes, hosts, cables, names)
+    return Wiring(tuple(names[node] for node in nodes if node in chosen), tuple(cables))
+
+
+def _hosts(
+    nodes: Mapping[Hashable, Mapping[str, Any]],
+    hosts: Iterable[Hashable] | Callable[[Hashable], bool] | None,
+    cables: list[Cable],
+    names: Mapping[Hashable, str],
+) -> set[Hashable]:
+    if callable(hosts):
+        return {node for node in nodes if hosts(node)}
+    if hosts is not None:
+        chosen = set(hosts)
+        if unknown := chosen - set(nodes):
+            raise ScenarioError(Problem("hosts", "no node of the graph", str(next(iter(unknown)))))
+        return chosen
+    if any("kind" in data for data in nodes.values()):
+        return {node for node, data in nodes.items() if data.get("kind") == "host"}
+    single = lonely(cables)
+    return {node for node in nodes if names[node] in single}
+
+
+def lonely(cables: Iterable[Cable]) -> set[str]:
+    """The names that have one cable only: the hosts, where nothing says which they are."""
+    counts: dict[str, int] = {}
+    for cable in cables:
+        for end in cable.ends:
+            counts[end] = counts.get(end, 0) + 1
+    return {name for name, count in counts.items() if count == 1}
+
+
+def _quantity(kind: Any, given: Any, key: str) -> int | None:
+    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+        return given
+    try:
+        parsed: int = kind.parse(given)
+    except ValueError as error:
+        raise ScenarioError(Problem(key, str(error), given)) from None
+    return parsed
