@@ -50,18 +50,35 @@ class Parameterised(BaseModel):
         )
 
 
+def _table_of_name(given: Any) -> Any:
+    """A name alone is a table with that name and no parameters."""
+    return {"name": given} if isinstance(given, str) else given
+
+
+class Routing(Parameterised):
+    """How packets find their way: a routing with its parameters (see ``fairlane list routings``)."""
+
+    name: str
+    """Name of the routing."""
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        self._resolve("routing", self.name, "name")
+        return self
+
+
 class FabricTable(Parameterised):
     """Hosts, switches and links: a topology with its parameters (see ``fairlane list topologies``), and a routing."""
 
     topology: str
     """Name of the topology."""
-    routing: str | None = None
-    """Name of the routing; without it the one that the topology is usually run with."""
+    routing: (
+        Annotated[Routing, BeforeValidator(_table_of_name, json_schema_input_type=Routing | str)] | None
+    ) = None
+    """Its name, or a table with its name and parameters; without it the one that the topology is usually run with."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        if self.routing is not None:
-            named("routing", self.routing, "routing")
         self._resolve("topology", self.topology, "topology")
         return self
 
@@ -123,19 +140,15 @@ class Qos(Table):
     service_levels: int | None = Field(None, ge=1, le=MAX_LEVELS)
     """How many levels get a lane of their own; without it as many as the scenario uses."""
     lanes: int | None = Field(None, ge=1)
-    """Virtual lanes of every port; without it as many as are needed."""
+    """Virtual lanes that a switch has, at least one for each pair of virtual lane and virtual channel of the routing in use;
+    without it as many as are needed."""
     sl2vl: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=MAX_LEVELS)] | None = None
     """Virtual lane of each service level; without it level n takes lane n."""
     default: Level = 0
     """Service level of messages for which nothing else says one."""
     kinds: Kinds = Field(default_factory=Kinds)
     """Service level by kind of traffic."""
-    arbiter: Annotated[
-        Arbiter,
-        BeforeValidator(
-            lambda given: {"name": given} if isinstance(given, str) else given, json_schema_input_type=Arbiter | str
-        ),
-    ] = Field(default="weighted_round_robin", validate_default=True)
+    arbiter: Annotated[Arbiter, BeforeValidator(_table_of_name, json_schema_input_type=Arbiter | str)] = Field(default="weighted_round_robin", validate_default=True)
     """Shares links among lanes: its name, or a table with its name and parameters. By default lanes take turns."""
 
 

@@ -78,8 +78,10 @@ def _result(job: Future[_T]) -> _T:
 
 def fabric_spec(fabric: "FabricTable") -> dict[str, Any]:
     """The fabric as the simulator takes it."""
-    routing = fabric.routing or named("topology", fabric.topology, "topology").routing
-    return {"topology": fabric.topology, "params": fabric.parameters, "routing": routing}
+    spec = {"topology": fabric.topology, "params": fabric.parameters}
+    if fabric.routing is None:
+        return {**spec, "routing": named("topology", fabric.topology, "topology").routing}
+    return {**spec, "routing": fabric.routing.name, "routing_params": fabric.routing.parameters}
 
 
 def _tables(scenario: "Scenario") -> dict[str, Any]:

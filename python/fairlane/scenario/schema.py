@@ -16,8 +16,8 @@ def schema() -> dict[str, Any]:
 
     result = Scenario.model_json_schema(mode="validation")
     tables = result["$defs"]
+    tables["Routing"] = _choice(tables["Routing"], "name", entries("routing"))
     tables["FabricTable"] = _choice(tables["FabricTable"], "topology", entries("topology"))
-    tables["FabricTable"]["properties"]["routing"]["enum"] = list(entries("routing"))
     tables["Arbiter"] = _choice(tables["Arbiter"], "name", entries("arbiter"))
     tables["Mpi"]["properties"]["collectives"] = {
         "type": "object",
