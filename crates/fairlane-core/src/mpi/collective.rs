@@ -8,7 +8,6 @@ use super::interpreter::Flow;
 use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
-use super::request::Quorum;
 use super::words;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -60,7 +59,7 @@ impl Library {
         (kind, root, volume): (CollectiveKind, Rank, Volume),
         after: After,
         now: u64,
-    ) -> Result<Flow, RunError> {
+    ) -> Result<Flow, Box<RunError>> {
         let Communicator { context, rank: own, ref members, collectives: number } =
             *self.communicator(rank, op, comm)?;
         let members = Arc::clone(members);
@@ -109,7 +108,7 @@ impl Library {
     }
 
     /// Ends the run if the ranks of the communicator call different collectives.
-    fn agree(&mut self, rank: u32, op: &Op, context: u32, number: u64, call: &Call) -> Result<(), RunError> {
+    fn agree(&mut self, rank: u32, op: &Op, context: u32, number: u64, call: &Call) -> Result<(), Box<RunError>> {
         let alike = match (call.kind, &call.volume) {
             (CollectiveKind::Barrier, _) => Alike::Anything,
             (_, Volume::PerRank(_)) => Alike::Blocks,
@@ -120,17 +119,19 @@ impl Library {
         let own = state.rank;
         let claim = Claim { kind: call.kind, root: call.root, alike, op };
         let agreed = self.job_of(rank).agreements.enter(context, number, own.0, claim);
-        agreed.map_err(|(first, first_words)| RunError::CollectiveMismatch {
-            job: self.job_of(rank).name.clone(),
-            communicator: context,
-            number,
-            first: format!("rank {first} called {first_words}"),
-            second: format!("rank {own} called {}", words::of(op)),
+        agreed.map_err(|(first, first_words)| {
+            Box::new(RunError::CollectiveMismatch {
+                job: self.job_of(rank).name.clone(),
+                communicator: context,
+                number,
+                first: format!("rank {first} called {first_words}"),
+                second: format!("rank {own} called {}", words::of(op)),
+            })
         })
     }
 
     /// The next phase of the collective that `rank` is in. Done when it was the last.
-    pub(super) fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
+    pub(super) fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, Box<RunError>> {
         let Some(mut running) = self.rank(rank).collective.take() else { return Ok(Flow::Done) };
         if running.combining > 0 {
             let end = now + std::mem::take(&mut running.combining);
@@ -182,11 +183,11 @@ impl Library {
             self.send(&send, request);
             self.rank(rank).awaited.push(request);
         }
-        self.wait(rank, Quorum::All, now, handed_at);
+        self.wait_for_all(rank, now, handed_at);
     }
 
     /// The last phase is over: makes the communicator that was asked for.
-    fn end_collective(&mut self, rank: u32, op: &Op, running: Running) -> Result<(), RunError> {
+    fn end_collective(&mut self, rank: u32, op: &Op, running: Running) -> Result<(), Box<RunError>> {
         let Running { comm, context, number, members, after, .. } = running;
         match after {
             After::Nothing => {}
@@ -230,7 +231,7 @@ impl Library {
         new: CommHandle,
         context: u32,
         members: Arc<[u32]>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Box<RunError>> {
         let own = self.ranks[rank as usize].rank.0;
         let mut places = (0..).zip(members.iter()).filter(|(_, member)| **member == own).map(|(place, _)| place);
         let (place, again) = (places.next(), places.next());
@@ -249,7 +250,7 @@ impl Library {
         op: &Op,
         new: CommHandle,
         communicator: Communicator,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Box<RunError>> {
         if new <= crate::program::COMM_SELF || self.rank(rank).communicators.contains_key(&new) {
             return Err(self.misuse(rank, op, format!("communicator {new} is in use at this rank")));
         }
@@ -264,7 +265,7 @@ impl Library {
         op: &Op,
         new: CommHandle,
         members: &[Rank],
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Box<RunError>> {
         let size = self.job_of(rank).size;
         if members.iter().any(|member| member.0 >= size) {
             return Err(self.misuse(rank, op, format!("the job has {size} ranks, numbered from 0")));

@@ -9,12 +9,12 @@ use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
 use super::rank::{Activity, NEVER, RUNNING, RankState};
-use super::request::{Named, Quorum};
+use super::request::{Named, PENDING, Quorum, Wait};
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
 use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Source, Tag, Volume};
-use crate::units::{Bytes, Instant, Picoseconds};
+use crate::units::{Bytes, Instant};
 
 /// So many operations of a rank at one instant mean that it never lets time pass.
 const SPINNING: u32 = 10_000_000;
@@ -43,39 +43,65 @@ struct Peer {
 }
 
 impl Mpi {
-    /// The program of `rank`, which is due, goes on.
+    /// The program of `rank`, which is due, goes on. Returns when it is due again.
     #[inline]
-    pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Result<(), RunError> {
+    pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Result<u64, Box<RunError>> {
         let Self { sources, library } = self;
         library.rank(rank).due = RUNNING;
         library.interpret(rank, &mut *sources[rank as usize], now)?;
-        library.leave(rank);
-        Ok(())
+        Ok(library.leave(rank))
     }
 }
 
 impl Library {
     /// Runs the program of `rank` until an operation lasts, or the end.
-    fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Result<(), RunError> {
+    fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Result<(), Box<RunError>> {
         if let (true, Some(op)) = (self.ranks[rank as usize].collective.is_some(), source.current()) {
             let flow = self.advance_collective(rank, op, now)?;
             if self.lasts(rank, flow) {
                 return Ok(());
             }
         }
+        let mut at_once = self.end_call(rank, now);
         loop {
-            self.end_call(rank, now);
-            let op = match source.next_op() {
-                Ok(Some(op)) => op,
-                Ok(None) => return self.finish(rank, now),
-                Err(problem) => return Err(self.unreadable(rank, problem)),
-            };
-            self.begin_call(rank, op, now)?;
-            let flow = self.execute(rank, op, now)?;
-            if self.lasts(rank, flow) {
+            let ops = source.ahead().map_err(|problem| self.unreadable(rank, problem))?;
+            if ops.is_empty() {
+                return self.finish(rank, now);
+            }
+            let (passed, lasts) = self.run_stretch(rank, ops, &mut at_once, now)?;
+            source.pass(passed);
+            if lasts {
                 return Ok(());
             }
         }
+    }
+
+    /// Runs operations until one lasts. Returns how many have been run, and whether the last one lasts.
+    #[inline]
+    fn run_stretch(
+        &mut self,
+        rank: u32,
+        ops: &[Op],
+        at_once: &mut u32,
+        now: u64,
+    ) -> Result<(usize, bool), Box<RunError>> {
+        for (place, op) in ops.iter().enumerate() {
+            if *at_once > SPINNING {
+                return Err(self.spins(rank, op));
+            }
+            let activity = activity(op);
+            let flow = self.execute(rank, op, now)?;
+            if self.lasts(rank, flow) {
+                let state = self.rank(rank);
+                (state.since, state.activity, state.at_once) = (now, activity, *at_once);
+                return Ok((place + 1, true));
+            }
+            if let Activity::Call(call) = activity {
+                self.records[rank as usize].calls[usize::from(call)].count += 1;
+            }
+            *at_once += 1;
+        }
+        Ok((ops.len(), false))
     }
 
     /// Whether an operation lasts beyond this instant; if it is known until when, the rank is due then.
@@ -89,9 +115,27 @@ impl Library {
         true
     }
 
-    /// The program of `rank` runs no further now.
+    /// Counts the time of the operation that has lasted until now. Returns how many operations the rank has begun at this
+    /// instant.
     #[inline]
-    fn leave(&mut self, rank: u32) {
+    fn end_call(&mut self, rank: u32, now: u64) -> u32 {
+        let (state, record) = (&mut self.ranks[rank as usize], &mut self.records[rank as usize]);
+        let span = now - state.since;
+        match state.activity {
+            Activity::Nothing => {}
+            Activity::Compute => record.compute.0 += span,
+            Activity::Call(call) => {
+                let call = &mut record.calls[usize::from(call)];
+                call.count += 1;
+                call.time.0 += span;
+            }
+        }
+        if span == 0 { state.at_once + 1 } else { 0 }
+    }
+
+    /// The program of `rank` runs no further now. Returns when it is due.
+    #[inline]
+    fn leave(&mut self, rank: u32) -> u64 {
         let state = &mut self.ranks[rank as usize];
         if state.due == RUNNING {
             state.due = NEVER;
@@ -99,45 +143,23 @@ impl Library {
             job.active -= 1;
             self.lull |= job.active == 0;
         }
+        state.due
     }
 
     #[cold]
-    fn unreadable(&self, rank: u32, problem: String) -> RunError {
+    fn unreadable(&self, rank: u32, problem: String) -> Box<RunError> {
         let state = &self.ranks[rank as usize];
-        RunError::Source { job: self.jobs[state.job.index()].name.clone(), rank: state.rank, problem }
+        let job = self.jobs[state.job.index()].name.clone();
+        Box::new(RunError::Source { job, rank: state.rank, problem })
     }
 
-    #[inline]
-    fn begin_call(&mut self, rank: u32, op: &Op, now: u64) -> Result<(), RunError> {
-        let state = self.rank(rank);
-        state.at_once = if state.since == now { state.at_once + 1 } else { 0 };
-        state.since = now;
-        state.activity = activity(op);
-        if state.at_once > SPINNING {
-            return Err(self.misuse(rank, op, format!("more than {SPINNING} operations without any time passing")));
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn end_call(&mut self, rank: u32, now: u64) {
-        let state = &mut self.ranks[rank as usize];
-        let span = Picoseconds(now - state.since);
-        let activity = std::mem::replace(&mut state.activity, Activity::Nothing);
-        let record = &mut self.records[rank as usize];
-        match activity {
-            Activity::Nothing => {}
-            Activity::Compute => record.compute += span,
-            Activity::Call(call) => {
-                let call = &mut record.calls[usize::from(call)];
-                call.count += 1;
-                call.time += span;
-            }
-        }
+    #[cold]
+    fn spins(&self, rank: u32, op: &Op) -> Box<RunError> {
+        self.misuse(rank, op, format!("more than {SPINNING} operations without any time passing"))
     }
 
     /// The program of `rank` has ended. When it was the job's last, no collective may be left that some rank never called.
-    fn finish(&mut self, rank: u32, now: u64) -> Result<(), RunError> {
+    fn finish(&mut self, rank: u32, now: u64) -> Result<(), Box<RunError>> {
         let state = self.rank(rank);
         state.finished = true;
         self.records[rank as usize].finished = Some(Instant(now));
@@ -147,17 +169,17 @@ impl Library {
             return Ok(());
         }
         let Some((communicator, number, first, words, arrived)) = job.agreements.deserted() else { return Ok(()) };
-        Err(RunError::CollectiveMismatch {
+        Err(Box::new(RunError::CollectiveMismatch {
             job: job.name.clone(),
             communicator,
             number,
             first: format!("rank {first} called {words}"),
             second: format!("only {arrived} of its ranks ever called a collective there"),
-        })
+        }))
     }
 
     #[inline]
-    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
+    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, Box<RunError>> {
         match *op {
             Op::Compute(span) if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) => {
                 Err(self.misuse(rank, op, "ends beyond what the clock can tell"))
@@ -182,7 +204,7 @@ impl Library {
     }
 
     #[inline(never)]
-    fn execute_other(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
+    fn execute_other(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, Box<RunError>> {
         match *op {
             Op::MarkProgress => {
                 self.mark(rank, now);
@@ -213,7 +235,7 @@ impl Library {
         }
     }
 
-    fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
+    fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, Box<RunError>> {
         let agree = Volume::Uniform(Bytes(4));
         match *op {
             Op::Collective { kind, comm, root, ref volume } => {
@@ -256,7 +278,7 @@ impl Library {
     }
 
     /// A send that the program may make.
-    #[inline]
+    #[inline(always)]
     fn checked_send(
         &self,
         rank: u32,
@@ -264,11 +286,10 @@ impl Library {
         peer: Peer,
         (bytes, mode): (Bytes, SendMode),
         now: u64,
-    ) -> Result<Send, RunError> {
+    ) -> Result<Send, Box<RunError>> {
         let (context, member) = self.address(rank, op, peer.comm, peer.rank)?;
         if bytes > self.largest_message {
-            let problem = format!("a message may have at most {} bytes", self.largest_message.0);
-            return Err(self.misuse(rank, op, problem));
+            return Err(self.too_large(rank, op));
         }
         Ok(Send {
             from: rank,
@@ -283,7 +304,12 @@ impl Library {
         })
     }
 
-    #[inline]
+    #[cold]
+    fn too_large(&self, rank: u32, op: &Op) -> Box<RunError> {
+        self.misuse(rank, op, format!("a message may have at most {} bytes", self.largest_message.0))
+    }
+
+    #[inline(always)]
     fn pattern(
         &self,
         rank: u32,
@@ -291,7 +317,7 @@ impl Library {
         from: Option<Rank>,
         tag: Option<Tag>,
         comm: CommHandle,
-    ) -> Result<Pattern, RunError> {
+    ) -> Result<Pattern, Box<RunError>> {
         let (context, source) = match from {
             Some(from) => self.address(rank, op, comm, from).map(|(context, member)| (context, Some(member)))?,
             None if comm == COMM_WORLD => (WORLD_CONTEXT, None),
@@ -302,11 +328,17 @@ impl Library {
 
     /// The context of a communicator, and which rank of the job `peer` of the communicator is.
     #[inline]
-    fn address(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), RunError> {
+    fn address(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
         let job = &self.jobs[self.ranks[rank as usize].job.index()];
         if comm == COMM_WORLD && peer.0 < job.size {
             return Ok((WORLD_CONTEXT, peer.0));
         }
+        self.look_up(rank, op, comm, peer)
+    }
+
+    /// As [`Self::address`], in the communicator's list of members.
+    #[inline(never)]
+    fn look_up(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
         let communicator = self.communicator(rank, op, comm)?;
         let member = communicator.member(peer).ok_or_else(|| {
             let size = communicator.members.len();
@@ -315,7 +347,7 @@ impl Library {
         Ok((communicator.context, member))
     }
 
-    pub(super) fn communicator(&self, rank: u32, op: &Op, comm: CommHandle) -> Result<&Communicator, RunError> {
+    pub(super) fn communicator(&self, rank: u32, op: &Op, comm: CommHandle) -> Result<&Communicator, Box<RunError>> {
         let state = &self.ranks[rank as usize];
         if comm == COMM_WORLD {
             return Ok(&state.world);
@@ -332,7 +364,7 @@ impl Library {
         request: RequestId,
         receive: bool,
         now: u64,
-    ) -> Result<u32, RunError> {
+    ) -> Result<u32, Box<RunError>> {
         let started = self.rank(rank).requests.start_named(request, receive, now);
         started.ok_or_else(|| self.misuse(rank, op, format!("request {request} is in use")))
     }
@@ -344,26 +376,29 @@ impl Library {
         quorum: Quorum,
         names: &[RequestId],
         now: u64,
-    ) -> Result<Flow, RunError> {
+    ) -> Result<Flow, Box<RunError>> {
         let RankState { requests, awaited, .. } = self.rank(rank);
+        let mut pending = 0;
         for &name in names {
-            let slot = match requests.named(name) {
-                Named::Slot(slot) => slot,
+            let (slot, request) = match requests.named(name) {
+                Named::Open(slot, request) => (slot, request),
                 Named::Null => continue,
                 Named::Nothing => return Err(self.misuse(rank, op, format!("no request {name}"))),
             };
-            if std::mem::replace(&mut requests.get_mut(slot).waited, true) {
+            if std::mem::replace(&mut request.waited, true) {
                 return Err(self.misuse(rank, op, format!("request {name} is listed twice")));
             }
+            pending += u32::from(request.complete_at == PENDING);
             awaited.push(slot);
         }
-        self.wait(rank, quorum, now, now);
+        let wait = Wait::new(quorum, awaited.len(), pending, now);
+        self.wait(rank, wait, now);
         Ok(Flow::Blocked)
     }
 
-    fn free_request(&mut self, rank: u32, op: &Op, request: RequestId) -> Result<Flow, RunError> {
+    fn free_request(&mut self, rank: u32, op: &Op, request: RequestId) -> Result<Flow, Box<RunError>> {
         let requests = &mut self.rank(rank).requests;
-        let Named::Slot(slot) = requests.named(request) else {
+        let Named::Open(slot, _) = requests.named(request) else {
             return Err(self.misuse(rank, op, format!("no request {request}")));
         };
         requests.give_up(slot);

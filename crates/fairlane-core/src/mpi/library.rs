@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::collectives::Phase;
@@ -70,10 +71,16 @@ pub(super) struct Job {
 }
 
 impl Library {
+    /// Where the ranks of a host stand in the list of residents.
+    #[inline]
+    pub fn places(&self, host: HostId) -> Range<usize> {
+        self.first_resident[host.index()] as usize..self.first_resident[host.index() + 1] as usize
+    }
+
     /// The ranks of a host, as indices over all jobs.
     #[inline]
     pub fn residents(&self, host: HostId) -> &[u32] {
-        &self.residents[self.first_resident[host.index()] as usize..self.first_resident[host.index() + 1] as usize]
+        &self.residents[self.places(host)]
     }
 
     /// The rank, as an index over all jobs, that is rank `rank` of the job of `of`.
@@ -113,13 +120,14 @@ impl Library {
 
     /// What `rank` did wrong in `op`, as an error.
     #[cold]
-    pub fn misuse(&self, rank: u32, op: &Op, problem: impl Into<String>) -> RunError {
+    #[inline(never)]
+    pub fn misuse(&self, rank: u32, op: &Op, problem: impl Into<String>) -> Box<RunError> {
         let state = &self.ranks[rank as usize];
-        RunError::Program {
+        Box::new(RunError::Program {
             job: self.jobs[state.job.index()].name.clone(),
             rank: state.rank,
             operation: words::of(op),
             problem: problem.into(),
-        }
+        })
     }
 }

@@ -30,10 +30,6 @@ pub(super) enum Stage {
 
 impl Stage {
     const ALL: [Self; 5] = [Self::Eager, Self::Request, Self::Get, Self::Bulk, Self::Acknowledgement];
-
-    fn goes_back(self) -> bool {
-        matches!(self, Self::Get | Self::Acknowledgement)
-    }
 }
 
 /// A message between two ranks, from the send call to its completion on both sides. One cache line.
@@ -58,6 +54,17 @@ pub(super) struct Transfer {
     eager: bool,
     payload_done: bool,
     collective: bool,
+}
+
+/// One message of a transfer, between ranks over all jobs.
+struct Message {
+    from: u32,
+    to: u32,
+    bytes: Bytes,
+    kind: TrafficKind,
+    transfer: u32,
+    stage: Stage,
+    at: u64,
 }
 
 /// A send as the interpreter asks for it.
@@ -110,32 +117,30 @@ impl Library {
             payload_done: false,
             collective: send.collective,
         });
-        self.transmit(transfer, if eager { Stage::Eager } else { Stage::Request }, send.handed_at);
+        let (stage, bytes, kind) = match (eager, send.collective) {
+            (true, false) => (Stage::Eager, send.bytes, TrafficKind::Eager),
+            (true, true) => (Stage::Eager, send.bytes, TrafficKind::Collective),
+            (false, _) => (Stage::Request, self.parameters.control_bytes, TrafficKind::Control),
+        };
+        self.transmit(Message { from: send.from, to: send.to, bytes, kind, transfer, stage, at: send.handed_at });
     }
 
-    /// Sends one message of a transfer at `at`.
-    #[inline]
-    fn transmit(&mut self, record: u32, stage: Stage, at: u64) {
-        let transfer = &self.transfers[record];
-        let (sender, receiver) = if stage.goes_back() { (transfer.to, transfer.from) } else { (transfer.from, transfer.to) };
-        let (bytes, kind) = match stage {
-            Stage::Eager | Stage::Bulk => {
-                let point_to_point = if stage == Stage::Eager { TrafficKind::Eager } else { TrafficKind::Bulk };
-                (Bytes(transfer.bytes), if transfer.collective { TrafficKind::Collective } else { point_to_point })
-            }
-            _ => (self.parameters.control_bytes, TrafficKind::Control),
-        };
-        let id = self.ranks[sender as usize].job;
+    /// Hands one message of a transfer to the network, or to memory.
+    #[inline(always)]
+    fn transmit(&mut self, message: Message) {
+        let Message { from, to, bytes, kind, transfer, stage, at } = message;
+        let id = self.ranks[from as usize].job;
         let job = &mut self.jobs[id.index()];
         job.in_flight += 1;
-        let (from, to) = (self.hosts[sender as usize], self.hosts[receiver as usize]);
+        let (sender, receiver) = (Rank(from - job.first), Rank(to - job.first));
+        let (from, to) = (self.hosts[from as usize], self.hosts[to as usize]);
         if from == to {
-            self.transmit_through_memory(from, bytes, record, stage, at);
+            self.transmit_through_memory(from, bytes, transfer, stage, at);
             return;
         }
-        let level = self.levels.of(id, Rank(sender - job.first), Rank(receiver - job.first), kind);
-        let (vl, stage) = (self.sl2vl.lane(level), stage as u8);
-        self.outbox.push(Injection { at: Instant(at), from, to, bytes, vl, job: id, token: record, stage });
+        let vl = self.sl2vl.lane(self.levels.of(id, sender, receiver, kind));
+        let (token, stage) = (transfer, stage as u8);
+        self.outbox.push(Injection { at: Instant(at), from, to, bytes, vl, job: id, token, stage });
     }
 
     #[cold]
@@ -157,63 +162,83 @@ impl Library {
     /// (Part of) a transfer's message has come at `now`.
     #[inline]
     pub(super) fn arrived(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
-        let transfer = &mut self.transfers[record];
         if last {
-            transfer.payload_done |= stage == Stage::Eager;
-            let job = self.ranks[transfer.to as usize].job;
+            let job = self.ranks[self.transfers[record].to as usize].job;
             self.landed(job);
         }
-        match stage {
-            Stage::Eager | Stage::Request => {
-                let matched = self.transfers[record].receive != NONE;
-                if first {
-                    self.envelope(record, now);
-                }
-                if last && matched {
-                    self.finish_receive(record, now);
-                }
-            }
-            _ => self.rendezvous(record, stage, now, last),
+        if stage == Stage::Eager && first && last && !self.numbering {
+            self.take_eager(record, now);
+        } else {
+            self.take_part(record, stage, now, first, last);
         }
     }
 
-    /// A rendezvous goes on: (part of) a message has come that is not its request.
-    fn rendezvous(&mut self, record: u32, stage: Stage, now: u64, last: bool) {
-        let Transfer { from, to, send, receive, .. } = self.transfers[record];
+    /// A whole eager message has come, in its turn: the receive that takes it is complete.
+    #[inline]
+    fn take_eager(&mut self, record: u32, now: u64) {
+        let transfer = &mut self.transfers[record];
+        let to = transfer.to;
+        let state = &mut self.ranks[to as usize];
+        let Some(receive) = state.matching.arrive(transfer.envelope, record) else {
+            (transfer.arrived, transfer.payload_done) = (true, true);
+            self.end_probe(to, now);
+            return;
+        };
+        let request = state.requests.get_mut(receive);
+        (request.partner_at, request.complete_at) = (transfer.sent_at, now);
+        let (detached, waited) = (request.detached, request.waited);
+        self.transfers.remove(record);
+        if waited {
+            self.one_less(to, now);
+        } else if detached {
+            state.requests.end(receive);
+        }
+    }
+
+    /// (Part of) a message has come, with all that may follow from it.
+    #[inline(never)]
+    fn take_part(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
+        let transfer = &mut self.transfers[record];
+        transfer.payload_done |= last && stage == Stage::Eager;
+        let Transfer { from, to, bytes, send, receive, collective, .. } = *transfer;
         match stage {
-            Stage::Get => self.transmit(record, Stage::Bulk, now),
+            Stage::Eager | Stage::Request => {
+                if first {
+                    self.envelope(record, now);
+                }
+                if last && receive != NONE {
+                    self.finish_receive(record, now);
+                }
+            }
+            Stage::Get => {
+                let kind = if collective { TrafficKind::Collective } else { TrafficKind::Bulk };
+                let (bytes, transfer) = (Bytes(bytes), record);
+                self.transmit(Message { from, to, bytes, kind, transfer, stage: Stage::Bulk, at: now });
+            }
             Stage::Bulk if last => {
-                self.transmit(record, Stage::Acknowledgement, now);
+                self.answer(record, Stage::Acknowledgement, now);
                 self.complete(to, receive, now);
             }
+            Stage::Bulk => {}
             Stage::Acknowledgement => {
                 self.transfers.remove(record);
                 self.complete(from, send, now);
             }
-            _ => {}
         }
     }
 
-    /// The envelope of a transfer has come: matches it.
-    #[inline]
+    /// The receiver of a rendezvous answers.
+    fn answer(&mut self, record: u32, stage: Stage, now: u64) {
+        let Transfer { from, to, .. } = self.transfers[record];
+        let (bytes, kind) = (self.parameters.control_bytes, TrafficKind::Control);
+        self.transmit(Message { from: to, to: from, bytes, kind, transfer: record, stage, at: now });
+    }
+
+    /// The envelope of a transfer has come: matches it, and those that it had held back, in the order of sending.
     fn envelope(&mut self, record: u32, now: u64) {
-        let transfer = &mut self.transfers[record];
-        transfer.arrived = true;
-        let Transfer { to, envelope, .. } = *transfer;
-        if self.numbering {
-            self.envelope_in_turn(record, now);
-        } else if let Some(receive) = self.rank(to).matching.arrive(envelope, record) {
-            self.matched(record, receive, now);
-        }
-        if let Blocked::Probe(pattern) = self.ranks[to as usize].blocked {
-            self.end_probe(to, pattern, now);
-        }
-    }
-
-    /// As [`Self::envelope`], if it is its turn: and those that it had held back, in the order of sending.
-    fn envelope_in_turn(&mut self, record: u32, now: u64) {
+        self.transfers[record].arrived = true;
         let Transfer { to, envelope, number, .. } = self.transfers[record];
-        if !self.rank(to).matching.in_turn(number, envelope, record) {
+        if self.numbering && !self.rank(to).matching.in_turn(number, envelope, record) {
             return;
         }
         let mut next = Some((envelope, record));
@@ -223,6 +248,7 @@ impl Library {
             }
             next = self.rank(to).matching.released(&envelope);
         }
+        self.end_probe(to, now);
     }
 
     /// From now on messages can overtake each other. Those under way are numbered in the order of sending.
@@ -259,7 +285,7 @@ impl Library {
         let posted_at = std::mem::replace(&mut request.partner_at, sent_at);
         if !eager {
             self.rank(from).requests.get_mut(send).partner_at = posted_at;
-            self.transmit(record, Stage::Get, now);
+            self.answer(record, Stage::Get, now);
         } else if payload_done {
             self.finish_receive(record, now);
         }
@@ -272,9 +298,10 @@ impl Library {
         self.complete(to, receive, now);
     }
 
-    /// A probe that waits ends if its message has come.
-    fn end_probe(&mut self, rank: u32, pattern: Pattern, now: u64) {
+    /// A message has been kept as unexpected: a probe that waits for it ends.
+    fn end_probe(&mut self, rank: u32, now: u64) {
         let RankState { matching, blocked, since, .. } = self.rank(rank);
+        let Blocked::Probe(pattern) = *blocked else { return };
         let Some(record) = matching.probe(pattern) else { return };
         *blocked = Blocked::Not;
         let since = *since;

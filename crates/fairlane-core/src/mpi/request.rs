@@ -57,18 +57,20 @@ struct Others {
 
 /// Names below this are slots.
 const SMALL: u32 = 1024;
+/// So many slots are added at a time.
+const GROWTH: usize = 16;
 /// Given once, and the request is over: no slot of [`Others`] has this number.
 const NULL: u32 = 0;
 
 /// What a program's name for a request stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+#[derive(Debug)]
+pub(super) enum Named<'r> {
     /// It was never given.
     Nothing,
     /// Its request is over: waiting for it asks for nothing (MPI_REQUEST_NULL).
     Null,
-    /// The request in this slot.
-    Slot(u32),
+    /// This request, in the slot of this number.
+    Open(u32, &'r mut Request),
 }
 
 impl Request {
@@ -105,7 +107,7 @@ impl Requests {
     fn start_unusual(&mut self, name: RequestId, receive: bool, now: u64) -> Option<u32> {
         if name < SMALL && self.small.len() <= name as usize {
             let never = Request { life: Life::Unknown, ..Request::new(false, 0) };
-            self.small.resize(name as usize + 1, never);
+            self.small.resize((name as usize + 1).next_multiple_of(GROWTH), never);
             return self.start_named(name, receive, now);
         }
         if self.others.names.get(&name).is_some_and(|slot| *slot != NULL) {
@@ -123,16 +125,15 @@ impl Requests {
 
     /// What a name stands for.
     #[inline]
-    pub fn named(&self, name: RequestId) -> Named {
-        match self.small.get(name as usize).map(|request| request.life) {
-            Some(Life::Open) => Named::Slot(name),
-            Some(Life::Null) => Named::Null,
-            Some(Life::Unknown) => Named::Nothing,
-            None | Some(Life::Elsewhere) => match self.others.names.get(&name) {
-                None => Named::Nothing,
-                Some(&NULL) => Named::Null,
-                Some(&slot) => Named::Slot(slot),
+    pub fn named(&mut self, name: RequestId) -> Named<'_> {
+        match self.small.get_mut(name as usize) {
+            Some(request) => match request.life {
+                Life::Open => Named::Open(name, request),
+                Life::Null => Named::Null,
+                Life::Unknown => Named::Nothing,
+                Life::Elsewhere => self.others.named(name),
             },
+            None => self.others.named(name),
         }
     }
 
@@ -182,6 +183,14 @@ impl Others {
         SMALL + place
     }
 
+    fn named(&mut self, name: RequestId) -> Named<'_> {
+        match self.names.get(&name) {
+            None => Named::Nothing,
+            Some(&NULL) => Named::Null,
+            Some(&slot) => Named::Open(slot, &mut self.slots[(slot - SMALL) as usize].0),
+        }
+    }
+
     fn forget_name(&mut self, slot: u32) {
         if let Some(name) = self.slots[(slot - SMALL) as usize].1.take() {
             self.names.insert(name, NULL);
@@ -210,4 +219,16 @@ pub(super) struct Wait {
     pub missing: u32,
     /// From when on the rank waits (its CPU may be busy with sends until then).
     pub since: u64,
+}
+
+impl Wait {
+    /// A wait for `count` requests, of which `pending` are not complete.
+    #[inline]
+    pub fn new(quorum: Quorum, count: usize, pending: u32, since: u64) -> Self {
+        let missing = match quorum {
+            Quorum::All => pending,
+            Quorum::Any | Quorum::Some => u32::from(pending > 0 && pending as usize == count),
+        };
+        Self { quorum, missing, since }
+    }
 }

@@ -6,33 +6,34 @@ use super::request::{PENDING, Quorum, Wait};
 use crate::units::Picoseconds;
 
 impl Library {
-    /// `rank` waits for the requests it has listed in `awaited`, from `since` on; it is `now`. If the wait is over at once,
-    /// the rank is resumed.
+    /// `rank` waits for the requests it has listed in `awaited`; it is `now`. If the wait is over at once, the rank is
+    /// resumed.
     #[inline]
-    pub(super) fn wait(&mut self, rank: u32, quorum: Quorum, now: u64, since: u64) {
-        let RankState { requests, awaited, blocked, .. } = self.rank(rank);
+    pub(super) fn wait(&mut self, rank: u32, wait: Wait, now: u64) {
+        if wait.missing > 0 {
+            self.rank(rank).blocked = Blocked::Requests(wait);
+        } else {
+            self.end_wait(rank, wait, now);
+        }
+    }
+
+    /// `rank` waits for all the requests it has listed in `awaited`, from `since` on.
+    pub(super) fn wait_for_all(&mut self, rank: u32, now: u64, since: u64) {
+        let RankState { requests, awaited, .. } = self.rank(rank);
         let mut pending = 0;
         for slot in awaited.iter() {
             let request = requests.get_mut(*slot);
             request.waited = true;
             pending += u32::from(request.complete_at == PENDING);
         }
-        let missing = match quorum {
-            Quorum::All => pending,
-            Quorum::Any | Quorum::Some => u32::from(pending > 0 && pending as usize == awaited.len()),
-        };
-        let wait = Wait { quorum, missing, since };
-        if missing > 0 {
-            *blocked = Blocked::Requests(wait);
-        } else {
-            self.end_wait(rank, wait, now);
-        }
+        let wait = Wait::new(Quorum::All, awaited.len(), pending, since);
+        self.wait(rank, wait, now);
     }
 
     /// `rank` waits for one request.
     pub(super) fn wait_one(&mut self, rank: u32, slot: u32, now: u64, since: u64) {
         self.rank(rank).awaited.push(slot);
-        self.wait(rank, Quorum::All, now, since);
+        self.wait_for_all(rank, now, since);
     }
 
     /// One of the requests that `rank` waits for has become complete.
