@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::collectives::{self, Algorithm, Call, Phase};
 use super::communicator::{Alike, Claim, Communicator};
-use super::interpreter::Flow;
+use super::interpreter::Over;
 use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
+use super::rank::NEVER;
 use super::words;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -59,7 +60,7 @@ impl Library {
         (kind, root, volume): (CollectiveKind, Rank, Volume),
         after: After,
         now: u64,
-    ) -> Result<Flow, Box<RunError>> {
+    ) -> Over {
         let Communicator { context, rank: own, ref members, collectives: number } =
             *self.communicator(rank, op, comm)?;
         let members = Arc::clone(members);
@@ -80,11 +81,13 @@ impl Library {
         let algorithm = collectives::choose(&call, preference);
         let running = Running { call, algorithm, phase: 0, combining: 0, comm, context, number, members, after };
         self.rank(rank).collective = Some(Box::new(running));
-        match self.advance_collective(rank, op, now)? {
+        let over = self.advance_collective(rank, op, now)?;
+        if over == now {
             // Even one without a message lets others that are due at this instant go first.
-            Flow::Done => Ok(Flow::Until(now)),
-            flow => Ok(flow),
+            self.resume(rank, now);
+            return Ok(NEVER);
         }
+        Ok(over)
     }
 
     /// All that the call can bring to, or take from, one rank.
@@ -130,13 +133,13 @@ impl Library {
         })
     }
 
-    /// The next phase of the collective that `rank` is in. Done when it was the last.
-    pub(super) fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, Box<RunError>> {
-        let Some(mut running) = self.rank(rank).collective.take() else { return Ok(Flow::Done) };
+    /// The next phase of the collective that `rank` is in. Over now when it was the last.
+    pub(super) fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+        let Some(mut running) = self.rank(rank).collective.take() else { return Ok(now) };
         if running.combining > 0 {
             let end = now + std::mem::take(&mut running.combining);
             self.rank(rank).collective = Some(running);
-            return Ok(Flow::Until(end));
+            return Ok(end);
         }
         let mut phase = std::mem::take(&mut self.phase);
         let more = running.next_phase(&mut phase);
@@ -147,10 +150,10 @@ impl Library {
         self.phase = phase;
         if !more {
             self.end_collective(rank, op, *running)?;
-            return Ok(Flow::Done);
+            return Ok(now);
         }
         self.rank(rank).collective = Some(running);
-        Ok(Flow::Blocked)
+        Ok(NEVER)
     }
 
     /// Posts a phase's receives, starts its sends one after another, and waits for all.

@@ -9,7 +9,7 @@ use super::rank::NEVER;
 use super::words;
 use crate::error::{RunError, StuckRank};
 use crate::ids::{HostId, JobId};
-use crate::kernel::prefetch;
+use crate::kernel::{NONE, prefetch};
 use crate::network::{Delivery, Endpoint, Injection};
 use crate::units::Instant;
 
@@ -21,9 +21,11 @@ impl Endpoint for Mpi {
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
     ) -> Result<Option<Instant>, RunError> {
-        let result = match *self.library.residents(host) {
-            [alone] if self.library.in_memory == 0 => self.run_alone(host, alone, until.0, deliveries),
-            _ => self.run_events(host, until.0, deliveries),
+        let alone = self.library.alone[host.index()];
+        let result = if alone != NONE && self.library.in_memory == 0 {
+            self.run_alone(host, alone, until.0, deliveries)
+        } else {
+            self.run_events(host, until.0, deliveries)
         };
         if !self.library.outbox.is_empty() {
             debug_assert!(injections.is_empty(), "what a host sent before has been taken");

@@ -19,21 +19,8 @@ use crate::units::{Bytes, Instant};
 /// So many operations of a rank at one instant mean that it never lets time pass.
 const SPINNING: u32 = 10_000_000;
 
-/// How an operation has left its rank.
-pub(super) enum Flow {
-    /// It took no time.
-    Done,
-    /// It is over at this instant, a later one.
-    Until(u64),
-    /// The rank is blocked, or has been resumed already.
-    Blocked,
-}
-
-impl Flow {
-    fn until(now: u64, end: u64) -> Self {
-        if end == now { Self::Done } else { Self::Until(end) }
-    }
-}
+/// When an operation is over: now, at a later instant, or [`NEVER`] if its rank is blocked or has been resumed already.
+pub(super) type Over = Result<u64, Box<RunError>>;
 
 /// What a point-to-point operation names.
 struct Peer {
@@ -56,9 +43,11 @@ impl Mpi {
 impl Library {
     /// Runs the program of `rank` until an operation lasts, or the end.
     fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Result<(), Box<RunError>> {
-        if let (true, Some(op)) = (self.ranks[rank as usize].collective.is_some(), source.current()) {
-            let flow = self.advance_collective(rank, op, now)?;
-            if self.lasts(rank, flow) {
+        if self.ranks[rank as usize].collective.is_some()
+            && let Some(op) = source.current()
+        {
+            let over = self.advance_collective(rank, op, now)?;
+            if self.lasts(rank, over, now) {
                 return Ok(());
             }
         }
@@ -90,8 +79,8 @@ impl Library {
                 return Err(self.spins(rank, op));
             }
             let activity = activity(op);
-            let flow = self.execute(rank, op, now)?;
-            if self.lasts(rank, flow) {
+            let over = self.execute(rank, op, now)?;
+            if self.lasts(rank, over, now) {
                 let state = self.rank(rank);
                 (state.since, state.activity, state.at_once) = (now, activity, *at_once);
                 return Ok((place + 1, true));
@@ -106,13 +95,11 @@ impl Library {
 
     /// Whether an operation lasts beyond this instant; if it is known until when, the rank is due then.
     #[inline]
-    fn lasts(&mut self, rank: u32, flow: Flow) -> bool {
-        match flow {
-            Flow::Done => return false,
-            Flow::Until(end) => self.resume(rank, end),
-            Flow::Blocked => {}
+    fn lasts(&mut self, rank: u32, over: u64, now: u64) -> bool {
+        if over != now && over != NEVER {
+            self.ranks[rank as usize].due = over;
         }
-        true
+        over != now
     }
 
     /// Counts the time of the operation that has lasted until now. Returns how many operations the rank has begun at this
@@ -179,23 +166,23 @@ impl Library {
     }
 
     #[inline]
-    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, Box<RunError>> {
+    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         match *op {
             Op::Compute(span) if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) => {
                 Err(self.misuse(rank, op, "ends beyond what the clock can tell"))
             }
-            Op::Compute(span) => Ok(Flow::until(now, now + span.0)),
+            Op::Compute(span) => Ok(now + span.0),
             Op::Isend { to, bytes, tag, comm, mode, request } => {
                 let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
                 let slot = self.start_named(rank, op, request, false, now)?;
                 self.send(&send, slot);
-                Ok(Flow::until(now, send.handed_at))
+                Ok(send.handed_at)
             }
             Op::Irecv { from, tag, comm, request } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
                 let slot = self.start_named(rank, op, request, true, now)?;
                 self.post(rank, pattern, slot, now);
-                Ok(Flow::Done)
+                Ok(now)
             }
             Op::WaitAll(ref requests) => self.wait_for(rank, op, Quorum::All, requests, now),
             Op::Wait(request) => self.wait_for(rank, op, Quorum::All, &[request], now),
@@ -204,38 +191,38 @@ impl Library {
     }
 
     #[inline(never)]
-    fn execute_other(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, Box<RunError>> {
+    fn execute_other(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         match *op {
             Op::MarkProgress => {
                 self.mark(rank, now);
-                Ok(Flow::Done)
+                Ok(now)
             }
             Op::Send { to, bytes, tag, comm, mode } => {
                 let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
                 let slot = self.rank(rank).requests.start(false, now);
                 self.send(&send, slot);
                 self.wait_one(rank, slot, now, send.handed_at);
-                Ok(Flow::Blocked)
+                Ok(NEVER)
             }
             Op::Recv { from, tag, comm } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
                 let slot = self.rank(rank).requests.start(true, now);
                 self.post(rank, pattern, slot, now);
                 self.wait_one(rank, slot, now, now);
-                Ok(Flow::Blocked)
+                Ok(NEVER)
             }
             Op::Probe { from, tag, comm } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
-                Ok(if self.probe(rank, pattern) { Flow::Done } else { Flow::Blocked })
+                Ok(if self.probe(rank, pattern) { now } else { NEVER })
             }
             Op::WaitAny(ref requests) => self.wait_for(rank, op, Quorum::Any, requests, now),
             Op::WaitSome(ref requests) => self.wait_for(rank, op, Quorum::Some, requests, now),
-            Op::RequestFree(request) => self.free_request(rank, op, request),
+            Op::RequestFree(request) => self.free_request(rank, op, request, now),
             _ => self.execute_collective(rank, op, now),
         }
     }
 
-    fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, Box<RunError>> {
+    fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         let agree = Volume::Uniform(Bytes(4));
         match *op {
             Op::Collective { kind, comm, root, ref volume } => {
@@ -256,13 +243,13 @@ impl Library {
             }
             Op::CommDefine { new, ref members } => {
                 self.define_communicator(rank, op, new, members)?;
-                Ok(Flow::Done)
+                Ok(now)
             }
             Op::CommFree(comm) => {
                 if comm <= COMM_SELF || self.rank(rank).communicators.remove(&comm).is_none() {
                     return Err(self.misuse(rank, op, "no such communicator, or a predefined one"));
                 }
-                Ok(Flow::Done)
+                Ok(now)
             }
             _ => unreachable!("invariant: the callers have taken every other operation"),
         }
@@ -356,7 +343,7 @@ impl Library {
         found.ok_or_else(|| self.misuse(rank, op, format!("no communicator {comm} at this rank")))
     }
 
-    #[inline]
+    #[inline(always)]
     fn start_named(
         &mut self,
         rank: u32,
@@ -365,8 +352,15 @@ impl Library {
         receive: bool,
         now: u64,
     ) -> Result<u32, Box<RunError>> {
-        let started = self.rank(rank).requests.start_named(request, receive, now);
-        started.ok_or_else(|| self.misuse(rank, op, format!("request {request} is in use")))
+        match self.rank(rank).requests.start_named(request, receive, now) {
+            Some(slot) => Ok(slot),
+            None => Err(self.in_use(rank, op, request)),
+        }
+    }
+
+    #[cold]
+    fn in_use(&self, rank: u32, op: &Op, request: RequestId) -> Box<RunError> {
+        self.misuse(rank, op, format!("request {request} is in use"))
     }
 
     fn wait_for(
@@ -376,7 +370,7 @@ impl Library {
         quorum: Quorum,
         names: &[RequestId],
         now: u64,
-    ) -> Result<Flow, Box<RunError>> {
+    ) -> Over {
         let RankState { requests, awaited, .. } = self.rank(rank);
         let mut pending = 0;
         for &name in names {
@@ -393,16 +387,16 @@ impl Library {
         }
         let wait = Wait::new(quorum, awaited.len(), pending, now);
         self.wait(rank, wait, now);
-        Ok(Flow::Blocked)
+        Ok(NEVER)
     }
 
-    fn free_request(&mut self, rank: u32, op: &Op, request: RequestId) -> Result<Flow, Box<RunError>> {
+    fn free_request(&mut self, rank: u32, op: &Op, request: RequestId, now: u64) -> Over {
         let requests = &mut self.rank(rank).requests;
         let Named::Open(slot, _) = requests.named(request) else {
             return Err(self.misuse(rank, op, format!("no request {request}")));
         };
         requests.give_up(slot);
-        Ok(Flow::Done)
+        Ok(now)
     }
 }
 

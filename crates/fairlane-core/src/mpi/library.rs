@@ -37,6 +37,8 @@ pub(super) struct Library {
     pub first_resident: Vec<u32>,
     /// Ranks over all jobs, by host, ascending.
     pub residents: Vec<u32>,
+    /// The rank of each host that has just one; [`crate::kernel::NONE`] for the others.
+    pub alone: Vec<u32>,
     /// Transfers through the memory of each host, and how many there are in all.
     pub memory: Vec<BinaryHeap<Reverse<MemoryEnd>>>,
     pub in_memory: u32,

@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub use parameters::Parameters;
 
 use crate::ids::{HostId, JobId};
-use crate::kernel::Pool;
+use crate::kernel::{NONE, Pool};
 use crate::observe::RankRecord;
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
@@ -77,6 +77,7 @@ impl Mpi {
             hosts: Vec::new(),
             first_resident: Vec::new(),
             residents: Vec::new(),
+            alone: Vec::new(),
             memory: vec![BinaryHeap::new(); hosts],
             in_memory: 0,
             numbering: false,
@@ -128,6 +129,8 @@ impl Mpi {
         let before =
             |host: usize| library.residents.partition_point(|&rank| library.hosts[rank as usize].index() < host);
         library.first_resident = (0..=hosts).map(|host| count(before(host))).collect();
+        let alone = |places: &[u32]| if places[1] - places[0] == 1 { library.residents[places[0] as usize] } else { NONE };
+        library.alone = library.first_resident.windows(2).map(alone).collect();
         let shared = library.first_resident.windows(2).any(|pair| pair[1] - pair[0] > 1);
         library.numbering = shared || library.levels.depend_on_kind();
     }

@@ -84,7 +84,7 @@ pub(super) struct Send {
 
 impl Library {
     /// Starts a send, whose request is complete already if it is eager.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(&mut self, send: &Send, request: u32) {
         let eager = send.mode == SendMode::Standard && send.bytes <= self.parameters.eager_threshold;
         if send.from == send.to {
@@ -268,7 +268,7 @@ impl Library {
     }
 
     /// Posts a receive.
-    #[inline]
+    #[inline(always)]
     pub(super) fn post(&mut self, rank: u32, pattern: Pattern, receive: u32, now: u64) {
         if let Some(record) = self.rank(rank).matching.post(pattern, receive) {
             self.matched(record, receive, now);
@@ -276,7 +276,6 @@ impl Library {
     }
 
     /// A transfer has found its receive.
-    #[inline]
     fn matched(&mut self, record: u32, receive: u32, now: u64) {
         let transfer = &mut self.transfers[record];
         transfer.receive = receive;

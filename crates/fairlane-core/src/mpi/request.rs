@@ -9,7 +9,7 @@ use crate::program::RequestId;
 pub(super) const PENDING: u64 = u64::MAX;
 
 /// A started operation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// When it was complete, or [`PENDING`].
     pub complete_at: u64,
@@ -124,7 +124,7 @@ impl Requests {
     }
 
     /// What a name stands for.
-    #[inline]
+    #[inline(always)]
     pub fn named(&mut self, name: RequestId) -> Named<'_> {
         match self.small.get_mut(name as usize) {
             Some(request) => match request.life {
@@ -137,12 +137,15 @@ impl Requests {
         }
     }
 
-    /// The request in this slot is over: its name is null until it is given again.
+    /// The request in this slot is over: its name is null until it is given again. Returns what the request was.
     #[inline]
-    pub fn end(&mut self, slot: u32) {
+    pub fn end(&mut self, slot: u32) -> Request {
         match self.small.get_mut(slot as usize) {
-            Some(Request { life: Life::Elsewhere, .. }) => {}
-            Some(request) => request.life = Life::Null,
+            Some(request) if request.life == Life::Open => {
+                request.life = Life::Null;
+                *request
+            }
+            Some(request) => *request,
             None => self.others.end(slot),
         }
     }
@@ -176,7 +179,7 @@ impl Others {
     fn start(&mut self, name: Option<RequestId>, receive: bool, now: u64) -> u32 {
         let entry = (Request::new(receive, now), name);
         let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(entry.clone());
+            self.slots.push(entry);
             u32::try_from(self.slots.len() - 1).expect("invariant: fewer than 2^32 requests")
         });
         self.slots[place as usize] = entry;
@@ -197,9 +200,11 @@ impl Others {
         }
     }
 
-    fn end(&mut self, slot: u32) {
+    #[inline(never)]
+    fn end(&mut self, slot: u32) -> Request {
         self.forget_name(slot);
         self.free.push(slot - SMALL);
+        self.slots[(slot - SMALL) as usize].0
     }
 }
 

@@ -54,17 +54,19 @@ impl Library {
         let (mut last, mut partner_at) = (0, 0);
         let mut taken = false;
         for slot in awaited.drain(..) {
-            let request = requests.get_mut(slot);
-            request.waited = false;
-            if request.complete_at == PENDING || (wait.quorum == Quorum::Any && taken) {
-                continue;
+            if wait.quorum != Quorum::All {
+                let request = requests.get_mut(slot);
+                request.waited = false;
+                if request.complete_at == PENDING || (wait.quorum == Quorum::Any && taken) {
+                    continue;
+                }
+                taken = true;
             }
-            taken = true;
+            let request = requests.end(slot);
             receives += u64::from(request.receive);
             if request.complete_at >= last {
                 (last, partner_at) = (request.complete_at, request.partner_at);
             }
-            requests.end(slot);
         }
         let end = now.max(wait.since);
         self.account_wait(rank, wait.since, end, partner_at);
