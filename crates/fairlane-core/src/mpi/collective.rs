@@ -9,6 +9,7 @@ use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
 use super::rank::NEVER;
+use super::request::Request;
 use super::words;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -163,7 +164,7 @@ impl Library {
         let tag = running.number as Tag;
         for source in &phase.receives {
             let pattern = Pattern { context, source: Some(running.members[source.index()]), tag: Some(tag) };
-            let receive = self.rank(rank).requests.start(true, now);
+            let receive = self.rank(rank).requests.start(Request::receive(now));
             self.post(rank, pattern, receive, now);
             self.rank(rank).awaited.push(receive);
         }
@@ -177,12 +178,12 @@ impl Library {
                 bytes: *bytes,
                 tag,
                 context,
-                mode: SendMode::Standard,
+                eager: self.is_eager(*bytes, SendMode::Standard),
                 collective: true,
                 called_at,
                 handed_at,
             };
-            let request = self.rank(rank).requests.start(false, called_at);
+            let request = self.rank(rank).requests.start(send.request());
             self.send(&send, request);
             self.rank(rank).awaited.push(request);
         }

@@ -9,7 +9,7 @@ use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
 use super::rank::{Activity, NEVER, RUNNING, RankState};
-use super::request::{Named, PENDING, Quorum, Wait};
+use super::request::{Named, PENDING, Quorum, Request, Wait};
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
@@ -32,99 +32,74 @@ struct Peer {
 impl Mpi {
     /// The program of `rank`, which is due, goes on. Returns when it is due again.
     #[inline]
-    pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Result<u64, Box<RunError>> {
+    pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Over {
         let Self { sources, library } = self;
-        library.rank(rank).due = RUNNING;
-        library.interpret(rank, &mut *sources[rank as usize], now)?;
-        Ok(library.leave(rank))
+        library.interpret(rank, &mut *sources[rank as usize], now)
     }
 }
 
 impl Library {
-    /// Runs the program of `rank` until an operation lasts, or the end.
-    fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Result<(), Box<RunError>> {
-        if self.ranks[rank as usize].collective.is_some()
+    /// Runs the program of `rank` until an operation lasts, or the end. Returns when the rank is due again.
+    fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Over {
+        let state = &mut self.ranks[rank as usize];
+        state.due = RUNNING;
+        if state.collective.is_some()
             && let Some(op) = source.current()
         {
             let over = self.advance_collective(rank, op, now)?;
-            if self.lasts(rank, over, now) {
-                return Ok(());
+            if over != now {
+                return Ok(self.leave(rank, over));
             }
         }
-        let mut at_once = self.end_call(rank, now);
+        let mut at_once = self.ranks[rank as usize].end_call(&mut self.records[rank as usize], now);
         loop {
             let ops = source.ahead().map_err(|problem| self.unreadable(rank, problem))?;
             if ops.is_empty() {
                 return self.finish(rank, now);
             }
-            let (passed, lasts) = self.run_stretch(rank, ops, &mut at_once, now)?;
+            let (passed, over) = self.run_stretch(rank, ops, &mut at_once, now)?;
             source.pass(passed);
-            if lasts {
-                return Ok(());
+            if over != now {
+                return Ok(self.leave(rank, over));
             }
         }
     }
 
-    /// Runs operations until one lasts. Returns how many have been run, and whether the last one lasts.
-    #[inline]
+    /// Runs operations until one lasts. Returns how many have been run, and when the last one is over.
+    #[inline(always)]
     fn run_stretch(
         &mut self,
         rank: u32,
         ops: &[Op],
         at_once: &mut u32,
         now: u64,
-    ) -> Result<(usize, bool), Box<RunError>> {
+    ) -> Result<(usize, u64), Box<RunError>> {
         for (place, op) in ops.iter().enumerate() {
             if *at_once > SPINNING {
                 return Err(self.spins(rank, op));
             }
             let activity = activity(op);
             let over = self.execute(rank, op, now)?;
-            if self.lasts(rank, over, now) {
+            if over != now {
                 let state = self.rank(rank);
                 (state.since, state.activity, state.at_once) = (now, activity, *at_once);
-                return Ok((place + 1, true));
+                return Ok((place + 1, over));
             }
             if let Activity::Call(call) = activity {
                 self.records[rank as usize].calls[usize::from(call)].count += 1;
             }
             *at_once += 1;
         }
-        Ok((ops.len(), false))
+        Ok((ops.len(), now))
     }
 
-    /// Whether an operation lasts beyond this instant; if it is known until when, the rank is due then.
-    #[inline]
-    fn lasts(&mut self, rank: u32, over: u64, now: u64) -> bool {
-        if over != now && over != NEVER {
-            self.ranks[rank as usize].due = over;
-        }
-        over != now
-    }
-
-    /// Counts the time of the operation that has lasted until now. Returns how many operations the rank has begun at this
-    /// instant.
-    #[inline]
-    fn end_call(&mut self, rank: u32, now: u64) -> u32 {
-        let (state, record) = (&mut self.ranks[rank as usize], &mut self.records[rank as usize]);
-        let span = now - state.since;
-        match state.activity {
-            Activity::Nothing => {}
-            Activity::Compute => record.compute.0 += span,
-            Activity::Call(call) => {
-                let call = &mut record.calls[usize::from(call)];
-                call.count += 1;
-                call.time.0 += span;
-            }
-        }
-        if span == 0 { state.at_once + 1 } else { 0 }
-    }
-
-    /// The program of `rank` runs no further now. Returns when it is due.
-    #[inline]
-    fn leave(&mut self, rank: u32) -> u64 {
+    /// The program of `rank` runs no further now: its operation is over at `over`. Returns when the rank is due.
+    #[inline(always)]
+    fn leave(&mut self, rank: u32, over: u64) -> u64 {
         let state = &mut self.ranks[rank as usize];
-        if state.due == RUNNING {
+        if over != NEVER {
+            state.due = over;
+        } else if state.due == RUNNING {
             state.due = NEVER;
             let job = &mut self.jobs[state.job.index()];
             job.active -= 1;
@@ -146,16 +121,17 @@ impl Library {
     }
 
     /// The program of `rank` has ended. When it was the job's last, no collective may be left that some rank never called.
-    fn finish(&mut self, rank: u32, now: u64) -> Result<(), Box<RunError>> {
+    fn finish(&mut self, rank: u32, now: u64) -> Over {
         let state = self.rank(rank);
         state.finished = true;
         self.records[rank as usize].finished = Some(Instant(now));
+        let due = self.leave(rank, NEVER);
         let job = self.job_of(rank);
         job.finished += 1;
         if job.finished < job.size {
-            return Ok(());
+            return Ok(due);
         }
-        let Some((communicator, number, first, words, arrived)) = job.agreements.deserted() else { return Ok(()) };
+        let Some((communicator, number, first, words, arrived)) = job.agreements.deserted() else { return Ok(due) };
         Err(Box::new(RunError::CollectiveMismatch {
             job: job.name.clone(),
             communicator,
@@ -174,13 +150,13 @@ impl Library {
             Op::Compute(span) => Ok(now + span.0),
             Op::Isend { to, bytes, tag, comm, mode, request } => {
                 let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
-                let slot = self.start_named(rank, op, request, false, now)?;
+                let slot = self.start_named(rank, op, request, send.request())?;
                 self.send(&send, slot);
                 Ok(send.handed_at)
             }
             Op::Irecv { from, tag, comm, request } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
-                let slot = self.start_named(rank, op, request, true, now)?;
+                let slot = self.start_named(rank, op, request, Request::receive(now))?;
                 self.post(rank, pattern, slot, now);
                 Ok(now)
             }
@@ -199,14 +175,14 @@ impl Library {
             }
             Op::Send { to, bytes, tag, comm, mode } => {
                 let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
-                let slot = self.rank(rank).requests.start(false, now);
+                let slot = self.rank(rank).requests.start(send.request());
                 self.send(&send, slot);
                 self.wait_one(rank, slot, now, send.handed_at);
                 Ok(NEVER)
             }
             Op::Recv { from, tag, comm } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
-                let slot = self.rank(rank).requests.start(true, now);
+                let slot = self.rank(rank).requests.start(Request::receive(now));
                 self.post(rank, pattern, slot, now);
                 self.wait_one(rank, slot, now, now);
                 Ok(NEVER)
@@ -284,7 +260,7 @@ impl Library {
             bytes,
             tag: peer.tag,
             context,
-            mode,
+            eager: self.is_eager(bytes, mode),
             collective: false,
             called_at: now,
             handed_at: now + self.parameters.send_overhead.0,
@@ -316,8 +292,7 @@ impl Library {
     /// The context of a communicator, and which rank of the job `peer` of the communicator is.
     #[inline]
     fn address(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
-        let job = &self.jobs[self.ranks[rank as usize].job.index()];
-        if comm == COMM_WORLD && peer.0 < job.size {
+        if comm == COMM_WORLD && peer.0 < self.ranks[rank as usize].size {
             return Ok((WORLD_CONTEXT, peer.0));
         }
         self.look_up(rank, op, comm, peer)
@@ -344,17 +319,10 @@ impl Library {
     }
 
     #[inline(always)]
-    fn start_named(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        request: RequestId,
-        receive: bool,
-        now: u64,
-    ) -> Result<u32, Box<RunError>> {
-        match self.rank(rank).requests.start_named(request, receive, now) {
+    fn start_named(&mut self, rank: u32, op: &Op, name: RequestId, request: Request) -> Result<u32, Box<RunError>> {
+        match self.rank(rank).requests.start_named(name, request) {
             Some(slot) => Ok(slot),
-            None => Err(self.in_use(rank, op, request)),
+            None => Err(self.in_use(rank, op, name)),
         }
     }
 

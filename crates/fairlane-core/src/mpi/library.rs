@@ -88,7 +88,7 @@ impl Library {
     /// The rank, as an index over all jobs, that is rank `rank` of the job of `of`.
     #[inline]
     pub fn peer(&self, of: u32, rank: u32) -> u32 {
-        self.jobs[self.ranks[of as usize].job.index()].first + rank
+        of - self.ranks[of as usize].rank.0 + rank
     }
 
     #[inline]

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::library::Library;
 use super::matching::{Envelope, Pattern};
 use super::rank::{Blocked, RankState};
+use super::request::{PENDING, Request};
 use crate::ids::{HostId, Rank};
 use crate::kernel::NONE;
 use crate::network::{Delivery, Injection};
@@ -74,7 +75,7 @@ pub(super) struct Send {
     pub bytes: Bytes,
     pub tag: Tag,
     pub context: u32,
-    pub mode: SendMode,
+    pub eager: bool,
     pub collective: bool,
     /// When the call was made.
     pub called_at: u64,
@@ -82,22 +83,33 @@ pub(super) struct Send {
     pub handed_at: u64,
 }
 
+impl Send {
+    /// The request of this send, complete already if it is eager.
+    #[inline]
+    pub fn request(&self) -> Request {
+        Request::send(self.called_at, if self.eager { self.handed_at } else { PENDING })
+    }
+}
+
 impl Library {
-    /// Starts a send, whose request is complete already if it is eager.
+    /// Whether a send of so much is sent at once.
+    #[inline]
+    pub(super) fn is_eager(&self, bytes: Bytes, mode: SendMode) -> bool {
+        mode == SendMode::Standard && bytes <= self.parameters.eager_threshold
+    }
+
+    /// Starts a send, whose request has been started.
     #[inline(always)]
     pub(super) fn send(&mut self, send: &Send, request: u32) {
-        let eager = send.mode == SendMode::Standard && send.bytes <= self.parameters.eager_threshold;
+        let eager = send.eager;
         if send.from == send.to {
             // Through memory a short message overtakes a long one.
             self.start_numbering();
         }
         let sender = &mut self.ranks[send.from as usize];
-        if eager {
-            sender.requests.get_mut(request).complete_at = send.handed_at;
-        }
         let record = &mut self.records[send.from as usize];
         let number = if self.numbering {
-            sender.matching.number(send.context, send.to - self.jobs[sender.job.index()].first)
+            sender.matching.number(send.context, sender.rank.0 + send.to - send.from)
         } else {
             record.messages_sent
         };
@@ -129,18 +141,17 @@ impl Library {
     #[inline(always)]
     fn transmit(&mut self, message: Message) {
         let Message { from, to, bytes, kind, transfer, stage, at } = message;
-        let id = self.ranks[from as usize].job;
-        let job = &mut self.jobs[id.index()];
-        job.in_flight += 1;
-        let (sender, receiver) = (Rank(from - job.first), Rank(to - job.first));
+        let RankState { job, rank: sender, .. } = self.ranks[from as usize];
+        let receiver = Rank(sender.0 + to - from);
+        self.jobs[job.index()].in_flight += 1;
         let (from, to) = (self.hosts[from as usize], self.hosts[to as usize]);
         if from == to {
             self.transmit_through_memory(from, bytes, transfer, stage, at);
             return;
         }
-        let vl = self.sl2vl.lane(self.levels.of(id, sender, receiver, kind));
+        let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
         let (token, stage) = (transfer, stage as u8);
-        self.outbox.push(Injection { at: Instant(at), from, to, bytes, vl, job: id, token, stage });
+        self.outbox.push(Injection { at: Instant(at), from, to, bytes, vl, job, token, stage });
     }
 
     #[cold]
@@ -162,15 +173,15 @@ impl Library {
     /// (Part of) a transfer's message has come at `now`.
     #[inline]
     pub(super) fn arrived(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
+        if stage == Stage::Eager && first && last && !self.numbering {
+            self.take_eager(record, now);
+            return;
+        }
         if last {
             let job = self.ranks[self.transfers[record].to as usize].job;
             self.landed(job);
         }
-        if stage == Stage::Eager && first && last && !self.numbering {
-            self.take_eager(record, now);
-        } else {
-            self.take_part(record, stage, now, first, last);
-        }
+        self.take_part(record, stage, now, first, last);
     }
 
     /// A whole eager message has come, in its turn: the receive that takes it is complete.
@@ -179,6 +190,9 @@ impl Library {
         let transfer = &mut self.transfers[record];
         let to = transfer.to;
         let state = &mut self.ranks[to as usize];
+        let job = &mut self.jobs[state.job.index()];
+        job.in_flight -= 1;
+        self.lull |= job.in_flight == 0;
         let Some(receive) = state.matching.arrive(transfer.envelope, record) else {
             (transfer.arrived, transfer.payload_done) = (true, true);
             self.end_probe(to, now);

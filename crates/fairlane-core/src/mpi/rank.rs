@@ -8,6 +8,7 @@ use super::matching::{Matching, Pattern};
 use super::request::{Requests, Wait};
 use crate::ids::{JobId, Rank};
 use crate::kernel::prefetch;
+use crate::observe::RankRecord;
 use crate::program::CommHandle;
 
 /// [`RankState::due`]: the program goes on only once something else has happened.
@@ -28,6 +29,8 @@ pub(super) struct RankState {
     pub rank: Rank,
     /// How many operations it has begun at the instant `since`.
     pub at_once: u32,
+    /// Ranks of its job.
+    pub size: u32,
     pub blocked: Blocked,
     pub collective: Option<Box<Running>>,
     pub requests: Requests,
@@ -68,6 +71,7 @@ impl RankState {
             job,
             rank: Rank(world.rank),
             at_once: 0,
+            size: u32::try_from(world.members.len()).expect("invariant: fewer than 2^32 ranks"),
             blocked: Blocked::Not,
             collective: None,
             requests: Requests::default(),
@@ -77,6 +81,23 @@ impl RankState {
             world,
             communicators: std::iter::once((crate::program::COMM_SELF, alone)).collect(),
         }
+    }
+
+    /// Counts the time of the operation that has lasted until now. Returns how many operations have been begun at this
+    /// instant.
+    #[inline]
+    pub fn end_call(&self, record: &mut RankRecord, now: u64) -> u32 {
+        let span = now - self.since;
+        match self.activity {
+            Activity::Nothing => {}
+            Activity::Compute => record.compute.0 += span,
+            Activity::Call(call) => {
+                let call = &mut record.calls[usize::from(call)];
+                call.count += 1;
+                call.time.0 += span;
+            }
+        }
+        if span == 0 { self.at_once + 1 } else { 0 }
     }
 
     /// The rank will run soon.

@@ -74,10 +74,17 @@ pub(super) enum Named<'r> {
 }
 
 impl Request {
+    /// A receive that is posted now.
     #[inline]
-    fn new(receive: bool, now: u64) -> Self {
+    pub fn receive(now: u64) -> Self {
         let (life, waited, detached) = (Life::Open, false, false);
-        Self { complete_at: PENDING, partner_at: now, life, receive, waited, detached }
+        Self { complete_at: PENDING, partner_at: now, life, receive: true, waited, detached }
+    }
+
+    /// A send that is called now.
+    #[inline]
+    pub fn send(now: u64, complete_at: u64) -> Self {
+        Self { complete_at, receive: false, ..Self::receive(now) }
     }
 }
 
@@ -90,37 +97,37 @@ impl Requests {
     }
 
     /// Starts a request that the program calls `name`. `None` if the name is in use.
-    #[inline]
-    pub fn start_named(&mut self, name: RequestId, receive: bool, now: u64) -> Option<u32> {
+    #[inline(always)]
+    pub fn start_named(&mut self, name: RequestId, started: Request) -> Option<u32> {
         match self.small.get_mut(name as usize) {
             Some(request) if request.life <= Life::Null => {
-                *request = Request::new(receive, now);
+                *request = started;
                 Some(name)
             }
             Some(Request { life: Life::Open, .. }) => None,
-            _ => self.start_unusual(name, receive, now),
+            _ => self.start_unusual(name, started),
         }
     }
 
     /// As [`Self::start_named`], for a name that is new, or not small, or has moved.
     #[inline(never)]
-    fn start_unusual(&mut self, name: RequestId, receive: bool, now: u64) -> Option<u32> {
+    fn start_unusual(&mut self, name: RequestId, started: Request) -> Option<u32> {
         if name < SMALL && self.small.len() <= name as usize {
-            let never = Request { life: Life::Unknown, ..Request::new(false, 0) };
+            let never = Request { life: Life::Unknown, ..started };
             self.small.resize((name as usize + 1).next_multiple_of(GROWTH), never);
-            return self.start_named(name, receive, now);
+            return self.start_named(name, started);
         }
         if self.others.names.get(&name).is_some_and(|slot| *slot != NULL) {
             return None;
         }
-        let slot = self.others.start(Some(name), receive, now);
+        let slot = self.others.start(Some(name), started);
         self.others.names.insert(name, slot);
         Some(slot)
     }
 
     /// Starts a request that the program does not see.
-    pub fn start(&mut self, receive: bool, now: u64) -> u32 {
-        self.others.start(None, receive, now)
+    pub fn start(&mut self, started: Request) -> u32 {
+        self.others.start(None, started)
     }
 
     /// What a name stands for.
@@ -176,8 +183,8 @@ impl Requests {
 }
 
 impl Others {
-    fn start(&mut self, name: Option<RequestId>, receive: bool, now: u64) -> u32 {
-        let entry = (Request::new(receive, now), name);
+    fn start(&mut self, name: Option<RequestId>, started: Request) -> u32 {
+        let entry = (started, name);
         let place = self.free.pop().unwrap_or_else(|| {
             self.slots.push(entry);
             u32::try_from(self.slots.len() - 1).expect("invariant: fewer than 2^32 requests")
