@@ -9,7 +9,6 @@ use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
 use super::rank::NEVER;
-use super::request::Request;
 use super::words;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -164,9 +163,8 @@ impl Library {
         let tag = running.number as Tag;
         for source in &phase.receives {
             let pattern = Pattern { context, source: Some(running.members[source.index()]), tag: Some(tag) };
-            let receive = self.rank(rank).requests.start(Request::receive(now));
-            self.post(rank, pattern, receive, now);
-            self.rank(rank).awaited.push(receive);
+            let receive = self.post(rank, pattern, None, now);
+            self.rank(rank).awaited.extend(receive);
         }
         let mut handed_at = now;
         for (to, bytes) in &phase.sends {
@@ -178,14 +176,14 @@ impl Library {
                 bytes: *bytes,
                 tag,
                 context,
+                name: None,
                 eager: self.is_eager(*bytes, SendMode::Standard),
                 collective: true,
                 called_at,
                 handed_at,
             };
-            let request = self.rank(rank).requests.start(send.request());
-            self.send(&send, request);
-            self.rank(rank).awaited.push(request);
+            let request = self.send(&send);
+            self.rank(rank).awaited.extend(request);
         }
         self.wait_for_all(rank, now, handed_at);
     }

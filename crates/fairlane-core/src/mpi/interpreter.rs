@@ -9,7 +9,7 @@ use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
 use super::rank::{Activity, NEVER, RUNNING, RankState};
-use super::request::{Named, PENDING, Quorum, Request, Wait};
+use super::request::{Named, PENDING, Quorum, Wait};
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
@@ -149,16 +149,19 @@ impl Library {
             }
             Op::Compute(span) => Ok(now + span.0),
             Op::Isend { to, bytes, tag, comm, mode, request } => {
-                let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
-                let slot = self.start_named(rank, op, request, send.request())?;
-                self.send(&send, slot);
-                Ok(send.handed_at)
+                let peer = Peer { rank: to, tag, comm };
+                let send = self.checked_send(rank, op, peer, (bytes, mode), Some(request), now)?;
+                match self.send(&send) {
+                    Some(_) => Ok(send.handed_at),
+                    None => Err(self.in_use(rank, op, request)),
+                }
             }
             Op::Irecv { from, tag, comm, request } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
-                let slot = self.start_named(rank, op, request, Request::receive(now))?;
-                self.post(rank, pattern, slot, now);
-                Ok(now)
+                match self.post(rank, pattern, Some(request), now) {
+                    Some(_) => Ok(now),
+                    None => Err(self.in_use(rank, op, request)),
+                }
             }
             Op::WaitAll(ref requests) => self.wait_for(rank, op, Quorum::All, requests, now),
             Op::Wait(request) => self.wait_for(rank, op, Quorum::All, &[request], now),
@@ -174,17 +177,17 @@ impl Library {
                 Ok(now)
             }
             Op::Send { to, bytes, tag, comm, mode } => {
-                let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
-                let slot = self.rank(rank).requests.start(send.request());
-                self.send(&send, slot);
-                self.wait_one(rank, slot, now, send.handed_at);
+                let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), None, now)?;
+                let request = self.send(&send);
+                self.rank(rank).awaited.extend(request);
+                self.wait_for_all(rank, now, send.handed_at);
                 Ok(NEVER)
             }
             Op::Recv { from, tag, comm } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
-                let slot = self.rank(rank).requests.start(Request::receive(now));
-                self.post(rank, pattern, slot, now);
-                self.wait_one(rank, slot, now, now);
+                let request = self.post(rank, pattern, None, now);
+                self.rank(rank).awaited.extend(request);
+                self.wait_for_all(rank, now, now);
                 Ok(NEVER)
             }
             Op::Probe { from, tag, comm } => {
@@ -248,6 +251,7 @@ impl Library {
         op: &Op,
         peer: Peer,
         (bytes, mode): (Bytes, SendMode),
+        name: Option<RequestId>,
         now: u64,
     ) -> Result<Send, Box<RunError>> {
         let (context, member) = self.address(rank, op, peer.comm, peer.rank)?;
@@ -260,6 +264,7 @@ impl Library {
             bytes,
             tag: peer.tag,
             context,
+            name,
             eager: self.is_eager(bytes, mode),
             collective: false,
             called_at: now,
@@ -316,14 +321,6 @@ impl Library {
         }
         let found = state.communicators.get(&comm);
         found.ok_or_else(|| self.misuse(rank, op, format!("no communicator {comm} at this rank")))
-    }
-
-    #[inline(always)]
-    fn start_named(&mut self, rank: u32, op: &Op, name: RequestId, request: Request) -> Result<u32, Box<RunError>> {
-        match self.rank(rank).requests.start_named(name, request) {
-            Some(slot) => Ok(slot),
-            None => Err(self.in_use(rank, op, name)),
-        }
     }
 
     #[cold]

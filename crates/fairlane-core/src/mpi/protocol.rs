@@ -6,10 +6,10 @@ use super::library::Library;
 use super::matching::{Envelope, Pattern};
 use super::rank::{Blocked, RankState};
 use super::request::{PENDING, Request};
-use crate::ids::{HostId, Rank};
+use crate::ids::{HostId, JobId, Rank};
 use crate::kernel::NONE;
 use crate::network::{Delivery, Injection};
-use crate::program::{SendMode, Tag};
+use crate::program::{RequestId, SendMode, Tag};
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
 
@@ -57,10 +57,12 @@ pub(super) struct Transfer {
     collective: bool,
 }
 
-/// One message of a transfer, between ranks over all jobs.
+/// One message of a transfer: between ranks over all jobs, and the same as ranks of their job.
 struct Message {
     from: u32,
+    sender: Rank,
     to: u32,
+    receiver: Rank,
     bytes: Bytes,
     kind: TrafficKind,
     transfer: u32,
@@ -75,20 +77,14 @@ pub(super) struct Send {
     pub bytes: Bytes,
     pub tag: Tag,
     pub context: u32,
+    /// The program's name for its request.
+    pub name: Option<RequestId>,
     pub eager: bool,
     pub collective: bool,
     /// When the call was made.
     pub called_at: u64,
     /// When the CPU is done with it.
     pub handed_at: u64,
-}
-
-impl Send {
-    /// The request of this send, complete already if it is eager.
-    #[inline]
-    pub fn request(&self) -> Request {
-        Request::send(self.called_at, if self.eager { self.handed_at } else { PENDING })
-    }
 }
 
 impl Library {
@@ -98,28 +94,27 @@ impl Library {
         mode == SendMode::Standard && bytes <= self.parameters.eager_threshold
     }
 
-    /// Starts a send, whose request has been started.
+    /// Starts a send. Returns its request, which is complete already if it is eager; `None` if its name is in use.
     #[inline(always)]
-    pub(super) fn send(&mut self, send: &Send, request: u32) {
-        let eager = send.eager;
-        if send.from == send.to {
+    pub(super) fn send(&mut self, send: &Send) -> Option<u32> {
+        let Send { from, to, bytes, context, eager, .. } = *send;
+        if from == to {
             // Through memory a short message overtakes a long one.
             self.start_numbering();
         }
-        let sender = &mut self.ranks[send.from as usize];
-        let record = &mut self.records[send.from as usize];
-        let number = if self.numbering {
-            sender.matching.number(send.context, sender.rank.0 + send.to - send.from)
-        } else {
-            record.messages_sent
-        };
+        let (state, record) = (&mut self.ranks[from as usize], &mut self.records[from as usize]);
+        let request = Request::send(send.called_at, if eager { send.handed_at } else { PENDING });
+        let request = state.requests.start(send.name, request)?;
+        let (job, sender) = (state.job, state.rank);
+        let receiver = Rank(sender.0 + to - from);
+        let number = if self.numbering { state.matching.number(context, receiver.0) } else { record.messages_sent };
         record.messages_sent += 1;
-        record.bytes_sent += send.bytes.0;
+        record.bytes_sent += bytes.0;
         let transfer = self.transfers.insert(Transfer {
-            from: send.from,
-            to: send.to,
-            bytes: send.bytes.0,
-            envelope: Envelope { context: send.context, source: sender.rank.0, tag: send.tag },
+            from,
+            to,
+            bytes: bytes.0,
+            envelope: Envelope { context, source: sender.0, tag: send.tag },
             number,
             arrived: false,
             send: if eager { NONE } else { request },
@@ -130,19 +125,19 @@ impl Library {
             collective: send.collective,
         });
         let (stage, bytes, kind) = match (eager, send.collective) {
-            (true, false) => (Stage::Eager, send.bytes, TrafficKind::Eager),
-            (true, true) => (Stage::Eager, send.bytes, TrafficKind::Collective),
+            (true, false) => (Stage::Eager, bytes, TrafficKind::Eager),
+            (true, true) => (Stage::Eager, bytes, TrafficKind::Collective),
             (false, _) => (Stage::Request, self.parameters.control_bytes, TrafficKind::Control),
         };
-        self.transmit(Message { from: send.from, to: send.to, bytes, kind, transfer, stage, at: send.handed_at });
+        let at = send.handed_at;
+        self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
+        Some(request)
     }
 
     /// Hands one message of a transfer to the network, or to memory.
     #[inline(always)]
-    fn transmit(&mut self, message: Message) {
-        let Message { from, to, bytes, kind, transfer, stage, at } = message;
-        let RankState { job, rank: sender, .. } = self.ranks[from as usize];
-        let receiver = Rank(sender.0 + to - from);
+    fn transmit(&mut self, job: JobId, message: Message) {
+        let Message { from, sender, to, receiver, bytes, kind, transfer, stage, at } = message;
         self.jobs[job.index()].in_flight += 1;
         let (from, to) = (self.hosts[from as usize], self.hosts[to as usize]);
         if from == to {
@@ -226,8 +221,7 @@ impl Library {
             }
             Stage::Get => {
                 let kind = if collective { TrafficKind::Collective } else { TrafficKind::Bulk };
-                let (bytes, transfer) = (Bytes(bytes), record);
-                self.transmit(Message { from, to, bytes, kind, transfer, stage: Stage::Bulk, at: now });
+                self.go_on_with(record, Stage::Bulk, (from, to), (Bytes(bytes), kind), now);
             }
             Stage::Bulk if last => {
                 self.answer(record, Stage::Acknowledgement, now);
@@ -244,8 +238,22 @@ impl Library {
     /// The receiver of a rendezvous answers.
     fn answer(&mut self, record: u32, stage: Stage, now: u64) {
         let Transfer { from, to, .. } = self.transfers[record];
-        let (bytes, kind) = (self.parameters.control_bytes, TrafficKind::Control);
-        self.transmit(Message { from: to, to: from, bytes, kind, transfer: record, stage, at: now });
+        let load = (self.parameters.control_bytes, TrafficKind::Control);
+        self.go_on_with(record, stage, (to, from), load, now);
+    }
+
+    /// A rendezvous goes on with another message.
+    fn go_on_with(
+        &mut self,
+        transfer: u32,
+        stage: Stage,
+        (from, to): (u32, u32),
+        (bytes, kind): (Bytes, TrafficKind),
+        at: u64,
+    ) {
+        let RankState { job, rank: sender, .. } = self.ranks[from as usize];
+        let receiver = Rank(sender.0 + to - from);
+        self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
     }
 
     /// The envelope of a transfer has come: matches it, and those that it had held back, in the order of sending.
@@ -281,12 +289,15 @@ impl Library {
         }
     }
 
-    /// Posts a receive.
+    /// Posts a receive. Returns its request; `None` if its name is in use.
     #[inline(always)]
-    pub(super) fn post(&mut self, rank: u32, pattern: Pattern, receive: u32, now: u64) {
-        if let Some(record) = self.rank(rank).matching.post(pattern, receive) {
+    pub(super) fn post(&mut self, rank: u32, pattern: Pattern, name: Option<RequestId>, now: u64) -> Option<u32> {
+        let state = &mut self.ranks[rank as usize];
+        let receive = state.requests.start(name, Request::receive(now))?;
+        if let Some(record) = state.matching.post(pattern, receive) {
             self.matched(record, receive, now);
         }
+        Some(receive)
     }
 
     /// A transfer has found its receive.

@@ -96,9 +96,10 @@ impl Requests {
         }
     }
 
-    /// Starts a request that the program calls `name`. `None` if the name is in use.
+    /// Starts a request that the program calls `name`, or does not see. `None` if the name is in use.
     #[inline(always)]
-    pub fn start_named(&mut self, name: RequestId, started: Request) -> Option<u32> {
+    pub fn start(&mut self, name: Option<RequestId>, started: Request) -> Option<u32> {
+        let Some(name) = name else { return Some(self.others.start(None, started)) };
         match self.small.get_mut(name as usize) {
             Some(request) if request.life <= Life::Null => {
                 *request = started;
@@ -109,13 +110,13 @@ impl Requests {
         }
     }
 
-    /// As [`Self::start_named`], for a name that is new, or not small, or has moved.
+    /// As [`Self::start`], for a name that is new, or not small, or has moved.
     #[inline(never)]
     fn start_unusual(&mut self, name: RequestId, started: Request) -> Option<u32> {
         if name < SMALL && self.small.len() <= name as usize {
             let never = Request { life: Life::Unknown, ..started };
             self.small.resize((name as usize + 1).next_multiple_of(GROWTH), never);
-            return self.start_named(name, started);
+            return self.start(Some(name), started);
         }
         if self.others.names.get(&name).is_some_and(|slot| *slot != NULL) {
             return None;
@@ -123,11 +124,6 @@ impl Requests {
         let slot = self.others.start(Some(name), started);
         self.others.names.insert(name, slot);
         Some(slot)
-    }
-
-    /// Starts a request that the program does not see.
-    pub fn start(&mut self, started: Request) -> u32 {
-        self.others.start(None, started)
     }
 
     /// What a name stands for.

@@ -30,12 +30,6 @@ impl Library {
         self.wait(rank, wait, now);
     }
 
-    /// `rank` waits for one request.
-    pub(super) fn wait_one(&mut self, rank: u32, slot: u32, now: u64, since: u64) {
-        self.rank(rank).awaited.push(slot);
-        self.wait_for_all(rank, now, since);
-    }
-
     /// One of the requests that `rank` waits for has become complete.
     #[inline]
     pub(super) fn one_less(&mut self, rank: u32, now: u64) {
