@@ -44,7 +44,6 @@ impl Endpoint for Mpi {
         match step {
             0 => {
                 state.prefetch();
-                self.library.records[rank as usize].prefetch();
                 prefetch(source);
             }
             1 => {

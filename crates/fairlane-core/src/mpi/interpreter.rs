@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::collective::After;
 use super::Mpi;
+use super::collective::After;
 use super::communicator::{Communicator, WORLD_CONTEXT};
 use super::library::Library;
 use super::matching::Pattern;
@@ -51,7 +51,7 @@ impl Library {
                 return Ok(self.leave(rank, over));
             }
         }
-        let mut at_once = self.ranks[rank as usize].end_call(&mut self.records[rank as usize], now);
+        let mut at_once = self.ranks[rank as usize].end_call(now);
         loop {
             let ops = source.ahead().map_err(|problem| self.unreadable(rank, problem))?;
             if ops.is_empty() {
@@ -86,7 +86,7 @@ impl Library {
                 return Ok((place + 1, over));
             }
             if let Activity::Call(call) = activity {
-                self.records[rank as usize].calls[usize::from(call)].count += 1;
+                self.rank(rank).record.calls[usize::from(call)].count += 1;
             }
             *at_once += 1;
         }
@@ -124,7 +124,7 @@ impl Library {
     fn finish(&mut self, rank: u32, now: u64) -> Over {
         let state = self.rank(rank);
         state.finished = true;
-        self.records[rank as usize].finished = Some(Instant(now));
+        state.record.finished = Some(Instant(now));
         let due = self.leave(rank, NEVER);
         let job = self.job_of(rank);
         job.finished += 1;
@@ -235,7 +235,7 @@ impl Library {
     }
 
     fn mark(&mut self, rank: u32, now: u64) {
-        let record = &mut self.records[rank as usize];
+        let record = &mut self.rank(rank).record;
         if record.iterations == 0 {
             record.first_mark = Instant(now);
         }
@@ -328,14 +328,7 @@ impl Library {
         self.misuse(rank, op, format!("request {request} is in use"))
     }
 
-    fn wait_for(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        quorum: Quorum,
-        names: &[RequestId],
-        now: u64,
-    ) -> Over {
+    fn wait_for(&mut self, rank: u32, op: &Op, quorum: Quorum, names: &[RequestId], now: u64) -> Over {
         let RankState { requests, awaited, .. } = self.rank(rank);
         let mut pending = 0;
         for &name in names {

@@ -14,7 +14,6 @@ use crate::error::RunError;
 use crate::ids::{HostId, JobId};
 use crate::kernel::Pool;
 use crate::network::Injection;
-use crate::observe::RankRecord;
 use crate::program::Op;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::Bytes;
@@ -29,8 +28,6 @@ pub(super) struct Library {
     pub sl2vl: Sl2Vl,
     pub jobs: Vec<Job>,
     pub ranks: Vec<RankState>,
-    /// By rank over all jobs.
-    pub records: Vec<RankRecord>,
     /// The host of each rank, by rank over all jobs.
     pub hosts: Vec<HostId>,
     /// Where each host's ranks start in `residents`; one more at the end.

@@ -102,14 +102,15 @@ impl Library {
             // Through memory a short message overtakes a long one.
             self.start_numbering();
         }
-        let (state, record) = (&mut self.ranks[from as usize], &mut self.records[from as usize]);
+        let state = &mut self.ranks[from as usize];
         let request = Request::send(send.called_at, if eager { send.handed_at } else { PENDING });
         let request = state.requests.start(send.name, request)?;
         let (job, sender) = (state.job, state.rank);
         let receiver = Rank(sender.0 + to - from);
-        let number = if self.numbering { state.matching.number(context, receiver.0) } else { record.messages_sent };
-        record.messages_sent += 1;
-        record.bytes_sent += bytes.0;
+        let number =
+            if self.numbering { state.matching.number(context, receiver.0) } else { state.record.messages_sent };
+        state.record.messages_sent += 1;
+        state.record.bytes_sent += bytes.0;
         let transfer = self.transfers.insert(Transfer {
             from,
             to,
@@ -159,14 +160,14 @@ impl Library {
     }
 
     /// The first or last packet of a message has come through the network.
-    #[inline]
+    #[inline(always)]
     pub(super) fn delivered(&mut self, delivery: &Delivery) {
         let stage = Stage::ALL[usize::from(delivery.stage)];
         self.arrived(delivery.token, stage, delivery.at.0, delivery.first, delivery.last);
     }
 
     /// (Part of) a transfer's message has come at `now`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arrived(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
         if stage == Stage::Eager && first && last && !self.numbering {
             self.take_eager(record, now);
@@ -180,7 +181,7 @@ impl Library {
     }
 
     /// A whole eager message has come, in its turn: the receive that takes it is complete.
-    #[inline]
+    #[inline(always)]
     fn take_eager(&mut self, record: u32, now: u64) {
         let transfer = &mut self.transfers[record];
         let to = transfer.to;

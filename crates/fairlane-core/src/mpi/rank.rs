@@ -16,7 +16,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// [`RankState::due`]: the program runs now.
 pub(super) const RUNNING: u64 = u64::MAX - 1;
 
-/// A rank of a job. What every message needs fills the first two cache lines, in the order in which it stands here.
+/// A rank of a job. What every message needs comes first: two cache lines, and the first of the record.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct RankState {
@@ -37,6 +37,7 @@ pub(super) struct RankState {
     pub matching: Matching,
     /// The requests it waits for, while it is blocked on requests.
     pub awaited: Vec<u32>,
+    pub record: RankRecord,
     pub finished: bool,
     pub world: Communicator,
     pub communicators: FxHashMap<CommHandle, Communicator>,
@@ -76,6 +77,7 @@ impl RankState {
             collective: None,
             requests: Requests::default(),
             matching: Matching::default(),
+            record: RankRecord::default(),
             awaited: Vec::new(),
             finished: false,
             world,
@@ -86,13 +88,13 @@ impl RankState {
     /// Counts the time of the operation that has lasted until now. Returns how many operations have been begun at this
     /// instant.
     #[inline]
-    pub fn end_call(&self, record: &mut RankRecord, now: u64) -> u32 {
+    pub fn end_call(&mut self, now: u64) -> u32 {
         let span = now - self.since;
         match self.activity {
             Activity::Nothing => {}
-            Activity::Compute => record.compute.0 += span,
+            Activity::Compute => self.record.compute.0 += span,
             Activity::Call(call) => {
-                let call = &mut record.calls[usize::from(call)];
+                let call = &mut self.record.calls[usize::from(call)];
                 call.count += 1;
                 call.time.0 += span;
             }
@@ -105,5 +107,6 @@ impl RankState {
     pub fn prefetch(&self) {
         prefetch(&self.due);
         prefetch(&self.requests);
+        self.record.prefetch();
     }
 }

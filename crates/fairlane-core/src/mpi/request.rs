@@ -240,3 +240,63 @@ impl Wait {
         Self { quorum, missing, since }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot_of(requests: &mut Requests, name: RequestId) -> Option<u32> {
+        match requests.named(name) {
+            Named::Open(slot, _) => Some(slot),
+            Named::Null | Named::Nothing => None,
+        }
+    }
+
+    #[test]
+    fn names_are_null_once_their_requests_are_over() {
+        for name in [3, 70_000] {
+            let mut requests = Requests::default();
+            assert!(matches!(requests.named(name), Named::Nothing));
+            let slot = requests.start(Some(name), Request::receive(5)).unwrap();
+            assert_eq!(requests.start(Some(name), Request::receive(6)), None, "the name is in use");
+            assert_eq!(slot_of(&mut requests, name), Some(slot));
+            assert_eq!(requests.end(slot).partner_at, 5);
+            assert!(matches!(requests.named(name), Named::Null));
+            assert_eq!(requests.start(Some(name), Request::send(7, 8)), Some(slot), "the slot is used again");
+        }
+    }
+
+    #[test]
+    fn a_name_given_up_is_free_while_its_request_is_under_way() {
+        for name in [3, 70_000] {
+            let mut requests = Requests::default();
+            let first = requests.start(Some(name), Request::receive(1)).unwrap();
+            requests.give_up(first);
+            assert!(matches!(requests.named(name), Named::Null));
+            let second = requests.start(Some(name), Request::receive(2)).unwrap();
+            assert_ne!(first, second);
+            assert!(requests.get_mut(first).detached && !requests.get_mut(second).detached);
+            requests.end(first);
+            assert_eq!(slot_of(&mut requests, name), Some(second), "the first has left the name alone");
+            requests.end(second);
+            assert!(matches!(requests.named(name), Named::Null));
+        }
+    }
+
+    #[test]
+    fn a_complete_request_given_up_is_over() {
+        let mut requests = Requests::default();
+        let slot = requests.start(Some(0), Request::send(1, 2)).unwrap();
+        requests.give_up(slot);
+        assert_eq!(requests.start(Some(0), Request::receive(3)), Some(slot));
+    }
+
+    #[test]
+    fn requests_without_a_name_have_slots_of_their_own() {
+        let mut requests = Requests::default();
+        let slots: Vec<u32> = (0..3).map(|now| requests.start(None, Request::receive(now)).unwrap()).collect();
+        assert!(slots.iter().all(|slot| *slot >= SMALL));
+        requests.end(slots[1]);
+        assert_eq!(requests.start(None, Request::receive(9)), Some(slots[1]));
+    }
+}

@@ -70,7 +70,7 @@ impl Library {
     /// Splits blocked time into the part before the partner had done its own, and the rest.
     pub(super) fn account_wait(&mut self, rank: u32, since: u64, end: u64, partner_at: u64) {
         let late = partner_at.clamp(since, end) - since;
-        let record = &mut self.records[rank as usize];
+        let record = &mut self.rank(rank).record;
         record.late_partner += Picoseconds(late);
         record.network += Picoseconds(end - since - late);
     }
