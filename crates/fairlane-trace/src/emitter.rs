@@ -1,7 +1,5 @@
 //! The way from a reader to the program: operations in order, compute before them, iterations marked.
 
-use std::collections::VecDeque;
-
 use fairlane_core::program::{CollectiveKind, Op, RequestId};
 use fairlane_core::units::Picoseconds;
 
@@ -12,7 +10,9 @@ use crate::{Iteration, Options};
 pub struct Emitter {
     scale: f64,
     iteration: Iteration,
-    queue: VecDeque<Op>,
+    queue: Vec<Op>,
+    /// How many of them the program has passed.
+    passed: usize,
     /// Compute time not yet emitted, in picoseconds before scaling.
     compute: u64,
     /// Whether the call or region that bounds iterations has been seen.
@@ -27,16 +27,38 @@ impl Emitter {
         Self {
             scale: options.compute_scale,
             iteration: options.iteration.clone(),
-            queue: VecDeque::new(),
+            queue: Vec::new(),
+            passed: 0,
             compute: 0,
             bounded: false,
             busy: false,
         }
     }
 
-    /// The next operation that is ready.
-    pub fn pop(&mut self) -> Option<Op> {
-        self.queue.pop_front()
+    /// The operations that are ready.
+    pub fn ahead(&self) -> &[Op] {
+        &self.queue[self.passed..]
+    }
+
+    /// Goes past the first `count` of those that are ready.
+    pub fn pass(&mut self, count: usize) {
+        self.passed += count;
+    }
+
+    /// The operation passed last, if it is not forgotten.
+    pub fn current(&self) -> Option<&Op> {
+        self.queue[..self.passed].last()
+    }
+
+    /// Forgets the operations that have been passed: to be called when none is ready.
+    pub fn forget(&mut self) {
+        self.queue.drain(..std::mem::take(&mut self.passed));
+    }
+
+    /// Takes the operations that are ready.
+    pub fn take(&mut self) -> impl Iterator<Item = Op> {
+        self.forget();
+        self.queue.drain(..)
     }
 
     /// Time that the application computed, in picoseconds of the trace's clock.
@@ -55,7 +77,7 @@ impl Emitter {
         self.compute = 0;
         if span > 0 {
             self.busy = true;
-            self.queue.push_back(Op::Compute(Picoseconds(span)));
+            self.queue.push(Op::Compute(Picoseconds(span)));
         }
     }
 
@@ -72,7 +94,7 @@ impl Emitter {
     pub fn unmarked(&mut self, op: Op) {
         self.flush();
         self.busy |= !matches!(op, Op::CommFree(_) | Op::RequestFree(_) | Op::CommDefine { .. });
-        self.queue.push_back(op);
+        self.queue.push(op);
     }
 
     /// A wait for these requests, if there are any.
@@ -94,7 +116,7 @@ impl Emitter {
     fn boundary(&mut self) {
         if std::mem::replace(&mut self.bounded, true) {
             self.flush();
-            self.queue.push_back(Op::MarkProgress);
+            self.queue.push(Op::MarkProgress);
         }
     }
 
@@ -105,7 +127,7 @@ impl Emitter {
     pub fn end_pass(&mut self, repeat: bool) -> Result<(), String> {
         self.flush();
         match &self.iteration {
-            Iteration::Pass => self.queue.push_back(Op::MarkProgress),
+            Iteration::Pass => self.queue.push(Op::MarkProgress),
             Iteration::Collective(kind) if !self.bounded => return Err(never("collective", kind.name())),
             Iteration::Region(name) if !self.bounded => return Err(never("region", name)),
             Iteration::Collective(_) | Iteration::Region(_) => {}

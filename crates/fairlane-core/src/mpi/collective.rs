@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::collectives::{self, Algorithm, Call, Phase};
 use super::communicator::{Alike, Claim, Communicator};
-use super::interpreter::Flow;
+use super::interpreter::Over;
 use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
-use super::request::Quorum;
+use super::rank::NEVER;
 use super::words;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -60,7 +60,7 @@ impl Library {
         (kind, root, volume): (CollectiveKind, Rank, Volume),
         after: After,
         now: u64,
-    ) -> Result<Flow, RunError> {
+    ) -> Over {
         let Communicator { context, rank: own, ref members, collectives: number } =
             *self.communicator(rank, op, comm)?;
         let members = Arc::clone(members);
@@ -81,11 +81,13 @@ impl Library {
         let algorithm = collectives::choose(&call, preference);
         let running = Running { call, algorithm, phase: 0, combining: 0, comm, context, number, members, after };
         self.rank(rank).collective = Some(Box::new(running));
-        match self.advance_collective(rank, op, now)? {
+        let over = self.advance_collective(rank, op, now)?;
+        if over == now {
             // Even one without a message lets others that are due at this instant go first.
-            Flow::Done => Ok(Flow::Until(now)),
-            flow => Ok(flow),
+            self.resume(rank, now);
+            return Ok(NEVER);
         }
+        Ok(over)
     }
 
     /// All that the call can bring to, or take from, one rank.
@@ -109,7 +111,7 @@ impl Library {
     }
 
     /// Ends the run if the ranks of the communicator call different collectives.
-    fn agree(&mut self, rank: u32, op: &Op, context: u32, number: u64, call: &Call) -> Result<(), RunError> {
+    fn agree(&mut self, rank: u32, op: &Op, context: u32, number: u64, call: &Call) -> Result<(), Box<RunError>> {
         let alike = match (call.kind, &call.volume) {
             (CollectiveKind::Barrier, _) => Alike::Anything,
             (_, Volume::PerRank(_)) => Alike::Blocks,
@@ -120,22 +122,24 @@ impl Library {
         let own = state.rank;
         let claim = Claim { kind: call.kind, root: call.root, alike, op };
         let agreed = self.job_of(rank).agreements.enter(context, number, own.0, claim);
-        agreed.map_err(|(first, first_words)| RunError::CollectiveMismatch {
-            job: self.job_of(rank).name.clone(),
-            communicator: context,
-            number,
-            first: format!("rank {first} called {first_words}"),
-            second: format!("rank {own} called {}", words::of(op)),
+        agreed.map_err(|(first, first_words)| {
+            Box::new(RunError::CollectiveMismatch {
+                job: self.job_of(rank).name.clone(),
+                communicator: context,
+                number,
+                first: format!("rank {first} called {first_words}"),
+                second: format!("rank {own} called {}", words::of(op)),
+            })
         })
     }
 
-    /// The next phase of the collective that `rank` is in. Done when it was the last.
-    pub(super) fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
-        let Some(mut running) = self.rank(rank).collective.take() else { return Ok(Flow::Done) };
+    /// The next phase of the collective that `rank` is in. Over now when it was the last.
+    pub(super) fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+        let Some(mut running) = self.rank(rank).collective.take() else { return Ok(now) };
         if running.combining > 0 {
             let end = now + std::mem::take(&mut running.combining);
             self.rank(rank).collective = Some(running);
-            return Ok(Flow::Until(end));
+            return Ok(end);
         }
         let mut phase = std::mem::take(&mut self.phase);
         let more = running.next_phase(&mut phase);
@@ -146,10 +150,10 @@ impl Library {
         self.phase = phase;
         if !more {
             self.end_collective(rank, op, *running)?;
-            return Ok(Flow::Done);
+            return Ok(now);
         }
         self.rank(rank).collective = Some(running);
-        Ok(Flow::Blocked)
+        Ok(NEVER)
     }
 
     /// Posts a phase's receives, starts its sends one after another, and waits for all.
@@ -159,9 +163,8 @@ impl Library {
         let tag = running.number as Tag;
         for source in &phase.receives {
             let pattern = Pattern { context, source: Some(running.members[source.index()]), tag: Some(tag) };
-            let receive = self.rank(rank).requests.start(true, now);
-            self.post(rank, pattern, receive, now);
-            self.rank(rank).awaited.push(receive);
+            let receive = self.post(rank, pattern, None, now);
+            self.rank(rank).awaited.extend(receive);
         }
         let mut handed_at = now;
         for (to, bytes) in &phase.sends {
@@ -173,20 +176,20 @@ impl Library {
                 bytes: *bytes,
                 tag,
                 context,
-                mode: SendMode::Standard,
+                name: None,
+                eager: self.is_eager(*bytes, SendMode::Standard),
                 collective: true,
                 called_at,
                 handed_at,
             };
-            let request = self.rank(rank).requests.start(false, called_at);
-            self.send(&send, request);
-            self.rank(rank).awaited.push(request);
+            let request = self.send(&send);
+            self.rank(rank).awaited.extend(request);
         }
-        self.wait(rank, Quorum::All, now, handed_at);
+        self.wait_for_all(rank, now, handed_at);
     }
 
     /// The last phase is over: makes the communicator that was asked for.
-    fn end_collective(&mut self, rank: u32, op: &Op, running: Running) -> Result<(), RunError> {
+    fn end_collective(&mut self, rank: u32, op: &Op, running: Running) -> Result<(), Box<RunError>> {
         let Running { comm, context, number, members, after, .. } = running;
         match after {
             After::Nothing => {}
@@ -230,7 +233,7 @@ impl Library {
         new: CommHandle,
         context: u32,
         members: Arc<[u32]>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Box<RunError>> {
         let own = self.ranks[rank as usize].rank.0;
         let mut places = (0..).zip(members.iter()).filter(|(_, member)| **member == own).map(|(place, _)| place);
         let (place, again) = (places.next(), places.next());
@@ -249,7 +252,7 @@ impl Library {
         op: &Op,
         new: CommHandle,
         communicator: Communicator,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Box<RunError>> {
         if new <= crate::program::COMM_SELF || self.rank(rank).communicators.contains_key(&new) {
             return Err(self.misuse(rank, op, format!("communicator {new} is in use at this rank")));
         }
@@ -264,7 +267,7 @@ impl Library {
         op: &Op,
         new: CommHandle,
         members: &[Rank],
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Box<RunError>> {
         let size = self.job_of(rank).size;
         if members.iter().any(|member| member.0 >= size) {
             return Err(self.misuse(rank, op, format!("the job has {size} ranks, numbered from 0")));

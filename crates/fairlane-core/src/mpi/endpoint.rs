@@ -1,6 +1,7 @@
 //! A host's own events in order of time: deliveries, transfers through memory, and the ranks that are due.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use super::Mpi;
 use super::library::Library;
@@ -8,7 +9,7 @@ use super::rank::NEVER;
 use super::words;
 use crate::error::{RunError, StuckRank};
 use crate::ids::{HostId, JobId};
-use crate::kernel::prefetch;
+use crate::kernel::{NONE, prefetch};
 use crate::network::{Delivery, Endpoint, Injection};
 use crate::units::Instant;
 
@@ -20,10 +21,17 @@ impl Endpoint for Mpi {
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
     ) -> Result<Option<Instant>, RunError> {
-        std::mem::swap(&mut self.library.outbox, injections);
-        let result = self.run_events(host, until.0, deliveries);
-        std::mem::swap(&mut self.library.outbox, injections);
-        let next = result?;
+        let alone = self.library.alone[host.index()];
+        let result = if alone != NONE && self.library.in_memory == 0 {
+            self.run_alone(host, alone, until.0, deliveries)
+        } else {
+            self.run_events(host, until.0, deliveries)
+        };
+        if !self.library.outbox.is_empty() {
+            debug_assert!(injections.is_empty(), "what a host sent before has been taken");
+            std::mem::swap(&mut self.library.outbox, injections);
+        }
+        let next = result.map_err(|error| *error)?;
         if std::mem::take(&mut self.library.lull) {
             self.check_progress(host, until)?;
         }
@@ -36,7 +44,6 @@ impl Endpoint for Mpi {
         match step {
             0 => {
                 state.prefetch();
-                self.library.records[rank as usize].prefetch();
                 prefetch(source);
             }
             1 => {
@@ -56,12 +63,40 @@ impl Endpoint for Mpi {
 }
 
 impl Mpi {
-    fn run_events(&mut self, host: HostId, until: u64, deliveries: &[Delivery]) -> Result<u64, RunError> {
+    /// Runs a host that has one rank, while nothing is on its way through memory: the common case. Returns when the rank
+    /// is due next.
+    #[inline]
+    fn run_alone(
+        &mut self,
+        host: HostId,
+        rank: u32,
+        until: u64,
+        mut deliveries: &[Delivery],
+    ) -> Result<u64, Box<RunError>> {
+        loop {
+            let bound = deliveries.first().map_or(until, |delivery| delivery.at.0);
+            let mut due = self.library.ranks[rank as usize].due;
+            while due < bound {
+                due = self.go_on(rank, due)?;
+                if self.library.in_memory > 0 {
+                    return self.run_events(host, until, deliveries);
+                }
+            }
+            let Some((delivery, later)) = deliveries.split_first() else { return Ok(due) };
+            self.library.delivered(delivery);
+            deliveries = later;
+        }
+    }
+
+    /// Runs a host through all that is due. Returns when it has something to do next.
+    #[inline(never)]
+    fn run_events(&mut self, host: HostId, until: u64, deliveries: &[Delivery]) -> Result<u64, Box<RunError>> {
+        let residents = self.library.places(host);
         let mut deliveries = deliveries.iter();
         let mut delivery = deliveries.next();
         loop {
             let memory_at = self.library.next_in_memory(host);
-            let (due_at, rank) = self.library.next_due(host);
+            let (due_at, rank) = self.library.next_due(residents.clone());
             let next = memory_at.min(due_at);
             if let Some(first) = delivery
                 && first.at.0 <= next
@@ -105,11 +140,11 @@ impl Mpi {
 }
 
 impl Library {
-    /// The rank of `host` that is due first, and when.
+    /// Of the ranks of one host, which stand at `places` of the list of residents, the one that is due first, and when.
     #[inline]
-    fn next_due(&self, host: HostId) -> (u64, u32) {
+    fn next_due(&self, places: Range<usize>) -> (u64, u32) {
         let mut first = (NEVER, 0);
-        for &rank in self.residents(host) {
+        for &rank in &self.residents[places] {
             let due = self.ranks[rank as usize].due;
             if due < first.0 {
                 first = (due, rank);
@@ -121,9 +156,6 @@ impl Library {
     /// When the first transfer through the memory of `host` ends.
     #[inline]
     fn next_in_memory(&self, host: HostId) -> u64 {
-        if self.in_memory == 0 {
-            return NEVER;
-        }
         self.memory[host.index()].peek().map_or(NEVER, |Reverse(end)| end.0)
     }
 

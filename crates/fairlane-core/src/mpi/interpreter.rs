@@ -9,31 +9,18 @@ use super::library::Library;
 use super::matching::Pattern;
 use super::protocol::Send;
 use super::rank::{Activity, NEVER, RUNNING, RankState};
-use super::request::{Named, Quorum};
+use super::request::{Named, PENDING, Quorum, Wait};
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
 use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Source, Tag, Volume};
-use crate::units::{Bytes, Instant, Picoseconds};
+use crate::units::{Bytes, Instant};
 
 /// So many operations of a rank at one instant mean that it never lets time pass.
 const SPINNING: u32 = 10_000_000;
 
-/// How an operation has left its rank.
-pub(super) enum Flow {
-    /// It took no time.
-    Done,
-    /// It is over at this instant, a later one.
-    Until(u64),
-    /// The rank is blocked, or has been resumed already.
-    Blocked,
-}
-
-impl Flow {
-    fn until(now: u64, end: u64) -> Self {
-        if end == now { Self::Done } else { Self::Until(end) }
-    }
-}
+/// When an operation is over: now, at a later instant, or [`NEVER`] if its rank is blocked or has been resumed already.
+pub(super) type Over = Result<u64, Box<RunError>>;
 
 /// What a point-to-point operation names.
 struct Peer {
@@ -43,137 +30,138 @@ struct Peer {
 }
 
 impl Mpi {
-    /// The program of `rank`, which is due, goes on.
+    /// The program of `rank`, which is due, goes on. Returns when it is due again.
     #[inline]
-    pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Result<(), RunError> {
+    pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Over {
         let Self { sources, library } = self;
-        library.rank(rank).due = RUNNING;
-        library.interpret(rank, &mut *sources[rank as usize], now)?;
-        library.leave(rank);
-        Ok(())
+        library.interpret(rank, &mut *sources[rank as usize], now)
     }
 }
 
 impl Library {
-    /// Runs the program of `rank` until an operation lasts, or the end.
-    fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Result<(), RunError> {
-        if let (true, Some(op)) = (self.ranks[rank as usize].collective.is_some(), source.current()) {
-            let flow = self.advance_collective(rank, op, now)?;
-            if self.lasts(rank, flow) {
-                return Ok(());
-            }
-        }
-        loop {
-            self.end_call(rank, now);
-            let op = match source.next_op() {
-                Ok(Some(op)) => op,
-                Ok(None) => return self.finish(rank, now),
-                Err(problem) => return Err(self.unreadable(rank, problem)),
-            };
-            self.begin_call(rank, op, now)?;
-            let flow = self.execute(rank, op, now)?;
-            if self.lasts(rank, flow) {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Whether an operation lasts beyond this instant; if it is known until when, the rank is due then.
-    #[inline]
-    fn lasts(&mut self, rank: u32, flow: Flow) -> bool {
-        match flow {
-            Flow::Done => return false,
-            Flow::Until(end) => self.resume(rank, end),
-            Flow::Blocked => {}
-        }
-        true
-    }
-
-    /// The program of `rank` runs no further now.
-    #[inline]
-    fn leave(&mut self, rank: u32) {
+    /// Runs the program of `rank` until an operation lasts, or the end. Returns when the rank is due again.
+    fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Over {
         let state = &mut self.ranks[rank as usize];
-        if state.due == RUNNING {
+        state.due = RUNNING;
+        if state.collective.is_some()
+            && let Some(op) = source.current()
+        {
+            let over = self.advance_collective(rank, op, now)?;
+            if over != now {
+                return Ok(self.leave(rank, over));
+            }
+        }
+        let mut at_once = self.ranks[rank as usize].end_call(now);
+        loop {
+            let ops = source.ahead().map_err(|problem| self.unreadable(rank, problem))?;
+            if ops.is_empty() {
+                return self.finish(rank, now);
+            }
+            let (passed, over) = self.run_stretch(rank, ops, &mut at_once, now)?;
+            source.pass(passed);
+            if over != now {
+                return Ok(self.leave(rank, over));
+            }
+        }
+    }
+
+    /// Runs operations until one lasts. Returns how many have been run, and when the last one is over.
+    #[inline(always)]
+    fn run_stretch(
+        &mut self,
+        rank: u32,
+        ops: &[Op],
+        at_once: &mut u32,
+        now: u64,
+    ) -> Result<(usize, u64), Box<RunError>> {
+        for (place, op) in ops.iter().enumerate() {
+            if *at_once > SPINNING {
+                return Err(self.spins(rank, op));
+            }
+            let activity = activity(op);
+            let over = self.execute(rank, op, now)?;
+            if over != now {
+                let state = self.rank(rank);
+                (state.since, state.activity, state.at_once) = (now, activity, *at_once);
+                return Ok((place + 1, over));
+            }
+            if let Activity::Call(call) = activity {
+                self.rank(rank).record.calls[usize::from(call)].count += 1;
+            }
+            *at_once += 1;
+        }
+        Ok((ops.len(), now))
+    }
+
+    /// The program of `rank` runs no further now: its operation is over at `over`. Returns when the rank is due.
+    #[inline(always)]
+    fn leave(&mut self, rank: u32, over: u64) -> u64 {
+        let state = &mut self.ranks[rank as usize];
+        if over != NEVER {
+            state.due = over;
+        } else if state.due == RUNNING {
             state.due = NEVER;
             let job = &mut self.jobs[state.job.index()];
             job.active -= 1;
             self.lull |= job.active == 0;
         }
+        state.due
     }
 
     #[cold]
-    fn unreadable(&self, rank: u32, problem: String) -> RunError {
+    fn unreadable(&self, rank: u32, problem: String) -> Box<RunError> {
         let state = &self.ranks[rank as usize];
-        RunError::Source { job: self.jobs[state.job.index()].name.clone(), rank: state.rank, problem }
+        let job = self.jobs[state.job.index()].name.clone();
+        Box::new(RunError::Source { job, rank: state.rank, problem })
     }
 
-    #[inline]
-    fn begin_call(&mut self, rank: u32, op: &Op, now: u64) -> Result<(), RunError> {
-        let state = self.rank(rank);
-        state.at_once = if state.since == now { state.at_once + 1 } else { 0 };
-        state.since = now;
-        state.activity = activity(op);
-        if state.at_once > SPINNING {
-            return Err(self.misuse(rank, op, format!("more than {SPINNING} operations without any time passing")));
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn end_call(&mut self, rank: u32, now: u64) {
-        let state = &mut self.ranks[rank as usize];
-        let span = Picoseconds(now - state.since);
-        let activity = std::mem::replace(&mut state.activity, Activity::Nothing);
-        let record = &mut self.records[rank as usize];
-        match activity {
-            Activity::Nothing => {}
-            Activity::Compute => record.compute += span,
-            Activity::Call(call) => {
-                let call = &mut record.calls[usize::from(call)];
-                call.count += 1;
-                call.time += span;
-            }
-        }
+    #[cold]
+    fn spins(&self, rank: u32, op: &Op) -> Box<RunError> {
+        self.misuse(rank, op, format!("more than {SPINNING} operations without any time passing"))
     }
 
     /// The program of `rank` has ended. When it was the job's last, no collective may be left that some rank never called.
-    fn finish(&mut self, rank: u32, now: u64) -> Result<(), RunError> {
+    fn finish(&mut self, rank: u32, now: u64) -> Over {
         let state = self.rank(rank);
         state.finished = true;
-        self.records[rank as usize].finished = Some(Instant(now));
+        state.record.finished = Some(Instant(now));
+        let due = self.leave(rank, NEVER);
         let job = self.job_of(rank);
         job.finished += 1;
         if job.finished < job.size {
-            return Ok(());
+            return Ok(due);
         }
-        let Some((communicator, number, first, words, arrived)) = job.agreements.deserted() else { return Ok(()) };
-        Err(RunError::CollectiveMismatch {
+        let Some((communicator, number, first, words, arrived)) = job.agreements.deserted() else { return Ok(due) };
+        Err(Box::new(RunError::CollectiveMismatch {
             job: job.name.clone(),
             communicator,
             number,
             first: format!("rank {first} called {words}"),
             second: format!("only {arrived} of its ranks ever called a collective there"),
-        })
+        }))
     }
 
     #[inline]
-    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
+    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         match *op {
             Op::Compute(span) if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) => {
                 Err(self.misuse(rank, op, "ends beyond what the clock can tell"))
             }
-            Op::Compute(span) => Ok(Flow::until(now, now + span.0)),
+            Op::Compute(span) => Ok(now + span.0),
             Op::Isend { to, bytes, tag, comm, mode, request } => {
-                let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
-                let slot = self.start_named(rank, op, request, false, now)?;
-                self.send(&send, slot);
-                Ok(Flow::until(now, send.handed_at))
+                let peer = Peer { rank: to, tag, comm };
+                let send = self.checked_send(rank, op, peer, (bytes, mode), Some(request), now)?;
+                match self.send(&send) {
+                    Some(_) => Ok(send.handed_at),
+                    None => Err(self.in_use(rank, op, request)),
+                }
             }
             Op::Irecv { from, tag, comm, request } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
-                let slot = self.start_named(rank, op, request, true, now)?;
-                self.post(rank, pattern, slot, now);
-                Ok(Flow::Done)
+                match self.post(rank, pattern, Some(request), now) {
+                    Some(_) => Ok(now),
+                    None => Err(self.in_use(rank, op, request)),
+                }
             }
             Op::WaitAll(ref requests) => self.wait_for(rank, op, Quorum::All, requests, now),
             Op::Wait(request) => self.wait_for(rank, op, Quorum::All, &[request], now),
@@ -182,38 +170,38 @@ impl Library {
     }
 
     #[inline(never)]
-    fn execute_other(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
+    fn execute_other(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         match *op {
             Op::MarkProgress => {
                 self.mark(rank, now);
-                Ok(Flow::Done)
+                Ok(now)
             }
             Op::Send { to, bytes, tag, comm, mode } => {
-                let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)?;
-                let slot = self.rank(rank).requests.start(false, now);
-                self.send(&send, slot);
-                self.wait_one(rank, slot, now, send.handed_at);
-                Ok(Flow::Blocked)
+                let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), None, now)?;
+                let request = self.send(&send);
+                self.rank(rank).awaited.extend(request);
+                self.wait_for_all(rank, now, send.handed_at);
+                Ok(NEVER)
             }
             Op::Recv { from, tag, comm } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
-                let slot = self.rank(rank).requests.start(true, now);
-                self.post(rank, pattern, slot, now);
-                self.wait_one(rank, slot, now, now);
-                Ok(Flow::Blocked)
+                let request = self.post(rank, pattern, None, now);
+                self.rank(rank).awaited.extend(request);
+                self.wait_for_all(rank, now, now);
+                Ok(NEVER)
             }
             Op::Probe { from, tag, comm } => {
                 let pattern = self.pattern(rank, op, from, tag, comm)?;
-                Ok(if self.probe(rank, pattern) { Flow::Done } else { Flow::Blocked })
+                Ok(if self.probe(rank, pattern) { now } else { NEVER })
             }
             Op::WaitAny(ref requests) => self.wait_for(rank, op, Quorum::Any, requests, now),
             Op::WaitSome(ref requests) => self.wait_for(rank, op, Quorum::Some, requests, now),
-            Op::RequestFree(request) => self.free_request(rank, op, request),
+            Op::RequestFree(request) => self.free_request(rank, op, request, now),
             _ => self.execute_collective(rank, op, now),
         }
     }
 
-    fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Result<Flow, RunError> {
+    fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         let agree = Volume::Uniform(Bytes(4));
         match *op {
             Op::Collective { kind, comm, root, ref volume } => {
@@ -234,20 +222,20 @@ impl Library {
             }
             Op::CommDefine { new, ref members } => {
                 self.define_communicator(rank, op, new, members)?;
-                Ok(Flow::Done)
+                Ok(now)
             }
             Op::CommFree(comm) => {
                 if comm <= COMM_SELF || self.rank(rank).communicators.remove(&comm).is_none() {
                     return Err(self.misuse(rank, op, "no such communicator, or a predefined one"));
                 }
-                Ok(Flow::Done)
+                Ok(now)
             }
             _ => unreachable!("invariant: the callers have taken every other operation"),
         }
     }
 
     fn mark(&mut self, rank: u32, now: u64) {
-        let record = &mut self.records[rank as usize];
+        let record = &mut self.rank(rank).record;
         if record.iterations == 0 {
             record.first_mark = Instant(now);
         }
@@ -256,19 +244,19 @@ impl Library {
     }
 
     /// A send that the program may make.
-    #[inline]
+    #[inline(always)]
     fn checked_send(
         &self,
         rank: u32,
         op: &Op,
         peer: Peer,
         (bytes, mode): (Bytes, SendMode),
+        name: Option<RequestId>,
         now: u64,
-    ) -> Result<Send, RunError> {
+    ) -> Result<Send, Box<RunError>> {
         let (context, member) = self.address(rank, op, peer.comm, peer.rank)?;
         if bytes > self.largest_message {
-            let problem = format!("a message may have at most {} bytes", self.largest_message.0);
-            return Err(self.misuse(rank, op, problem));
+            return Err(self.too_large(rank, op));
         }
         Ok(Send {
             from: rank,
@@ -276,14 +264,20 @@ impl Library {
             bytes,
             tag: peer.tag,
             context,
-            mode,
+            name,
+            eager: self.is_eager(bytes, mode),
             collective: false,
             called_at: now,
             handed_at: now + self.parameters.send_overhead.0,
         })
     }
 
-    #[inline]
+    #[cold]
+    fn too_large(&self, rank: u32, op: &Op) -> Box<RunError> {
+        self.misuse(rank, op, format!("a message may have at most {} bytes", self.largest_message.0))
+    }
+
+    #[inline(always)]
     fn pattern(
         &self,
         rank: u32,
@@ -291,7 +285,7 @@ impl Library {
         from: Option<Rank>,
         tag: Option<Tag>,
         comm: CommHandle,
-    ) -> Result<Pattern, RunError> {
+    ) -> Result<Pattern, Box<RunError>> {
         let (context, source) = match from {
             Some(from) => self.address(rank, op, comm, from).map(|(context, member)| (context, Some(member)))?,
             None if comm == COMM_WORLD => (WORLD_CONTEXT, None),
@@ -302,11 +296,16 @@ impl Library {
 
     /// The context of a communicator, and which rank of the job `peer` of the communicator is.
     #[inline]
-    fn address(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), RunError> {
-        let job = &self.jobs[self.ranks[rank as usize].job.index()];
-        if comm == COMM_WORLD && peer.0 < job.size {
+    fn address(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
+        if comm == COMM_WORLD && peer.0 < self.ranks[rank as usize].size {
             return Ok((WORLD_CONTEXT, peer.0));
         }
+        self.look_up(rank, op, comm, peer)
+    }
+
+    /// As [`Self::address`], in the communicator's list of members.
+    #[inline(never)]
+    fn look_up(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
         let communicator = self.communicator(rank, op, comm)?;
         let member = communicator.member(peer).ok_or_else(|| {
             let size = communicator.members.len();
@@ -315,7 +314,7 @@ impl Library {
         Ok((communicator.context, member))
     }
 
-    pub(super) fn communicator(&self, rank: u32, op: &Op, comm: CommHandle) -> Result<&Communicator, RunError> {
+    pub(super) fn communicator(&self, rank: u32, op: &Op, comm: CommHandle) -> Result<&Communicator, Box<RunError>> {
         let state = &self.ranks[rank as usize];
         if comm == COMM_WORLD {
             return Ok(&state.world);
@@ -324,50 +323,38 @@ impl Library {
         found.ok_or_else(|| self.misuse(rank, op, format!("no communicator {comm} at this rank")))
     }
 
-    #[inline]
-    fn start_named(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        request: RequestId,
-        receive: bool,
-        now: u64,
-    ) -> Result<u32, RunError> {
-        let started = self.rank(rank).requests.start_named(request, receive, now);
-        started.ok_or_else(|| self.misuse(rank, op, format!("request {request} is in use")))
+    #[cold]
+    fn in_use(&self, rank: u32, op: &Op, request: RequestId) -> Box<RunError> {
+        self.misuse(rank, op, format!("request {request} is in use"))
     }
 
-    fn wait_for(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        quorum: Quorum,
-        names: &[RequestId],
-        now: u64,
-    ) -> Result<Flow, RunError> {
+    fn wait_for(&mut self, rank: u32, op: &Op, quorum: Quorum, names: &[RequestId], now: u64) -> Over {
         let RankState { requests, awaited, .. } = self.rank(rank);
+        let mut pending = 0;
         for &name in names {
-            let slot = match requests.named(name) {
-                Named::Slot(slot) => slot,
+            let (slot, request) = match requests.named(name) {
+                Named::Open(slot, request) => (slot, request),
                 Named::Null => continue,
                 Named::Nothing => return Err(self.misuse(rank, op, format!("no request {name}"))),
             };
-            if std::mem::replace(&mut requests.get_mut(slot).waited, true) {
+            if std::mem::replace(&mut request.waited, true) {
                 return Err(self.misuse(rank, op, format!("request {name} is listed twice")));
             }
+            pending += u32::from(request.complete_at == PENDING);
             awaited.push(slot);
         }
-        self.wait(rank, quorum, now, now);
-        Ok(Flow::Blocked)
+        let wait = Wait::new(quorum, awaited.len(), pending, now);
+        self.wait(rank, wait, now);
+        Ok(NEVER)
     }
 
-    fn free_request(&mut self, rank: u32, op: &Op, request: RequestId) -> Result<Flow, RunError> {
+    fn free_request(&mut self, rank: u32, op: &Op, request: RequestId, now: u64) -> Over {
         let requests = &mut self.rank(rank).requests;
-        let Named::Slot(slot) = requests.named(request) else {
+        let Named::Open(slot, _) = requests.named(request) else {
             return Err(self.misuse(rank, op, format!("no request {request}")));
         };
         requests.give_up(slot);
-        Ok(Flow::Done)
+        Ok(now)
     }
 }
 

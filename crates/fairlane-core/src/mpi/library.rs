@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::collectives::Phase;
@@ -13,7 +14,6 @@ use crate::error::RunError;
 use crate::ids::{HostId, JobId};
 use crate::kernel::Pool;
 use crate::network::Injection;
-use crate::observe::RankRecord;
 use crate::program::Op;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::Bytes;
@@ -28,14 +28,14 @@ pub(super) struct Library {
     pub sl2vl: Sl2Vl,
     pub jobs: Vec<Job>,
     pub ranks: Vec<RankState>,
-    /// By rank over all jobs.
-    pub records: Vec<RankRecord>,
     /// The host of each rank, by rank over all jobs.
     pub hosts: Vec<HostId>,
     /// Where each host's ranks start in `residents`; one more at the end.
     pub first_resident: Vec<u32>,
     /// Ranks over all jobs, by host, ascending.
     pub residents: Vec<u32>,
+    /// The rank of each host that has just one; [`crate::kernel::NONE`] for the others.
+    pub alone: Vec<u32>,
     /// Transfers through the memory of each host, and how many there are in all.
     pub memory: Vec<BinaryHeap<Reverse<MemoryEnd>>>,
     pub in_memory: u32,
@@ -70,16 +70,22 @@ pub(super) struct Job {
 }
 
 impl Library {
+    /// Where the ranks of a host stand in the list of residents.
+    #[inline]
+    pub fn places(&self, host: HostId) -> Range<usize> {
+        self.first_resident[host.index()] as usize..self.first_resident[host.index() + 1] as usize
+    }
+
     /// The ranks of a host, as indices over all jobs.
     #[inline]
     pub fn residents(&self, host: HostId) -> &[u32] {
-        &self.residents[self.first_resident[host.index()] as usize..self.first_resident[host.index() + 1] as usize]
+        &self.residents[self.places(host)]
     }
 
     /// The rank, as an index over all jobs, that is rank `rank` of the job of `of`.
     #[inline]
     pub fn peer(&self, of: u32, rank: u32) -> u32 {
-        self.jobs[self.ranks[of as usize].job.index()].first + rank
+        of - self.ranks[of as usize].rank.0 + rank
     }
 
     #[inline]
@@ -113,13 +119,14 @@ impl Library {
 
     /// What `rank` did wrong in `op`, as an error.
     #[cold]
-    pub fn misuse(&self, rank: u32, op: &Op, problem: impl Into<String>) -> RunError {
+    #[inline(never)]
+    pub fn misuse(&self, rank: u32, op: &Op, problem: impl Into<String>) -> Box<RunError> {
         let state = &self.ranks[rank as usize];
-        RunError::Program {
+        Box::new(RunError::Program {
             job: self.jobs[state.job.index()].name.clone(),
             rank: state.rank,
             operation: words::of(op),
             problem: problem.into(),
-        }
+        })
     }
 }

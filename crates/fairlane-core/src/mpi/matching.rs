@@ -87,11 +87,21 @@ impl Matching {
     }
 
     /// The receive that takes this message; without one the message is kept as unexpected.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, envelope: Envelope, transfer: u32) -> Option<u32> {
-        if self.posted.front().is_some_and(|(pattern, _)| pattern.accepts(&envelope)) {
-            return self.posted.pop_front().map(|(_, slot)| slot);
+        match self.posted.front() {
+            Some((pattern, slot)) if pattern.accepts(&envelope) => {
+                let slot = *slot;
+                self.posted.pop_front();
+                Some(slot)
+            }
+            _ => self.search(envelope, transfer),
         }
+    }
+
+    /// As [`Self::arrive`], when it is not the receive that was posted first.
+    #[inline(never)]
+    fn search(&mut self, envelope: Envelope, transfer: u32) -> Option<u32> {
         match self.posted.iter().position(|(pattern, _)| pattern.accepts(&envelope)) {
             Some(place) => self.posted.remove(place).map(|(_, slot)| slot),
             None => {
@@ -102,15 +112,19 @@ impl Matching {
     }
 
     /// The message that this receive takes; without one the receive is kept as posted.
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, slot: u32) -> Option<u32> {
-        match self.unexpected.iter().position(|(envelope, _)| pattern.accepts(envelope)) {
-            Some(place) => self.unexpected.remove(place).map(|(_, transfer)| transfer),
-            None => {
-                self.posted.push_back((pattern, slot));
-                None
-            }
+        let earlier = if self.unexpected.is_empty() { None } else { self.take_unexpected(pattern) };
+        if earlier.is_none() {
+            self.posted.push_back((pattern, slot));
         }
+        earlier
+    }
+
+    #[inline(never)]
+    fn take_unexpected(&mut self, pattern: Pattern) -> Option<u32> {
+        let place = self.unexpected.iter().position(|(envelope, _)| pattern.accepts(envelope))?;
+        self.unexpected.remove(place).map(|(_, transfer)| transfer)
     }
 
     /// The message that a receive of this pattern would take, if it has come.

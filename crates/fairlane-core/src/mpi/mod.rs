@@ -2,6 +2,11 @@
 //!
 //! [`Mpi`] is the network's [`Endpoint`](crate::network::Endpoint): it runs the ranks' programs, cuts sends into
 //! protocol messages, matches, and carries out collectives.
+//!
+//! The way of an eager message, which most are: `endpoint` has a rank that is due go on; `interpreter` runs its operations; one of
+//! them is a send, which `protocol` makes a transfer and hands to the network (`send`); at the other end `endpoint` takes the
+//! delivery, and `protocol` finds the receive with `matching` and completes its `request` (`take_eager`); when it was the
+//! last that the rank waited for, `wait` has it go on.
 
 pub mod collectives;
 
@@ -24,7 +29,7 @@ use std::sync::Arc;
 pub use parameters::Parameters;
 
 use crate::ids::{HostId, JobId};
-use crate::kernel::Pool;
+use crate::kernel::{NONE, Pool};
 use crate::observe::RankRecord;
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
@@ -73,10 +78,10 @@ impl Mpi {
             sl2vl,
             jobs: Vec::new(),
             ranks: Vec::new(),
-            records: Vec::new(),
             hosts: Vec::new(),
             first_resident: Vec::new(),
             residents: Vec::new(),
+            alone: Vec::new(),
             memory: vec![BinaryHeap::new(); hosts],
             in_memory: 0,
             numbering: false,
@@ -114,7 +119,6 @@ impl Mpi {
             let world = Communicator { context: WORLD_CONTEXT, rank, members, collectives: 0 };
             let alone = Communicator { context: 2, rank: 0, members: Arc::new([rank]), collectives: 0 };
             library.ranks.push(RankState::new(job, world, alone));
-            library.records.push(RankRecord::default());
         }
         library.hosts.extend(plan.hosts);
         sources.extend(plan.program.ranks);
@@ -128,6 +132,9 @@ impl Mpi {
         let before =
             |host: usize| library.residents.partition_point(|&rank| library.hosts[rank as usize].index() < host);
         library.first_resident = (0..=hosts).map(|host| count(before(host))).collect();
+        let alone =
+            |places: &[u32]| if places[1] - places[0] == 1 { library.residents[places[0] as usize] } else { NONE };
+        library.alone = library.first_resident.windows(2).map(alone).collect();
         let shared = library.first_resident.windows(2).any(|pair| pair[1] - pair[0] > 1);
         library.numbering = shared || library.levels.depend_on_kind();
     }
@@ -177,7 +184,8 @@ impl Mpi {
     pub fn records(&self, job: JobId) -> impl ExactSizeIterator<Item = (HostId, &RankRecord)> {
         let Job { first, size, .. } = self.library.jobs[job.index()];
         let range = first as usize..(first + size) as usize;
-        self.library.hosts[range.clone()].iter().copied().zip(&self.library.records[range])
+        let records = self.library.ranks[range.clone()].iter().map(|rank| &rank.record);
+        self.library.hosts[range].iter().copied().zip(records)
     }
 }
 

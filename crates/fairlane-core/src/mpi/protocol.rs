@@ -5,10 +5,11 @@ use std::cmp::Reverse;
 use super::library::Library;
 use super::matching::{Envelope, Pattern};
 use super::rank::{Blocked, RankState};
-use crate::ids::{HostId, Rank};
+use super::request::{PENDING, Request};
+use crate::ids::{HostId, JobId, Rank};
 use crate::kernel::NONE;
 use crate::network::{Delivery, Injection};
-use crate::program::{SendMode, Tag};
+use crate::program::{RequestId, SendMode, Tag};
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
 
@@ -30,10 +31,6 @@ pub(super) enum Stage {
 
 impl Stage {
     const ALL: [Self; 5] = [Self::Eager, Self::Request, Self::Get, Self::Bulk, Self::Acknowledgement];
-
-    fn goes_back(self) -> bool {
-        matches!(self, Self::Get | Self::Acknowledgement)
-    }
 }
 
 /// A message between two ranks, from the send call to its completion on both sides. One cache line.
@@ -60,6 +57,19 @@ pub(super) struct Transfer {
     collective: bool,
 }
 
+/// One message of a transfer: between ranks over all jobs, and the same as ranks of their job.
+struct Message {
+    from: u32,
+    sender: Rank,
+    to: u32,
+    receiver: Rank,
+    bytes: Bytes,
+    kind: TrafficKind,
+    transfer: u32,
+    stage: Stage,
+    at: u64,
+}
+
 /// A send as the interpreter asks for it.
 pub(super) struct Send {
     pub from: u32,
@@ -67,7 +77,9 @@ pub(super) struct Send {
     pub bytes: Bytes,
     pub tag: Tag,
     pub context: u32,
-    pub mode: SendMode,
+    /// The program's name for its request.
+    pub name: Option<RequestId>,
+    pub eager: bool,
     pub collective: bool,
     /// When the call was made.
     pub called_at: u64,
@@ -76,31 +88,34 @@ pub(super) struct Send {
 }
 
 impl Library {
-    /// Starts a send, whose request is complete already if it is eager.
+    /// Whether a send of so much is sent at once.
     #[inline]
-    pub(super) fn send(&mut self, send: &Send, request: u32) {
-        let eager = send.mode == SendMode::Standard && send.bytes <= self.parameters.eager_threshold;
-        if send.from == send.to {
+    pub(super) fn is_eager(&self, bytes: Bytes, mode: SendMode) -> bool {
+        mode == SendMode::Standard && bytes <= self.parameters.eager_threshold
+    }
+
+    /// Starts a send. Returns its request, which is complete already if it is eager; `None` if its name is in use.
+    #[inline(always)]
+    pub(super) fn send(&mut self, send: &Send) -> Option<u32> {
+        let Send { from, to, bytes, context, eager, .. } = *send;
+        if from == to {
             // Through memory a short message overtakes a long one.
             self.start_numbering();
         }
-        let sender = &mut self.ranks[send.from as usize];
-        if eager {
-            sender.requests.get_mut(request).complete_at = send.handed_at;
-        }
-        let record = &mut self.records[send.from as usize];
-        let number = if self.numbering {
-            sender.matching.number(send.context, send.to - self.jobs[sender.job.index()].first)
-        } else {
-            record.messages_sent
-        };
-        record.messages_sent += 1;
-        record.bytes_sent += send.bytes.0;
+        let state = &mut self.ranks[from as usize];
+        let request = Request::send(send.called_at, if eager { send.handed_at } else { PENDING });
+        let request = state.requests.start(send.name, request)?;
+        let (job, sender) = (state.job, state.rank);
+        let receiver = Rank(sender.0 + to - from);
+        let number =
+            if self.numbering { state.matching.number(context, receiver.0) } else { state.record.messages_sent };
+        state.record.messages_sent += 1;
+        state.record.bytes_sent += bytes.0;
         let transfer = self.transfers.insert(Transfer {
-            from: send.from,
-            to: send.to,
-            bytes: send.bytes.0,
-            envelope: Envelope { context: send.context, source: sender.rank.0, tag: send.tag },
+            from,
+            to,
+            bytes: bytes.0,
+            envelope: Envelope { context, source: sender.0, tag: send.tag },
             number,
             arrived: false,
             send: if eager { NONE } else { request },
@@ -110,33 +125,29 @@ impl Library {
             payload_done: false,
             collective: send.collective,
         });
-        self.transmit(transfer, if eager { Stage::Eager } else { Stage::Request }, send.handed_at);
+        let (stage, bytes, kind) = match (eager, send.collective) {
+            (true, false) => (Stage::Eager, bytes, TrafficKind::Eager),
+            (true, true) => (Stage::Eager, bytes, TrafficKind::Collective),
+            (false, _) => (Stage::Request, self.parameters.control_bytes, TrafficKind::Control),
+        };
+        let at = send.handed_at;
+        self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
+        Some(request)
     }
 
-    /// Sends one message of a transfer at `at`.
-    #[inline]
-    fn transmit(&mut self, record: u32, stage: Stage, at: u64) {
-        let transfer = &self.transfers[record];
-        let (sender, receiver) =
-            if stage.goes_back() { (transfer.to, transfer.from) } else { (transfer.from, transfer.to) };
-        let (bytes, kind) = match stage {
-            Stage::Eager | Stage::Bulk => {
-                let point_to_point = if stage == Stage::Eager { TrafficKind::Eager } else { TrafficKind::Bulk };
-                (Bytes(transfer.bytes), if transfer.collective { TrafficKind::Collective } else { point_to_point })
-            }
-            _ => (self.parameters.control_bytes, TrafficKind::Control),
-        };
-        let id = self.ranks[sender as usize].job;
-        let job = &mut self.jobs[id.index()];
-        job.in_flight += 1;
-        let (from, to) = (self.hosts[sender as usize], self.hosts[receiver as usize]);
+    /// Hands one message of a transfer to the network, or to memory.
+    #[inline(always)]
+    fn transmit(&mut self, job: JobId, message: Message) {
+        let Message { from, sender, to, receiver, bytes, kind, transfer, stage, at } = message;
+        self.jobs[job.index()].in_flight += 1;
+        let (from, to) = (self.hosts[from as usize], self.hosts[to as usize]);
         if from == to {
-            self.transmit_through_memory(from, bytes, record, stage, at);
+            self.transmit_through_memory(from, bytes, transfer, stage, at);
             return;
         }
-        let level = self.levels.of(id, Rank(sender - job.first), Rank(receiver - job.first), kind);
-        let (vl, stage) = (self.sl2vl.lane(level), stage as u8);
-        self.outbox.push(Injection { at: Instant(at), from, to, bytes, vl, job: id, token: record, stage });
+        let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
+        let (token, stage) = (transfer, stage as u8);
+        self.outbox.push(Injection { at: Instant(at), from, to, bytes, vl, job, token, stage });
     }
 
     #[cold]
@@ -149,72 +160,108 @@ impl Library {
     }
 
     /// The first or last packet of a message has come through the network.
-    #[inline]
+    #[inline(always)]
     pub(super) fn delivered(&mut self, delivery: &Delivery) {
         let stage = Stage::ALL[usize::from(delivery.stage)];
         self.arrived(delivery.token, stage, delivery.at.0, delivery.first, delivery.last);
     }
 
     /// (Part of) a transfer's message has come at `now`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arrived(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
-        let transfer = &mut self.transfers[record];
+        if stage == Stage::Eager && first && last && !self.numbering {
+            self.take_eager(record, now);
+            return;
+        }
         if last {
-            transfer.payload_done |= stage == Stage::Eager;
-            let job = self.ranks[transfer.to as usize].job;
+            let job = self.ranks[self.transfers[record].to as usize].job;
             self.landed(job);
         }
-        match stage {
-            Stage::Eager | Stage::Request => {
-                let matched = self.transfers[record].receive != NONE;
-                if first {
-                    self.envelope(record, now);
-                }
-                if last && matched {
-                    self.finish_receive(record, now);
-                }
-            }
-            _ => self.rendezvous(record, stage, now, last),
+        self.take_part(record, stage, now, first, last);
+    }
+
+    /// A whole eager message has come, in its turn: the receive that takes it is complete.
+    #[inline(always)]
+    fn take_eager(&mut self, record: u32, now: u64) {
+        let transfer = &mut self.transfers[record];
+        let to = transfer.to;
+        let state = &mut self.ranks[to as usize];
+        let job = &mut self.jobs[state.job.index()];
+        job.in_flight -= 1;
+        self.lull |= job.in_flight == 0;
+        let Some(receive) = state.matching.arrive(transfer.envelope, record) else {
+            (transfer.arrived, transfer.payload_done) = (true, true);
+            self.end_probe(to, now);
+            return;
+        };
+        let request = state.requests.get_mut(receive);
+        (request.partner_at, request.complete_at) = (transfer.sent_at, now);
+        let (detached, waited) = (request.detached, request.waited);
+        self.transfers.remove(record);
+        if waited {
+            self.one_less(to, now);
+        } else if detached {
+            state.requests.end(receive);
         }
     }
 
-    /// A rendezvous goes on: (part of) a message has come that is not its request.
-    fn rendezvous(&mut self, record: u32, stage: Stage, now: u64, last: bool) {
-        let Transfer { from, to, send, receive, .. } = self.transfers[record];
+    /// (Part of) a message has come, with all that may follow from it.
+    #[inline(never)]
+    fn take_part(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
+        let transfer = &mut self.transfers[record];
+        transfer.payload_done |= last && stage == Stage::Eager;
+        let Transfer { from, to, bytes, send, receive, collective, .. } = *transfer;
         match stage {
-            Stage::Get => self.transmit(record, Stage::Bulk, now),
+            Stage::Eager | Stage::Request => {
+                if first {
+                    self.envelope(record, now);
+                }
+                if last && receive != NONE {
+                    self.finish_receive(record, now);
+                }
+            }
+            Stage::Get => {
+                let kind = if collective { TrafficKind::Collective } else { TrafficKind::Bulk };
+                self.go_on_with(record, Stage::Bulk, (from, to), (Bytes(bytes), kind), now);
+            }
             Stage::Bulk if last => {
-                self.transmit(record, Stage::Acknowledgement, now);
+                self.answer(record, Stage::Acknowledgement, now);
                 self.complete(to, receive, now);
             }
+            Stage::Bulk => {}
             Stage::Acknowledgement => {
                 self.transfers.remove(record);
                 self.complete(from, send, now);
             }
-            _ => {}
         }
     }
 
-    /// The envelope of a transfer has come: matches it.
-    #[inline]
+    /// The receiver of a rendezvous answers.
+    fn answer(&mut self, record: u32, stage: Stage, now: u64) {
+        let Transfer { from, to, .. } = self.transfers[record];
+        let load = (self.parameters.control_bytes, TrafficKind::Control);
+        self.go_on_with(record, stage, (to, from), load, now);
+    }
+
+    /// A rendezvous goes on with another message.
+    fn go_on_with(
+        &mut self,
+        transfer: u32,
+        stage: Stage,
+        (from, to): (u32, u32),
+        (bytes, kind): (Bytes, TrafficKind),
+        at: u64,
+    ) {
+        let RankState { job, rank: sender, .. } = self.ranks[from as usize];
+        let receiver = Rank(sender.0 + to - from);
+        self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
+    }
+
+    /// The envelope of a transfer has come: matches it, and those that it had held back, in the order of sending.
     fn envelope(&mut self, record: u32, now: u64) {
-        let transfer = &mut self.transfers[record];
-        transfer.arrived = true;
-        let Transfer { to, envelope, .. } = *transfer;
-        if self.numbering {
-            self.envelope_in_turn(record, now);
-        } else if let Some(receive) = self.rank(to).matching.arrive(envelope, record) {
-            self.matched(record, receive, now);
-        }
-        if let Blocked::Probe(pattern) = self.ranks[to as usize].blocked {
-            self.end_probe(to, pattern, now);
-        }
-    }
-
-    /// As [`Self::envelope`], if it is its turn: and those that it had held back, in the order of sending.
-    fn envelope_in_turn(&mut self, record: u32, now: u64) {
+        self.transfers[record].arrived = true;
         let Transfer { to, envelope, number, .. } = self.transfers[record];
-        if !self.rank(to).matching.in_turn(number, envelope, record) {
+        if self.numbering && !self.rank(to).matching.in_turn(number, envelope, record) {
             return;
         }
         let mut next = Some((envelope, record));
@@ -224,6 +271,7 @@ impl Library {
             }
             next = self.rank(to).matching.released(&envelope);
         }
+        self.end_probe(to, now);
     }
 
     /// From now on messages can overtake each other. Those under way are numbered in the order of sending.
@@ -242,16 +290,18 @@ impl Library {
         }
     }
 
-    /// Posts a receive.
-    #[inline]
-    pub(super) fn post(&mut self, rank: u32, pattern: Pattern, receive: u32, now: u64) {
-        if let Some(record) = self.rank(rank).matching.post(pattern, receive) {
+    /// Posts a receive. Returns its request; `None` if its name is in use.
+    #[inline(always)]
+    pub(super) fn post(&mut self, rank: u32, pattern: Pattern, name: Option<RequestId>, now: u64) -> Option<u32> {
+        let state = &mut self.ranks[rank as usize];
+        let receive = state.requests.start(name, Request::receive(now))?;
+        if let Some(record) = state.matching.post(pattern, receive) {
             self.matched(record, receive, now);
         }
+        Some(receive)
     }
 
     /// A transfer has found its receive.
-    #[inline]
     fn matched(&mut self, record: u32, receive: u32, now: u64) {
         let transfer = &mut self.transfers[record];
         transfer.receive = receive;
@@ -260,7 +310,7 @@ impl Library {
         let posted_at = std::mem::replace(&mut request.partner_at, sent_at);
         if !eager {
             self.rank(from).requests.get_mut(send).partner_at = posted_at;
-            self.transmit(record, Stage::Get, now);
+            self.answer(record, Stage::Get, now);
         } else if payload_done {
             self.finish_receive(record, now);
         }
@@ -273,9 +323,10 @@ impl Library {
         self.complete(to, receive, now);
     }
 
-    /// A probe that waits ends if its message has come.
-    fn end_probe(&mut self, rank: u32, pattern: Pattern, now: u64) {
+    /// A message has been kept as unexpected: a probe that waits for it ends.
+    fn end_probe(&mut self, rank: u32, now: u64) {
         let RankState { matching, blocked, since, .. } = self.rank(rank);
+        let Blocked::Probe(pattern) = *blocked else { return };
         let Some(record) = matching.probe(pattern) else { return };
         *blocked = Blocked::Not;
         let since = *since;

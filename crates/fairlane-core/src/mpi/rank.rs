@@ -8,6 +8,7 @@ use super::matching::{Matching, Pattern};
 use super::request::{Requests, Wait};
 use crate::ids::{JobId, Rank};
 use crate::kernel::prefetch;
+use crate::observe::RankRecord;
 use crate::program::CommHandle;
 
 /// [`RankState::due`]: the program goes on only once something else has happened.
@@ -15,7 +16,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// [`RankState::due`]: the program runs now.
 pub(super) const RUNNING: u64 = u64::MAX - 1;
 
-/// A rank of a job. What every message needs fills the first two cache lines, in the order in which it stands here.
+/// A rank of a job. What every message needs comes first: two cache lines, and the first of the record.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct RankState {
@@ -28,12 +29,15 @@ pub(super) struct RankState {
     pub rank: Rank,
     /// How many operations it has begun at the instant `since`.
     pub at_once: u32,
+    /// Ranks of its job.
+    pub size: u32,
     pub blocked: Blocked,
     pub collective: Option<Box<Running>>,
     pub requests: Requests,
     pub matching: Matching,
     /// The requests it waits for, while it is blocked on requests.
     pub awaited: Vec<u32>,
+    pub record: RankRecord,
     pub finished: bool,
     pub world: Communicator,
     pub communicators: FxHashMap<CommHandle, Communicator>,
@@ -68,10 +72,12 @@ impl RankState {
             job,
             rank: Rank(world.rank),
             at_once: 0,
+            size: u32::try_from(world.members.len()).expect("invariant: fewer than 2^32 ranks"),
             blocked: Blocked::Not,
             collective: None,
             requests: Requests::default(),
             matching: Matching::default(),
+            record: RankRecord::default(),
             awaited: Vec::new(),
             finished: false,
             world,
@@ -79,10 +85,28 @@ impl RankState {
         }
     }
 
+    /// Counts the time of the operation that has lasted until now. Returns how many operations have been begun at this
+    /// instant.
+    #[inline]
+    pub fn end_call(&mut self, now: u64) -> u32 {
+        let span = now - self.since;
+        match self.activity {
+            Activity::Nothing => {}
+            Activity::Compute => self.record.compute.0 += span,
+            Activity::Call(call) => {
+                let call = &mut self.record.calls[usize::from(call)];
+                call.count += 1;
+                call.time.0 += span;
+            }
+        }
+        if span == 0 { self.at_once + 1 } else { 0 }
+    }
+
     /// The rank will run soon.
     #[inline]
     pub fn prefetch(&self) {
         prefetch(&self.due);
         prefetch(&self.requests);
+        self.record.prefetch();
     }
 }

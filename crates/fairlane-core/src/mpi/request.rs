@@ -9,7 +9,7 @@ use crate::program::RequestId;
 pub(super) const PENDING: u64 = u64::MAX;
 
 /// A started operation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// When it was complete, or [`PENDING`].
     pub complete_at: u64,
@@ -57,25 +57,34 @@ struct Others {
 
 /// Names below this are slots.
 const SMALL: u32 = 1024;
+/// So many slots are added at a time.
+const GROWTH: usize = 16;
 /// Given once, and the request is over: no slot of [`Others`] has this number.
 const NULL: u32 = 0;
 
 /// What a program's name for a request stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+#[derive(Debug)]
+pub(super) enum Named<'r> {
     /// It was never given.
     Nothing,
     /// Its request is over: waiting for it asks for nothing (MPI_REQUEST_NULL).
     Null,
-    /// The request in this slot.
-    Slot(u32),
+    /// This request, in the slot of this number.
+    Open(u32, &'r mut Request),
 }
 
 impl Request {
+    /// A receive that is posted now.
     #[inline]
-    fn new(receive: bool, now: u64) -> Self {
+    pub fn receive(now: u64) -> Self {
         let (life, waited, detached) = (Life::Open, false, false);
-        Self { complete_at: PENDING, partner_at: now, life, receive, waited, detached }
+        Self { complete_at: PENDING, partner_at: now, life, receive: true, waited, detached }
+    }
+
+    /// A send that is called now.
+    #[inline]
+    pub fn send(now: u64, complete_at: u64) -> Self {
+        Self { complete_at, receive: false, ..Self::receive(now) }
     }
 }
 
@@ -87,61 +96,59 @@ impl Requests {
         }
     }
 
-    /// Starts a request that the program calls `name`. `None` if the name is in use.
-    #[inline]
-    pub fn start_named(&mut self, name: RequestId, receive: bool, now: u64) -> Option<u32> {
+    /// Starts a request that the program calls `name`, or does not see. `None` if the name is in use.
+    #[inline(always)]
+    pub fn start(&mut self, name: Option<RequestId>, started: Request) -> Option<u32> {
+        let Some(name) = name else { return Some(self.others.start(None, started)) };
         match self.small.get_mut(name as usize) {
             Some(request) if request.life <= Life::Null => {
-                *request = Request::new(receive, now);
+                *request = started;
                 Some(name)
             }
             Some(Request { life: Life::Open, .. }) => None,
-            _ => self.start_unusual(name, receive, now),
+            _ => self.start_unusual(name, started),
         }
     }
 
-    /// As [`Self::start_named`], for a name that is new, or not small, or has moved.
+    /// As [`Self::start`], for a name that is new, or not small, or has moved.
     #[inline(never)]
-    fn start_unusual(&mut self, name: RequestId, receive: bool, now: u64) -> Option<u32> {
+    fn start_unusual(&mut self, name: RequestId, started: Request) -> Option<u32> {
         if name < SMALL && self.small.len() <= name as usize {
-            let never = Request { life: Life::Unknown, ..Request::new(false, 0) };
-            self.small.resize(name as usize + 1, never);
-            return self.start_named(name, receive, now);
+            let never = Request { life: Life::Unknown, ..started };
+            self.small.resize((name as usize + 1).next_multiple_of(GROWTH), never);
+            return self.start(Some(name), started);
         }
         if self.others.names.get(&name).is_some_and(|slot| *slot != NULL) {
             return None;
         }
-        let slot = self.others.start(Some(name), receive, now);
+        let slot = self.others.start(Some(name), started);
         self.others.names.insert(name, slot);
         Some(slot)
     }
 
-    /// Starts a request that the program does not see.
-    pub fn start(&mut self, receive: bool, now: u64) -> u32 {
-        self.others.start(None, receive, now)
-    }
-
     /// What a name stands for.
-    #[inline]
-    pub fn named(&self, name: RequestId) -> Named {
-        match self.small.get(name as usize).map(|request| request.life) {
-            Some(Life::Open) => Named::Slot(name),
-            Some(Life::Null) => Named::Null,
-            Some(Life::Unknown) => Named::Nothing,
-            None | Some(Life::Elsewhere) => match self.others.names.get(&name) {
-                None => Named::Nothing,
-                Some(&NULL) => Named::Null,
-                Some(&slot) => Named::Slot(slot),
+    #[inline(always)]
+    pub fn named(&mut self, name: RequestId) -> Named<'_> {
+        match self.small.get_mut(name as usize) {
+            Some(request) => match request.life {
+                Life::Open => Named::Open(name, request),
+                Life::Null => Named::Null,
+                Life::Unknown => Named::Nothing,
+                Life::Elsewhere => self.others.named(name),
             },
+            None => self.others.named(name),
         }
     }
 
-    /// The request in this slot is over: its name is null until it is given again.
+    /// The request in this slot is over: its name is null until it is given again. Returns what the request was.
     #[inline]
-    pub fn end(&mut self, slot: u32) {
+    pub fn end(&mut self, slot: u32) -> Request {
         match self.small.get_mut(slot as usize) {
-            Some(Request { life: Life::Elsewhere, .. }) => {}
-            Some(request) => request.life = Life::Null,
+            Some(request) if request.life == Life::Open => {
+                request.life = Life::Null;
+                *request
+            }
+            Some(request) => *request,
             None => self.others.end(slot),
         }
     }
@@ -172,14 +179,22 @@ impl Requests {
 }
 
 impl Others {
-    fn start(&mut self, name: Option<RequestId>, receive: bool, now: u64) -> u32 {
-        let entry = (Request::new(receive, now), name);
+    fn start(&mut self, name: Option<RequestId>, started: Request) -> u32 {
+        let entry = (started, name);
         let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(entry.clone());
+            self.slots.push(entry);
             u32::try_from(self.slots.len() - 1).expect("invariant: fewer than 2^32 requests")
         });
         self.slots[place as usize] = entry;
         SMALL + place
+    }
+
+    fn named(&mut self, name: RequestId) -> Named<'_> {
+        match self.names.get(&name) {
+            None => Named::Nothing,
+            Some(&NULL) => Named::Null,
+            Some(&slot) => Named::Open(slot, &mut self.slots[(slot - SMALL) as usize].0),
+        }
     }
 
     fn forget_name(&mut self, slot: u32) {
@@ -188,9 +203,11 @@ impl Others {
         }
     }
 
-    fn end(&mut self, slot: u32) {
+    #[inline(never)]
+    fn end(&mut self, slot: u32) -> Request {
         self.forget_name(slot);
         self.free.push(slot - SMALL);
+        self.slots[(slot - SMALL) as usize].0
     }
 }
 
@@ -210,4 +227,76 @@ pub(super) struct Wait {
     pub missing: u32,
     /// From when on the rank waits (its CPU may be busy with sends until then).
     pub since: u64,
+}
+
+impl Wait {
+    /// A wait for `count` requests, of which `pending` are not complete.
+    #[inline]
+    pub fn new(quorum: Quorum, count: usize, pending: u32, since: u64) -> Self {
+        let missing = match quorum {
+            Quorum::All => pending,
+            Quorum::Any | Quorum::Some => u32::from(pending > 0 && pending as usize == count),
+        };
+        Self { quorum, missing, since }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot_of(requests: &mut Requests, name: RequestId) -> Option<u32> {
+        match requests.named(name) {
+            Named::Open(slot, _) => Some(slot),
+            Named::Null | Named::Nothing => None,
+        }
+    }
+
+    #[test]
+    fn names_are_null_once_their_requests_are_over() {
+        for name in [3, 70_000] {
+            let mut requests = Requests::default();
+            assert!(matches!(requests.named(name), Named::Nothing));
+            let slot = requests.start(Some(name), Request::receive(5)).unwrap();
+            assert_eq!(requests.start(Some(name), Request::receive(6)), None, "the name is in use");
+            assert_eq!(slot_of(&mut requests, name), Some(slot));
+            assert_eq!(requests.end(slot).partner_at, 5);
+            assert!(matches!(requests.named(name), Named::Null));
+            assert_eq!(requests.start(Some(name), Request::send(7, 8)), Some(slot), "the slot is used again");
+        }
+    }
+
+    #[test]
+    fn a_name_given_up_is_free_while_its_request_is_under_way() {
+        for name in [3, 70_000] {
+            let mut requests = Requests::default();
+            let first = requests.start(Some(name), Request::receive(1)).unwrap();
+            requests.give_up(first);
+            assert!(matches!(requests.named(name), Named::Null));
+            let second = requests.start(Some(name), Request::receive(2)).unwrap();
+            assert_ne!(first, second);
+            assert!(requests.get_mut(first).detached && !requests.get_mut(second).detached);
+            requests.end(first);
+            assert_eq!(slot_of(&mut requests, name), Some(second), "the first has left the name alone");
+            requests.end(second);
+            assert!(matches!(requests.named(name), Named::Null));
+        }
+    }
+
+    #[test]
+    fn a_complete_request_given_up_is_over() {
+        let mut requests = Requests::default();
+        let slot = requests.start(Some(0), Request::send(1, 2)).unwrap();
+        requests.give_up(slot);
+        assert_eq!(requests.start(Some(0), Request::receive(3)), Some(slot));
+    }
+
+    #[test]
+    fn requests_without_a_name_have_slots_of_their_own() {
+        let mut requests = Requests::default();
+        let slots: Vec<u32> = (0..3).map(|now| requests.start(None, Request::receive(now)).unwrap()).collect();
+        assert!(slots.iter().all(|slot| *slot >= SMALL));
+        requests.end(slots[1]);
+        assert_eq!(requests.start(None, Request::receive(9)), Some(slots[1]));
+    }
 }

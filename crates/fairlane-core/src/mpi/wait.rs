@@ -6,33 +6,28 @@ use super::request::{PENDING, Quorum, Wait};
 use crate::units::Picoseconds;
 
 impl Library {
-    /// `rank` waits for the requests it has listed in `awaited`, from `since` on; it is `now`. If the wait is over at once,
-    /// the rank is resumed.
+    /// `rank` waits for the requests it has listed in `awaited`; it is `now`. If the wait is over at once, the rank is
+    /// resumed.
     #[inline]
-    pub(super) fn wait(&mut self, rank: u32, quorum: Quorum, now: u64, since: u64) {
-        let RankState { requests, awaited, blocked, .. } = self.rank(rank);
+    pub(super) fn wait(&mut self, rank: u32, wait: Wait, now: u64) {
+        if wait.missing > 0 {
+            self.rank(rank).blocked = Blocked::Requests(wait);
+        } else {
+            self.end_wait(rank, wait, now);
+        }
+    }
+
+    /// `rank` waits for all the requests it has listed in `awaited`, from `since` on.
+    pub(super) fn wait_for_all(&mut self, rank: u32, now: u64, since: u64) {
+        let RankState { requests, awaited, .. } = self.rank(rank);
         let mut pending = 0;
         for slot in awaited.iter() {
             let request = requests.get_mut(*slot);
             request.waited = true;
             pending += u32::from(request.complete_at == PENDING);
         }
-        let missing = match quorum {
-            Quorum::All => pending,
-            Quorum::Any | Quorum::Some => u32::from(pending > 0 && pending as usize == awaited.len()),
-        };
-        let wait = Wait { quorum, missing, since };
-        if missing > 0 {
-            *blocked = Blocked::Requests(wait);
-        } else {
-            self.end_wait(rank, wait, now);
-        }
-    }
-
-    /// `rank` waits for one request.
-    pub(super) fn wait_one(&mut self, rank: u32, slot: u32, now: u64, since: u64) {
-        self.rank(rank).awaited.push(slot);
-        self.wait(rank, Quorum::All, now, since);
+        let wait = Wait::new(Quorum::All, awaited.len(), pending, since);
+        self.wait(rank, wait, now);
     }
 
     /// One of the requests that `rank` waits for has become complete.
@@ -53,17 +48,19 @@ impl Library {
         let (mut last, mut partner_at) = (0, 0);
         let mut taken = false;
         for slot in awaited.drain(..) {
-            let request = requests.get_mut(slot);
-            request.waited = false;
-            if request.complete_at == PENDING || (wait.quorum == Quorum::Any && taken) {
-                continue;
+            if wait.quorum != Quorum::All {
+                let request = requests.get_mut(slot);
+                request.waited = false;
+                if request.complete_at == PENDING || (wait.quorum == Quorum::Any && taken) {
+                    continue;
+                }
+                taken = true;
             }
-            taken = true;
+            let request = requests.end(slot);
             receives += u64::from(request.receive);
             if request.complete_at >= last {
                 (last, partner_at) = (request.complete_at, request.partner_at);
             }
-            requests.end(slot);
         }
         let end = now.max(wait.since);
         self.account_wait(rank, wait.since, end, partner_at);
@@ -73,7 +70,7 @@ impl Library {
     /// Splits blocked time into the part before the partner had done its own, and the rest.
     pub(super) fn account_wait(&mut self, rank: u32, since: u64, end: u64, partner_at: u64) {
         let late = partner_at.clamp(since, end) - since;
-        let record = &mut self.records[rank as usize];
+        let record = &mut self.rank(rank).record;
         record.late_partner += Picoseconds(late);
         record.network += Picoseconds(end - since - late);
     }

@@ -1,6 +1,6 @@
 //! Programs: what each rank of a job does. One representation for workloads and recorded traces.
 //!
-//! A job's program is one [`Source`] per rank; a source yields one [`Op`] after another. [`script::Script`] holds
+//! A job's program is one [`Source`] per rank; a source yields one [`Op`] after another, and lends them, so that none is copied. [`script::Script`] holds
 //! operations with loops in memory (workloads); trace readers implement [`Source`] over a file and keep only their
 //! position. A source is cloned when a simulation is forked, so it must be cheap to clone.
 
@@ -240,16 +240,29 @@ pub enum Op {
     MarkProgress,
 }
 
-/// Yields a rank's operations one by one.
+/// Yields a rank's operations, a stretch at a time.
 pub trait Source: Send + Sync {
-    /// Goes on to the next operation and hands it out; `None` when the rank has finished.
+    /// The operations that come next, as many as are at hand; none when the rank has finished.
     ///
     /// # Errors
     /// A message that names file, record and call, when the source cannot go on.
-    fn next_op(&mut self) -> Result<Option<&Op>, String>;
+    fn ahead(&mut self) -> Result<&[Op], String>;
 
-    /// The operation at which it stands: the one that [`Source::next_op`] handed out last.
+    /// Goes past the first `count` of [`Source::ahead`].
+    fn pass(&mut self, count: usize);
+
+    /// The last operation that has been passed, until the source is asked for those ahead.
     fn current(&self) -> Option<&Op>;
+
+    /// Passes the next operation and hands out a copy; `None` when the rank has finished.
+    ///
+    /// # Errors
+    /// As [`Source::ahead`].
+    fn next_op(&mut self) -> Result<Option<Op>, String> {
+        let next = self.ahead()?.first().cloned();
+        self.pass(usize::from(next.is_some()));
+        Ok(next)
+    }
 
     /// The source will be asked soon: fetches what it will read. Changes nothing.
     fn prefetch(&self) {}

@@ -18,10 +18,28 @@ pub enum Line {
     End,
 }
 
-/// A rank's script: its lines, shared among copies, with every loop closed.
+/// A rank's script, shared among copies, with every loop closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    lines: Arc<[Line]>,
+    /// The operations alone, in the order of their lines.
+    ops: Arc<[Op]>,
+    turns: Arc<Vec<Turn>>,
+}
+
+/// The start or end of a loop: before the operation of this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Turn {
+    before: u32,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The start of a loop that is run so often (`None`: for ever).
+    Repeat(Option<u64>),
+    /// The start of a loop that is not run; the turn behind its end.
+    Skip(u32),
+    End,
 }
 
 impl Script {
@@ -53,20 +71,42 @@ impl Script {
         }
         match open.last() {
             Some((start, _)) => Err(format!("line {start}: a loop without an end")),
-            None => Ok(Self { lines: lines.into() }),
+            None if u32::try_from(lines.len()).is_err() => Err(format!("a script of {} lines", lines.len())),
+            None => Ok(Self::of_closed(lines)),
         }
     }
 
-    /// The script's lines.
-    #[must_use]
-    pub fn lines(&self) -> &[Line] {
-        &self.lines
+    /// Separates operations from loops.
+    fn of_closed(lines: Vec<Line>) -> Self {
+        let (mut ops, mut turns, mut open) = (Vec::new(), Vec::new(), Vec::new());
+        let number = |n: usize| u32::try_from(n).expect("invariant: fewer than 2^32 lines");
+        for line in lines {
+            let before = number(ops.len());
+            match line {
+                Line::Op(op) => ops.push(op),
+                Line::Repeat(times) => {
+                    open.push(turns.len());
+                    turns.push(Turn { before, kind: Kind::Repeat(times) });
+                }
+                Line::End => {
+                    turns.push(Turn { before, kind: Kind::End });
+                    let start = open.pop().expect("invariant: loops nest");
+                    if turns[start].kind == Kind::Repeat(Some(0)) {
+                        turns[start].kind = Kind::Skip(number(turns.len()));
+                    }
+                }
+            }
+        }
+        Self { ops: ops.into(), turns: turns.into() }
     }
 
     /// A source that runs the script from its first line.
     #[must_use]
     pub fn source(&self) -> Box<dyn Source> {
-        Box::new(Player { lines: Arc::clone(&self.lines), next: 0, open: Vec::new() })
+        let Self { ops, turns } = self.clone();
+        let mut player = Player { ops, turns, next: 0, end: 0, turn: 0, open: Vec::new() };
+        player.end = player.turn_at();
+        Box::new(player)
     }
 }
 
@@ -77,10 +117,10 @@ fn mark(open: &mut [(usize, bool)]) {
     }
 }
 
-/// An open loop: where its body starts and how often it is still to be run after this time (`None`: for ever).
+/// An open loop: the turn behind its start, and how often it is still to be run after this time (`None`: for ever).
 #[derive(Clone, Copy)]
 struct Loop {
-    body: usize,
+    body: u32,
     left: Option<u64>,
 }
 
@@ -88,76 +128,83 @@ struct Loop {
 #[derive(Clone)]
 #[repr(align(64))]
 struct Player {
-    lines: Arc<[Line]>,
-    /// The line behind the operation at which it stands.
-    next: usize,
+    ops: Arc<[Op]>,
+    /// The operation that comes next, and the end of its stretch: the next turn.
+    next: u32,
+    end: u32,
+    turn: u32,
+    turns: Arc<Vec<Turn>>,
     open: Vec<Loop>,
 }
 
 impl Player {
-    /// Goes past the line of a loop's start or end, which is at `next`.
-    fn turn(&mut self) -> Result<(), String> {
-        let line = &self.lines[self.next];
-        self.next += 1;
-        match line {
-            Line::Op(_) => {}
-            Line::Repeat(Some(0)) => self.skip(),
-            Line::Repeat(times) => self.open.push(Loop { body: self.next, left: times.map(|n| n - 1) }),
-            Line::End => {
-                let innermost = self.open.last_mut().ok_or("invariant: a script's loops nest")?;
-                match &mut innermost.left {
-                    Some(0) => {
-                        self.open.pop();
-                    }
-                    Some(left) => {
-                        *left -= 1;
-                        self.next = innermost.body;
-                    }
-                    None => self.next = innermost.body,
-                }
-            }
-        }
-        Ok(())
+    /// Before which operation the next turn is.
+    fn turn_at(&self) -> u32 {
+        let end = || u32::try_from(self.ops.len()).expect("invariant: fewer than 2^32 lines");
+        self.turns.get(self.turn as usize).map_or_else(end, |turn| turn.before)
     }
 
-    /// Skips a loop that is run zero times: to just behind its end.
-    fn skip(&mut self) {
-        let mut depth = 1;
-        while depth > 0 {
-            match self.lines[self.next] {
-                Line::Repeat(_) => depth += 1,
-                Line::End => depth -= 1,
-                Line::Op(_) => {}
+    /// At the end of a stretch: goes to the next that has an operation, or to the end of the script.
+    #[cold]
+    fn take_turns(&mut self) {
+        while let (true, Some(turn)) = (self.next == self.end, self.turns.get(self.turn as usize)) {
+            self.turn += 1;
+            match turn.kind {
+                Kind::Skip(behind) => self.go_to(behind),
+                Kind::Repeat(times) => self.open.push(Loop { body: self.turn, left: times.map(|n| n - 1) }),
+                Kind::End => self.end_loop(),
             }
-            self.next += 1;
+            self.end = self.turn_at();
         }
+    }
+
+    /// At the end of the innermost loop: leaves it, or starts it over.
+    fn end_loop(&mut self) {
+        let innermost = self.open.last_mut().expect("invariant: loops nest");
+        let body = innermost.body;
+        match &mut innermost.left {
+            Some(0) => {
+                self.open.pop();
+                return;
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.go_to(body);
+    }
+
+    /// Goes behind the turn before `turn`.
+    fn go_to(&mut self, turn: u32) {
+        self.turn = turn;
+        self.next = self.turns[turn as usize - 1].before;
     }
 }
 
 impl Source for Player {
-    fn next_op(&mut self) -> Result<Option<&Op>, String> {
-        while matches!(self.lines.get(self.next), Some(Line::Repeat(_) | Line::End)) {
-            self.turn()?;
+    #[inline]
+    fn ahead(&mut self) -> Result<&[Op], String> {
+        if self.next == self.end {
+            self.take_turns();
         }
-        match self.lines.get(self.next) {
-            Some(Line::Op(op)) => {
-                self.next += 1;
-                Ok(Some(op))
-            }
-            _ => Ok(None),
-        }
+        Ok(&self.ops[self.next as usize..self.end as usize])
+    }
+
+    #[inline]
+    fn pass(&mut self, count: usize) {
+        debug_assert!(count <= (self.end - self.next) as usize, "more than there are ahead");
+        #[allow(clippy::cast_possible_truncation, reason = "at most as many as there are ahead")]
+        let count = count as u32;
+        self.next += count;
     }
 
     fn current(&self) -> Option<&Op> {
-        match self.lines.get(self.next.checked_sub(1)?)? {
-            Line::Op(op) => Some(op),
-            Line::Repeat(_) | Line::End => None,
-        }
+        self.ops.get((self.next as usize).checked_sub(1)?)
     }
 
     fn prefetch(&self) {
-        if let Some(line) = self.lines.get(self.next) {
-            prefetch(line);
+        // Most ranks go on to start a send and to compute.
+        for op in self.ops.iter().skip(self.next as usize).take(2) {
+            prefetch(op);
         }
     }
 

@@ -78,7 +78,7 @@ fn read(reader: &mut RankReader, description: &mut Description) -> Result<(RankT
         }
         count(reader, description, &mut tally);
         clock.record(record);
-        while let Some(op) = reader.out.pop() {
+        for op in reader.out.take() {
             tally.op(&op);
         }
         if !more {

@@ -104,7 +104,7 @@ fn read(reader: &mut RankReader, description: &mut Description) -> Result<(RankT
     loop {
         let call = reader.call().map(|region| region.name.clone());
         let more = reader.step()?;
-        while let Some(op) = reader.out.pop() {
+        for op in reader.out.take() {
             tally.op(&op);
         }
         let Some(event) = reader.event() else { return Ok((tally, clock)) };

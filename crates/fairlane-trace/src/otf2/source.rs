@@ -370,18 +370,22 @@ impl RankReader {
 }
 
 impl Source for RankReader {
-    fn next_op(&mut self) -> Result<Option<Op>, String> {
-        loop {
-            if let Some(op) = self.out.pop() {
-                return Ok(Some(op));
-            }
-            if self.state.finished {
-                return Ok(None);
-            }
+    fn ahead(&mut self) -> Result<&[Op], String> {
+        while self.out.ahead().is_empty() && !self.state.finished {
+            self.out.forget();
             if !self.step().map_err(|e| e.to_string())? {
                 self.end_pass().map_err(|e| e.to_string())?;
             }
         }
+        Ok(self.out.ahead())
+    }
+
+    fn pass(&mut self, count: usize) {
+        self.out.pass(count);
+    }
+
+    fn current(&self) -> Option<&Op> {
+        self.out.current()
     }
 
     fn boxed_clone(&self) -> Box<dyn Source> {
