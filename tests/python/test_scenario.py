@@ -87,7 +87,7 @@ def test_a_job_more_leaves_the_others_where_they_were(tmp_path: Path) -> None:
         ("hosts = 64", 'hosts = "many"', "fabric.hosts", "is not of type 'integer'"),
         ('"3.2 GB/s"', '"3.2 GB"', "fabric.bandwidth", "not a unit of bandwidth"),
         ('"3.2 GB/s"', "3", "fabric.bandwidth", "in a string"),
-        ("levels = 2", 'levels = 2\nrouting = "d_mod"', "fabric.routing", 'did you mean "d_mod_k"?'),
+        ("levels = 2", 'levels = 2\nrouting = "d_mod"', "fabric.routing.name", 'did you mean "d_mod_k"?'),
         ("service_levels = 2", "servce_levels = 2", "qos.servce_levels", 'did you mean "service_levels"?'),
         ("weights = [2, 7]", "wieghts = [2, 7]", "qos.arbiter.wieghts", 'did you mean "weights"?'),
         ("weighted_round_robin", "weighted_robin", "qos.arbiter.name", 'did you mean "weighted_round_robin"?'),

@@ -93,21 +93,25 @@ impl Returning {
         Self { latency, credits: Vec::new(), watched: false }
     }
 
-    /// Moves the credits that have come by `now` to the port's lanes. Returns the job of the first, if there were any.
-    pub fn settle(&mut self, lanes: &mut [Lane], now: u64) -> Option<u16> {
-        let mut first = None;
+    /// Moves the credits that have come by `now` to the port's lanes. Returns whether there were any.
+    pub fn settle(&mut self, lanes: &mut [Lane], now: u64) -> bool {
+        let before = self.credits.len();
         let mut place = 0;
         while let Some(&credit) = self.credits.get(place) {
             if credit.time > now {
                 place += 1;
-                continue;
+            } else {
+                lanes[usize::from(credit.lane)].credits += credit.bytes;
+                self.credits.swap_remove(place);
             }
-            lanes[usize::from(credit.lane)].credits += credit.bytes;
-            let key = (credit.time, credit.lane, credit.job);
-            first = Some(first.map_or(key, |first: (u64, u8, u16)| first.min(key)));
-            self.credits.swap_remove(place);
         }
-        first.map(|(.., job)| job)
+        self.credits.len() < before
+    }
+
+    /// The job whose credits came first, if any have come by `now`. Those of one instant are ordered by lane, then job.
+    pub fn first_by(&self, now: u64) -> Option<u16> {
+        let come = self.credits.iter().filter(|credit| credit.time <= now);
+        come.map(|credit| (credit.time, credit.lane, credit.job)).min().map(|(.., job)| job)
     }
 
     /// Makes room for more, by taking in what has come by `opening`, the opening of the open window, where that can wait no

@@ -325,12 +325,13 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
     /// Takes in the credits that have come by `now`. Returns whether there were any.
     fn take_credits(&mut self, now: u64) -> bool {
         let returning = &mut self.flight.returning[self.number as usize];
-        let Some(job) = returning.settle(&mut self.lanes[self.base..], now) else { return false };
-        if OBSERVE && std::mem::take(&mut self.port.owed) {
+        if OBSERVE && self.port.owed {
+            let Some(job) = returning.first_by(now) else { return false };
+            self.port.owed = false;
             returning.watched = self.port.stalled;
             self.watch.interference.credited(self.number, job);
         }
-        true
+        returning.settle(&mut self.lanes[self.base..], now)
     }
 
     /// The link has been idle up to `now` although packets wait.
