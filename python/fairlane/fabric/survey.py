@@ -1,10 +1,12 @@
 """What a wiring is: levels, a guess of the tree, hosts per leaf, oversubscription, and cables that look odd."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+
+from numpy import bincount
 
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
@@ -39,7 +41,7 @@ def survey(wiring: Wiring) -> Survey:
     by_level: dict[int, list[str]] = defaultdict(list)
     for switch, level in levels.items():
         by_level[level].append(switch)
-    down, up = _bandwidths(wiring, fabric, levels)
+    down, up = _bandwidths(fabric, levels)
     hosts = set(wiring.hosts)
     at_leaf = Counter(end for cable in wiring.cables if hosts & {*cable.ends} for end in cable.ends if end not in hosts)
     leaves = by_level[1]
@@ -62,16 +64,15 @@ def _kind(cable: Cable) -> str:
     return cable.kind or (BANDWIDTH.format(cable.bandwidth) if cable.bandwidth else "default")
 
 
-def _bandwidths(wiring: Wiring, fabric: Fabric, levels: dict[str, int]) -> tuple[Counter[str], Counter[str]]:
-    """What each switch has towards hosts, and towards other switches; a mean speed where none is known."""
-    usual = fabric.rates()[0]
-    down: Counter[str] = Counter()
-    up: Counter[str] = Counter()
-    for cable in wiring.cables:
-        for here, there in (cable.ends, cable.ends[::-1]):
-            if here in levels:
-                (up if there in levels else down)[here] += cable.bandwidth or usual
-    return down, up
+def _bandwidths(fabric: Fabric, switches: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """What each switch can send to its hosts, and to other switches, in bits per second."""
+    links, names = fabric.links, list(switches)
+    found = []
+    for to in ("to_host", "to_switch"):
+        chosen = (links["from_switch"] >= 0) & (links[to] >= 0)
+        sums = bincount(links["from_switch"][chosen], links["bandwidth"][chosen], minlength=len(names))
+        found.append({name: int(rate) for name, rate in zip(names, sums.tolist(), strict=True)})
+    return found[0], found[1]
 
 
 def _trunks(wiring: Wiring, levels: dict[str, int]) -> Counter[tuple[str, str]]:
