@@ -27,7 +27,11 @@ def test_a_real_cluster_is_read_whole(x5: Wiring) -> None:
     text = X5.read_text(encoding="utf-8").splitlines()
     starts = Counter(line.split("\t")[0] for line in text)
     ports = sum(line.startswith("[") for line in text)
-    assert (len(x5.switches), len(x5.hosts), len(x5.cables)) == (starts["Switch"], starts["Ca"], ports // 2) == (11, 89, 159)
+    assert (
+        (len(x5.switches), len(x5.hosts), len(x5.cables))
+        == (starts["Switch"], starts["Ca"], ports // 2)
+        == (11, 89, 159)
+    )
     assert Counter(cable.kind for cable in x5.cables) == {"4xQDR": 136, "4xDDR": 23}
     assert {cable.kind: cable.bandwidth for cable in x5.cables} == {"4xQDR": 32 * 10**9, "4xDDR": 16 * 10**9}
 
@@ -152,9 +156,19 @@ def test_forwarding_tables_are_followed(written: Write) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ('[4]\t"S-00000000000000a2"[2]', '[3]\t"S-00000000000000a2"[2]', 6, "port 3 of S-00000000000000a1 is used twice"),
-        ('[2]\t"S-00000000000000a1"[4]', '[2]\t"S-00000000000000a1"[3]', 6, "which leads to S-00000000000000a1[3] (line 11)"),
-        ('lid 2 1xSDR', 'lid 2 1xQQR', 5, "unknown speed 1xQQR; allowed: a number of lanes and one of SDR, DDR"),
+        (
+            '[4]\t"S-00000000000000a2"[2]',
+            '[3]\t"S-00000000000000a2"[2]',
+            6,
+            "port 3 of S-00000000000000a1 is used twice",
+        ),
+        (
+            '[2]\t"S-00000000000000a1"[4]',
+            '[2]\t"S-00000000000000a1"[3]',
+            6,
+            "which leads to S-00000000000000a1[3] (line 11)",
+        ),
+        ("lid 2 1xSDR", "lid 2 1xQQR", 5, "unknown speed 1xQQR; allowed: a number of lanes and one of SDR, DDR"),
         ('[4]\t"S-00000000000000a2"[2]', '[5]\t"S-00000000000000a2"[2]', 6, "has no port 5: it has 4"),
     ],
 )
@@ -249,7 +263,9 @@ def test_unknown_files_are_refused(written: Write, tmp_path: Path) -> None:
 class Graph:
     """What networkx graphs offer, as far as it is used."""
 
-    def __init__(self, nodes: dict[object, dict[str, str]], edges: list[tuple[object, object, dict[str, object]]]) -> None:
+    def __init__(
+        self, nodes: dict[object, dict[str, str]], edges: list[tuple[object, object, dict[str, object]]]
+    ) -> None:
         self._nodes, self._edges = nodes, edges
 
     def is_directed(self) -> bool:
@@ -257,11 +273,11 @@ class Graph:
 
     @property
     def nodes(self) -> Callable[..., list[tuple[object, dict[str, str]]]]:
-        return lambda data: list(self._nodes.items())
+        return lambda **_: list(self._nodes.items())
 
     @property
     def edges(self) -> Callable[..., list[tuple[object, object, dict[str, object]]]]:
-        return lambda data: self._edges
+        return lambda **_: self._edges
 
 
 def test_graphs_become_wirings() -> None:
@@ -274,7 +290,11 @@ def test_graphs_become_wirings() -> None:
     marked = from_networkx(Graph({"h": {"kind": "host"}, "g": {"kind": "host"}, 0: {"kind": "switch"}, 1: {}}, edges))
     listed = from_networkx(Graph({"h": {}, "g": {}, 0: {}, 1: {}}, edges), hosts=["g", "h"])
     assert plain.hosts == marked.hosts == listed.hosts == ("h", "g")
-    assert [(cable.bandwidth, cable.latency) for cable in plain.cables] == [(50 * 10**9, None), (None, None), (10**9, 10**6)]
+    assert [(cable.bandwidth, cable.latency) for cable in plain.cables] == [
+        (50 * 10**9, None),
+        (None, None),
+        (10**9, 10**6),
+    ]
     assert plain.fabric().describe().diameter == 3
     with pytest.raises(ScenarioError, match="no node of the graph"):
         from_networkx(Graph({"h": {}}, []), hosts=["x"])
@@ -282,8 +302,11 @@ def test_graphs_become_wirings() -> None:
 
 def test_files_named_in_scenarios_that_are_wrong_are_named(tmp_path: Path) -> None:
     scenario = tmp_path / "s.toml"
-    scenario.write_text('duration = "1 us"\n[fabric]\ntopology = "imported"\nfile = "x.json"\n[[jobs]]\nname = "a"\n'
-                        'ranks = 2\nworkload = "ping_pong"\n', encoding="utf-8")
+    scenario.write_text(
+        'duration = "1 us"\n[fabric]\ntopology = "imported"\nfile = "x.json"\n[[jobs]]\nname = "a"\n'
+        'ranks = 2\nworkload = "ping_pong"\n',
+        encoding="utf-8",
+    )
     with pytest.raises(ScenarioError, match="cannot be read: No such file"):
         Scenario.load(scenario)
     (tmp_path / "x.json").write_text('{\n"hosts": [}', encoding="utf-8")

@@ -37,7 +37,13 @@ def test_packets_arrive_on_every_topology(topology: str, example: dict[str, Any]
         duration="100 us",
         fabric={"topology": topology, **table},
         placement={"strategy": "random"},
-        jobs=[{"name": "all", "ranks": ranks, "workload": {"name": "all_to_all", "compute": "1 us", "message_size": "1 KiB"}}],
+        jobs=[
+            {
+                "name": "all",
+                "ranks": ranks,
+                "workload": {"name": "all_to_all", "compute": "1 us", "message_size": "1 KiB"},
+            }
+        ],
     )
     simulation = Simulation(scenario)
     simulation.run_until("100 us")
@@ -103,15 +109,19 @@ def test_a_description_in_words(capsys: pytest.CaptureFixture[str]) -> None:
         ({"topology": "dragonfly", "preset": "wilke"}, "fabric.preset"),
         ({"topology": "dragonfly", "preset": "wilke2020", "arrangement": "palm"}, "fabric"),
         ({"topology": "torus", "sides": [4, 4], "hosts": 15}, "the product of the sides x hosts_per_switch is 16"),
-        ({"topology": "torus", "sides": [4, 4], "routing": "minimal"}, "topology torus is usually routed by dimension_order"),
-        ({"topology": "dragonfly", "preset": "wilke2020", "routing": "d_mod_k"}, "topology dragonfly is usually routed by"),
+        (
+            {"topology": "torus", "sides": [4, 4], "routing": "minimal"},
+            "topology torus is usually routed by dimension_order",
+        ),
+        (
+            {"topology": "dragonfly", "preset": "wilke2020", "routing": "d_mod_k"},
+            "topology dragonfly is usually routed by",
+        ),
         ({"topology": "torus", "side": [4, 4]}, 'did you mean "sides"?'),
         ({"topology": "torus"}, "missing field `sides`"),
     ],
 )
 def test_wrong_fabrics_are_refused_by_name(table: dict[str, Any], words: str) -> None:
     with pytest.raises((ScenarioError, BuildError, ValueError)) as error:
-        Scenario(
-            duration="1 us", fabric=table, jobs=[{"name": "a", "ranks": 2, "workload": "ping_pong"}]
-        ).resolve()
+        Scenario(duration="1 us", fabric=table, jobs=[{"name": "a", "ranks": 2, "workload": "ping_pong"}]).resolve()
     assert words in str(error.value)

@@ -23,7 +23,8 @@ def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
         rate, latency = _rate(kind.bandwidth), DURATION.format(kind.latency)
         role = "" if kind.role in kind.name else f"  ({kind.role})"
         yield f"  {kind.name:18} {kind.links:8}  {rate}, {latency}{role}"
-    yield f"diameter   {fabric.diameter} links"
+    least = "" if fabric.diameter_is_exact else "at least "
+    yield f"diameter   {least}{fabric.diameter} links"
     share = f", {fabric.bisection / fabric.full_bisection:.0%} of what the hosts can send"
     bound = "" if fabric.bisection_is_exact else "at most "
     yield f"bisection  {bound}{_rate(fabric.bisection)}{share if fabric.full_bisection else ''}"

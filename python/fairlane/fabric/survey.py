@@ -77,7 +77,9 @@ def _bandwidths(fabric: Fabric, switches: Iterable[str]) -> tuple[dict[str, int]
 
 def _trunks(wiring: Wiring, levels: dict[str, int]) -> Counter[tuple[str, str]]:
     """Parallel cables of each pair of joined switches, the lower one first."""
-    pairs = (sorted(cable.ends, key=lambda end: levels[end]) for cable in wiring.cables if set(cable.ends) <= set(levels))
+    pairs = (
+        sorted(cable.ends, key=lambda end: levels[end]) for cable in wiring.cables if set(cable.ends) <= set(levels)
+    )
     return Counter((low, high) for low, high in pairs)
 
 
@@ -110,7 +112,7 @@ def _odd(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
     yield from _odd_speeds(wiring, levels)
     yield from _odd_trunks(wiring, levels)
     yield from _odd_hosts(wiring)
-    childless = _childless(wiring, levels)
+    childless = _childless(levels)
     for switch in childless:
         yield f"switch {switch} (level {levels[switch]}) joins only switches of level {levels[switch] - 1}, no hosts"
 
@@ -122,7 +124,7 @@ def _odd_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
         low, high = sorted(levels.get(end, 0) for end in cable.ends)
         between[low, high].append(cable)
     for (low, high), cables in sorted(between.items()):
-        usual, count = Counter(_kind(cable) for cable in cables).most_common(1)[0]
+        usual = Counter(_kind(cable) for cable in cables).most_common(1)[0][0]
         others = [cable for cable in cables if _kind(cable) != usual]
         if not others:
             continue
@@ -140,8 +142,8 @@ def _worded(cable: Cable) -> str:
 def _odd_trunks(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
     """Pairs of switches with more or fewer cables than most of the same levels."""
     by_levels: dict[tuple[int, int], dict[tuple[str, str], int]] = defaultdict(dict)
-    for (low, high), count in _trunks(wiring, levels).items():
-        by_levels[levels[low], levels[high]][low, high] = count
+    for (a, b), count in _trunks(wiring, levels).items():
+        by_levels[levels[a], levels[b]][a, b] = count
     for (low, high), trunks in sorted(by_levels.items()):
         usual = Counter(trunks.values()).most_common(1)[0][0]
         others = [f"{a} - {b} has {count}" for (a, b), count in trunks.items() if count != usual]
@@ -157,7 +159,7 @@ def _odd_hosts(wiring: Wiring) -> Iterator[str]:
         yield f"hosts have {usual} cable{'s' * (usual != 1)}, but {_some(others)}"
 
 
-def _childless(wiring: Wiring, levels: dict[str, int]) -> list[str]:
+def _childless(levels: dict[str, int]) -> list[str]:
     """Switches above level 2 that are the only thing above what they join: a way round, or a spare."""
     top = max(levels.values())
     above = [switch for switch, level in levels.items() if level == top]

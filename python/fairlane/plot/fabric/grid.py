@@ -141,7 +141,11 @@ def _between(axes: Axes, places: Floats, number: int, side: int, stride: int, li
         elif here + 1 < side:
             parts.lines(axes, [(begin + last, begin + step.offset * along - 0.28 * along)], colour, 2.2, 0.85)
         if line == "ring" and here in (0, side - 1):
-            out = (begin - first, begin - first - 0.55 * along) if here == 0 else (begin + last, begin + last + 0.55 * along)
+            out = (
+                (begin - first, begin - first - 0.55 * along)
+                if here == 0
+                else (begin + last, begin + last + 0.55 * along)
+            )
             _dotted(axes, [out], colour, 2.0)
 
 

@@ -1,4 +1,4 @@
-"""Dragonfly, Cascade, Dragonfly+: a ring of groups with global links as chords; one group by itself if there are many."""
+"""Dragonfly, Cascade, Dragonfly+: a ring of groups with global links as chords; if there are many, one by itself."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ def _overview(axes: Axes, shape: _Shape) -> None:
         parts.lines(axes, [(places[a], places[b])], shape.global_colour, width, 0.6, bend=0.35)
     sample = sum(shape.hosts[switch] for switch in range(shape.size))
     for number, (x, y) in enumerate(places):
-        axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=shape.switch_colour, linewidth=1.8, zorder=3))
+        axes.add_patch(
+            Circle((x, y), radius, facecolor="white", edgecolor=shape.switch_colour, linewidth=1.8, zorder=3)
+        )
         if radius > 0.1:
             parts.words(axes, x, y, f"group {number}", 10)
         elif radius > 0.03:
@@ -154,7 +156,7 @@ def _outwards(centre: Floats) -> Floats:
 
 
 def _host_places(shape: _Shape, places: Floats, centres: Floats, radius: float) -> list[Floats]:
-    """A row of dots behind each switch, seen from the middle of its group; outside of the leaves if there are levels."""
+    """A row of dots behind each switch, seen from the middle of its group; outside of leaves if there are levels."""
     found = []
     flat = len(set(shape.levels)) <= 1
     for switch, place in enumerate(places):
@@ -163,8 +165,8 @@ def _host_places(shape: _Shape, places: Floats, centres: Floats, radius: float) 
         along = np.array([-out[1], out[0]])
         count = shape.hosts[switch]
         step = min(0.14, 0.5 / max(count, 1)) * radius * (1.6 if flat else 1.0)
-        for number in range(count):
-            found.append(place + 0.32 * radius * out + (number - (count - 1) / 2) * step * along)
+        middle = place + 0.32 * radius * out
+        found += [middle + (number - (count - 1) / 2) * step * along for number in range(count)]
     return found
 
 
@@ -183,7 +185,8 @@ def _group(axes: Axes, shape: _Shape) -> None:
     if len(leaves) <= 64:
         for place in leaves:
             out = _outwards(place) if flat else np.array([0.0, 1.0])
-            parts.words(axes, *(np.asarray(place) + 0.13 * out), str(hosts), 8.5, "#555555")
+            x, y = np.asarray(place) + 0.13 * out
+            parts.words(axes, x, y, str(hosts), 8.5, "#555555")
     axes.set_xlim(-1.4, 1.4)
     axes.set_ylim(-1.4, 1.4)
     reach = [count for (a, b), count in shape.cables.items() if min(a, b) < shape.size <= max(a, b)]
@@ -209,11 +212,13 @@ def _rows_and_columns(axes: Axes, shape: _Shape) -> None:
     for at, count in ends.items():
         out = places[at] + np.array([0.26, -0.42])
         axes.plot(*zip(places[at], out, strict=True), color=BLUE, linewidth=0.6 + 0.35 * min(count, 6), zorder=2)
-        parts.words(axes, *(out + np.array([0.08, -0.14])), str(count), 7.5, BLUE)
+        parts.words(axes, out[0] + 0.08, out[1] - 0.14, str(count), 7.5, BLUE)
     parts.dots(axes, places, INK, 80, "s")
     axes.set_xlim(-1.9, shape.row)
     axes.set_ylim(-1.6 * rows, 1.9)
-    axes.set_title(f"One group: {rows} rows of {shape.row} switches, {sum(ends.values())} global links leave it", fontsize=12)
+    axes.set_title(
+        f"One group: {rows} rows of {shape.row} switches, {sum(ends.values())} global links leave it", fontsize=12
+    )
     black = {count for (a, b), count in shape.cables.items() if b < shape.size and a // shape.row != b // shape.row}
     legend = [("switch", INK, False), ("green: along a row, one each", GREEN, True)]
     if black:

@@ -31,7 +31,11 @@ def figure(fabric: Fabric) -> Figure:
     (_full if full else _subtrees)(axes, tree)
     shape = " + ".join(f"{len(tree.rows[level])} {tree.name(level)}" for level in sorted(tree.rows))
     one = f"One switch, {fabric.hosts} hosts"
-    title = one if fabric.switches == 1 else f"Tree of {parts.plural(len(tree.rows), 'level')}: {shape} switches, {fabric.hosts} hosts"
+    title = (
+        one
+        if fabric.switches == 1
+        else f"Tree of {parts.plural(len(tree.rows), 'level')}: {shape} switches, {fabric.hosts} hosts"
+    )
     parts.headline(made, title, _note(tree))
     return made
 
@@ -167,7 +171,14 @@ def _subtrees(axes: Axes, tree: _Tree) -> None:
     axes.set_xlim(-0.01, 1.01)
     axes.set_ylim(-0.15, 2.75)
     words = f"a subtree, {parts.plural(len(kinds), 'kind')}"
-    parts.legend(axes, [(words, parts.SWITCH, False), ("the top", parts.GLOBAL, False), ("cables to the top, counted", parts.LOCAL, True)])
+    parts.legend(
+        axes,
+        [
+            (words, parts.SWITCH, False),
+            ("the top", parts.GLOBAL, False),
+            ("cables to the top, counted", parts.LOCAL, True),
+        ],
+    )
 
 
 def _summary(tree: _Tree, subtree: Sequence[int]) -> tuple[str, ...]:

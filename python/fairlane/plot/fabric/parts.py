@@ -19,6 +19,7 @@ from fairlane.units import BANDWIDTH
 
 Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
+Point = Sequence[float] | Floats
 
 SWITCH = PALETTE[0]
 HOST = "#9a9a9a"
@@ -76,7 +77,7 @@ def hosts_of(fabric: Fabric) -> Counter[int]:
 
 def lines(
     axes: Axes,
-    ends: Iterable[tuple[Sequence[float], Sequence[float]]],
+    ends: Iterable[tuple[Point, Point]],
     colour: str,
     width: float | Sequence[float] = 0.8,
     alpha: float = 1.0,
@@ -100,20 +101,22 @@ def curve(a: Floats, b: Floats, bend: float, steps: int = 24) -> Floats:
     return path
 
 
-def dots(axes: Axes, points: Sequence[Sequence[float]] | Floats, colour: str, size: float, shape: str = "o") -> None:
+def dots(axes: Axes, points: Sequence[Point] | Floats, colour: str, size: float, shape: str = "o") -> None:
     """Marks at points; size in points squared."""
     found = np.asarray(points, float).reshape(-1, 2)
     edge = "white" if size > 12 else "none"
     axes.scatter(found[:, 0], found[:, 1], s=size, c=colour, marker=shape, linewidths=0.5, edgecolors=edge, zorder=3)
 
 
-def words(axes: Axes, x: float, y: float, text: str, size: float = 10, colour: str = INK, on: str | None = None) -> None:
+def words(
+    axes: Axes, x: float, y: float, text: str, size: float = 10, colour: str = INK, on: str | None = None
+) -> None:
     """Text in the middle of a point, on a patch of colour if there are lines below it."""
     patch = {"boxstyle": "square,pad=0.15", "facecolor": on, "edgecolor": "none"} if on else None
     axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour, zorder=5, bbox=patch)
 
 
-def circle(count: int, radius: float = 1.0, centre: Sequence[float] = (0.0, 0.0), start: float = np.pi / 2) -> Floats:
+def circle(count: int, radius: float = 1.0, centre: Point = (0.0, 0.0), start: float = np.pi / 2) -> Floats:
     """Points around a circle, clockwise from the top."""
     angles = start - 2 * np.pi * np.arange(count) / max(count, 1)
     return np.asarray(centre) + radius * np.column_stack([np.cos(angles), np.sin(angles)])

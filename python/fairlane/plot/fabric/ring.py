@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import laplacian, reverse_cuthill_mckee
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
@@ -26,7 +26,9 @@ def figure(fabric: Fabric) -> Figure:
     parts.dots(axes, places, parts.SWITCH, float(np.clip(9000 / fabric.switches, 8, 260)))
     if fabric.switches <= 60:
         for switch, (x, y) in enumerate(places):
-            parts.words(axes, 1.1 * x, 1.1 * y, parts.plural(hosts[switch], "host") if hosts[switch] else "", 9, "#555555")
+            parts.words(
+                axes, 1.1 * x, 1.1 * y, parts.plural(hosts[switch], "host") if hosts[switch] else "", 9, "#555555"
+            )
     axes.set_xlim(-1.28, 1.28)
     axes.set_ylim(-1.28, 1.28)
     parts.legend(axes, [("switch", parts.SWITCH, False), ("cable; wider: a trunk", parts.GLOBAL, True)])
@@ -36,8 +38,11 @@ def figure(fabric: Fabric) -> Figure:
 
 
 def _order(switches: int, pairs: list[parts.Pair]) -> list[int]:
-    """The switches in an order in which joined ones are near each other: by angle in the plane of the Laplacian's second
-    and third eigenvectors, which shows a ring as a ring; in large fabrics by reverse Cuthill-McKee."""
+    """The switches in an order in which joined ones are near each other.
+
+    By angle in the plane of the Laplacian's second and third eigenvectors, which shows a ring as a ring; in large
+    fabrics by reverse Cuthill-McKee.
+    """
     if not pairs or switches < 4:
         return list(range(switches))
     a, b = np.array(pairs).T
@@ -46,6 +51,7 @@ def _order(switches: int, pairs: list[parts.Pair]) -> list[int]:
     if switches > MOST_BY_SPECTRUM:
         found: list[int] = reverse_cuthill_mckee(graph, symmetric_mode=True).tolist()
         return found
-    _, vectors = np.linalg.eigh(laplacian(graph).toarray())
+    joined = graph.toarray()
+    _, vectors = np.linalg.eigh(np.diag(joined.sum(axis=0)) - joined)
     order: list[int] = np.argsort(np.arctan2(vectors[:, 2], vectors[:, 1]), kind="stable").tolist()
     return order
