@@ -101,7 +101,7 @@ def test_wrong_input_is_exit_code_2_and_told_on_standard_error(
 WRONG = [
     ('bandwidth = "3.2 GB/s"', 'bandwith = "3.2 GB/s"', 'fabric.bandwith = "3.2 GB/s": unknown key', '"bandwidth"?'),
     ("levels = 2", "levls = 2", "fabric.levls = 2: unknown key; allowed: topology, ", 'mean "levels"?'),
-    ('"fat_tree"', '"fat_tre"', 'fabric.topology = "fat_tre": unknown topology; allowed: fat_tree', '"fat_tree"?'),
+    ('"fat_tree"', '"fat_tre"', 'fabric.topology = "fat_tre": unknown topology; allowed: cascade', '"fat_tree"?'),
     ('"200 us"', "200", "duration = 200: a duration is a number with its unit in a string", '"100 ns"'),
     ('"200 us"', '"200 uS"', "duration = \"200 uS\": 'uS' is not a unit of duration", "did you mean 'us'?"),
     ('"10 us"', '"-10 us"', 'jobs[0].workload.compute = "-10 us": ', "cannot be negative"),

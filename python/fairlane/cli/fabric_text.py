@@ -20,14 +20,21 @@ def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
     yield f"switches   {sum(fabric.switches.values())}: {_layout(fabric)}"
     yield f"links      {sum(kind.links for kind in fabric.links)}"
     for kind in fabric.links:
-        rate, latency = BANDWIDTH.format(kind.bandwidth), DURATION.format(kind.latency)
+        rate, latency = _rate(kind.bandwidth), DURATION.format(kind.latency)
         role = "" if kind.role in kind.name else f"  ({kind.role})"
         yield f"  {kind.name:18} {kind.links:8}  {rate}, {latency}{role}"
-    yield f"diameter   {fabric.diameter} links"
+    least = "" if fabric.diameter_is_exact else "at least "
+    yield f"diameter   {least}{fabric.diameter} links"
     share = f", {fabric.bisection / fabric.full_bisection:.0%} of what the hosts can send"
     bound = "" if fabric.bisection_is_exact else "at most "
-    yield f"bisection  {bound}{BANDWIDTH.format(fabric.bisection)}{share if fabric.full_bisection else ''}"
+    yield f"bisection  {bound}{_rate(fabric.bisection)}{share if fabric.full_bisection else ''}"
     yield f"channels   {fabric.virtual_channels} of the routing"
+
+
+def _rate(bandwidth: int) -> str:
+    """Exact if that is short, else to five digits."""
+    exact = BANDWIDTH.format(bandwidth)
+    return exact if len(exact) <= 12 else f"{bandwidth / 8e9:.5g} GB/s"
 
 
 def _layout(fabric: FabricDescription) -> str:

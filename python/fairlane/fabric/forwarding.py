@@ -28,36 +28,53 @@ def with_tables(wiring: Wiring, file: Path) -> Wiring:
     if not wiring.lids:
         words = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
         raise ScenarioError(Problem("", words, file=str(file)))
-    column = {lid: wiring.hosts.index(host) for lid, host in wiring.lids.items()}
-    tables: dict[str, list[int]] = {}
-    row: list[int] | None = None
-    entries = start = 0
+    reader = _Reader(wiring, file)
     for number, line in enumerate(text.splitlines(), 1):
-        here = Problem("", "", file=str(file), line=number)
+        reader.read(number, line)
+    return replace(wiring, tables=reader.finished())
+
+
+class _Reader:
+    """Reads a file of tables line by line."""
+
+    def __init__(self, wiring: Wiring, file: Path) -> None:
+        self._wiring, self._file = wiring, file
+        self._column = {lid: wiring.hosts.index(host) for lid, host in wiring.lids.items()}
+        self._tables: dict[str, list[int]] = {}
+        self._row: list[int] | None = None
+        self._entries = self._start = 0
+
+    def read(self, number: int, line: str) -> None:
+        """Takes in a line."""
         if begins := _BLOCK.match(line):
-            if row is not None:
-                raise ScenarioError(replace(here, message=f"the table that begins on line {start} has no end"))
-            row, entries, start = [0] * len(wiring.hosts), 0, number
-            tables[_switch(wiring, int(begins[1], 16), here)] = row
-        elif (entry := _ENTRY.match(line)) and row is not None:
-            entries += 1
+            self._end()
+            self._row, self._entries, self._start = [0] * len(self._wiring.hosts), 0, number
+            guid = int(begins[1], 16)
+            if guid not in self._wiring.guids:
+                raise self._error(number, f"the fabric has no switch with the GUID 0x{guid:016x}")
+            self._tables[self._wiring.guids[guid]] = self._row
+        elif (entry := _ENTRY.match(line)) and self._row is not None:
+            self._entries += 1
             lid = int(entry[1], 16)
-            if lid in column:
-                row[column[lid]] = int(entry[2])
-        elif (ends := _END.match(line)) and row is not None:
-            if int(ends[1]) != entries:
-                words = f"the table has {entries} lines, and says {ends[1]}: is it cut?"
-                raise ScenarioError(replace(here, message=words))
-            row = None
+            if lid in self._column:
+                self._row[self._column[lid]] = int(entry[2])
+        elif (ends := _END.match(line)) and self._row is not None:
+            if int(ends[1]) != self._entries:
+                raise self._error(number, f"the table has {self._entries} lines, and says {ends[1]}: is it cut?")
+            self._row = None
         elif line.strip() and not _HEADING.match(line):
-            raise ScenarioError(replace(here, message=f"not a line of a forwarding table: {line.strip()[:60]!r}"))
-    if row is not None or not tables:
-        words = f"the table that begins on line {start} has no end: is the file cut off?" if tables else "no table"
-        raise ScenarioError(Problem("", words, file=str(file), line=start or None))
-    return replace(wiring, tables={switch: tuple(ports) for switch, ports in tables.items()})
+            raise self._error(number, f"not a line of a forwarding table: {line.strip()[:60]!r}")
 
+    def finished(self) -> dict[str, tuple[int, ...]]:
+        """The tables, by switch."""
+        self._end()
+        if not self._tables:
+            raise self._error(None, "no forwarding table")
+        return {switch: tuple(ports) for switch, ports in self._tables.items()}
 
-def _switch(wiring: Wiring, guid: int, here: Problem) -> str:
-    if guid not in wiring.guids:
-        raise ScenarioError(replace(here, message=f"the fabric has no switch with the GUID 0x{guid:016x}"))
-    return wiring.guids[guid]
+    def _end(self) -> None:
+        if self._row is not None:
+            raise self._error(self._start, "the table that begins here has no end: is the file cut off?")
+
+    def _error(self, line: int | None, words: str) -> ScenarioError:
+        return ScenarioError(Problem("", words, file=str(self._file), line=line))

@@ -32,7 +32,9 @@ LANE_RATES = {
 """Data rate of one lane, bits per second."""
 
 _VERTEX = re.compile(r'(Switch|Ca|Rt)\s+(\d+)\s+"([^"]+)"\s*#\s*"([^"]*)"(.*)')
-_PORT = re.compile(r'\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?\s+"([^"]+)"\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?\s*(#.*)')
+_PORT = re.compile(
+    r'\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?\s+"([^"]+)"\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?\s*(#.*)'
+)
 _SPEED = re.compile(r"\b(\d+)x([A-Z]+\d*)\s*$")
 _LID = re.compile(r"#\s*lid (\d+)")
 _GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-f]+)")

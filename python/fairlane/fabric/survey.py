@@ -1,10 +1,12 @@
 """What a wiring is: levels, a guess of the tree, hosts per leaf, oversubscription, and cables that look odd."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+
+from numpy import bincount
 
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
@@ -39,7 +41,7 @@ def survey(wiring: Wiring) -> Survey:
     by_level: dict[int, list[str]] = defaultdict(list)
     for switch, level in levels.items():
         by_level[level].append(switch)
-    down, up = _bandwidths(wiring, fabric, levels)
+    down, up = _bandwidths(fabric, levels)
     hosts = set(wiring.hosts)
     at_leaf = Counter(end for cable in wiring.cables if hosts & {*cable.ends} for end in cable.ends if end not in hosts)
     leaves = by_level[1]
@@ -62,21 +64,22 @@ def _kind(cable: Cable) -> str:
     return cable.kind or (BANDWIDTH.format(cable.bandwidth) if cable.bandwidth else "default")
 
 
-def _bandwidths(wiring: Wiring, fabric: Fabric, levels: dict[str, int]) -> tuple[Counter[str], Counter[str]]:
-    """What each switch has towards hosts, and towards other switches; a mean speed where none is known."""
-    usual = fabric.rates()[0]
-    down: Counter[str] = Counter()
-    up: Counter[str] = Counter()
-    for cable in wiring.cables:
-        for here, there in (cable.ends, cable.ends[::-1]):
-            if here in levels:
-                (up if there in levels else down)[here] += cable.bandwidth or usual
-    return down, up
+def _bandwidths(fabric: Fabric, switches: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """What each switch can send to its hosts, and to other switches, in bits per second."""
+    links, names = fabric.links, list(switches)
+    found = []
+    for to in ("to_host", "to_switch"):
+        chosen = (links["from_switch"] >= 0) & (links[to] >= 0)
+        sums = bincount(links["from_switch"][chosen], links["bandwidth"][chosen], minlength=len(names))
+        found.append({name: int(rate) for name, rate in zip(names, sums.tolist(), strict=True)})
+    return found[0], found[1]
 
 
 def _trunks(wiring: Wiring, levels: dict[str, int]) -> Counter[tuple[str, str]]:
     """Parallel cables of each pair of joined switches, the lower one first."""
-    pairs = (sorted(cable.ends, key=lambda end: levels[end]) for cable in wiring.cables if set(cable.ends) <= set(levels))
+    pairs = (
+        sorted(cable.ends, key=lambda end: levels[end]) for cable in wiring.cables if set(cable.ends) <= set(levels)
+    )
     return Counter((low, high) for low, high in pairs)
 
 
@@ -109,7 +112,7 @@ def _odd(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
     yield from _odd_speeds(wiring, levels)
     yield from _odd_trunks(wiring, levels)
     yield from _odd_hosts(wiring)
-    childless = _childless(wiring, levels)
+    childless = _childless(levels)
     for switch in childless:
         yield f"switch {switch} (level {levels[switch]}) joins only switches of level {levels[switch] - 1}, no hosts"
 
@@ -121,7 +124,7 @@ def _odd_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
         low, high = sorted(levels.get(end, 0) for end in cable.ends)
         between[low, high].append(cable)
     for (low, high), cables in sorted(between.items()):
-        usual, count = Counter(_kind(cable) for cable in cables).most_common(1)[0]
+        usual = Counter(_kind(cable) for cable in cables).most_common(1)[0][0]
         others = [cable for cable in cables if _kind(cable) != usual]
         if not others:
             continue
@@ -139,8 +142,8 @@ def _worded(cable: Cable) -> str:
 def _odd_trunks(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
     """Pairs of switches with more or fewer cables than most of the same levels."""
     by_levels: dict[tuple[int, int], dict[tuple[str, str], int]] = defaultdict(dict)
-    for (low, high), count in _trunks(wiring, levels).items():
-        by_levels[levels[low], levels[high]][low, high] = count
+    for (a, b), count in _trunks(wiring, levels).items():
+        by_levels[levels[a], levels[b]][a, b] = count
     for (low, high), trunks in sorted(by_levels.items()):
         usual = Counter(trunks.values()).most_common(1)[0][0]
         others = [f"{a} - {b} has {count}" for (a, b), count in trunks.items() if count != usual]
@@ -156,7 +159,7 @@ def _odd_hosts(wiring: Wiring) -> Iterator[str]:
         yield f"hosts have {usual} cable{'s' * (usual != 1)}, but {_some(others)}"
 
 
-def _childless(wiring: Wiring, levels: dict[str, int]) -> list[str]:
+def _childless(levels: dict[str, int]) -> list[str]:
     """Switches above level 2 that are the only thing above what they join: a way round, or a spare."""
     top = max(levels.values())
     above = [switch for switch, level in levels.items() if level == top]

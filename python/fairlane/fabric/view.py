@@ -16,6 +16,11 @@ from fairlane.errors import BuildError
 
 __all__ = ["Fabric", "FabricDescription", "LinkClass", "columns"]
 
+_MOST_STEPS = 200_000_000
+"""Links that are walked to measure the diameter."""
+_MOST_DISTANCES = 2**24
+"""Distances that are held at a time."""
+
 
 def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:
     """The simulator's columns, a type and raw bytes each, as arrays; text comes as JSON."""
@@ -51,6 +56,8 @@ class FabricDescription:
     links: tuple[LinkClass, ...]
     diameter: int
     """Links between the two hosts that are furthest apart."""
+    diameter_is_exact: bool
+    """Whether every pair of hosts was looked at; in very large fabrics it is a sample, and the diameter may be more."""
     bisection: int
     """Greatest flow from one half of the hosts to the other, bits per second: the least of the halves tried, which are
     the first hosts and the last ones, and on a grid those by each coordinate."""
@@ -124,12 +131,14 @@ class Fabric:
     def describe(self) -> FabricDescription:
         """Counts, diameter and bisection."""
         halves = list(self._halves())
+        diameter, diameter_is_exact = self._diameter()
         first, second = halves[0]
         return FabricDescription(
             hosts=self.hosts,
             switches=dict(sorted(Counter(self._switch_levels()).items())),
             links=self._link_classes(),
-            diameter=self._diameter(),
+            diameter=diameter,
+            diameter_is_exact=diameter_is_exact,
             bisection=min(self._flow(*half) for half in halves),
             bisection_is_exact=self._is_even_grid(),
             full_bisection=min(self._injection(first), self._injection(second)),
@@ -170,33 +179,43 @@ class Fabric:
             ends.append(numpy.where(host >= 0, host, self.hosts + switch).astype(numpy.int64))
         return ends[0], ends[1]
 
-    def _adjacency(self, weights: NDArray[Any], extra: int = 0) -> Any:
-        """A sparse matrix of the graph; parallel links add up."""
+    def _graph(self, *, whole: bool) -> Any:
+        """A sparse matrix of the switches, by number, or of the ``whole`` fabric, hosts first."""
         from scipy.sparse import csr_array
 
-        size = self.hosts + self.switches + extra
-        return csr_array((weights, self._ends), shape=(size, size))
+        first = 0 if whole else self.hosts
+        keep = (self._ends[0] >= first) & (self._ends[1] >= first)
+        ends = (self._ends[0][keep] - first, self._ends[1][keep] - first)
+        size = self.hosts + self.switches - first
+        return csr_array((numpy.ones(len(ends[0])), ends), shape=(size, size))
 
-    def _distances(self, sources: list[int]) -> NDArray[numpy.float64]:
+    def _distances(self, sources: list[int], *, whole: bool = False) -> NDArray[numpy.float64]:
+        """Links from each of ``sources`` to every vertex of the graph."""
         from scipy.sparse.csgraph import dijkstra
 
-        graph = self._adjacency(numpy.ones(len(self._ends[0])))
-        distances: NDArray[numpy.float64] = dijkstra(graph, unweighted=True, indices=sources)
+        distances: NDArray[numpy.float64] = dijkstra(self._graph(whole=whole), unweighted=True, indices=sources)
         return distances
 
     def _switch_levels(self) -> list[int]:
         """One more than the links between a switch and the nearest switch that has hosts."""
         from scipy.sparse.csgraph import dijkstra
 
-        graph = self._adjacency(numpy.ones(len(self._ends[0])))
+        graph = self._graph(whole=True)
         nearest = dijkstra(graph, unweighted=True, indices=range(self.hosts), min_only=True)
         return [int(distance) for distance in nearest[self.hosts :]]
 
-    def _diameter(self) -> int:
-        """From one host of each leaf: hosts of a leaf are equally far from all others."""
-        representatives = {leaf if leaf >= 0 else -2 - host: host for host, leaf in enumerate(self.leaf_of)}
-        distances = self._distances(sorted(representatives.values()))[:, : self.hosts]
-        return int(distances.max())
+    def _diameter(self) -> tuple[int, bool]:
+        """Links between the hosts furthest apart, and whether every pair was looked at: in large fabrics some are."""
+        if self.hosts == 1:
+            return 0, True
+        if min(self.leaf_of) < 0:
+            return int(self._distances(list(range(self.hosts)), whole=True)[:, : self.hosts].max()), True
+        leaves = sorted(set(self.leaf_of))
+        most = max(1, _MOST_STEPS // len(self._ends[0]))
+        sources = leaves[:: -(-len(leaves) // most)]
+        chunk = max(1, _MOST_DISTANCES // self.switches)
+        parts = (self._distances(sources[at : at + chunk]) for at in range(0, len(sources), chunk))
+        return 2 + int(max(part[:, leaves].max() for part in parts)), len(sources) == len(leaves)
 
     def _injection(self, hosts: NDArray[Any]) -> int:
         return int(self.links["bandwidth"][numpy.isin(self.links["from_host"], hosts)].sum())

@@ -1,0 +1,192 @@
+"""Tori, meshes and HyperX as grids of grids: dimensions 0 and 1 span planes, 2 and 3 a grid of planes, and so on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairlane.fabric.view import Fabric
+from fairlane.plot.fabric import parts
+from fairlane.plot.fabric.parts import Floats
+from fairlane.plot.style import PALETTE
+
+MOST_SWITCHES = 4096
+"""Switches up to which all of them are drawn; beyond it, those at the beginning of each dimension."""
+SHAPE = 1.3
+"""Width over height that the whole should have."""
+NAMES = {"ring": "Torus", "open": "Mesh", "full": "HyperX"}
+
+
+def figure(fabric: Fabric) -> Figure:
+    """The picture."""
+    sides, line = list(fabric.plan["sides"]), fabric.plan["line"]
+    shown = _shown(sides)
+    title = f"{NAMES[line]} {' × '.join(map(str, sides))}: {fabric.switches} switches, {fabric.hosts} hosts"
+    steps = _steps(shown)
+    places = _places(shown, steps)
+    width, height = float(np.ptp(places[:, 0])) + 2, float(np.ptp(places[:, 1])) + 2
+    is_circle = line == "ring" and sum(side > 1 for side in sides) == 1
+    if is_circle:
+        places = parts.circle(len(places), len(places) / 2 / np.pi + 0.5)
+        width = height = float(np.ptp(places[:, 0])) + 2
+    scale = 11 / max(width, 1.35 * height, 6)
+    rows = _rows(fabric, sides)
+    wide = max(width * scale + 0.4, 9.5)
+    columns = max(1, min(len(rows), int(wide / 3.4)))
+    made, [axes] = parts.blank(wide, height * scale + 1.9, rows_of_legend=-(-len(rows) // columns))
+    size = float(np.clip((52 * scale) ** 2 * 0.09, 5, 120))
+    if is_circle:
+        parts.lines(axes, zip(places, np.roll(places, -1, axis=0), strict=True), _colour(_longest(sides)), 1.4)
+    for number, (side, step) in enumerate(zip(shown, steps, strict=True)):
+        stride = int(np.prod(shown[:number]))
+        if side == 1 or is_circle:
+            continue
+        if number < 2:
+            _line(axes, places, number, side, stride, line, whole=side == sides[number])
+        else:
+            _between(axes, places, number, side, stride, line, step)
+    parts.dots(axes, places, parts.SWITCH, size, "o")
+    axes.set_xlim(places[:, 0].min() - 1.1, places[:, 0].max() + 1.1)
+    axes.set_ylim(places[:, 1].min() - 1.1, places[:, 1].max() + 1.1)
+    parts.legend(axes, rows, columns)
+    parts.headline(made, title, _note(fabric, sides, shown, line))
+    return made
+
+
+def _longest(sides: list[int]) -> int:
+    return int(np.argmax(sides))
+
+
+def _shown(sides: list[int]) -> list[int]:
+    """The sides, the longest cut down until what is left can be drawn."""
+    shown = list(sides)
+    while np.prod(shown) > MOST_SWITCHES:
+        shown[_longest(shown)] = max(2, int(max(shown) * 0.75))
+    return shown
+
+
+@dataclass(frozen=True)
+class _Step:
+    """How the switches along one dimension stand: along which axis (0 to the right, 1 down), how far apart."""
+
+    axis: int
+    offset: float
+    block: tuple[float, float]
+    """Width and height of what is repeated along it."""
+
+
+def _steps(sides: list[int]) -> list[_Step]:
+    """A step for each dimension: the first two span a plane, each further one goes where it makes the better shape."""
+    steps: list[_Step] = []
+    extent = [0.0, 0.0]
+    for number, side in enumerate(sides):
+        gaps = [1.6 + 0.9 * sum(step.axis == axis for step in steps[2:]) for axis in (0, 1)]
+        grown = [extent[axis] + (extent[axis] + gaps[axis]) * (side - 1) + 1 for axis in (0, 1)]
+        wide, tall = grown[0] / (extent[1] + 1), (extent[0] + 1) / grown[1]
+        axis = number if number < 2 else int(abs(np.log(tall / SHAPE)) < abs(np.log(wide / SHAPE)))
+        offset = 1.0 if number < 2 else extent[axis] + gaps[axis]
+        steps.append(_Step(axis, offset, (extent[0], extent[1])))
+        extent[axis] += offset * (side - 1)
+    return steps
+
+
+def _places(sides: list[int], steps: list[_Step]) -> Floats:
+    count = int(np.prod(sides))
+    rest, places = np.arange(count), np.zeros((count, 2))
+    for side, step in zip(sides, steps, strict=True):
+        places[:, step.axis] += rest % side * step.offset * (-1 if step.axis else 1)
+        rest = rest // side
+    return places
+
+
+def _line(axes: Axes, places: Floats, number: int, side: int, stride: int, line: str, *, whole: bool) -> None:
+    """The links along one of the dimensions that span a plane, of all switches."""
+    at = np.arange(len(places))
+    digit = at // stride % side
+    colour = _colour(number)
+    if line == "full":
+        for a, here in zip(at.tolist(), digit.tolist(), strict=True):
+            for step in range(1, side - here):
+                _arc(axes, places[a], places[a + step * stride], colour, 1.1, 0.9)
+        return
+    parts.lines(axes, [(places[a], places[a + stride]) for a in at[digit + 1 < side]], colour, 1.1, 0.9)
+    reach = 0.42 * (np.array([1.0, 0.0]) if number == 0 else np.array([0.0, -1.0]))
+    if line == "ring" or not whole:
+        _dotted(axes, [(places[a], places[a] + reach) for a in at[digit == side - 1]], colour)
+    if line == "ring" and whole:
+        _dotted(axes, [(places[a], places[a] - reach) for a in at[digit == 0]], colour)
+
+
+def _between(axes: Axes, places: Floats, number: int, side: int, stride: int, line: str, step: _Step) -> None:
+    """One stroke for all links between two blocks that are neighbours along a dimension."""
+    at = np.arange(0, len(places), stride)
+    digit = at // stride % side
+    right, down = np.array([1.0, 0.0]), np.array([0.0, -1.0])
+    along, across = (down, right) if step.axis else (right, down)
+    length, breadth = step.block[step.axis], step.block[1 - step.axis]
+    # Strokes of different dimensions leave a block at different places.
+    shift = across * breadth * (0.5 + 0.11 * ((number - 2) % 5 - 1))
+    first, last = 0.28 * along, (length + 0.28) * along
+    colour = _colour(number)
+    for a, here in zip(at.tolist(), digit.tolist(), strict=True):
+        begin = places[a] + shift
+        if line == "full":
+            top = places[a] + along * length / 2
+            for more in range(1, side - here):
+                _arc(axes, top, top + more * step.offset * along, colour, 1.6, 0.7)
+        elif here + 1 < side:
+            parts.lines(axes, [(begin + last, begin + step.offset * along - 0.28 * along)], colour, 2.2, 0.85)
+        if line == "ring" and here in (0, side - 1):
+            out = (
+                (begin - first, begin - first - 0.55 * along)
+                if here == 0
+                else (begin + last, begin + last + 0.55 * along)
+            )
+            _dotted(axes, [out], colour, 2.0)
+
+
+def _dotted(axes: Axes, ends: list[tuple[Floats, Floats]], colour: str, width: float = 1.1) -> None:
+    """Short ends where a line goes on: round to its other end, or beyond what is drawn."""
+    for a, b in ends:
+        axes.plot([a[0], b[0]], [a[1], b[1]], color=colour, linewidth=width, linestyle=(0, (1.5, 1.2)), zorder=1)
+
+
+def _colour(number: int) -> str:
+    return PALETTE[(number + 1) % len(PALETTE)]
+
+
+def _arc(axes: Axes, a: Floats, b: Floats, colour: str, width: float, alpha: float) -> None:
+    """A bent line, so that those over the same places can be told apart."""
+    across = np.array([-(b - a)[1], (b - a)[0]])
+    length = float(np.hypot(*(b - a)))
+    middle = (a + b) / 2 + across * (0.12 if length > 1.01 else 0.0)
+    t = np.linspace(0, 1, 20)[:, None]
+    path = (1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b
+    axes.plot(path[:, 0], path[:, 1], color=colour, linewidth=width, alpha=alpha, zorder=1)
+
+
+def _rows(fabric: Fabric, sides: list[int]) -> list[tuple[str, str, bool]]:
+    counts = Counter(zip(fabric.links["role"].tolist(), fabric.links["bandwidth"].tolist(), strict=True))
+    rows = [("switch", parts.SWITCH, False)]
+    for number, side in enumerate(sides):
+        found = [(rate, count) for (role, rate), count in counts.items() if role == f"dimension {number}"]
+        if found:
+            rate, count = found[0]
+            words = f"dimension {number} ({side}): {count} links, {parts.rate(rate)}"
+            rows.append((words, _colour(number), True))
+    return rows
+
+
+def _note(fabric: Fabric, sides: list[int], shown: list[int], line: str) -> str:
+    words = f"{parts.span(parts.hosts_of(fabric).values(), 'host')} at a switch."
+    if len([side for side in sides if side > 1]) > 2:
+        words += " One stroke between two planes, or blocks of planes, stands for the links of all their switches."
+    if line == "ring" and len([side for side in sides if side > 1]) > 1:
+        words += " Dotted ends go round to the other end of their line."
+    if shown != sides:
+        words += f" Drawn are {' × '.join(map(str, shown))} of the switches."
+    return words

@@ -1,0 +1,235 @@
+"""Dragonfly, Cascade, Dragonfly+: a ring of groups with global links as chords; if there are many, one by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from fairlane.fabric.view import Fabric
+from fairlane.plot.fabric import parts
+from fairlane.plot.fabric.parts import Floats, Pair
+from fairlane.plot.style import INK, PALETTE
+
+MOST_IN_FULL = 100
+"""Switches up to which all of them are drawn."""
+MOST_CHORDS = 48
+"""Groups up to which the cables of all are drawn, not only those of one."""
+GREEN, BLACK, BLUE = "#2e8b57", "#333333", PALETTE[0]
+"""Cray's colours of a Cascade's links."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What is drawn, in numbers."""
+
+    size: int
+    row: int
+    groups: int
+    cables: Counter[Pair]
+    hosts: Counter[int]
+    levels: list[int]
+
+    @property
+    def name(self) -> str:
+        if self.row != self.size:
+            return "Cascade"
+        return "Dragonfly+" if len(set(self.levels)) > 1 else "Dragonfly"
+
+    @property
+    def switch_colour(self) -> str:
+        return INK if self.row != self.size else parts.SWITCH
+
+    @property
+    def global_colour(self) -> str:
+        return BLUE if self.row != self.size else parts.GLOBAL
+
+    def group(self, switch: int) -> int:
+        return switch // self.size
+
+    def between(self) -> Counter[Pair]:
+        """Cables between groups."""
+        found: Counter[Pair] = Counter()
+        for (a, b), count in self.cables.items():
+            if self.group(a) != self.group(b):
+                found[self.group(a), self.group(b)] += count
+        return found
+
+
+def figure(fabric: Fabric) -> Figure:
+    """The picture."""
+    plan = fabric.plan
+    size = plan["switches"]
+    shape = _Shape(
+        size, plan["row"], fabric.switches // size, parts.cables(fabric), parts.hosts_of(fabric), fabric.levels
+    )
+    title = f"{shape.name}: {parts.plural(shape.groups, 'group')} of {size} switches, {fabric.hosts} hosts"
+    if fabric.switches <= MOST_IN_FULL and shape.row == size:
+        made, [axes] = parts.blank(9, 9.6)
+        _full(axes, shape)
+    elif shape.groups == 1:
+        made, [axes] = parts.blank(9, 9)
+        _group(axes, shape)
+    else:
+        made, [left, right] = parts.blank(15, 8.6, 2, rows_of_legend=2)
+        _overview(left, shape)
+        _group(right, shape)
+    hosts = f"{parts.span(shape.hosts.values(), 'host')} at a {'leaf' if shape.name == 'Dragonfly+' else 'switch'}."
+    note = f"{parts.span(shape.between().values(), 'global cable')} between two groups. {hosts}"
+    if shape.groups > MOST_CHORDS:
+        note += " Drawn are the global cables of the group at the top only."
+    parts.headline(made, title, note if shape.groups > 1 else hosts)
+    return made
+
+
+def _overview(axes: Axes, shape: _Shape) -> None:
+    """Groups as discs on a ring, and a chord for each pair, as wide as it has cables."""
+    places = parts.circle(shape.groups)
+    radius = min(0.16, 0.8 * np.pi / shape.groups)
+    between = shape.between()
+    shown = [(pair, count) for pair, count in between.items() if shape.groups <= MOST_CHORDS or 0 in pair]
+    most = max(between.values(), default=1)
+    for (a, b), count in shown:
+        width = 0.6 + 1.6 * count / most * min(1.0, 12 / shape.groups)
+        parts.lines(axes, [(places[a], places[b])], shape.global_colour, width, 0.6, bend=0.35)
+    sample = sum(shape.hosts[switch] for switch in range(shape.size))
+    for number, (x, y) in enumerate(places):
+        axes.add_patch(
+            Circle((x, y), radius, facecolor="white", edgecolor=shape.switch_colour, linewidth=1.8, zorder=3)
+        )
+        if radius > 0.1:
+            parts.words(axes, x, y, f"group {number}", 10)
+        elif radius > 0.03:
+            parts.words(axes, x, y, str(number), min(10, 260 * radius))
+    limit = 1.08 + radius
+    axes.set_xlim(-limit, limit)
+    axes.set_ylim(-limit, limit)
+    size = f"{parts.plural(shape.size, 'switch', 'switches')} and {sample} hosts"
+    parts.legend(axes, [(f"a group: {size}", shape.switch_colour, False), ("global cables", shape.global_colour, True)])
+
+
+def _full(axes: Axes, shape: _Shape) -> None:
+    """Every switch and every cable; hosts as grey dots outside of their switch."""
+    centres = parts.circle(shape.groups) if shape.groups > 1 else np.zeros((1, 2))
+    radius = 0.62 * np.sin(np.pi / shape.groups) if shape.groups > 2 else 0.42 if shape.groups == 2 else 0.8
+    radius = min(radius, 0.34) if shape.groups > 1 else radius
+    places = np.concatenate([_places(shape, centre, radius) for centre in centres])
+    inner = [(a, b) for a, b in shape.cables if shape.group(a) == shape.group(b)]
+    outer = [(a, b) for a, b in shape.cables if shape.group(a) != shape.group(b)]
+    parts.lines(axes, [(places[a], places[b]) for a, b in inner], parts.LOCAL, 0.9)
+    parts.lines(axes, [(places[a], places[b]) for a, b in outer], parts.GLOBAL, 1.1, 0.75, bend=0.25)
+    hosts = _host_places(shape, places, centres, radius)
+    parts.dots(axes, hosts, parts.HOST, 9)
+    parts.dots(axes, places, parts.SWITCH, max(24, 1400 * radius**2), "o")
+    for number, centre in enumerate(centres):
+        if shape.groups > 1:
+            x, y = np.asarray(centre) * (1 + 1.62 * radius)
+            parts.words(axes, x, y, str(number), 11)
+    limit = 1.12 + 1.62 * radius if shape.groups > 1 else 1.25
+    axes.set_xlim(-limit, limit)
+    axes.set_ylim(-limit, limit)
+    rows = [("switch", parts.SWITCH, False), ("host", parts.HOST, False), ("within a group", parts.LOCAL, True)]
+    parts.legend(axes, [*rows, ("between groups", parts.GLOBAL, True)] if shape.groups > 1 else rows)
+
+
+def _places(shape: _Shape, centre: Floats, radius: float) -> Floats:
+    """Where the switches of a group stand: on a circle; leaves outside and spines inside if there are levels."""
+    out = _outwards(centre)
+    leaves = sum(level <= 1 for level in shape.levels[: shape.size])
+    if leaves == shape.size:
+        return parts.circle(shape.size, radius if shape.size > 1 else 0.0, centre, float(np.arctan2(out[1], out[0])))
+    along = np.array([-out[1], out[0]])
+    spots = []
+    for count, depth in ((leaves, 0.75), (shape.size - leaves, -0.75)):
+        steps = np.linspace(-1.2, 1.2, count) if count > 1 else np.zeros(1)
+        spots.append(centre + radius * (depth * out + steps[:, None] * along))
+    return np.concatenate(spots)
+
+
+def _outwards(centre: Floats) -> Floats:
+    length = float(np.hypot(*centre))
+    return np.asarray(centre) / length if length > 0 else np.array([0.0, 1.0])
+
+
+def _host_places(shape: _Shape, places: Floats, centres: Floats, radius: float) -> list[Floats]:
+    """A row of dots behind each switch, seen from the middle of its group; outside of leaves if there are levels."""
+    found = []
+    flat = len(set(shape.levels)) <= 1
+    for switch, place in enumerate(places):
+        centre = centres[shape.group(switch)]
+        out = _outwards(place - centre) if flat and shape.size > 1 else _outwards(centre)
+        along = np.array([-out[1], out[0]])
+        count = shape.hosts[switch]
+        step = min(0.14, 0.5 / max(count, 1)) * radius * (1.6 if flat else 1.0)
+        middle = place + 0.32 * radius * out
+        found += [middle + (number - (count - 1) / 2) * step * along for number in range(count)]
+    return found
+
+
+def _group(axes: Axes, shape: _Shape) -> None:
+    """The first group by itself."""
+    if shape.row != shape.size:
+        _rows_and_columns(axes, shape)
+        return
+    inner = {pair: count for pair, count in shape.cables.items() if max(pair) < shape.size}
+    places = _places(shape, np.zeros(2), 1.0)
+    alpha = min(1.0, 60 / max(len(inner), 1) + 0.25)
+    parts.lines(axes, [(places[a], places[b]) for a, b in inner], parts.LOCAL, 0.9, alpha)
+    parts.dots(axes, places, parts.SWITCH, max(20, 4200 / shape.size))
+    hosts, leaves = shape.hosts[0], [place for at, place in enumerate(places) if shape.hosts[at]]
+    flat = len(set(shape.levels)) <= 1
+    if len(leaves) <= 64:
+        for place in leaves:
+            out = _outwards(place) if flat else np.array([0.0, 1.0])
+            x, y = np.asarray(place) + 0.13 * out
+            parts.words(axes, x, y, str(hosts), 8.5, "#555555")
+    axes.set_xlim(-1.4, 1.4)
+    axes.set_ylim(-1.4, 1.4)
+    reach = [count for (a, b), count in shape.cables.items() if min(a, b) < shape.size <= max(a, b)]
+    axes.set_title("One group; numbers are hosts of a switch", fontsize=12)
+    rows = [("switch", parts.SWITCH, False), (f"{sum(inner.values())} cables within", parts.LOCAL, True)]
+    parts.legend(axes, [*rows, (f"{sum(reach)} cables leave", parts.GLOBAL, True)] if reach else rows)
+
+
+def _rows_and_columns(axes: Axes, shape: _Shape) -> None:
+    """A group as a grid: rows joined all to all, and columns; the first row and column strong, the others faint."""
+    rows = shape.size // shape.row
+    stretch = 1.0 if rows > 1 else 0.0
+    places = np.array([(at % shape.row, -1.6 * stretch * (at // shape.row)) for at in range(shape.size)], float)
+    for a, b in (pair for pair in shape.cables if max(pair) < shape.size):
+        same_row = a // shape.row == b // shape.row
+        first = a < shape.row if same_row else a % shape.row == 0
+        colour = GREEN if same_row else BLACK
+        _bow(axes, places[a], places[b], colour, 1.3 if first else 0.5, 0.9 if first else 0.12, up=same_row)
+    ends: Counter[int] = Counter()
+    for (a, b), count in shape.cables.items():
+        if min(a, b) < shape.size <= max(a, b):
+            ends[min(a, b)] += count
+    for at, count in ends.items():
+        out = places[at] + np.array([0.26, -0.42])
+        axes.plot(*zip(places[at], out, strict=True), color=BLUE, linewidth=0.6 + 0.35 * min(count, 6), zorder=2)
+        parts.words(axes, out[0] + 0.08, out[1] - 0.14, str(count), 7.5, BLUE)
+    parts.dots(axes, places, INK, 80, "s")
+    axes.set_xlim(-1.9, shape.row)
+    axes.set_ylim(-1.6 * rows, 1.9)
+    axes.set_title(
+        f"One group: {rows} rows of {shape.row} switches, {sum(ends.values())} global links leave it", fontsize=12
+    )
+    black = {count for (a, b), count in shape.cables.items() if b < shape.size and a // shape.row != b // shape.row}
+    legend = [("switch", INK, False), ("green: along a row, one each", GREEN, True)]
+    if black:
+        legend.append((f"black: along a column, {parts.span(black, 'cable')} each", BLACK, True))
+    parts.legend(axes, [*legend, ("blue: how many leave for other groups", BLUE, True)] if ends else legend, 2)
+
+
+def _bow(axes: Axes, a: Floats, b: Floats, colour: str, width: float, alpha: float, *, up: bool) -> None:
+    """An arc beside the line from ``a`` to ``b``: above it, or to its left."""
+    length = float(np.hypot(*(b - a)))
+    middle = (a + b) / 2 + (np.array([0.0, 0.16 * length + 0.1]) if up else np.array([-0.18 * length - 0.1, 0.0]))
+    t = np.linspace(0, 1, 24)[:, None]
+    path = (1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b
+    axes.plot(path[:, 0], path[:, 1], color=colour, linewidth=width, alpha=alpha, zorder=1)

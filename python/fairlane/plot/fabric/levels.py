@@ -1,0 +1,212 @@
+"""Trees by levels: hosts below, tops above. Large ones by subtree: what hangs together below the top."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from fairlane.fabric.view import Fabric
+from fairlane.plot.fabric import parts
+from fairlane.plot.style import PALETTE
+
+MOST_IN_FULL = 48
+"""Switches of a level up to which all are drawn."""
+MOST_HOSTS = 160
+MOST_SUBTREES = 10
+NAMES: dict[int, tuple[str, ...]] = {1: ("switch",), 2: ("leaf", "spine"), 3: ("leaf", "aggregation", "core")}
+
+
+def figure(fabric: Fabric) -> Figure:
+    """The picture."""
+    tree = _Tree(fabric)
+    made, [axes] = parts.blank(13, 7.2)
+    axes.set_aspect("auto")
+    full = max(Counter(fabric.levels).values()) <= MOST_IN_FULL
+    (_full if full else _subtrees)(axes, tree)
+    shape = " + ".join(f"{len(tree.rows[level])} {tree.name(level)}" for level in sorted(tree.rows))
+    one = f"One switch, {fabric.hosts} hosts"
+    title = (
+        one
+        if fabric.switches == 1
+        else f"Tree of {parts.plural(len(tree.rows), 'level')}: {shape} switches, {fabric.hosts} hosts"
+    )
+    parts.headline(made, title, _note(tree))
+    return made
+
+
+@dataclass
+class _Tree:
+    """Levels, cables and hosts of a fabric."""
+
+    fabric: Fabric
+
+    def __post_init__(self) -> None:
+        self.levels = self.fabric.levels
+        self.top = max(self.levels)
+        self.cables = parts.cables(self.fabric)
+        self.hosts = parts.hosts_of(self.fabric)
+        self.rows: dict[int, list[int]] = defaultdict(list)
+        for switch, level in enumerate(self.levels):
+            self.rows[level].append(switch)
+
+    def name(self, level: int) -> str:
+        """What the switches of a level are called."""
+        names = NAMES.get(self.top)
+        return names[level - 1] if names else f"level {level}"
+
+    def subtrees(self) -> list[list[int]]:
+        """What hangs together without the switches of the top."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        low = [pair for pair in self.cables if max(self.levels[end] for end in pair) < self.top]
+        a, b = np.array(low).reshape(-1, 2).T
+        graph = coo_array((np.ones(len(a)), (a, b)), shape=(len(self.levels), len(self.levels)))
+        _, labels = connected_components(graph, directed=False)
+        found: dict[int, list[int]] = defaultdict(list)
+        for switch, label in enumerate(labels.tolist()):
+            if self.levels[switch] < self.top:
+                found[label].append(switch)
+        return list(found.values())
+
+
+def _full(axes: Axes, tree: _Tree) -> None:
+    """Every switch; hosts as dots, or as a number where there are many."""
+    x = _columns(tree)
+    places = {switch: (x[switch], float(level)) for switch, level in enumerate(tree.levels)}
+    rates = _rates(tree.fabric)
+    colour = {rate: PALETTE[(at + 1) % len(PALETTE)] for at, rate in enumerate(sorted(set(rates.values())))}
+    if len(colour) == 1:
+        colour = dict.fromkeys(colour, parts.LOCAL)
+    alpha = float(np.clip(400 / max(len(tree.cables), 1), 0.3, 0.95))
+    for (a, b), count in tree.cables.items():
+        across = 0.0 if tree.levels[a] != tree.levels[b] else 0.25
+        middle = ((places[a][0] + places[b][0]) / 2, tree.levels[a] + across)
+        spots = [places[a], middle, places[b]] if across else [places[a], places[b]]
+        width = 0.8 + 0.55 * min(count - 1, 8)
+        axes.plot(*zip(*spots, strict=True), color=colour[rates[a, b]], linewidth=width, alpha=alpha, zorder=1)
+    spread = 1 / max(len(row) for row in tree.rows.values())
+    _hosts(axes, tree, places, 0.86 * spread)
+    size = float(np.clip(9000 * spread, 60, 420))
+    for level, row in tree.rows.items():
+        parts.dots(axes, [places[switch] for switch in row], parts.SWITCH, size, "s")
+        axes.text(-0.02, level, tree.name(level), ha="right", va="center", fontsize=11)
+    axes.set_xlim(-0.1, 1.02)
+    axes.set_ylim(0.05, tree.top + 0.35)
+    rows = [(parts.rate(rate), found, True) for rate, found in colour.items()]
+    trunk = max(tree.cables.values(), default=1)
+    first = [("switch", parts.SWITCH, False), ("host", parts.HOST, False)]
+    words = [*first, *rows, *([(f"wider: up to {trunk} cables side by side", parts.LOCAL, True)] if trunk > 1 else [])]
+    parts.legend(axes, words, 6)
+
+
+def _rates(fabric: Fabric) -> dict[parts.Pair, int]:
+    links = fabric.links
+    ends = zip(*(links[key].tolist() for key in ("from_switch", "to_switch", "bandwidth")), strict=True)
+    return {(a, b): rate for a, b, rate in ends if 0 <= a < b}
+
+
+def _columns(tree: _Tree) -> dict[int, float]:
+    """Where each switch stands from left to right: in order of the mean of those below it."""
+    x: dict[int, float] = {}
+    below: dict[int, list[int]] = defaultdict(list)
+    for a, b in tree.cables:
+        low, high = sorted((a, b), key=lambda end: tree.levels[end])
+        if tree.levels[low] < tree.levels[high]:
+            below[high].append(low)
+    for level in sorted(tree.rows):
+        row = tree.rows[level]
+        if level > 1:
+            row = sorted(row, key=lambda switch: (float(np.mean([x[low] for low in below[switch]] or [0.5])), switch))
+        step = 1 / len(row)
+        x |= {switch: (at + 0.5) * step for at, switch in enumerate(row)}
+    return x
+
+
+def _hosts(axes: Axes, tree: _Tree, places: dict[int, tuple[float, float]], room: float) -> None:
+    total = sum(tree.hosts.values())
+    for switch, count in tree.hosts.items():
+        if switch < 0:
+            continue
+        x, y = places[switch]
+        if total > MOST_HOSTS:
+            axes.plot([x, x], [y, y - 0.42], color=parts.HOST, linewidth=0.8, zorder=1)
+            parts.words(axes, x, y - 0.52, f"{count}", 9, "#555555")
+            continue
+        spots = [(x + (at - (count - 1) / 2) * room / max(count, 2), y - 0.5) for at in range(count)]
+        parts.lines(axes, [((x, y), spot) for spot in spots], parts.HOST, 0.5)
+        parts.dots(axes, spots, parts.HOST, 14)
+    axes.text(-0.02, 0.48, "hosts", ha="right", va="center", fontsize=11)
+
+
+def _subtrees(axes: Axes, tree: _Tree) -> None:
+    """A box for each subtree and one for the top; the first ones, and how many more."""
+    subtrees = tree.subtrees()
+    kinds = Counter(_summary(tree, subtree) for subtree in subtrees)
+    shown = subtrees if len(subtrees) <= MOST_SUBTREES else [*subtrees[: MOST_SUBTREES - 2], subtrees[-1]]
+    gap = len(subtrees) - len(shown)
+    count = len(shown) + (1 if gap else 0)
+    spots = [(at + 0.5) / count for at in range(count)]
+    if gap:
+        parts.words(axes, spots[-2], 0.62, f"… {gap} more …", 12)
+        spots = [*spots[:-2], spots[-1]]
+    top = tree.rows[tree.top]
+    number = {switch: at for at, subtree in enumerate(shown) for switch in subtree}
+    to_top: Counter[int] = Counter()
+    for (a, b), cables in tree.cables.items():
+        for low in (a, b):
+            if low in number and tree.levels[a] != tree.levels[b] and tree.top in (tree.levels[a], tree.levels[b]):
+                to_top[number[low]] += cables
+    _box(axes, 0.5, 2.35, 0.62, 0.5, [f"{len(top)} {tree.name(tree.top)} switches"], parts.GLOBAL)
+    for at, (x, subtree) in enumerate(zip(spots, shown, strict=True)):
+        axes.plot([x, 0.2 + 0.6 * x], [1.22, 2.1], color=parts.LOCAL, linewidth=3, zorder=1)
+        parts.words(axes, 0.5 * x + 0.5 * (0.2 + 0.6 * x), 1.66, f" {to_top[at]} ", 9.5, "#444444", on="white")
+        _box(axes, x, 0.62, 0.88 / count, 1.2, _summary(tree, subtree), parts.SWITCH)
+    axes.set_xlim(-0.01, 1.01)
+    axes.set_ylim(-0.15, 2.75)
+    words = f"a subtree, {parts.plural(len(kinds), 'kind')}"
+    parts.legend(
+        axes,
+        [
+            (words, parts.SWITCH, False),
+            ("the top", parts.GLOBAL, False),
+            ("cables to the top, counted", parts.LOCAL, True),
+        ],
+    )
+
+
+def _summary(tree: _Tree, subtree: Sequence[int]) -> tuple[str, ...]:
+    """What a subtree holds, top down."""
+    counts = Counter(tree.levels[switch] for switch in subtree)
+    words = [f"{counts[level]} {tree.name(level)}" for level in sorted(counts, reverse=True)]
+    return (*words, f"{sum(tree.hosts[switch] for switch in subtree)} hosts")
+
+
+def _box(axes: Axes, x: float, y: float, width: float, height: float, rows: Sequence[str], colour: str) -> None:
+    box = FancyBboxPatch(
+        (x - width / 2, y - height / 2),
+        width,
+        height,
+        boxstyle="round,pad=0,rounding_size=0.012",
+        mutation_aspect=4,
+        facecolor="white",
+        edgecolor=colour,
+        linewidth=2,
+        zorder=3,
+    )
+    axes.add_patch(box)
+    size = 13 if width > 0.3 else float(np.clip(110 * width, 7, 11))
+    for at, row in enumerate(rows):
+        parts.words(axes, x, y + ((len(rows) - 1) / 2 - at) * height / (len(rows) + 0.6), row, size)
+
+
+def _note(tree: _Tree) -> str:
+    within = sum(count for (a, b), count in tree.cables.items() if tree.levels[a] == tree.levels[b])
+    words = f"{sum(tree.cables.values())} cables between switches, {parts.span(tree.hosts.values(), 'host')} at a leaf."
+    return words + (f" {within} cables stay within a level." if within else "")

@@ -1,0 +1,139 @@
+"""What the pictures of fabrics are made of: dots, lines, chords, a title."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fairlane.fabric.view import Fabric
+from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, canvas
+from fairlane.units import BANDWIDTH
+
+Floats = npt.NDArray[np.float64]
+Pair = tuple[int, int]
+Point = Sequence[float] | Floats
+
+SWITCH = PALETTE[0]
+HOST = "#9a9a9a"
+LOCAL = "#8fa3b5"
+GLOBAL = PALETTE[1]
+
+
+def blank(width: float, height: float, columns: int = 1, rows_of_legend: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side, without axes, in which circles are round, and room for legends below."""
+    made = canvas(width, height)
+    margin = (0.5 + 0.24 * rows_of_legend) / height
+    made.get_layout_engine().set(rect=(0.0, margin, 1.0, 1.0 - margin))  # type: ignore[union-attr,call-arg]
+    panels = made.subplots(1, columns, squeeze=False)[0]
+    for axes in panels:
+        axes.set_axis_off()
+        axes.set_aspect("equal")
+    return made, list(panels)
+
+
+def headline(made: Figure, title: str, note: str) -> None:
+    """What it is, and what to know to read it."""
+    made.suptitle(title, x=0.012, ha="left", fontsize=16, fontweight="bold")
+    note = "\n".join(wrap(note, width=int(LETTERS_AN_INCH * made.get_figwidth())))
+    made.text(0.012, 0.1 / made.get_figheight(), note, ha="left", va="bottom", fontsize=10, color=MUTED)
+
+
+def legend(axes: Axes, rows: Iterable[tuple[str, str, bool]], columns: int = 4) -> None:
+    """A legend below the panel: words, colour, and whether it is a line (else a dot)."""
+    marks = [
+        Line2D([], [], color=colour, linewidth=2) if line else Line2D([], [], color=colour, marker="o", linestyle="")
+        for _, colour, line in rows
+    ]
+    found = axes.legend(
+        marks,
+        [words for words, _, _ in rows],
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=columns,
+        frameon=False,
+        fontsize=10,
+    )
+    found.set_in_layout(False)  # the panel keeps its size; ``blank`` leaves room below
+
+
+def cables(fabric: Fabric) -> Counter[Pair]:
+    """How many cables join each pair of switches, the lower number first."""
+    ends = zip(fabric.links["from_switch"].tolist(), fabric.links["to_switch"].tolist(), strict=True)
+    return Counter((a, b) for a, b in ends if 0 <= a < b)
+
+
+def hosts_of(fabric: Fabric) -> Counter[int]:
+    """How many hosts hang at each switch, by their first link."""
+    return Counter(fabric.leaf_of)
+
+
+def lines(
+    axes: Axes,
+    ends: Iterable[tuple[Point, Point]],
+    colour: str,
+    width: float | Sequence[float] = 0.8,
+    alpha: float = 1.0,
+    *,
+    bend: float = 0.0,
+    order: int = 1,
+) -> None:
+    """Lines between points, bent towards the origin by a share of the way there (0 straight, 1 through it)."""
+    paths = [curve(np.asarray(a, float), np.asarray(b, float), bend) for a, b in ends]
+    if paths:
+        axes.add_collection(LineCollection(paths, colors=colour, linewidths=width, alpha=alpha, zorder=order))
+
+
+def curve(a: Floats, b: Floats, bend: float, steps: int = 24) -> Floats:
+    """A quadratic curve from ``a`` to ``b`` whose control point is the middle, moved towards the origin."""
+    if bend == 0:
+        return np.array([a, b])
+    middle = (a + b) / 2 * (1 - bend)
+    t = np.linspace(0, 1, steps)[:, None]
+    path: Floats = (1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b
+    return path
+
+
+def dots(axes: Axes, points: Sequence[Point] | Floats, colour: str, size: float, shape: str = "o") -> None:
+    """Marks at points; size in points squared."""
+    found = np.asarray(points, float).reshape(-1, 2)
+    edge = "white" if size > 12 else "none"
+    axes.scatter(found[:, 0], found[:, 1], s=size, c=colour, marker=shape, linewidths=0.5, edgecolors=edge, zorder=3)
+
+
+def words(
+    axes: Axes, x: float, y: float, text: str, size: float = 10, colour: str = INK, on: str | None = None
+) -> None:
+    """Text in the middle of a point, on a patch of colour if there are lines below it."""
+    patch = {"boxstyle": "square,pad=0.15", "facecolor": on, "edgecolor": "none"} if on else None
+    axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour, zorder=5, bbox=patch)
+
+
+def circle(count: int, radius: float = 1.0, centre: Point = (0.0, 0.0), start: float = np.pi / 2) -> Floats:
+    """Points around a circle, clockwise from the top."""
+    angles = start - 2 * np.pi * np.arange(count) / max(count, 1)
+    return np.asarray(centre) + radius * np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def plural(count: int, word: str, more: str = "") -> str:
+    """A count with its word."""
+    return f"{count} {word}" if count == 1 else f"{count} {more or word + 's'}"
+
+
+def rate(bandwidth: int) -> str:
+    """A bandwidth in few letters: exact if that is short, else to four digits."""
+    exact = BANDWIDTH.format(bandwidth)
+    return exact if len(exact) <= 10 else f"{bandwidth / 8e9:.4g} GB/s"
+
+
+def span(counts: Iterable[int], word: str) -> str:
+    """A number with its word, or the least and the greatest of several."""
+    found = sorted(set(counts)) or [0]
+    return plural(found[0], word) if len(found) == 1 else f"{found[0]} to {found[-1]} {word}s"

@@ -1,0 +1,57 @@
+"""Fabrics without levels or plan: switches around a circle, so that joined ones stand near each other."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from fairlane.fabric.view import Fabric
+from fairlane.plot.fabric import parts
+
+MOST_BY_SPECTRUM = 1500
+
+
+def figure(fabric: Fabric) -> Figure:
+    """The picture."""
+    cables, hosts = parts.cables(fabric), parts.hosts_of(fabric)
+    order = _order(fabric.switches, list(cables))
+    places = np.empty((fabric.switches, 2))
+    places[order] = parts.circle(fabric.switches)
+    made, [axes] = parts.blank(9, 9.4)
+    alpha = float(np.clip(300 / max(len(cables), 1), 0.1, 0.8))
+    widths = [0.8 + 0.5 * min(count - 1, 6) for count in cables.values()]
+    parts.lines(axes, [(places[a], places[b]) for a, b in cables], parts.GLOBAL, widths, alpha, bend=0.2)
+    parts.dots(axes, places, parts.SWITCH, float(np.clip(9000 / fabric.switches, 8, 260)))
+    if fabric.switches <= 60:
+        for switch, (x, y) in enumerate(places):
+            parts.words(
+                axes, 1.1 * x, 1.1 * y, parts.plural(hosts[switch], "host") if hosts[switch] else "", 9, "#555555"
+            )
+    axes.set_xlim(-1.28, 1.28)
+    axes.set_ylim(-1.28, 1.28)
+    parts.legend(axes, [("switch", parts.SWITCH, False), ("cable; wider: a trunk", parts.GLOBAL, True)])
+    title = f"Fabric without levels: {fabric.switches} switches, {fabric.hosts} hosts"
+    parts.headline(made, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches.")
+    return made
+
+
+def _order(switches: int, pairs: list[parts.Pair]) -> list[int]:
+    """The switches in an order in which joined ones are near each other.
+
+    By angle in the plane of the Laplacian's second and third eigenvectors, which shows a ring as a ring; in large
+    fabrics by reverse Cuthill-McKee.
+    """
+    if not pairs or switches < 4:
+        return list(range(switches))
+    a, b = np.array(pairs).T
+    graph = coo_array((np.ones(len(a)), (a, b)), shape=(switches, switches)).tocsr()
+    graph = graph + graph.T
+    if switches > MOST_BY_SPECTRUM:
+        found: list[int] = reverse_cuthill_mckee(graph, symmetric_mode=True).tolist()
+        return found
+    joined = graph.toarray()
+    _, vectors = np.linalg.eigh(np.diag(joined.sum(axis=0)) - joined)
+    order: list[int] = np.argsort(np.arctan2(vectors[:, 2], vectors[:, 1]), kind="stable").tolist()
+    return order

@@ -1,0 +1,318 @@
+"""Fabrics from files: ibnetdiscover, forwarding tables, CSV, networkx-like graphs; and what is wrong with them."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairlane import Scenario
+from fairlane.cli.main import execute
+from fairlane.errors import BuildError, ScenarioError
+from fairlane.fabric import Wiring, from_networkx, read_wiring, survey
+from fairlane.fabric.ibnetdiscover import LANE_RATES
+
+DATA = Path(__file__).parent.parent / "data" / "fabrics"
+X5 = DATA / "x5.ibnetdiscover"
+
+
+@pytest.fixture(scope="module")
+def x5() -> Wiring:
+    return read_wiring(X5)
+
+
+def test_a_real_cluster_is_read_whole(x5: Wiring) -> None:
+    # Counted from the file by other means: lines "Switch", lines "Ca", and ports' lines, of which a cable has two.
+    text = X5.read_text(encoding="utf-8").splitlines()
+    starts = Counter(line.split("\t")[0] for line in text)
+    ports = sum(line.startswith("[") for line in text)
+    assert (
+        (len(x5.switches), len(x5.hosts), len(x5.cables))
+        == (starts["Switch"], starts["Ca"], ports // 2)
+        == (11, 89, 159)
+    )
+    assert Counter(cable.kind for cable in x5.cables) == {"4xQDR": 136, "4xDDR": 23}
+    assert {cable.kind: cable.bandwidth for cable in x5.cables} == {"4xQDR": 32 * 10**9, "4xDDR": 16 * 10**9}
+
+
+def test_the_switches_joined_are_those_of_the_clusters_own_topology_file(x5: Wiring) -> None:
+    switches = {name: f"S-{guid:016x}" for guid, name in x5.guids.items()}
+    joined = {frozenset(switches[end] for end in cable.ends) for cable in x5.cables if set(cable.ends) <= set(switches)}
+    expected = set()
+    for line in (DATA / "x5.slurm-topology.conf").read_text(encoding="utf-8").splitlines():
+        words = dict(word.split("=") for word in line.split() if "=" in word)
+        expected |= {frozenset((words["SwitchName"], other)) for other in words.get("Switches", "").split(",") if other}
+    assert joined == expected
+
+
+def test_what_the_cluster_is(x5: Wiring) -> None:
+    found = survey(x5)
+    assert {level: len(names) for level, names in found.levels.items()} == {1: 6, 2: 4, 3: 1}
+    assert sorted(found.hosts_per_leaf.values()) == [5, 6, 9, 21, 24, 24]
+    # The leaf with 24 hosts at 4xQDR and 12 cables up of the same speed.
+    assert found.oversubscription["Voltaire 4036 # hoibp0013"] == 2.0
+    # 21 hosts at 4xDDR and 12 cables up at 4xQDR.
+    assert found.oversubscription["S-0008f10500200b50"] == pytest.approx(21 * 16 / (12 * 32))
+    assert any("23 of 89 cables to hosts are not 4xQDR" in words for words in found.odd)
+    assert any("has 6" in words for words in found.odd)
+
+
+def test_an_imported_fabric_goes_into_a_scenario_and_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["fabric", "import", str(X5), "--output", str(tmp_path / "x5.fabric.json")]) == 0
+    assert "a tree of 3 levels, 6 - 4 - 1 switches" in capsys.readouterr().out
+    scenario = tmp_path / "x5.toml"
+    scenario.write_text(
+        'duration = "50 us"\n[fabric]\ntopology = "imported"\nfile = "x5.fabric.json"\n'
+        '[placement]\nstrategy = "random"\n[[jobs]]\nname = "a"\nranks = 64\n'
+        'workload = { name = "uniform_random", compute = "1 us" }\n',
+        encoding="utf-8",
+    )
+    simulation = Scenario.load(scenario).resolve()
+    assert simulation.tables["fabric"]["routing"] == "up_down"
+    again = read_wiring(tmp_path / "x5.fabric.json")
+    assert again.parameters() == read_wiring(X5).parameters()
+
+
+DUMP = """\
+switchguid=0xa1(a1)
+Switch	4 "S-00000000000000a1"		# "leaf" base port 0 lid 1 lmc 0
+[1]	"H-00000000000000b1"[1](b11) 		# "node1 HCA-1" lid 11 4xHDR
+[2]	"H-00000000000000b2"[1](b21) 		# "node1 HCA-2" lid 12 4xHDR
+[3]	"S-00000000000000a2"[1]		# "spine" lid 2 1xSDR
+[4]	"S-00000000000000a2"[2]		# "spine" lid 2 4xNDR
+
+switchguid=0xa2(a2)
+Switch	4 "S-00000000000000a2"		# "spine" base port 0 lid 2 lmc 0
+[1]	"S-00000000000000a1"[3]		# "leaf" lid 1 1xSDR
+[2]	"S-00000000000000a1"[4]		# "leaf" lid 1 4xNDR
+[3]	"H-00000000000000b3"[1](b31) 		# "node2 mlx5_0" lid 13 2xEDR
+
+caguid=0xb1
+Ca	2 "H-00000000000000b1"		# "node1 HCA-1"
+[1](b11) 	"S-00000000000000a1"[1]		# lid 11 lmc 0 "leaf" lid 1 4xHDR
+
+caguid=0xb2
+Ca	2 "H-00000000000000b2"		# "node1 HCA-2"
+[1](b21) 	"S-00000000000000a1"[2]		# lid 12 lmc 0 "leaf" lid 1 4xHDR
+
+caguid=0xb3
+Ca	1 "H-00000000000000b3"		# "node2 mlx5_0"
+[1](b31) 	"S-00000000000000a2"[3]		# lid 13 lmc 0 "spine" lid 2 2xEDR
+"""
+LFTS = """\
+Unicast lids [0x0-0xd] of switch Lid 1 guid 0x00000000000000a1 (leaf):
+  Lid  Out   Destination
+       Port     Info
+0x0001 000 : (Switch portguid 0x00000000000000a1: 'leaf')
+0x000b 001 : (Channel Adapter portguid 0x0000000000000b11: 'node1 HCA-1')
+0x000c 002 : (Channel Adapter portguid 0x0000000000000b21: 'node1 HCA-2')
+0x000d 004 : (Channel Adapter portguid 0x0000000000000b31: 'node2 mlx5_0')
+4 valid lids dumped
+Unicast lids [0x0-0xd] of switch Lid 2 guid 0x00000000000000a2 (spine):
+0x000b 001 : (Channel Adapter portguid 0x0000000000000b11: 'node1 HCA-1')
+0x000d 003 : (Channel Adapter portguid 0x0000000000000b31: 'node2 mlx5_0')
+2 valid lids dumped
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str, str], Path]:
+    def write(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+Write = Callable[[str, str], Path]
+
+
+def test_adapters_of_one_machine_are_one_host_and_speeds_are_lanes_times_rates(written: Write) -> None:
+    wiring = read_wiring(written("dump", DUMP))
+    assert wiring.hosts == ("node1", "node2")
+    assert wiring.switches == ("leaf", "spine")
+    rates = {cable.ports: cable.bandwidth for cable in wiring.cables if set(cable.ends) == {"leaf", "spine"}}
+    assert rates == {(3, 1): 2 * 10**9, (4, 2): 400 * 10**9}
+    to_hosts = {cable.ends: (cable.bandwidth, cable.ports) for cable in wiring.cables if "node1" in cable.ends}
+    assert len([cable for cable in wiring.cables if cable.ends == ("leaf", "node1")]) == 2
+    assert to_hosts["leaf", "node1"] == (200 * 10**9, (2, 2))
+    assert list(LANE_RATES.values()) == sorted(LANE_RATES.values())
+    assert any("1xSDR" in words for words in survey(wiring).odd)
+    assert any("node2 has 1" in words or "node1 has 2" in words for words in survey(wiring).odd)
+
+
+def test_forwarding_tables_are_followed(written: Write) -> None:
+    wiring = read_wiring(written("dump", DUMP), written("lfts", LFTS))
+    assert wiring.tables == {"leaf": (1, 4), "spine": (1, 3)}
+    fabric = wiring.fabric()
+    links = {key: column.tolist() for key, column in fabric.links.items()}
+    there, back = fabric.route(0, 1), fabric.route(1, 0)
+    # To node2 over the fast cable at port 4, back over the slow one at port 1 of the spine, as the tables say.
+    assert [links["bandwidth"][link] for link in there] == [200 * 10**9, 400 * 10**9, 50 * 10**9]
+    assert [links["bandwidth"][link] for link in back] == [50 * 10**9, 2 * 10**9, 200 * 10**9]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        (
+            '[4]\t"S-00000000000000a2"[2]',
+            '[3]\t"S-00000000000000a2"[2]',
+            6,
+            "port 3 of S-00000000000000a1 is used twice",
+        ),
+        (
+            '[2]\t"S-00000000000000a1"[4]',
+            '[2]\t"S-00000000000000a1"[3]',
+            6,
+            "which leads to S-00000000000000a1[3] (line 11)",
+        ),
+        ("lid 2 1xSDR", "lid 2 1xQQR", 5, "unknown speed 1xQQR; allowed: a number of lanes and one of SDR, DDR"),
+        ('[4]\t"S-00000000000000a2"[2]', '[5]\t"S-00000000000000a2"[2]', 6, "has no port 5: it has 4"),
+    ],
+)
+def test_dumps_that_contradict_themselves_are_refused_by_line(
+    written: Write, old: str, new: str, line: int, words: str
+) -> None:
+    file = written("dump", DUMP.replace(old, new))
+    with pytest.raises(ScenarioError) as error:
+        read_wiring(file)
+    assert f"{file}:{line}: " in str(error.value)
+    assert words in str(error.value)
+
+
+def test_a_dump_that_is_cut_anywhere_is_noticed(written: Write) -> None:
+    whole = len(read_wiring(written("dump", DUMP)).cables)
+    for end in range(DUMP.index("[1]") + 5, len(DUMP.rstrip()), 7):
+        with pytest.raises((ScenarioError, BuildError)) as error:
+            survey(read_wiring(written("cut", DUMP[:end])))
+        assert "cut" in str(error.value)
+    assert whole == 5
+
+
+def test_tables_that_are_cut_or_of_another_fabric_are_refused_by_line(written: Write) -> None:
+    dump = written("dump", DUMP)
+    for text, line, words in (
+        (LFTS[:-3], 12, "not a line of a forwarding table"),
+        (LFTS.rpartition("2 valid")[0], 9, "has no end: is the file cut off?"),
+        (LFTS.replace("4 valid", "5 valid"), 8, "the table has 4 lines, and says 5"),
+        (LFTS.replace("0x00000000000000a2 (", "0x00000000000000a3 ("), 9, "no switch with the GUID 0x00000000000000a3"),
+    ):
+        file = written("lfts", text)
+        with pytest.raises(ScenarioError) as error:
+            read_wiring(dump, file)
+        assert words in str(error.value), text
+        assert f"{file}:{line}" in str(error.value)
+
+
+CSV = """\
+# two leaves, two spines
+from,to,from_port,to_port,bandwidth,latency
+a1,leaf0,1,1,100 Gb/s,
+a2,leaf0,1,2,,
+b1,leaf1,1,1,,
+leaf0,spine,3,1,200 Gb/s,500 ns
+leaf1,spine,3,2,200 Gb/s,
+"""
+
+
+def test_a_list_of_links_is_read(written: Write) -> None:
+    wiring = read_wiring(written("links.csv", CSV))
+    assert (wiring.hosts, wiring.switches) == (("a1", "a2", "b1"), ("leaf0", "leaf1", "spine"))
+    assert (wiring.cables[3].bandwidth, wiring.cables[3].latency) == (200 * 10**9, 500_000)
+    trunk = "from,to,cables,from_kind,to_kind\nh,s,1,host,switch\ns,t,3,switch,switch\nt,g,2,switch,host\n"
+    wiring = read_wiring(written("trunk.csv", trunk))
+    assert wiring.hosts == ("h", "g")
+    assert len(wiring.cables) == 6
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("leaf0,spine,3,1", "leaf0,spine,2,1", 6, "port 2 of leaf0 has a cable already, on line 4"),
+        ("200 Gb/s,500 ns", "200,500 ns", 6, "bandwidth = 200: a bandwidth needs a unit"),
+        ("leaf1,spine,3,2,200 Gb/s,", "leaf1,spine,3", 7, "has 3 cells, and the header 6: is the file cut off?"),
+        ("from_port", "form_port", 2, 'did you mean "from_port"?'),
+    ],
+)
+def test_lists_that_are_wrong_are_refused_by_line(written: Write, old: str, new: str, line: int, words: str) -> None:
+    file = written("links.csv", CSV.replace(old, new))
+    with pytest.raises(ScenarioError) as error:
+        read_wiring(file)
+    assert f"{file}:{line}: " in str(error.value)
+    assert words in str(error.value)
+
+
+def test_fabrics_that_are_not_connected_name_who_is_cut_off(written: Write) -> None:
+    text = "from,to,from_kind,to_kind\na1,s,host,switch\nb1,t,host,switch\n"
+    with pytest.raises(BuildError) as error:
+        survey(read_wiring(written("links.csv", text)))
+    assert 'no way leads from "a1" to "b1" and 1 others' in str(error.value)
+
+
+def test_unknown_files_are_refused(written: Write, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="allowed: the output of ibnetdiscover"):
+        read_wiring(written("notes.txt", "nothing of interest"))
+    with pytest.raises(ScenarioError, match="cannot be read"):
+        read_wiring(tmp_path / "none")
+    with pytest.raises(ScenarioError, match="not valid JSON"):
+        read_wiring(written("x.json", "{"))
+
+
+class Graph:
+    """What networkx graphs offer, as far as it is used."""
+
+    def __init__(
+        self, nodes: dict[object, dict[str, str]], edges: list[tuple[object, object, dict[str, object]]]
+    ) -> None:
+        self._nodes, self._edges = nodes, edges
+
+    def is_directed(self) -> bool:
+        return False
+
+    @property
+    def nodes(self) -> Callable[..., list[tuple[object, dict[str, str]]]]:
+        return lambda **_: list(self._nodes.items())
+
+    @property
+    def edges(self) -> Callable[..., list[tuple[object, object, dict[str, object]]]]:
+        return lambda **_: self._edges
+
+
+def test_graphs_become_wirings() -> None:
+    edges: list[tuple[object, object, dict[str, object]]] = [
+        ("h", 0, {"bandwidth": "50 Gb/s"}),
+        ("g", 1, {}),
+        (0, 1, {"bandwidth": 10**9, "latency": "1 us"}),
+    ]
+    plain = from_networkx(Graph({"h": {}, "g": {}, 0: {}, 1: {}}, edges))
+    marked = from_networkx(Graph({"h": {"kind": "host"}, "g": {"kind": "host"}, 0: {"kind": "switch"}, 1: {}}, edges))
+    listed = from_networkx(Graph({"h": {}, "g": {}, 0: {}, 1: {}}, edges), hosts=["g", "h"])
+    assert plain.hosts == marked.hosts == listed.hosts == ("h", "g")
+    assert [(cable.bandwidth, cable.latency) for cable in plain.cables] == [
+        (50 * 10**9, None),
+        (None, None),
+        (10**9, 10**6),
+    ]
+    assert plain.fabric().describe().diameter == 3
+    with pytest.raises(ScenarioError, match="no node of the graph"):
+        from_networkx(Graph({"h": {}}, []), hosts=["x"])
+
+
+def test_files_named_in_scenarios_that_are_wrong_are_named(tmp_path: Path) -> None:
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(
+        'duration = "1 us"\n[fabric]\ntopology = "imported"\nfile = "x.json"\n[[jobs]]\nname = "a"\n'
+        'ranks = 2\nworkload = "ping_pong"\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(ScenarioError, match="cannot be read: No such file"):
+        Scenario.load(scenario)
+    (tmp_path / "x.json").write_text('{\n"hosts": [}', encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"x\.json:2: fabric: not valid JSON"):
+        Scenario.load(scenario)
+    wrong = {"hosts": ["a", "b"], "links": [{"ends": ["a", "s"], "speed": 1}]}
+    (tmp_path / "x.json").write_text(json.dumps(wrong), encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"fabric\.links\[0\]\.speed = 1: unknown key"):
+        Scenario.load(scenario)

@@ -1,0 +1,127 @@
+"""Every topology in a scenario, described and drawn, with no line of Python for any of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlane import Scenario, Simulation
+from fairlane.cli.main import execute
+from fairlane.errors import BuildError, ScenarioError
+from fairlane.fabric import Fabric
+from fairlane.inputs.tables import entries
+
+TOPOLOGIES = entries("topology")
+SMALL = [
+    pytest.param(name, example, id=f"{name}-{number}")
+    for name, entry in TOPOLOGIES.items()
+    for number, example in enumerate(entry.schema["examples"])
+    if "preset" not in example and example.get("hosts") not in (324, 1296)
+]
+
+
+def fabric(topology: str, **parameters: Any) -> Fabric:
+    return Fabric.build({"topology": topology, "params": parameters, "routing": TOPOLOGIES[topology].routing})
+
+
+@pytest.mark.parametrize(("topology", "example"), SMALL)
+def test_packets_arrive_on_every_topology(topology: str, example: dict[str, Any]) -> None:
+    """A scenario without a routing, with every host sending to every other; quantities are given in base units."""
+    built = fabric(topology, **example)
+    table = {key: value for key, value in example.items() if "band" not in key and key not in ("links", "tables")}
+    if topology == "imported":
+        table = {"hosts": example["hosts"], "links": [{"ends": link["ends"]} for link in example["links"]]}
+    ranks = min(built.hosts, 24)
+    scenario = Scenario(
+        duration="100 us",
+        fabric={"topology": topology, **table},
+        placement={"strategy": "random"},
+        jobs=[
+            {
+                "name": "all",
+                "ranks": ranks,
+                "workload": {"name": "all_to_all", "compute": "1 us", "message_size": "1 KiB"},
+            }
+        ],
+    )
+    simulation = Simulation(scenario)
+    simulation.run_until("100 us")
+    assert simulation.work()["all"] > 0
+
+
+@pytest.mark.parametrize(("topology", "example"), SMALL)
+def test_every_topology_is_drawn(topology: str, example: dict[str, Any], tmp_path: Path) -> None:
+    from fairlane.plot.fabric import draw
+
+    path = draw(fabric(topology, **example), tmp_path / "fabric.png")
+    assert path.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["dragonfly", "cascade", "torus", "fat_tree"])
+def test_presets_are_drawn_and_described_on_the_command_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = TOPOLOGIES[name].schema["properties"]["preset"]["enum"][-1]
+    arguments = ["--topology", name, "--set", f"preset={preset}"]
+    assert execute(["fabric", "draw", *arguments, "--output", str(tmp_path / "x.svg")]) == 0
+    assert (tmp_path / "x.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert execute(["fabric", "draw", *arguments, "--output", str(tmp_path / "x.gif")]) == 2
+    assert "allowed: .png, .svg, .pdf" in capsys.readouterr().err
+
+
+def test_bisections_of_grids_are_those_of_theory() -> None:
+    rate = 100 * 10**9
+    # A torus is halved across its longest side: two cuts, each through a plane of the other sides.
+    torus = fabric("torus", sides=[4, 8, 4], hosts_per_switch=4).describe()
+    assert torus.bisection_is_exact
+    assert torus.bisection == 2 * 16 * rate
+    mesh = fabric("torus", sides=[6, 4], mesh=True, hosts_per_switch=2).describe()
+    assert mesh.bisection_is_exact
+    assert mesh.bisection == 4 * rate
+    assert not fabric("torus", sides=[5, 3]).describe().bisection_is_exact
+    assert mesh.diameter == 5 + 3 + 2
+
+
+def test_descriptions_count_links_by_role() -> None:
+    described = fabric("dragonfly_plus", groups=5, leaves=3, spines=2, hosts_per_leaf=2, global_links=2).describe()
+    roles = {kind.role: kind.links for kind in described.links if kind.role != "host"}
+    assert roles == {"up": 5 * 3 * 2, "down": 5 * 3 * 2, "global": 5 * 4}
+    assert described.virtual_channels == 1
+    assert described.plan == {"kind": "groups", "switches": 5, "row": 5}
+    dragonfly = fabric("dragonfly", groups=9, switches_per_group=4, hosts_per_switch=2, global_links=2).describe()
+    assert dragonfly.diameter == 5
+    assert dragonfly.virtual_channels == 2
+
+
+def test_a_description_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["fabric", "describe", "--topology", "cascade", "--set", "preset=edison"]) == 0
+    out = capsys.readouterr().out
+    assert "switches   1440: 15 groups of 96 (16 x 6)" in out
+    assert "green                 21600  5.25 GB/s, 100 ns  (local)" in out
+    assert execute(["fabric", "describe", "--topology", "torus", "--set", "sides=[4,4]", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"] == {"kind": "grid", "sides": [4, 4], "line": "ring"}
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"topology": "dragonfly", "preset": "wilke"}, "fabric.preset"),
+        ({"topology": "dragonfly", "preset": "wilke2020", "arrangement": "palm"}, "fabric"),
+        ({"topology": "torus", "sides": [4, 4], "hosts": 15}, "the product of the sides x hosts_per_switch is 16"),
+        (
+            {"topology": "torus", "sides": [4, 4], "routing": "minimal"},
+            "topology torus is usually routed by dimension_order",
+        ),
+        (
+            {"topology": "dragonfly", "preset": "wilke2020", "routing": "d_mod_k"},
+            "topology dragonfly is usually routed by",
+        ),
+        ({"topology": "torus", "side": [4, 4]}, 'did you mean "sides"?'),
+        ({"topology": "torus"}, "missing field `sides`"),
+    ],
+)
+def test_wrong_fabrics_are_refused_by_name(table: dict[str, Any], words: str) -> None:
+    with pytest.raises((ScenarioError, BuildError, ValueError)) as error:
+        Scenario(duration="1 us", fabric=table, jobs=[{"name": "a", "ranks": 2, "workload": "ping_pong"}]).resolve()
+    assert words in str(error.value)
