@@ -239,6 +239,12 @@ class Job(Table):
     """Service level of its messages, unless a rank or the traffic kind has one."""
     service_levels: RankLevelsField | None = None
     """Service levels of its ranks: a table, or a file of ``rank level`` lines with at most one ``default level``."""
+    start: Duration = 0
+    """When it arrives: its ranks do nothing before."""
+    stop: int | None = Field(None, ge=1)
+    """It departs after this many iterations; without it, a workload goes on for ever."""
+    stream: int | None = Field(None, ge=0)
+    """Number of its random streams; without it, its place among all copies of all jobs. Copies count up from it."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -247,6 +253,9 @@ class Job(Table):
             problems.append(Problem("", "needs either a workload or a trace"))
         if self.workload and self.ranks is None:
             problems.append(Problem("ranks", "missing", allowed="how many ranks the job has"))
+        if self.trace and (self.start or self.stop):
+            key = "start" if self.start else "stop"
+            problems.append(Problem(key, "a trace starts at once and ends where it ends", allowed="a workload's job"))
         wrong = self.workload.problem_with(self.ranks) if self.workload and self.ranks else None
         if wrong:
             problems.append(Problem("ranks", "does not fit the workload", self.ranks, wrong))
