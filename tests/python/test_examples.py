@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlane import Scenario, load
+from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.plot import FIGURES
+from fairlane.results import load_run
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
@@ -37,7 +38,7 @@ def test_a_scenario_runs_and_shows_every_job(file: Path, tmp_path: Path, capsys:
         assert [key, name] in [row[:2] for row in rows[title:]]
     assert lines[-1] == f"Everything is in {tmp_path / 'run'}."
 
-    run = load(tmp_path / "run")
+    run = load_run(tmp_path / "run")
     assert run.jobs["name"].to_list() == names
     assert run.jobs["w"].is_between(-0.9, 0.9).all()
     assert all((tmp_path / "run" / figure).is_file() for figure in FIGURES)

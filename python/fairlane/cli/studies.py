@@ -31,7 +31,13 @@ def study(
     from fairlane.study.summary import print_study
 
     loaded = Study.load(file, set=assignments or ())
-    found = run(loaded, out=out, resume=resume, workers=workers, dask=dask, progress=not quiet)
+    try:
+        found = run(loaded, out=out, resume=resume, workers=workers, dask=dask, progress=not quiet)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"fairlane: what is finished is stored; go on with --resume{f' --out {out}' if out else ''}", err=True
+        )
+        raise
     if quiet:
         typer.echo(found.folder)
     else:

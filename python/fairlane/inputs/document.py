@@ -59,15 +59,22 @@ class Document:
         return self.file.parent if self.file else Path()
 
     def locate(self, problem: Problem, path: Sequence[str | int]) -> Problem:
-        """The problem with the file and line (or command-line option) that set the innermost known key of ``path``."""
+        """The problem with the file and line (or command-line option) that set the innermost known key of ``path``.
+
+        What another file has set at ``path`` or within comes first.
+        """
+        within = [place for key, place in self.places.items() if path and key[: len(path)] == tuple(path)]
+        if within:
+            return problem.at(*within[0])
+        lines = {dotted(key): line for key, line in self.lines.items()}  # keys may have dots in them
         for length in range(len(path), 0, -1):
             prefix = tuple(path[:length])
             if prefix in self.assignments:
                 return problem.at(f"--set {self.assignments[prefix]}", None)
             if prefix in self.places:
                 return problem.at(*self.places[prefix])
-            if prefix in self.lines:
-                return problem.at(str(self.file), self.lines[prefix])
+            if dotted(prefix) in lines:
+                return problem.at(str(self.file), lines[dotted(prefix)])
         return problem.at(str(self.file), None) if self.file else problem
 
     def set(self, assignment: str) -> None:

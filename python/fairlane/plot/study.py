@@ -1,18 +1,20 @@
-"""A study in one picture: work compared with being alone, by workload and treatment, and the improvement of each job.
+"""A study in one picture: work compared with being alone, by workload, and the improvement of each job.
 
-The form is that of the result figures of Savoie et al. 2020, section 6: box plots of W = I / I_isolated - 1 on the left,
-I_Q / I_D - 1 of every job on the right, from the greatest to the least.
+The form is that of the result figures of Savoie et al. 2020, section 6: on the left box plots of W = I / I_isolated - 1
+by workload and treatment, on the right I_Q / I_D - 1 of every job, from the greatest to the least.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from fairlane.plot.style import GRID, INK, MUTED, PALETTE, canvas, headline_of, percentages
 from fairlane.results.study import StudyResults
@@ -50,7 +52,7 @@ def draw(study: StudyResults) -> Figure | None:
 
 def _colours(runs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
     treated = [run for run in runs if run[1] != DEFAULT]
-    return {run: GREY for run in runs} | {run: PALETTE[at % len(PALETTE)] for at, run in enumerate(treated)}
+    return dict.fromkeys(runs, GREY) | {run: PALETTE[at % len(PALETTE)] for at, run in enumerate(treated)}
 
 
 def _name(run: tuple[str, str], runs: Sequence[tuple[str, str]]) -> str:
@@ -60,10 +62,12 @@ def _name(run: tuple[str, str], runs: Sequence[tuple[str, str]]) -> str:
 
 def _title(treated: pl.DataFrame, work: pl.DataFrame) -> str:
     if treated.is_empty():
-        return f"Jobs among others do {percent(work['w'].median(), signed=True)} of work, in the median"  # type: ignore[arg-type]
+        change = work.select(pl.col("w").mean()).item()
+        return f"Beside others jobs do {percent(abs(change))} {'more' if change > 0 else 'less'} work, on average"
     means = treated.group_by("treatment", maintain_order=True).agg(pl.col("improvement").mean()).sort("improvement")
     name, value = means.row(-1)
-    return f"{name}: {percent(value, signed=True)} work than by default, on average over jobs"
+    words = f"{percent(abs(value))} {'more' if value > 0 else 'less'} work than by default" if value else "no change"
+    return f"{name}: {words}, on average over jobs"
 
 
 def _boxes(
@@ -77,7 +81,7 @@ def _boxes(
         of = work.filter((pl.col("baseline") == baseline) & (pl.col("treatment") == treatment))
         groups = [of.filter(pl.col("workload") == name)["w"].to_numpy() for name in workloads]
         positions = np.arange(len(workloads)) * (len(runs) + 1) + at
-        boxes = axes.boxplot(
+        axes.boxplot(
             groups,
             positions=positions.tolist(),
             widths=0.72,
@@ -88,14 +92,14 @@ def _boxes(
             whiskerprops={"color": INK, "linewidth": 1.0},
             capprops={"color": INK, "linewidth": 1.0},
             flierprops={"marker": "o", "markersize": 3, "markeredgecolor": MUTED},
+            zorder=3,
         )
-        del boxes
-    axes.axhline(0, color=INK, linestyle="--", linewidth=1.2, zorder=0)
+    axes.axhline(0, color=INK, linestyle="--", linewidth=1.4, zorder=1)
     middle = (len(runs) - 1) / 2
     axes.set_xticks([number * (len(runs) + 1) + middle for number in range(len(workloads))])
-    axes.set_xticklabels([name.replace("_", "\n") for name in workloads])
+    axes.set_xticklabels([fill(name.replace("_", " "), 10) for name in workloads])
     axes.set_xlim(-1, len(workloads) * (len(runs) + 1) - 1)
-    axes.set_ylabel("Work compared with the same job alone  (W)")
+    axes.set_ylabel("Work compared with alone  (W)")
     percentages(axes.yaxis, signed=True)
     axes.grid(axis="y", color=GRID)
     patches = [Patch(facecolor=colours[run], edgecolor=INK, label=_name(run, runs)) for run in runs]
@@ -118,6 +122,6 @@ def _sorted(
     axes.axhline(0, color=INK, linestyle="--", linewidth=1.2, zorder=2)
     axes.set_xlabel("Jobs, from the greatest improvement to the least")
     axes.set_ylabel("Work compared with the default run")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     percentages(axes.yaxis, signed=True)
     axes.grid(axis="y", color=GRID)

@@ -1,4 +1,4 @@
-"""What a run or a study measured: data frames, the folder they live in, SQL over them, and their summary for the terminal."""
+"""What runs and studies measured: data frames, the folders they live in, SQL over them, summaries for the terminal."""
 
 from fairlane.results.errors import ResultsError
 from fairlane.results.interference import Interference

@@ -1,4 +1,4 @@
-"""SQL over a run or a study: DuckDB reads the Parquet files of its folder in place, as views, and nothing can be written."""
+"""SQL over a run or a study: DuckDB reads the Parquet files of its folder in place, as views, and writes nothing."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def _copies(scenario: "Scenario") -> Iterator[_Copy]:
 
 
 def _place(scenario: "Scenario", fabric: Fabric, copies: list[_Copy]) -> list[tuple[_Copy, list[int]]]:
-    """Each copy with the host of each of its ranks. Jobs with a list of hosts come first; the others take what is left, in order."""
+    """Each copy with the host of each rank. Jobs with a list of hosts come first; the others take what is left."""
     listed = {
         id(it): list(it.hosts or ()) for it in (scenario.placement, *(job.placement for job in scenario.jobs)) if it
     }

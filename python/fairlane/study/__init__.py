@@ -1,4 +1,4 @@
-"""Studies: a scenario over placements, seeds, parameters and treatments, each run against its own default and isolated runs.
+"""Studies: a scenario over placements, seeds, parameters and treatments, against default and isolated runs.
 
 A study file becomes a plan of cells; their tasks are performed by workers, every answer is stored at once, and the
 answers become tables. A kind of treatment is one file in ``treatments`` and one line there.
@@ -60,14 +60,14 @@ def run(
     """
     started, begun = datetime.now().astimezone(), time.monotonic()
     planned = plan(study)
-    folder = _unfinished(study) if resume and out is None else out if resume else new_folder(study.name, started, out)
-    store = Store.resume(folder, study) if resume else Store.begin(folder, study)
+    planning = time.monotonic() - begun
+    store = _store(study, started, out, resume=resume)
     pool = _pool(study, store, workers, dask)
-    executed = Executed()
+    executed, opened = Executed(laps={"planning": planning}), time.monotonic()
     try:
         with StudyProgress(wanted=progress) as shown:
             _compute(planned, pool, store, shown, executed)
-            many = pool.workers
+            many, spent = pool.workers, time.monotonic() - opened
     finally:
         pool.close()
     writing = time.monotonic()
@@ -85,7 +85,7 @@ def run(
         treatments=list(study.treatments),
         wall_s=wall,
         started=started,
-        profile=profile(executed, many, wall),
+        profile=profile(executed, many, spent, wall),
     )
     results = StudyResults(meta=meta, folder=store.folder, **found)
     for name, table in found.items():
@@ -113,6 +113,12 @@ def _compute(plan: Plan, pool: Pool, store: Store, shown: StudyProgress, execute
     store.describe(plan)
     shown.stage("simulating")
     execute(chain.from_iterable(cell.tasks() for cell in ready), pool, store, shown, executed)
+
+
+def _store(study: Study, started: datetime, out: Path | None, *, resume: bool) -> Store:
+    if resume:
+        return Store.resume(out or _unfinished(study), study)
+    return Store.begin(new_folder(study.name, started, out), study)
 
 
 def _pool(study: Study, store: Store, workers: int | None, dask: str | None) -> Pool:

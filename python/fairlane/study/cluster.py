@@ -1,7 +1,7 @@
 """Workers elsewhere: a Dask cluster that is there, or one that Slurm starts.
 
-Dask is an extra: ``pip install fairlane[dask]``. A worker that dies is Dask's to replace; a task that it was at is tried
-again as on this machine.
+Dask is an extra: ``pip install fairlane[dask]``. A worker that dies is Dask's to replace, as is the first choice of
+another one for its task.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.study.task import Task, perform
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from fairlane.study.models import Cluster
 
 __all__ = ["DaskPool", "connect", "start_slurm"]
@@ -29,15 +27,16 @@ FIRST_WAIT_S = "60 s"
 class DaskPool:
     """The workers of a Dask scheduler, however many there are."""
 
-    def __init__(self, client: Client, ends: ExitStack) -> None:
-        self._client, self._ends = client, ends
+    def __init__(self, client: Any, ends: ExitStack) -> None:
+        self._client, self._ends = client, ends  # untyped, as its methods are
         self._executor = client.get_executor(pure=False, retries=0)
         self._running = 0
 
     @property
     def workers(self) -> int:
         """Threads of the workers that are there now; at least one is expected to come."""
-        return max(1, sum(self._client.nthreads().values()))
+        threads: dict[str, int] = self._client.nthreads()
+        return max(1, sum(threads.values()))
 
     @property
     def room(self) -> int:
@@ -90,7 +89,7 @@ def start_slurm(cluster: Cluster, name: str, logs: str) -> DaskPool:
             job_script_prologue=cluster.prologue,
             job_name=f"fairlane-{name}",
             log_directory=logs,
-            scheduler_options={"dashboard_address": None},
+            scheduler_options={"dashboard_address": ":0"},
         )
     )
     started.scale(jobs=cluster.jobs)

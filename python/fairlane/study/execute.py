@@ -100,7 +100,7 @@ class _Queue:
     def _settle(self, task: Task, future: Future[dict[str, Any]]) -> None:
         """Keeps an answer, or tries again, or gives the task up."""
         error = future.exception()
-        found = {"error": f"its worker died ({error})"} if error else future.result()
+        found: dict[str, Any] = {"error": f"its worker died ({error})"} if error else future.result()
         for name, seconds in found.get("laps", {}).items():
             self._executed.laps[name] = self._executed.laps.get(name, 0.0) + seconds
         begun = time.perf_counter()

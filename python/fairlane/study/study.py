@@ -16,7 +16,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.document import Document, KeyPath, assign, current_document, dotted, undotted
 from fairlane.inputs.problems import located, unfold
 from fairlane.scenario import Scenario
-from fairlane.study.models import StudyTable
+from fairlane.study.models import Case, StudyTable
 
 __all__ = ["Point", "Study"]
 
@@ -104,9 +104,9 @@ class Study:
     def points(self) -> Iterator[Point]:
         """Every combination of cases, parameters, placements and seeds."""
         table = self.table
-        cases = list(enumerate(table.cases)) or [(0, None)]
-        placements = list(enumerate(table.placements or [None]))
-        seeds = list(table.seeds or [None])
+        cases: list[tuple[int, Case | None]] = [*enumerate(table.cases)] or [(0, None)]
+        placements: list[tuple[int, dict[str, Any] | None]] = [*enumerate(table.placements or ())] or [(0, None)]
+        seeds: list[int | None] = [*(table.seeds or ())] or [None]
         for (at, case), values, (number, placement), seed in product(
             cases, product(*table.parameters.values()), placements, seeds
         ):

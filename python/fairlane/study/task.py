@@ -88,7 +88,7 @@ class Stopwatch:
 def perform(task: Task) -> dict[str, Any]:
     """Computes a task in whatever process this is.
 
-    The answer has ``answer``, or ``error`` in words, and ``laps``. An error is data: it has to come home from any worker.
+    The outcome has ``answer``, or ``error`` in words, and ``laps``. An error is data, to come home from anywhere.
     """
     from fairlane.errors import FairlaneError
 
