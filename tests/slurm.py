@@ -74,7 +74,7 @@ def slurm(folder: Path, nodes: int = 4) -> Iterator[Mapping[str, str]]:
             *("munged", "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={folder}/munge.key"),
             *(f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged.log", f"--seed-file={folder}/munge.seed"),
         )
-        _until(lambda: (folder / "munge.socket").exists(), "munged")
+        _until((folder / "munge.socket").exists, "munged")
         start("slurmctld", "-D", "-c")
         for node in range(1, nodes + 1):
             start("slurmd", "-D", "-N", f"n{node}")

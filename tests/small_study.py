@@ -1,5 +1,10 @@
 """A scenario and a study that take no time, for the tests of how studies are computed."""
 
+from concurrent.futures import Future
+from typing import Any
+
+from fairlane.study.task import Task, perform
+
 SCENARIO = """
 name = "small"
 duration = "300 us"
@@ -30,3 +35,20 @@ placements = 2
 [treatments.first]
 set = { "jobs[0].service_level" = 1 }
 """
+
+
+class Here:
+    """This process as the only worker: no other has to start."""
+
+    workers = 1
+
+    def __init__(self, *_: Any) -> None:
+        self.room = 1
+
+    def submit(self, task: Task) -> Future[dict[str, Any]]:
+        future: Future[dict[str, Any]] = Future()
+        future.set_result(perform(task))
+        return future
+
+    def close(self) -> None:
+        pass

@@ -12,7 +12,7 @@ import slurm
 from fairlane.errors import ScenarioError
 from fairlane.results import StudyResults
 from fairlane.study import Study, cluster, run
-from small_study import SCENARIO, STUDY
+from small_study import SCENARIO, STUDY, Here
 
 LOCAL = """
 import time
@@ -38,10 +38,17 @@ def study(tmp_path: Path) -> Study:
     return Study.load(tmp_path / "levels.toml")
 
 
+def alone(study: Study, folder: Path) -> StudyResults:
+    """The study as this process alone computes it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("fairlane.study.running.LocalPool", Here)
+        return run(study, out=folder / "here", workers=1, progress=False, figures=False)
+
+
 @pytest.mark.timeout(60)
 def test_dask_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
     (tmp_path / "cluster.py").write_text(LOCAL)
-    here = run(study, out=tmp_path / "here", workers=1, progress=False, figures=False)
+    here = alone(study, tmp_path)
     workers = subprocess.Popen(
         [sys.executable, tmp_path / "cluster.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -59,7 +66,7 @@ def test_dask_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
 @pytest.mark.timeout(90)
 @pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())} (slurm-wlm, munge)")
 def test_slurm_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
-    here = run(study, out=tmp_path / "here", workers=1, progress=False, figures=False)
+    here = alone(study, tmp_path)
     (tmp_path / "slurm").mkdir()
     with slurm.slurm(tmp_path / "slurm") as environment:
         command = [

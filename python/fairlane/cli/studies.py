@@ -34,9 +34,8 @@ def study(
     try:
         found = run(loaded, out=out, resume=resume, workers=workers, dask=dask, progress=not quiet)
     except KeyboardInterrupt:
-        typer.echo(
-            f"fairlane: what is finished is stored; go on with --resume{f' --out {out}' if out else ''}", err=True
-        )
+        where = f" --out {out}" if out else ""
+        typer.echo(f"fairlane: what is finished is stored; go on with --resume{where}", err=True)
         raise
     if quiet:
         typer.echo(found.folder)

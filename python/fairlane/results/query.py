@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
 import polars as pl
 
 from fairlane.results.errors import ResultsError
@@ -14,7 +14,8 @@ from fairlane.results.run import Run
 from fairlane.results.store import load
 from fairlane.results.study import StudyResults
 
-READS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+if TYPE_CHECKING:
+    import duckdb
 
 
 def query(folder: str | Path, sql: str) -> pl.DataFrame:
@@ -23,6 +24,8 @@ def query(folder: str | Path, sql: str) -> pl.DataFrame:
     Raises:
         ResultsError: there is neither in ``folder``, or the query is wrong; names the tables and the nearest column.
     """
+    import duckdb
+
     folder = Path(folder)
     run = load(folder)
     with duckdb.connect() as connection:
@@ -40,8 +43,10 @@ def query(folder: str | Path, sql: str) -> pl.DataFrame:
 
 
 def _check_reads_only(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    from duckdb import StatementType
+
     statements = connection.extract_statements(sql)
-    if len(statements) != 1 or statements[0].type not in READS:
+    if len(statements) != 1 or statements[0].type not in (StatementType.SELECT, StatementType.EXPLAIN):
         raise ResultsError("query: tables are only read; give one SELECT (or DESCRIBE, SHOW, EXPLAIN)")
 
 
