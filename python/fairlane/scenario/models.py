@@ -18,7 +18,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.tables import collectives
 from fairlane.placement import LIST, STRATEGIES
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
-from fairlane.units import Bandwidth, Duration, Size
+from fairlane.units import DURATION, Bandwidth, Duration, Size
 from fairlane.workload.registry import WorkloadField
 from fairlane.workload.trace import Trace
 
@@ -241,10 +241,20 @@ class Job(Table):
     """Service levels of its ranks: a table, or a file of ``rank level`` lines with at most one ``default level``."""
     start: Duration = 0
     """When it arrives: its ranks do nothing before."""
-    stop: int | None = Field(None, ge=1)
-    """It departs after this many iterations; without it, a workload goes on for ever."""
+    stop: Annotated[int, Field(strict=True, ge=1)] | str | None = None
+    """When it departs: a number of iterations, or a time, between the episodes of a study; without it never."""
     stream: int | None = Field(None, ge=0)
     """Number of its random streams; without it, its place among all copies of all jobs. Copies count up from it."""
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _departs(cls, given: Any) -> Any:
+        if given is not None and not isinstance(given, bool | int):
+            try:
+                DURATION.parse(given)
+            except ValueError as error:
+                raise Problems(Problem("", f"{error}; or a number of iterations", given)) from None
+        return given
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -52,6 +52,11 @@ def resolve(scenario: "Scenario") -> Resolved:
     """Decides everything; raises ``Problems`` with what cannot be built."""
     # Everything but the programs is tried first: calibrating compute times takes a while.
     copies, resolved = _decide(scenario)
+    for copy in copies:
+        if isinstance(copy.job.stop, str):
+            words = "a simulation cannot end a job at a time"
+            allowed = "a number of iterations; a time only between the episodes of a study"
+            raise Problems(Problem(f"{copy.key}.stop", words, copy.job.stop, allowed))
     stop = Event()
     pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
     try:
@@ -232,7 +237,8 @@ def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved, stop: Event)
 
     try:
         compute = workload.compute if workload.compute is not None else calibrate(workload, script, alone, stop)
-        written = workload.program(script(copy.job.start, copy.job.stop), compute)
+        iterations = copy.job.stop if isinstance(copy.job.stop, int) else None
+        written = workload.program(script(copy.job.start, iterations), compute)
         return replace(job, program=written, compute=compute)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None

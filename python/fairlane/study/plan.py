@@ -6,7 +6,7 @@ with the same programs on the same hosts. Compute times are found first, on the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,13 +106,18 @@ def plan(study: Study) -> Plan:
 
 def _cell(study: Study, point: Point) -> Cell:
     scenario = study.scenario(point)
+    if not study.treatments:
+        wrong = list(Overrides().check(scenario))
+        if wrong:
+            raise scenario.error(Problems(*wrong))
     decided = _decided(scenario)
     written = write(scenario, decided, study.folder, str(point))
-    treated, problems = {}, []
+    treated: dict[str, Written] = {}
+    problems: list[Problem] = []
     for name, treatment in study.treatments.items():
         try:
             other = study.scenario(point, name)
-            problems += [study.error(problem.under(f"treatments.{name}")) for problem in treatment.check(other)]
+            problems += _located(study, name, other, treatment.check(other))
             outcome = write(other, _decided(other), study.folder, str(point))
         except ScenarioError as error:
             problems += error.problems
@@ -122,6 +127,15 @@ def _cell(study: Study, point: Point) -> Cell:
     if problems:
         raise ScenarioError(problems)
     return Cell(point, written, treated, [job.workload for job in decided.jobs], [job.ranks for job in decided.jobs])
+
+
+def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """The problems with their places in the study file, or in the scenario's."""
+    for problem in problems:
+        if problem.key.startswith("jobs["):
+            yield from scenario.error(Problems(problem)).problems
+        else:
+            yield study.error(problem.under(f"treatments.{name}"))
 
 
 def _decided(scenario: Scenario) -> Resolved:

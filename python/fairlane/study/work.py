@@ -48,7 +48,14 @@ def control(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
     This is the only place that calls controllers.
     """
     from fairlane.controller import run
+    from fairlane.study.phases import phases
 
+    told = dict(arguments)
+    if told["mode"] == "episodes":
+        there = phases(scenario, told["period"], told["periods"])
+        scenarios: Scenario | dict[int, Scenario] = there if len(there) > 1 else there[0]
+    else:
+        scenarios = scenario
     with watch.lap("simulating"):
         # One thread: the other cores have cells of their own to work at.
-        return {"periods": run(scenario, **arguments, threads=1)}
+        return {"periods": run(scenarios, **told, threads=1)}

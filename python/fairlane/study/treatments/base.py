@@ -50,9 +50,11 @@ class Treatment(Table):
         return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
 
     def check(self, scenario: Scenario) -> Iterator[Problem]:
-        """What is wrong with it on this scenario; keys are relative to the treatment's table."""
-        del scenario
-        return iter(())
+        """What is wrong with it on this scenario; keys are relative to the treatment's table, or the scenario's own."""
+        for at, job in enumerate(scenario.jobs):
+            if isinstance(job.stop, str):
+                words = "one simulation cannot end a job at a time; episodes can"
+                yield Problem(f"jobs[{at}].stop", words, job.stop, "a number of iterations")
 
     @property
     def baseline(self) -> str:

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
+from fairlane.study.phases import missing
 from fairlane.study.treatments.base import SIMULATE, Done, Treatment
 from fairlane.units import DURATION, Duration
 
@@ -70,6 +71,16 @@ class Controlled(Treatment):
                 )
             return
         fit(scenario, made)
+        if self.mode == "online":
+            yield from super().check(scenario)
+            return
+        empty = next(missing(scenario, self.period, self.periods), None)
+        if empty is not None:
+            yield Problem("jobs[0].start", f"no job is there in period {empty}", allowed="a job in every period")
+        for at, job in enumerate(scenario.jobs):
+            if isinstance(job.stop, int):
+                words = "episodes begin anew, so iterations of one do not add up"
+                yield Problem(f"jobs[{at}].stop", words, job.stop, 'a time, as "600 ms"')
 
     @property
     @override
