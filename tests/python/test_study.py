@@ -86,6 +86,17 @@ def test_compute_times_are_those_of_the_default_run(folder: Path) -> None:
     assert sorted(time for (time,) in times) == sorted(job.compute or 0 for job in default.jobs)
 
 
+def test_a_compute_time_that_cannot_be_found_is_a_failure(folder: Path) -> None:
+    text = SCENARIO.replace('compute = "5 us", messages_per_iteration = 4', "compute_share = 0.5, message_size = 0")
+    silent = "class Silent(Workload):\n    def communicate(self, rank, iteration):\n        pass\n"
+    (folder / "own.py").write_text(f"from fairlane import Workload\n\n{silent}")
+    (folder / "small.toml").write_text(text.replace('name = "flood_pairs"', 'name = "own.py:Silent"'))
+    found = computed(folder, STUDY.replace("[1, 2]", "[1]"))
+    assert found.failures["job"].to_list() == ["flood-0", "flood-1"] * 2
+    assert all("does not communicate" in error for error in found.failures["error"])
+    assert found.work.is_empty(), "there is nothing to compare at these points"
+
+
 def test_what_is_the_same_is_computed_once(folder: Path) -> None:
     # A default run, three isolated runs and a treated one at each of four points: all different.
     assert simulations(folder, STUDY) == (20, 20)

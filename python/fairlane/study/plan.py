@@ -55,8 +55,9 @@ class Cell:
     def calibrations(self) -> list[Task | None]:
         """What finds each job's compute time; None where it is known."""
         unknown = [_uncalibrated(job) for job in self.written.data["jobs"]]
+        always = self.written.throughout()
         return [
-            self.written.alone(at).task(CALIBRATE, f"compute time of {self.written.names[at]}") if wanted else None
+            always.alone(at).task(CALIBRATE, f"compute time of {always.names[at]}") if wanted else None
             for at, wanted in enumerate(unknown)
         ]
 

@@ -56,6 +56,11 @@ class Written:
         """The same with another duration, ps."""
         return replace(self, data={**self.data, "duration": DURATION.format(duration)})
 
+    def throughout(self) -> Written:
+        """The same with jobs that are there from the beginning and never end."""
+        jobs = [{key: it for key, it in job.items() if key not in ("start", "stop")} for job in self.data["jobs"]]
+        return replace(self, data={**self.data, "jobs": jobs})
+
     def alone(self, job: int) -> Written:
         """One job by itself: on its hosts, with its random numbers, on a fabric with the lanes of all jobs."""
         qos = {key: value for key, value in self.data["qos"].items() if key != "service_levels"}
