@@ -53,9 +53,9 @@ def tables(plan: Plan, executed: Executed) -> dict[str, pl.DataFrame]:
     kinds: Mapping[str, Treatment] = plan.study.treatments
     rows: dict[str, list[Row]] = {"runs": [], "work": [], "periods": [], "failures": []}
     for point, cell in zip(points, plan.cells, strict=True):
-        for job, task in zip(cell.written.names, cell.calibrations(), strict=True):
-            if task and task.digest in executed.failures:
-                rows["failures"].append({**point, **_failure(executed, DEFAULT, job, task)})
+        for name, sought in zip(cell.written.names, cell.calibrations(), strict=True):
+            if sought and sought.digest in executed.failures:
+                rows["failures"].append({**point, **_failure(executed, DEFAULT, name, sought)})
         for baseline, treatment, job, task in _tasks(cell, kinds):
             rows["runs"].append({**point, **_run(executed, baseline, treatment, job, task)})
             if task.digest in executed.failures:
