@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlane import Scenario, load
+from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.plot import FIGURES
+from fairlane.results import load_run
+from fairlane.study import Study, run
+from small_study import Here
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
@@ -19,6 +22,19 @@ def test_a_python_example_prints_what_is_stored(file: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     stored = file.with_suffix(".out").read_text(encoding="utf-8")
     assert done.stdout == stored, "if this is meant to be: make readme"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("studies/*.toml")), ids=lambda file: file.stem)
+def test_a_study_says_something_about_every_treatment(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    study = Study.load(file, set=['set.duration="6 ms"', "seeds=[1]", "placements=1"])
+    found = run(study, out=tmp_path / "out", progress=False)
+    assert set(found.work["treatment"]) == {"default", *study.treatments}
+    assert found.work["w"].is_between(-0.9, 0.9).all()
+    assert (tmp_path / "out" / "work.png").is_file()
 
 
 @pytest.mark.timeout(120)
@@ -37,7 +53,7 @@ def test_a_scenario_runs_and_shows_every_job(file: Path, tmp_path: Path, capsys:
         assert [key, name] in [row[:2] for row in rows[title:]]
     assert lines[-1] == f"Everything is in {tmp_path / 'run'}."
 
-    run = load(tmp_path / "run")
+    run = load_run(tmp_path / "run")
     assert run.jobs["name"].to_list() == names
     assert run.jobs["w"].is_between(-0.9, 0.9).all()
     assert all((tmp_path / "run" / figure).is_file() for figure in FIGURES)

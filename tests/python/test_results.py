@@ -13,7 +13,18 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from fairlane.results import Interference, ResultsError, Run, RunMeta, derive, load, print_summary, query, save, summary
+from fairlane.results import (
+    Interference,
+    ResultsError,
+    Run,
+    RunMeta,
+    derive,
+    load_run,
+    print_summary,
+    query,
+    save,
+    summary,
+)
 from fairlane.results.derive import JobLabel
 from fairlane.results.measured import Measured, Work, frame
 from fairlane.results.ports import by_link
@@ -184,7 +195,7 @@ def test_text_columns_and_exact_integers_come_through() -> None:
 
 def test_a_saved_run_is_loaded_as_it_was(run: Run, tmp_path: Path) -> None:
     stored = save(run, tmp_path / "deep" / "run", 'name = "fake"\n', "{}")
-    again = load(tmp_path / "deep" / "run")
+    again = load_run(tmp_path / "deep" / "run")
     assert again.meta == run.meta
     assert stored.folder == again.folder
     for name, written in run.tables().items():
@@ -213,28 +224,28 @@ def test_folders_of_one_second_do_not_collide(run: Run, tmp_path: Path, monkeypa
 def test_a_wrong_folder_is_named_with_the_nearest(run: Run, tmp_path: Path) -> None:
     save(run, tmp_path / "quickstart", "", "{}")
     with pytest.raises(ResultsError, match=r"quickstar: holds no run .*did you mean .*quickstart\?"):
-        load(tmp_path / "quickstar")
+        load_run(tmp_path / "quickstar")
 
 
 def test_a_damaged_folder_is_named(run: Run, tmp_path: Path) -> None:
     save(run, tmp_path / "a", "", "{}")
     (tmp_path / "a" / "ports.parquet").write_text("no")
     with pytest.raises(ResultsError, match=r"ports\.parquet: is not a Parquet file"):
-        load(tmp_path / "a")
+        load_run(tmp_path / "a")
     (tmp_path / "a" / "ports.parquet").unlink()
     with pytest.raises(ResultsError, match=r"ports\.parquet: is missing"):
-        load(tmp_path / "a")
+        load_run(tmp_path / "a")
 
 
 def test_a_folder_of_another_version_is_refused(run: Run, tmp_path: Path) -> None:
     newer = replace(run, meta=run.meta.model_copy(update={"schema_version": 99}))
     save(newer, tmp_path / "a", "", "{}")
     with pytest.raises(ResultsError, match="schema_version is 99; this version of fairlane reads 1"):
-        load(tmp_path / "a")
+        load_run(tmp_path / "a")
     meta = json.loads((tmp_path / "a" / "run.json").read_text())
     (tmp_path / "a" / "run.json").write_text(json.dumps(meta | {"seed": "many"}))
     with pytest.raises(ResultsError, match=r"run\.json: seed: "):
-        load(tmp_path / "a")
+        load_run(tmp_path / "a")
 
 
 def test_a_query_joins_tables(run: Run, tmp_path: Path) -> None:

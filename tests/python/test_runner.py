@@ -19,7 +19,7 @@ from rich.console import Console
 import fairlane
 from fairlane import runner
 from fairlane.errors import RunError
-from fairlane.results import ResultsError, Run, load
+from fairlane.results import ResultsError, Run, load_run
 from fairlane.runner import experiment
 from fairlane.runner.engine import Driver, Gauge
 from fairlane.runner.progress import Bars, Lines
@@ -100,7 +100,7 @@ def test_all_together_then_each_alone(tmp_path: Path) -> None:
 
 def test_the_folder_holds_all_of_it(tmp_path: Path) -> None:
     run = simulate(FakeScenario(), tmp_path / "run", figures=True)
-    again = load(tmp_path / "run")
+    again = load_run(tmp_path / "run")
     assert again.meta == run.meta
     assert again.jobs.equals(run.jobs)
     assert (tmp_path / "run" / "scenario.toml").read_text() == FakeScenario().text
@@ -162,7 +162,7 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
     timer.join()
     assert ended[-1] - interrupted[0] < 1.0
     assert run.meta.partial
-    assert load(tmp_path / "run").meta.partial
+    assert load_run(tmp_path / "run").meta.partial
     assert 0 < run.meta.simulated_ps < DURATION
     assert run.ranks["compute_ps"].to_list() == [run.meta.simulated_ps * 6 // 10] * 5
     assert run.jobs["w"].to_list() == [None, None], "nothing comparable was measured"

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
 
-__all__ = ["Document", "KeyPath", "current_document", "dotted", "undotted"]
+__all__ = ["Document", "KeyPath", "assign", "current_document", "dotted", "undotted"]
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands: ("jobs", 2, "workload", "message_size")."""
@@ -37,6 +37,8 @@ class Document:
     lines: dict[KeyPath, int] = field(default_factory=dict)
     assignments: dict[KeyPath, str] = field(default_factory=dict)
     """What the command line set, by path."""
+    places: dict[KeyPath, tuple[str, int | None]] = field(default_factory=dict)
+    """File and line of what another file, such as a study, has set, by path."""
 
     @classmethod
     def read(cls, file: Path) -> "Document":
@@ -57,13 +59,22 @@ class Document:
         return self.file.parent if self.file else Path()
 
     def locate(self, problem: Problem, path: Sequence[str | int]) -> Problem:
-        """The problem with the file and line (or command-line option) that set the innermost known key of ``path``."""
+        """The problem with the file and line (or command-line option) that set the innermost known key of ``path``.
+
+        What another file has set at ``path`` or within comes first.
+        """
+        within = [place for key, place in self.places.items() if path and key[: len(path)] == tuple(path)]
+        if within:
+            return problem.at(*within[0])
+        lines = {dotted(key): line for key, line in self.lines.items()}  # keys may have dots in them
         for length in range(len(path), 0, -1):
             prefix = tuple(path[:length])
             if prefix in self.assignments:
                 return problem.at(f"--set {self.assignments[prefix]}", None)
-            if prefix in self.lines:
-                return problem.at(str(self.file), self.lines[prefix])
+            if prefix in self.places:
+                return problem.at(*self.places[prefix])
+            if dotted(prefix) in lines:
+                return problem.at(str(self.file), lines[dotted(prefix)])
         return problem.at(str(self.file), None) if self.file else problem
 
     def set(self, assignment: str) -> None:
@@ -76,7 +87,10 @@ class Document:
             parsed = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             parsed = value.strip()
-        _assign(self.data, steps, parsed, assignment)
+        try:
+            assign(self.data, steps, parsed)
+        except LookupError as error:
+            raise ScenarioError(Problem("--set", str(error.args[0]), assignment)) from None
         self.assignments[tuple(steps)] = assignment
 
 
@@ -85,12 +99,13 @@ current_document: ContextVar[Document] = ContextVar("current_document", default=
 """The document whose values are being validated: validators of paths ask it for its folder."""
 
 
-def _assign(data: Any, steps: list[str | int], value: Any, assignment: str) -> None:
+def assign(data: Any, steps: Sequence[str | int], value: Any) -> None:
+    """Sets the value at a path of nested tables; ``LookupError`` says where the path leads nowhere."""
     for step, after in zip(steps, [*steps[1:], None], strict=True):
         is_list = isinstance(data, list)
         fits = isinstance(step, int) and step < len(data) if is_list else isinstance(data, dict)
         if not fits:
-            raise ScenarioError(Problem("--set", f"there is no {step!r} to go into", assignment))
+            raise LookupError(f"there is no {step!r} to go into")
         key: Any = step if is_list else str(step)
         if after is None:
             data[key] = value

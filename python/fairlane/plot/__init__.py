@@ -1,19 +1,23 @@
-"""Pictures of a run: how much jobs are slowed down, by whom, and where in the fabric.
+"""Pictures of a run or a study: how much jobs are slowed down, by whom, and where in the fabric.
 
 A new figure is one file with a ``draw(run)`` and one line in ``FIGURES``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from matplotlib.figure import Figure
 
-from fairlane.plot import interference, slowdown, utilisation
+from fairlane.plot import interference, slowdown, study, utilisation
 from fairlane.plot.style import styled
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
+from fairlane.results.study import StudyResults
 
-__all__ = ["FIGURES", "draw_all"]
+__all__ = ["FIGURES", "STUDY_FIGURES", "draw_all"]
+
+_T = TypeVar("_T")
 
 FIGURES: dict[str, Callable[[Run], Figure | None]] = {
     "slowdown.png": slowdown.draw,
@@ -22,20 +26,29 @@ FIGURES: dict[str, Callable[[Run], Figure | None]] = {
 }
 """File name to the function that draws it; None when the run has nothing to show there."""
 
+STUDY_FIGURES: dict[str, Callable[[StudyResults], Figure | None]] = {"work.png": study.draw}
+"""The same for studies."""
 
-def draw_all(run: Run) -> list[Path]:
-    """Draws every figure that ``run`` has data for into its folder, and returns their paths.
+
+def draw_all(results: Run | StudyResults) -> list[Path]:
+    """Draws every figure that a run or a study has data for into its folder, and returns their paths.
 
     Raises:
-        ResultsError: the run has no folder, or the folder cannot be written.
+        ResultsError: it has no folder, or the folder cannot be written.
     """
-    if run.folder is None:
+    if results.folder is None:
         raise ResultsError("the run is only in memory; save it before drawing it")
+    if isinstance(results, StudyResults):
+        return _draw(results, STUDY_FIGURES, results.folder)
+    return _draw(results, FIGURES, results.folder)
+
+
+def _draw(results: _T, figures: Mapping[str, Callable[[_T], Figure | None]], folder: Path) -> list[Path]:
     drawn = []
-    for name, draw in FIGURES.items():
-        path = run.folder / name
+    for name, draw in figures.items():
+        path = folder / name
         with styled():
-            figure = draw(run)
+            figure = draw(results)
             if figure is None:
                 path.unlink(missing_ok=True)
                 continue

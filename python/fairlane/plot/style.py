@@ -65,8 +65,13 @@ def headline(figure: Figure, title: str, run: Run, note: str = "") -> None:
     meta = run.meta
     what = f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}"
     partial = " (partial: interrupted)" if meta.partial else ""
+    headline_of(figure, title, f"{what}{partial}. {note}")
+
+
+def headline_of(figure: Figure, title: str, what: str) -> None:
+    """A title that says what is seen, and in small letters below it of what."""
     figure.suptitle(title, x=0.012, ha="left", fontsize=16, fontweight="bold")
-    lines = wrap(f"{what}{partial}. {note}", width=int(LETTERS_AN_INCH * figure.get_figwidth()))
+    lines = wrap(what, width=int(LETTERS_AN_INCH * figure.get_figwidth()))
     figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=10, color=MUTED)
 
 

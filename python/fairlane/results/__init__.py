@@ -1,10 +1,11 @@
-"""What a run measured: data frames, the folder they live in, SQL over them, and their summary for the terminal."""
+"""What runs and studies measured: data frames, the folders they live in, SQL over them, summaries for the terminal."""
 
 from fairlane.results.errors import ResultsError
 from fairlane.results.interference import Interference
 from fairlane.results.query import query
 from fairlane.results.run import Run, RunMeta
-from fairlane.results.store import load, save
+from fairlane.results.store import load, load_run, save
+from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.results.summary import print_frame, print_summary
 
 __all__ = [
@@ -12,7 +13,10 @@ __all__ = [
     "ResultsError",
     "Run",
     "RunMeta",
+    "StudyMeta",
+    "StudyResults",
     "load",
+    "load_run",
     "print_frame",
     "print_summary",
     "query",

@@ -37,9 +37,9 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
         {"name": [label.name for label in labels], "workload": [label.workload for label in labels]},
         schema={"name": pl.String, "workload": pl.String},
     ).with_row_index("job")
-    isolated = [_work(run).with_columns(job=pl.lit(job, pl.UInt32)) for job, run in enumerate(alone) if run is not None]
-    reference = pl.concat(isolated) if isolated else _work(together).clear()
-    joined = names.join(_work(together), on="job", how="left").join(
+    isolated = [work(run).with_columns(job=pl.lit(job, pl.UInt32)) for job, run in enumerate(alone) if run is not None]
+    reference = pl.concat(isolated) if isolated else work(together).clear()
+    joined = names.join(work(together), on="job", how="left").join(
         reference.select("job", pl.exclude("job").name.prefix("isolated_")), on="job", how="left"
     )
     rate, isolated_rate = pl.col("rate"), pl.col("isolated_rate")
@@ -54,12 +54,20 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
         "communication_share",
         "isolated_iterations",
         "isolated_seconds_per_iteration",
-        pl.when(isolated_rate > 0).then(rate / isolated_rate - 1).alias("w"),
+        change(rate, isolated_rate).alias("w"),
     )
 
 
-def _work(measured: Work) -> pl.DataFrame:
-    """Per job: ranks, iterations and their rate (per ps) and seconds of the slowest rank, shares of all ranks' time."""
+def change(value: pl.Expr, reference: pl.Expr) -> pl.Expr:
+    """``value / reference - 1``: W where the reference is the isolated run, improvement where it is the default run."""
+    return pl.when(reference > 0).then(value / reference - 1)
+
+
+def work(measured: Work) -> pl.DataFrame:
+    """Per job: ranks, iterations and their rate (per ps) and seconds of the slowest rank, shares of all ranks' time.
+
+    ``span_ps`` is the time that the rate is over.
+    """
     marked = pl.col("iterations") > 1
     pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)
     compute, communication = pl.col("compute").sum(), pl.col("communication").sum()
@@ -69,6 +77,7 @@ def _work(measured: Work) -> pl.DataFrame:
         pl.len().alias("ranks"),
         pl.col("iterations").min(),
         (pl.col("iterations").min() / span).alias("rate"),
+        span.alias("span_ps"),
         pl.when(marked.all()).then(pl.when(marked).then(pace).max()).alias("seconds_per_iteration"),
         pl.when(busy > 0).then(compute / busy).alias("compute_share"),
         pl.when(busy > 0).then(communication / busy).alias("communication_share"),

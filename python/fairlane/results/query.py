@@ -1,31 +1,35 @@
-"""SQL over a run: DuckDB reads the Parquet files of its folder in place, as views, and nothing can be written."""
+"""SQL over a run or a study: DuckDB reads the Parquet files of its folder in place, as views, and writes nothing."""
 
 from __future__ import annotations
 
 import re
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
 import polars as pl
 
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 from fairlane.results.store import load
+from fairlane.results.study import StudyResults
 
-READS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+if TYPE_CHECKING:
+    import duckdb
 
 
 def query(folder: str | Path, sql: str) -> pl.DataFrame:
-    """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the views jobs, ranks, calls, ports, interference.
+    """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables of a run or a study.
 
     Raises:
-        ResultsError: there is no run in ``folder``, or the query is wrong; names the tables and the nearest column.
+        ResultsError: there is neither in ``folder``, or the query is wrong; names the tables and the nearest column.
     """
+    import duckdb
+
     folder = Path(folder)
     run = load(folder)
     with duckdb.connect() as connection:
-        paths = {name: str((folder / f"{name}.parquet").resolve()) for name in Run.TABLES}
+        paths = {name: str((folder / f"{name}.parquet").resolve()) for name in run.TABLES}
         for name, path in paths.items():
             connection.read_parquet(path).create_view(name)
         connection.execute("SET allowed_paths = ?", [list(paths.values())])
@@ -39,12 +43,14 @@ def query(folder: str | Path, sql: str) -> pl.DataFrame:
 
 
 def _check_reads_only(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    from duckdb import StatementType
+
     statements = connection.extract_statements(sql)
-    if len(statements) != 1 or statements[0].type not in READS:
-        raise ResultsError("query: a run is only read; give one SELECT (or DESCRIBE, SHOW, EXPLAIN)")
+    if len(statements) != 1 or statements[0].type not in (StatementType.SELECT, StatementType.EXPLAIN):
+        raise ResultsError("query: tables are only read; give one SELECT (or DESCRIBE, SHOW, EXPLAIN)")
 
 
-def _explain(run: Run, message: str) -> str:
+def _explain(run: Run | StudyResults, message: str) -> str:
     """DuckDB's own words, and what there is to ask for."""
     tables = {name: table.columns for name, table in run.tables().items()}
     listed = f"tables: {', '.join(tables)}"

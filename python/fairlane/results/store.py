@@ -13,6 +13,8 @@ from pydantic import ValidationError
 from fairlane.errors import nearest
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta
+from fairlane.results.study import META as STUDY_META
+from fairlane.results.study import StudyResults
 
 META = "run.json"
 SCENARIO = "scenario.toml"
@@ -62,7 +64,17 @@ def save(run: Run, folder: Path, scenario: str, resolved: str) -> Run:
     return run.stored(folder)
 
 
-def load(folder: str | Path) -> Run:
+def load(folder: str | Path) -> Run | StudyResults:
+    """Reads what is stored in a folder: a run or a study.
+
+    Raises:
+        ResultsError: there is neither in ``folder``, it is incomplete, or another version of fairlane wrote it.
+    """
+    folder = Path(folder)
+    return StudyResults.load(folder) if (folder / STUDY_META).is_file() else load_run(folder)
+
+
+def load_run(folder: str | Path) -> Run:
     """Reads a run from its folder.
 
     Raises:

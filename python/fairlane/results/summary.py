@@ -27,7 +27,7 @@ ABOUT_PERCENT = "Packets wait side by side: 200% is two packets waiting per rank
 
 def print_summary(run: Run, console: Console | None = None) -> None:
     """Prints what ``run`` found, to standard output unless a ``console`` is given."""
-    console = console or _console()
+    console = console or console_for_tables()
     console.print(_headline(run))
     console.print(jobs_table(run) if _fits(console, jobs_table(run)) else jobs_table(run, gap=0))
     console.print(Text(ABOUT_W, style="dim"))
@@ -40,7 +40,7 @@ def print_summary(run: Run, console: Console | None = None) -> None:
 
 def print_frame(frame: pl.DataFrame, console: Console | None = None) -> None:
     """Prints the answer to a query: a table on a terminal, CSV where the output goes elsewhere."""
-    console = console or _console()
+    console = console or console_for_tables()
     if not console.is_terminal:
         console.file.write(frame.write_csv())
         return
@@ -135,6 +135,6 @@ def _plain(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _console() -> Console:
+def console_for_tables() -> Console:
     """Standard output; wide enough for the tables where it is not a terminal."""
     return Console() if sys.stdout.isatty() else Console(width=140)

@@ -86,16 +86,21 @@ class Experiment:
         return Work.of(engine) if complete else None
 
     def _simulate(self, scenario: Resolved, gauge: Gauge) -> tuple[Runnable, bool]:
-        from fairlane import _core
+        return simulate(scenario, gauge, self._driver)
 
-        gauge.started = time.monotonic()
-        engine = scenario.engine()
-        try:
-            complete = self._driver.drive(engine, gauge)
-        except _core.RunError as error:
-            raise RunError(str(error), slug=error.slug) from None
-        gauge.ended = time.monotonic()
-        return engine, complete
+
+def simulate(scenario: Resolved, gauge: Gauge, driver: Driver) -> tuple[Runnable, bool]:
+    """One simulation, and whether it came to its end; raises ``RunError`` if it cannot go on."""
+    from fairlane import _core
+
+    gauge.started = time.monotonic()
+    engine = scenario.engine()
+    try:
+        complete = driver.drive(engine, gauge)
+    except _core.RunError as error:
+        raise RunError(str(error), slug=error.slug) from None
+    gauge.ended = time.monotonic()
+    return engine, complete
 
 
 def _cores() -> int:

@@ -18,7 +18,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.tables import collectives
 from fairlane.placement import LIST, STRATEGIES
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
-from fairlane.units import Bandwidth, Duration, Size
+from fairlane.units import DURATION, Bandwidth, Duration, Size
 from fairlane.workload.registry import WorkloadField
 from fairlane.workload.trace import Trace
 
@@ -253,6 +253,22 @@ class Job(Table):
     """Service level of its messages, unless a rank or the traffic kind has one."""
     service_levels: RankLevelsField | None = None
     """Service levels of its ranks: a table, or a file of ``rank level`` lines with at most one ``default level``."""
+    start: Duration = 0
+    """When it arrives: its ranks do nothing before."""
+    stop: Annotated[int, Field(strict=True, ge=1)] | str | None = None
+    """When it departs: a number of iterations, or a time, between the episodes of a study; without it never."""
+    stream: int | None = Field(None, ge=0)
+    """Number of its random streams; without it, its place among all copies of all jobs. Copies count up from it."""
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _departs(cls, given: Any) -> Any:
+        if given is not None and not isinstance(given, bool | int):
+            try:
+                DURATION.parse(given)
+            except ValueError as error:
+                raise Problems(Problem("", f"{error}; or a number of iterations", given)) from None
+        return given
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -261,6 +277,9 @@ class Job(Table):
             problems.append(Problem("", "needs either a workload or a trace"))
         if self.workload and self.ranks is None:
             problems.append(Problem("ranks", "missing", allowed="how many ranks the job has"))
+        if self.trace and (self.start or self.stop):
+            key = "start" if self.start else "stop"
+            problems.append(Problem(key, "a trace starts at once and ends where it ends", allowed="a workload's job"))
         wrong = self.workload.problem_with(self.ranks) if self.workload and self.ranks else None
         if wrong:
             problems.append(Problem("ranks", "does not fit the workload", self.ranks, wrong))

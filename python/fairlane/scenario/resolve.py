@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import FabricTable, Job
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["fabric_spec", "resolve"]
+__all__ = ["decide", "fabric_spec", "resolve"]
 
 _T = TypeVar("_T")
 
@@ -50,23 +50,38 @@ class _Copy:
 
 def resolve(scenario: "Scenario") -> Resolved:
     """Decides everything; raises ``Problems`` with what cannot be built."""
+    # Everything but the programs is tried first: calibrating compute times takes a while.
+    copies, resolved = _decide(scenario)
+    for copy in copies:
+        if isinstance(copy.job.stop, str):
+            words = "a simulation cannot end a job at a time"
+            allowed = "a number of iterations; a time only between the episodes of a study"
+            raise Problems(Problem(f"{copy.key}.stop", words, copy.job.stop, allowed))
+    stop = Event()
+    pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
+    try:
+        jobs = [pool.submit(_programmed, scenario, copy, resolved.alone(at), stop) for at, copy in enumerate(copies)]
+        return replace(resolved, jobs=tuple(map(_result, jobs)))
+    finally:
+        stop.set()  # after Ctrl-C or an error, calibrations that are under way end soon
+        pool.shutdown(cancel_futures=True)
+
+
+def decide(scenario: "Scenario") -> Resolved:
+    """Hosts, lanes and arbiter, tried out with jobs that do nothing; raises ``Problems``."""
+    return _decide(scenario)[1]
+
+
+def _decide(scenario: "Scenario") -> tuple[list[_Copy], Resolved]:
     tables = _tables(scenario)
     fabric = _building(lambda: Fabric.build(tables["fabric"]))
     tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
     copies = list(_copies(scenario))
     hosts = _place(scenario, fabric, copies)
-    # Everything but the programs is tried first: calibrating compute times takes a while.
-    idle = [_job(copy, hosts[copy.number], _core.ProgramBuilder(copy.ranks).build(), None) for copy in copies]
+    idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle))
     _building(resolved.engine)
-    stop = Event()
-    pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
-    try:
-        jobs = [pool.submit(_programmed, scenario, copy, resolved.alone(copy.number), stop) for copy in copies]
-        return replace(resolved, jobs=tuple(map(_result, jobs)))
-    finally:
-        stop.set()  # after Ctrl-C or an error, calibrations that are under way end soon
-        pool.shutdown(cancel_futures=True)
+    return copies, resolved
 
 
 def _result(job: Future[_T]) -> _T:
@@ -143,13 +158,14 @@ def _copies(scenario: "Scenario") -> Iterator[_Copy]:
                 raise Problems(*(problem.under(f"{key}.trace") for problem in problems.problems)) from None
             if job.ranks not in (None, recorded.ranks):
                 raise Problems(Problem(f"{key}.ranks", f"the trace has {recorded.ranks} ranks", job.ranks))
-        for name in job.names():
-            yield _Copy(number, key, job, name, recorded.ranks if recorded else job.ranks or 0, recorded)
+        for copy, name in enumerate(job.names()):
+            own = number if job.stream is None else job.stream + copy
+            yield _Copy(own, key, job, name, recorded.ranks if recorded else job.ranks or 0, recorded)
             number += 1
 
 
-def _place(scenario: "Scenario", fabric: Fabric, copies: list[_Copy]) -> dict[int, list[int]]:
-    """The host of each rank, by copy. Jobs with a list of hosts come first; the others take what is left, in order."""
+def _place(scenario: "Scenario", fabric: Fabric, copies: list[_Copy]) -> list[tuple[_Copy, list[int]]]:
+    """Each copy with the host of each rank. Jobs with a list of hosts come first; the others take what is left."""
     listed = {
         id(it): list(it.hosts or ()) for it in (scenario.placement, *(job.placement for job in scenario.jobs)) if it
     }
@@ -162,7 +178,7 @@ def _place(scenario: "Scenario", fabric: Fabric, copies: list[_Copy]) -> dict[in
     if needed > fabric.hosts:
         words = f"the jobs need {needed} hosts (more ranks than hosts), and the fabric has {fabric.hosts}"
         raise Problems(Problem("jobs", words))
-    found: dict[int, list[int]] = {}
+    found: list[tuple[_Copy, list[int]]] = []
     for copy in copies:
         placement = copy.job.placement or scenario.placement
         is_list = placement.strategy == LIST
@@ -181,7 +197,7 @@ def _place(scenario: "Scenario", fabric: Fabric, copies: list[_Copy]) -> dict[in
             raise Problems(Problem(f"{copy.key}.ranks", f"job {copy.name!r}: {error}", copy.ranks)) from None
         taken = set(hosts)
         pool[:] = [host for host in pool if host not in taken]
-        found[copy.number] = hosts
+        found.append((copy, hosts))
     return found
 
 
@@ -211,12 +227,22 @@ def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved, stop: Event)
     workload = copy.job.workload
     assert workload is not None, "a job has a workload or a trace"
 
-    def script() -> JobScript:
-        return JobScript(copy.ranks, seed=scenario.seed, job=copy.number, variant=workload.variant, stop=stop)
+    def script(start: int = 0, iterations: int | None = None) -> JobScript:
+        return JobScript(
+            copy.ranks,
+            seed=scenario.seed,
+            job=copy.number,
+            variant=workload.variant,
+            start=start,
+            iterations=iterations,
+            stop=stop,
+        )
 
     try:
         compute = workload.compute if workload.compute is not None else calibrate(workload, script, alone, stop)
-        return replace(job, program=workload.program(script(), compute), compute=compute)
+        iterations = copy.job.stop if isinstance(copy.job.stop, int) else None
+        written = workload.program(script(copy.job.start, iterations), compute)
+        return replace(job, program=written, compute=compute)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
     except CalibrationError as error:

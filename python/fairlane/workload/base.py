@@ -86,13 +86,34 @@ class Workload(BaseModel):
         return job.build()
 
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
-        """Writes a rank's script: each stage once, the last for ever; a stage has ``period`` compute times."""
+        """Writes a rank's script: each stage once, the last for ever; a stage has ``period`` compute times.
+
+        A job that arrives later idles first; one that departs has as many iterations as it was given.
+        """
+        left = rank.job.iterations
+        if rank.job.start:
+            rank.compute(rank.job.start)
         for number, times in enumerate(stages):
-            with rank.repeat(None if number == len(stages) - 1 else 1):
-                for iteration, time in enumerate(times):
-                    rank.compute(time)
-                    self.communicate(rank, iteration)
-                    rank.mark_progress()
+            last = number == len(stages) - 1
+            if left is None:
+                self._iterate(rank, times, None if last else 1)
+                continue
+            passes = left // len(times) if last else min(1, left // len(times))
+            self._iterate(rank, times, passes)
+            left -= passes * len(times)
+            if last or not passes:
+                self._iterate(rank, times[:left], 1)
+                return
+
+    def _iterate(self, rank: Rank, times: list[int], passes: int | None) -> None:
+        """Iterations with these compute times, this many times or for ever."""
+        if not times or passes == 0:
+            return
+        with rank.repeat(passes):
+            for iteration, time in enumerate(times):
+                rank.compute(time)
+                self.communicate(rank, iteration)
+                rank.mark_progress()
 
     def __str__(self) -> str:
         return type(self).__name__

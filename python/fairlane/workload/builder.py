@@ -31,9 +31,23 @@ _T = TypeVar("_T")
 class JobScript:
     """The scripts of one job: its ranks, and the random numbers that they share."""
 
-    def __init__(self, ranks: int, *, seed: int = 0, job: int = 0, variant: int = 0, stop: Event | None = None) -> None:
+    def __init__(
+        self,
+        ranks: int,
+        *,
+        seed: int = 0,
+        job: int = 0,
+        variant: int = 0,
+        start: int = 0,
+        iterations: int | None = None,
+        stop: Event | None = None,
+    ) -> None:
         self.ranks = ranks
         """How many ranks the job has."""
+        self.start = start
+        """How long its ranks do nothing at first, ps."""
+        self.iterations = iterations
+        """After how many iterations it ends; None for never."""
         self.key = (seed, job, variant)
         """Seed, number of the job, and variant: what its random numbers depend on."""
         self._builder = _core.ProgramBuilder(ranks)

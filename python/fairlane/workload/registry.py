@@ -82,7 +82,9 @@ def file_of(workload: Workload) -> str | None:
 
 
 def _written(workload: Workload) -> dict[str, Any]:
-    return {"name": name_of(workload), **workload.parameters()}
+    """What reads it again: a user's own is named with its file."""
+    file = file_of(workload)
+    return {"name": f"{file}:{name_of(workload)}" if file else name_of(workload), **workload.parameters()}
 
 
 WorkloadField = Annotated[Workload, BeforeValidator(read_workload), PlainSerializer(_written)]

@@ -1,0 +1,52 @@
+"""Simulating a scenario many times: study."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlane.cli.exit import ExitCode
+from fairlane.cli.options import Assignments
+
+__all__ = ["add_to"]
+
+
+def study(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study, a TOML file.", show_default=False)],
+    assignments: Assignments = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the study; by default a new one in runs/.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, as tcp://host:8786.")] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Say where the time went.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no tables: only where the study is.")] = False,
+) -> int:
+    """Compare treatments over placements, seeds and parameters.
+
+    Every run is compared with the default run and with each job alone, on the same hosts. What is finished is stored at
+    once; after an interruption --resume goes on.
+    """
+    from fairlane.study import Study, run
+    from fairlane.study.profile import profile_lines
+    from fairlane.study.summary import print_study
+
+    loaded = Study.load(file, set=assignments or ())
+    try:
+        found = run(loaded, out=out, resume=resume, workers=workers, dask=dask, progress=not quiet)
+    except KeyboardInterrupt:
+        where = f" --out {out}" if out else ""
+        typer.echo(f"fairlane: what is finished is stored; go on with --resume{where}", err=True)
+        raise
+    if quiet:
+        typer.echo(found.folder)
+    else:
+        print_study(found)
+    if profile:
+        for line in profile_lines(found.meta.profile):
+            typer.echo(line)
+    return ExitCode.RUN_FAILED if found.failures.height else ExitCode.DONE
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds this command."""
+    app.command()(study)

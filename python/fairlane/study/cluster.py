@@ -1,0 +1,106 @@
+"""Workers elsewhere: a Dask cluster that is there, or one that Slurm starts.
+
+Dask is an extra: ``pip install fairlane[dask]``. A worker that dies is Dask's to replace, as is the first choice of
+another one for its task.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.study.task import Task, perform
+
+if TYPE_CHECKING:
+    from fairlane.study.models import Cluster
+
+__all__ = ["DaskPool", "connect", "start_slurm"]
+
+IN_FLIGHT = 4
+"""Tasks that are sent for each thread of the workers, so that none waits for the network."""
+FIRST_WAIT_S = "60 s"
+"""How long a scheduler may take to answer."""
+
+
+class DaskPool:
+    """The workers of a Dask scheduler, however many there are."""
+
+    def __init__(self, client: Any, ends: ExitStack) -> None:
+        self._client, self._ends = client, ends  # untyped, as its methods are
+        self._executor = client.get_executor(pure=False, retries=0)
+        self._running = 0
+
+    @property
+    def workers(self) -> int:
+        """Threads of the workers that are there now; at least one is expected to come."""
+        threads: dict[str, int] = self._client.nthreads()
+        return max(1, sum(threads.values()))
+
+    @property
+    def room(self) -> int:
+        """How many more tasks are worth sending."""
+        return max(0, IN_FLIGHT * self.workers - self._running)
+
+    def submit(self, task: Task) -> Future[dict[str, Any]]:
+        """Sends a task."""
+        self._running += 1
+        future: Future[dict[str, Any]] = self._executor.submit(perform, task)
+        future.add_done_callback(self._done)
+        return future
+
+    def _done(self, _future: Future[dict[str, Any]]) -> None:
+        self._running -= 1
+
+    def close(self) -> None:
+        """Takes back what has not begun, and leaves the cluster or ends it if it is the study's own."""
+        self._executor.shutdown(wait=False)
+        self._ends.close()
+
+
+def connect(address: str) -> DaskPool:
+    """The cluster at an address, as ``tcp://127.0.0.1:8786``. Raises ``ScenarioError`` if none answers."""
+    distributed = _library("distributed")
+    ends = ExitStack()
+    try:
+        client = ends.enter_context(distributed.Client(address, timeout=FIRST_WAIT_S, set_as_default=False))
+    except (OSError, ValueError) as error:
+        problem = Problem("--dask", f"no scheduler answers: {error}", address, "as tcp://127.0.0.1:8786")
+        raise ScenarioError(problem) from None
+    return DaskPool(client, ends)
+
+
+def start_slurm(cluster: Cluster, name: str, logs: str) -> DaskPool:
+    """Submits the jobs of a ``[cluster]`` table; workers join as Slurm starts them."""
+    distributed, jobqueue = _library("distributed"), _library("dask_jobqueue")
+    ends = ExitStack()
+    started = ends.enter_context(
+        jobqueue.SLURMCluster(
+            cores=cluster.cores,
+            processes=cluster.cores,
+            memory=cluster.memory,
+            queue=cluster.queue,
+            account=cluster.account,
+            walltime=cluster.walltime,
+            interface=cluster.interface,
+            job_extra_directives=cluster.directives,
+            job_directives_skip=cluster.skip,
+            job_script_prologue=cluster.prologue,
+            job_name=f"fairlane-{name}",
+            log_directory=logs,
+            scheduler_options={"dashboard_address": ":0"},
+        )
+    )
+    started.scale(jobs=cluster.jobs)
+    client = ends.enter_context(distributed.Client(started, set_as_default=False))
+    return DaskPool(client, ends)
+
+
+def _library(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise FairlaneError(f'{name} is not installed: pip install "fairlane[dask]"') from None

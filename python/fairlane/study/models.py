@@ -1,0 +1,140 @@
+"""The tables of a study file: their keys, defaults, and what is allowed for each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems, validated
+from fairlane.scenario.models import Placement, Table
+from fairlane.study.treatments import Treatment, read_treatment
+
+__all__ = ["Case", "Cluster", "StudyTable"]
+
+RESERVED = ("default", "isolated")
+"""Names of runs that every study has."""
+
+
+class Case(Table):
+    """A point of the study that is named."""
+
+    name: str = Field(min_length=1)
+    """What it is called in the tables."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Scenario keys that are different, by dotted path."""
+
+
+class Cluster(Table):
+    """Workers that a batch system starts: each job of it is one, and takes as many simulations as it has cores."""
+
+    jobs: int = Field(1, ge=1)
+    """How many jobs to submit."""
+    cores: int = Field(1, ge=1)
+    """Cores of a job."""
+    memory: str = "4 GiB"
+    """Memory of a job."""
+    queue: str | None = None
+    """Slurm's partition."""
+    account: str | None = None
+    """Slurm's account."""
+    walltime: str | None = None
+    """Slurm's time limit, as ``"01:00:00"``."""
+    interface: str | None = None
+    """Network interface through which workers and this process talk."""
+    directives: list[str] = Field(default_factory=list)
+    """Further options of ``sbatch``, as ``["--exclusive"]``."""
+    skip: list[str] = Field(default_factory=list)
+    """Options that are left out if a line of them contains one of these words, as ``["--mem"]``."""
+    prologue: list[str] = Field(default_factory=list)
+    """Shell commands before the worker starts, as ``["module load python"]``."""
+
+
+def _placements(given: Any) -> Any:
+    """A number n is n placements by the scenario's strategy, with the seeds 1 to n."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return [{"seed": seed} for seed in range(1, given + 1)]
+    if isinstance(given, list):
+        return [{"strategy": it} if isinstance(it, str) else it for it in given]
+    return given
+
+
+class StudyTable(Table):
+    """A scenario, and what it is repeated over."""
+
+    name: str | None = Field(None, min_length=1, pattern=r"^[^/\\]+$")
+    """Name of the study; by default that of its file."""
+    scenario: str | dict[str, Any]
+    """The scenario: a file, or its tables."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Scenario keys that are different in all runs, by dotted path."""
+    seeds: list[Annotated[int, Field(ge=0)]] | None = Field(None, min_length=1)
+    """Seeds of the scenario; by default its own."""
+    placements: Annotated[
+        list[dict[str, Any]] | None,
+        BeforeValidator(_placements, json_schema_input_type=int | list[str | Placement] | None),
+    ] = Field(None, min_length=1)
+    """Placements, by strategy or as tables; or how many by the scenario's strategy, with seeds from 1."""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """Scenario keys by dotted path, each with the values that it takes: every combination is a point."""
+    cases: list[Case] = Field(default_factory=list)
+    """Points one by one; with ``parameters`` every case is combined with every combination of them."""
+    treatments: Annotated[
+        dict[str, SerializeAsAny[Annotated[Treatment, BeforeValidator(read_treatment)]]], Field(default_factory=dict)
+    ]
+    """What is done to the default run, by name."""
+    cluster: Cluster | None = None
+    """A Slurm cluster to run on."""
+
+    @field_validator("placements")
+    @classmethod
+    def _placed(cls, given: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+        problems: list[Problem] = []
+        for at, table in enumerate(given or ()):
+            try:
+                validated(Placement, {"strategy": "random", **table})
+            except Problems as found:
+                problems += [problem.under(f"[{at}]") for problem in found.problems]
+        if problems:
+            raise Problems(*problems)
+        return given
+
+    @field_validator("parameters")
+    @classmethod
+    def _lists(cls, given: dict[str, Any]) -> dict[str, list[Any]]:
+        found = dict(_leaves(given))
+        wrong = [
+            Problem(key, "needs a list of values", values if isinstance(values, str | int | float) else None)
+            for key, values in found.items()
+            if not isinstance(values, list) or not values
+        ]
+        if wrong:
+            raise Problems(*wrong)
+        return found
+
+    @field_validator("cases")
+    @classmethod
+    def _distinct(cls, given: list[Case]) -> list[Case]:
+        names = [case.name for case in given]
+        again = [at for at, name in enumerate(names) if name in names[:at]]
+        if again:
+            raise Problems(*(Problem(f"[{at}].name", "two cases have this name", names[at]) for at in again))
+        return given
+
+    @field_validator("treatments")
+    @classmethod
+    def _free(cls, given: dict[str, Treatment], _info: ValidationInfo) -> dict[str, Treatment]:
+        taken = [name for name in given if name in RESERVED]
+        if taken:
+            raise Problems(*(Problem(name, "is what every study has", allowed="another name") for name in taken))
+        return given
+
+
+def _leaves(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Dotted paths and what stands there, through nested tables."""
+    found: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        path = f"{prefix}{key}"
+        found += _leaves(value, f"{path}.") if isinstance(value, dict) else [(path, value)]
+    return found

@@ -1,0 +1,166 @@
+"""What a study has to compute: a cell for each point, and the tasks that cells share.
+
+A cell is everything about one point, placement and seed: the default run, each job alone, and a run per treatment, all
+with the same programs on the same hosts. Compute times are found first, on the default scenario, and hold for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlane.errors import BuildError, Problem, ScenarioError
+from fairlane.inputs.problems import Problems
+from fairlane.scenario import Resolved, Scenario
+from fairlane.scenario.resolve import decide
+from fairlane.study.study import Point, Study
+from fairlane.study.task import Task
+from fairlane.study.treatments import Treatment
+from fairlane.study.treatments.overrides import Overrides
+from fairlane.study.written import Written, write
+
+__all__ = ["Baseline", "Cell", "Plan", "plan"]
+
+CALIBRATE = "fairlane.study.work:calibrate"
+FIXED = ("name", "seed", "duration")
+FIXED_OF_JOBS = ("name", "count", "ranks", "workload", "trace", "start", "stop", "stream")
+"""What treated and default runs have in common, or they could not be compared."""
+
+
+@dataclass
+class Baseline:
+    """A default run with its isolated runs."""
+
+    default: Task
+    alone: Sequence[Task | None]
+    """Each job's isolated run; None where the default run's answer has it."""
+
+
+@dataclass
+class Cell:
+    """One point with its runs."""
+
+    point: Point
+    written: Written
+    treated: Mapping[str, Written]
+    workloads: Sequence[str]
+    """The workload of each job."""
+    ranks: Sequence[int]
+    """How many ranks each job has."""
+    baselines: dict[str, Baseline] = field(default_factory=dict)
+    runs: dict[str, Task] = field(default_factory=dict)
+    """The treated runs, by treatment."""
+
+    def calibrations(self) -> list[Task | None]:
+        """What finds each job's compute time; None where it is known."""
+        unknown = [_uncalibrated(job) for job in self.written.data["jobs"]]
+        always = self.written.throughout()
+        return [
+            always.alone(at).task(CALIBRATE, f"compute time of {always.names[at]}") if wanted else None
+            for at, wanted in enumerate(unknown)
+        ]
+
+    def decide(self, compute: Sequence[int | None], treatments: Mapping[str, Treatment]) -> None:
+        """Makes the tasks, with these compute times."""
+        default = self.written.computing(compute)
+        kinds = treatments or {"": Overrides()}
+        for treatment in kinds.values():
+            if treatment.baseline not in self.baselines:
+                alone = [treatment.alone(default, job) for job in range(len(self.workloads))]
+                self.baselines[treatment.baseline] = Baseline(treatment.default(default), alone)
+        for name, treatment in treatments.items():
+            self.runs[name] = treatment.treated(self.treated[name].computing(compute), name)
+
+    def tasks(self) -> Iterator[Task]:
+        """All of them, once they are made."""
+        for baseline in self.baselines.values():
+            yield baseline.default
+            yield from (task for task in baseline.alone if task)
+        yield from self.runs.values()
+
+
+@dataclass
+class Plan:
+    """All cells of a study."""
+
+    study: Study
+    cells: list[Cell]
+
+
+def plan(study: Study) -> Plan:
+    """Judges every scenario of the study, and says what there is to compute.
+
+    Raises ``ScenarioError`` with everything that is wrong, before anything runs.
+    """
+    problems: dict[str, Problem] = {}
+    cells = []
+    for point in study.points():
+        try:
+            cells.append(_cell(study, point))
+        except ScenarioError as error:
+            problems.update({str(problem): problem for problem in error.problems})
+    if problems:
+        raise ScenarioError(problems.values())
+    return Plan(study, cells)
+
+
+def _cell(study: Study, point: Point) -> Cell:
+    scenario = study.scenario(point)
+    if not study.treatments:
+        wrong = list(Overrides().check(scenario))
+        if wrong:
+            raise scenario.error(Problems(*wrong))
+    decided = _decided(scenario)
+    written = write(scenario, decided, study.folder, str(point))
+    treated: dict[str, Written] = {}
+    problems: list[Problem] = []
+    for name, treatment in study.treatments.items():
+        try:
+            other = study.scenario(point, name)
+            problems += _located(study, name, other, treatment.check(other))
+            outcome = write(other, _decided(other), study.folder, str(point))
+        except ScenarioError as error:
+            problems += error.problems
+            continue
+        problems += [study.error(problem) for problem in _incomparable(name, written, outcome)]
+        treated[name] = outcome
+    if problems:
+        raise ScenarioError(problems)
+    return Cell(point, written, treated, [job.workload for job in decided.jobs], [job.ranks for job in decided.jobs])
+
+
+def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """The problems with their places in the study file, or in the scenario's."""
+    for problem in problems:
+        if problem.key.startswith("jobs["):
+            yield from scenario.error(Problems(problem)).problems
+        else:
+            yield study.error(problem.under(f"treatments.{name}"))
+
+
+def _decided(scenario: Scenario) -> Resolved:
+    try:
+        return decide(scenario)
+    except Problems as problems:
+        raise scenario.error(problems) from None
+    except BuildError as error:
+        raise scenario.error(Problems(Problem(error.path or "", str(error)))) from None
+
+
+def _incomparable(name: str, default: Written, treated: Written) -> Iterator[Problem]:
+    """What a treatment may not change."""
+    where = f"treatments.{name}.set"
+    for key in FIXED:
+        if default.data[key] != treated.data[key]:
+            yield Problem(where, f"changes {key}: then nothing can be compared", treated.data[key])
+    for at, (job, other) in enumerate(zip(default.data["jobs"], treated.data["jobs"], strict=False)):
+        for key in FIXED_OF_JOBS:
+            if job.get(key) != other.get(key):
+                yield Problem(where, f"changes {key} of job {at}: then nothing can be compared")
+    if len(default.names) != len(treated.names):
+        yield Problem(where, "changes the number of jobs: then nothing can be compared")
+
+
+def _uncalibrated(job: Mapping[str, Any]) -> bool:
+    return "workload" in job and "compute" not in job["workload"]

@@ -1,0 +1,77 @@
+"""Shows on standard error how far a study is: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from fairlane.results.text import seconds
+from fairlane.runner.progress import FIRST_LINE_S, LINES_S
+
+if TYPE_CHECKING:
+    from fairlane.study.task import Task
+
+__all__ = ["StudyProgress"]
+
+
+class StudyProgress:
+    """Counts what is done. The time left is estimated from what the tasks cost, by what they have cost so far."""
+
+    def __init__(self, *, wanted: bool, console: Console | None = None) -> None:
+        self._console, self._wanted = console or Console(stderr=True), wanted
+        self._what = ""
+        self._started = time.monotonic()
+        self._next = self._started + FIRST_LINE_S
+        self._count = self._total = 0
+        self._spent = self._cost = self._known = 0.0
+        columns = (TextColumn("{task.description:<14}"), BarColumn(bar_width=30), TextColumn("{task.fields[text]}"))
+        self._bar = Progress(*columns, console=self._console, transient=True, auto_refresh=False)
+        self._task = self._bar.add_task("", total=1.0, text="")
+
+    def stage(self, what: str) -> None:
+        """What the next tasks are."""
+        self._what = what
+
+    def __enter__(self) -> StudyProgress:
+        if self._wanted and self._console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._bar.stop()
+
+    def begin(self, tasks: Iterable[Task], known: Iterable[Task]) -> None:
+        """These tasks are to be done; the known ones are."""
+        every, found = list(tasks), list(known)
+        self._started = time.monotonic()
+        self._total, self._count = len(every), len(found)
+        self._cost, self._spent = sum(task.cost for task in every), sum(task.cost for task in found)
+        self._known = self._spent
+
+    def done(self, task: Task) -> None:
+        """One more."""
+        self._count += 1
+        self._spent += task.cost
+
+    @property
+    def text(self) -> str:
+        """How many are done, and how long the others may take."""
+        now = self._spent - self._known
+        left = (time.monotonic() - self._started) * (self._cost - self._spent) / now if now > 0 else None
+        estimate = f", about {seconds(left)} left" if left else ""
+        return f"{self._count} of {self._total}{estimate}"
+
+    def update(self) -> None:
+        """Shows it, if it is time to."""
+        if not self._wanted:
+            return
+        if self._console.is_terminal:
+            share = self._spent / self._cost if self._cost else 1.0
+            self._bar.update(self._task, description=self._what, completed=share, text=self.text, refresh=True)
+        elif time.monotonic() >= self._next:
+            self._next = time.monotonic() + LINES_S
+            self._console.print(f"{self._what}: {self.text}", soft_wrap=True, highlight=False)

@@ -1,0 +1,140 @@
+"""Computing a study from its file to its tables."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairlane.results.errors import ResultsError
+from fairlane.results.store import new_folder
+from fairlane.results.study import META, StudyMeta, StudyResults
+from fairlane.study.execute import Executed, execute
+from fairlane.study.plan import Plan, plan
+from fairlane.study.pool import LocalPool, cores
+from fairlane.study.profile import profile
+from fairlane.study.progress import StudyProgress
+from fairlane.study.store import Store
+from fairlane.study.study import Study
+from fairlane.study.tables import tables
+
+if TYPE_CHECKING:
+    from fairlane.study.pool import Pool
+
+__all__ = ["run"]
+
+
+def run(
+    study: Study,
+    *,
+    out: Path | None = None,
+    resume: bool = False,
+    workers: int | None = None,
+    dask: str | None = None,
+    progress: bool = True,
+    figures: bool = True,
+) -> StudyResults:
+    """Computes a study, and stores its tables.
+
+    What is computed is stored at once: after Ctrl-C or worse, ``resume`` goes on where it was.
+
+    Args:
+        study: What to compute.
+        out: The folder, new or empty; None for ``runs/<study>-<date>-<time>``.
+        resume: Whether to go on in a folder that is there; without ``out`` in the latest that was not completed.
+        workers: How many processes of this machine; None for all cores, unless the study names a cluster.
+        dask: Address of a Dask scheduler whose workers to use instead.
+        progress: Whether to show progress on standard error.
+        figures: Whether to draw the figure.
+
+    Raises:
+        ScenarioError: The study is wrong; nothing was computed.
+        ResultsError: The folder is in use, cannot be written, or is of another study.
+    """
+    started, begun = datetime.now().astimezone(), time.monotonic()
+    planned = plan(study)
+    planning = time.monotonic() - begun
+    store = _store(study, started, out, resume=resume)
+    pool = _pool(study, store, workers, dask)
+    executed, opened = Executed(laps={"planning": planning}), time.monotonic()
+    try:
+        with StudyProgress(wanted=progress) as shown:
+            _compute(planned, pool, store, shown, executed)
+            many, spent = pool.workers, time.monotonic() - opened
+    finally:
+        pool.close()
+    writing = time.monotonic()
+    found = tables(planned, executed)
+    executed.laps["writing"] = executed.laps.get("writing", 0.0) + time.monotonic() - writing
+    wall = time.monotonic() - begun
+    meta = StudyMeta(
+        version=version("fairlane"),
+        study=study.name,
+        digest=StudyResults.digest_of(found),
+        points=len(planned.cells),
+        runs=found["runs"].height,
+        simulations=found["runs"]["simulation"].n_unique(),
+        failures=found["failures"].height,
+        treatments=list(study.treatments),
+        wall_s=wall,
+        started=started,
+        profile=profile(executed, many, spent, wall),
+    )
+    results = StudyResults(meta=meta, folder=store.folder, **found)
+    for name, table in found.items():
+        table.write_parquet(store.folder / f"{name}.parquet")
+    store.write(META, meta.model_dump_json(indent=2) + "\n")
+    if figures:
+        from fairlane.plot import draw_all
+
+        draw_all(results)
+    return results
+
+
+def _compute(plan: Plan, pool: Pool, store: Store, shown: StudyProgress, executed: Executed) -> None:
+    """First the compute times, which all runs of a point share, then the runs."""
+    calibrations = [cell.calibrations() for cell in plan.cells]
+    shown.stage("calibrating")
+    execute((task for tasks in calibrations for task in tasks if task), pool, store, shown, executed)
+    ready = []
+    for cell, tasks in zip(plan.cells, calibrations, strict=True):
+        if all(task is None or executed.of(task) for task in tasks):
+            cell.decide(
+                [executed.answers[task.digest]["compute"][0] if task else None for task in tasks], plan.study.treatments
+            )
+            ready.append(cell)
+    store.describe(plan)
+    shown.stage("simulating")
+    execute(chain.from_iterable(cell.tasks() for cell in ready), pool, store, shown, executed)
+
+
+def _store(study: Study, started: datetime, out: Path | None, *, resume: bool) -> Store:
+    if resume:
+        return Store.resume(out or _unfinished(study), study)
+    return Store.begin(new_folder(study.name, started, out), study)
+
+
+def _pool(study: Study, store: Store, workers: int | None, dask: str | None) -> Pool:
+    if dask is not None:
+        from fairlane.study.cluster import connect
+
+        return connect(dask)
+    if study.table.cluster is not None and workers is None:
+        from fairlane.study.cluster import start_slurm
+
+        return start_slurm(study.table.cluster, study.name, str(store.folder / "logs"))
+    return LocalPool(cores() if workers is None else workers)
+
+
+def _unfinished(study: Study) -> Path:
+    """The latest folder of a study of this name that has no tables yet."""
+    folders = sorted(Path("runs").glob(f"{study.name}-*/spec.json"), key=lambda path: path.stat().st_mtime)
+    open_ones = [path.parent for path in folders if not Store(path.parent).complete]
+    if not open_ones:
+        raise ResultsError(
+            f"runs: there is no unfinished study {study.name!r} to go on with; name its folder with --out"
+        )
+    return open_ones[-1]

@@ -1,0 +1,130 @@
+"""A study's folder while it is under way: every answer is written at once, and found again by its digest."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairlane.results.errors import ResultsError
+from fairlane.results.study import META
+
+if TYPE_CHECKING:
+    from fairlane.study.plan import Plan
+    from fairlane.study.study import Study
+    from fairlane.study.task import Task
+
+__all__ = ["Store"]
+
+STUDY = "study.toml"
+SPEC = "spec.json"
+CELLS = "cells.json"
+ANSWERS = "answers"
+FAILED = "failed"
+
+
+class Store:
+    """The folder of a study."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        """Where it is."""
+
+    @classmethod
+    def begin(cls, folder: Path, study: Study) -> Store:
+        """A new folder. Raises ``ResultsError`` if it cannot be made."""
+        store = cls(folder)
+        try:
+            (folder / ANSWERS).mkdir(parents=True)
+            store.write(STUDY, study.text)
+            store.write(SPEC, json.dumps(_identity(study), indent=1))
+        except OSError as error:
+            raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
+        return store
+
+    @classmethod
+    def resume(cls, folder: Path, study: Study) -> Store:
+        """A folder that is there. Raises ``ResultsError`` if it is not of this study, naming what differs."""
+        try:
+            before = json.loads((folder / SPEC).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise ResultsError(f"{folder}: holds no study that could go on ({SPEC} is missing)") from None
+        difference = next(_differences(before, _identity(study)), None)
+        if difference is not None:
+            key, was, now = difference
+            raise ResultsError(
+                f"{folder}: cannot go on, the study has changed: {key} was {_shown(was)}, is {_shown(now)}"
+            )
+        return cls(folder)
+
+    def write(self, name: str, text: str) -> None:
+        """A file, whole or not at all."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f".{path.name}.{os.getpid()}")
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+
+    def answer(self, task: Task) -> dict[str, Any] | None:
+        """What was found out about a task before."""
+        try:
+            found: dict[str, Any] = json.loads((self.folder / ANSWERS / f"{task.digest}.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        return found
+
+    def keep(self, task: Task, found: Mapping[str, Any]) -> None:
+        """Stores what was found out about a task."""
+        self.write(f"{ANSWERS}/{task.digest}.json", json.dumps({"label": task.label, **found}))
+
+    def fail(self, task: Task) -> str:
+        """Stores the scenario of a task that failed; its file, seen from the folder."""
+        import tomlkit
+
+        name = f"{FAILED}/{task.digest}.toml"
+        self.write(name, f"# {task.label}\n{tomlkit.dumps(dict(task.scenario))}")
+        return name
+
+    def describe(self, plan: Plan) -> None:
+        """Stores what each cell consists of: its scenario as it was worked out, and the answers that are its runs."""
+        cells = [
+            {
+                "point": str(cell.point),
+                "scenario": cell.written.data,
+                "baselines": {
+                    name: {"default": baseline.default.digest, "alone": [it and it.digest for it in baseline.alone]}
+                    for name, baseline in cell.baselines.items()
+                },
+                "treatments": {name: task.digest for name, task in cell.runs.items()},
+            }
+            for cell in plan.cells
+        ]
+        self.write(CELLS, json.dumps(cells))
+
+    @property
+    def complete(self) -> bool:
+        """Whether its tables are there."""
+        return (self.folder / META).is_file()
+
+
+def _identity(study: Study) -> dict[str, Any]:
+    return {"version": version("fairlane"), "study": study.spec}
+
+
+def _differences(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two specifications differ: dotted path, then, now."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*before, *now]):
+            yield from _differences(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for at, (one, other) in enumerate(zip(before, now, strict=True)):
+            yield from _differences(one, other, f"{path}[{at}]")
+    elif before != now:
+        yield path.removeprefix("study."), before, now
+
+
+def _shown(value: Any) -> str:
+    return "not there" if value is None else json.dumps(value)

@@ -1,0 +1,172 @@
+"""A study: read from its file, with the scenario of every point, placement and seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.document import Document, KeyPath, assign, current_document, dotted, undotted
+from fairlane.inputs.problems import located, unfold
+from fairlane.scenario import Scenario
+from fairlane.study.models import Case, StudyTable
+
+__all__ = ["Point", "Study"]
+
+IDENTITIES = {"name", "topology", "strategy", "path"}
+"""A table with one of these is one thing and replaces what was there; others change single keys."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One scenario of the study, before any treatment."""
+
+    case: str | None
+    """Name of its case."""
+    parameters: Mapping[str, Any]
+    """Values of the parameters, by dotted path."""
+    placement: int
+    """Which of the placements, from 0."""
+    seed: int
+    """Seed of the scenario."""
+    changes: tuple[tuple[KeyPath, Any, KeyPath], ...] = field(repr=False)
+    """What it sets: the scenario's path, the value, and where the study file says so."""
+
+    def __str__(self) -> str:
+        words = [*([self.case] if self.case else []), *(f"{key}={value}" for key, value in self.parameters.items())]
+        return ", ".join([*words, f"placement {self.placement}", f"seed {self.seed}"])
+
+
+class Study:
+    """A study file, read and judged. Raises ``ScenarioError`` with everything that is wrong."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        try:
+            self.table = StudyTable.model_validate(document.data)
+        except ValidationError as error:
+            raise ScenarioError(located(unfold(error, StudyTable), document)) from None
+        self.name = self.table.name or (document.file.stem if document.file else "study")
+        """Its name."""
+        self._base = self._scenario_document()
+        self._base.data.setdefault("name", self._base.file.stem if self._base.file else self.name)
+
+    @classmethod
+    def load(cls, path: str | Path, *, set: Iterable[str] = ()) -> Study:
+        """Reads a TOML file; ``set`` has assignments such as ``seeds=[1]`` that replace what it says."""
+        document = Document.read(Path(path))
+        for assignment in set:
+            document.set(assignment)
+        return cls(document)
+
+    @property
+    def treatments(self) -> Mapping[str, Any]:
+        """The treatments by name."""
+        return self.table.treatments
+
+    @property
+    def folder(self) -> str:
+        """What relative paths in its scenario are relative to."""
+        return str(self._base.folder.resolve())
+
+    @property
+    def text(self) -> str:
+        """The study as TOML, its own words unless assignments changed it."""
+        import tomlkit
+
+        return self._document.text if not self._document.assignments else tomlkit.dumps(self._document.data)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """All that its tables depend on, in plain data; where it runs is not part of it."""
+        table = self.table.model_dump(mode="json", exclude_none=True, exclude={"cluster", "scenario", "name"})
+        spec: dict[str, Any] = json.loads(json.dumps({**table, "scenario": self._base.data}, default=str))
+        return spec
+
+    def _scenario_document(self) -> Document:
+        given, own = self.table.scenario, self._document
+        if isinstance(given, str):
+            path = own.folder / given
+            if not path.is_file():
+                problem = Problem("scenario", f"there is no file {str(path)!r}", given)
+                raise ScenarioError(own.locate(problem, ("scenario",)))
+            return Document.read(path)
+        inside = {path[1:]: line for path, line in own.lines.items() if path[0] == "scenario" and len(path) > 1}
+        return Document(deepcopy(given), own.file, "", inside)
+
+    def points(self) -> Iterator[Point]:
+        """Every combination of cases, parameters, placements and seeds."""
+        table = self.table
+        cases: list[tuple[int, Case | None]] = [*enumerate(table.cases)] or [(0, None)]
+        placements: list[tuple[int, dict[str, Any] | None]] = [*enumerate(table.placements or ())] or [(0, None)]
+        seeds: list[int | None] = [*(table.seeds or ())] or [None]
+        for (at, case), values, (number, placement), seed in product(
+            cases, product(*table.parameters.values()), placements, seeds
+        ):
+            parameters = dict(zip(table.parameters, values, strict=True))
+            changes = list(_changes(table.set, ("set",)))
+            changes += _changes(case.set, ("cases", at, "set")) if case else []
+            changes += [(_steps(key), value, ("parameters", key)) for key, value in parameters.items()]
+            changes += _placed(placement) if placement else []
+            changes += [(("seed",), seed, ("seeds",))] if seed is not None else []
+            own = seed if seed is not None else self._base.data.get("seed", 1)
+            yield Point(case.name if case else None, parameters, number, own, tuple(changes))
+
+    def scenario(self, point: Point, treatment: str | None = None) -> Scenario:
+        """A point's scenario, or what a treatment makes of it. Raises ``ScenarioError``."""
+        changes = list(point.changes)
+        if treatment is not None:
+            changes += _changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
+        base = self._base
+        document = Document(deepcopy(base.data), base.file, "", dict(base.lines))
+        for path, value, source in changes:
+            try:
+                assign(document.data, path, deepcopy(value))
+            except LookupError as error:
+                problem = Problem(dotted((*source[:-1], dotted(path))), str(error.args[0]))
+                raise ScenarioError(self._document.locate(problem, source)) from None
+            document.places[path] = self.place(source)
+        token = current_document.set(document)
+        try:
+            return Scenario(**document.data)
+        finally:
+            current_document.reset(token)
+
+    def place(self, path: KeyPath) -> tuple[str, int | None]:
+        """The file and line (or the option) where the study says something."""
+        found = self._document.locate(Problem("", ""), path)
+        return found.file or "the study", found.line
+
+    def error(self, problem: Problem) -> Problem:
+        """The problem, with its place in the study file."""
+        return self._document.locate(problem, undotted(problem.key))
+
+
+def _steps(key: str) -> KeyPath:
+    return undotted(key.strip())
+
+
+def _changes(given: Mapping[str, Any], source: KeyPath, prefix: KeyPath = ()) -> list[tuple[KeyPath, Any, KeyPath]]:
+    """What a ``set`` table sets: single keys, unless a table is a thing of its own."""
+    found: list[tuple[KeyPath, Any, KeyPath]] = []
+    for key, value in given.items():
+        path, place = (*prefix, *_steps(key)), (*source, key)
+        if isinstance(value, dict) and not IDENTITIES & value.keys():
+            found += _changes(value, place, path)
+        else:
+            found.append((path, value, place))
+    return found
+
+
+def _placed(table: Mapping[str, Any]) -> list[tuple[KeyPath, Any, KeyPath]]:
+    """A placement with a strategy replaces the scenario's, one without changes its seed."""
+    if "strategy" in table:
+        return [(("placement",), dict(table), ("placements",))]
+    return [(("placement", key), value, ("placements",)) for key, value in table.items()]

@@ -1,0 +1,206 @@
+"""From the answers of a study's tasks to its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from fairlane.results.derive import change
+from fairlane.study.execute import Executed
+from fairlane.study.plan import Baseline, Cell, Plan
+from fairlane.study.task import Task
+from fairlane.study.treatments import Done, Treatment
+from fairlane.study.treatments.overrides import Overrides
+
+__all__ = ["DEFAULT", "ISOLATED", "tables"]
+
+DEFAULT, ISOLATED = "default", "isolated"
+Row = dict[str, Any]
+
+_RUNS = {
+    "baseline": pl.String,
+    "treatment": pl.String,
+    "job": pl.String,
+    "simulation": pl.String,
+    "packet_hops": pl.UInt64,
+    "digest": pl.String,
+    "failed": pl.Boolean,
+}
+_WORK = {
+    "baseline": pl.String,
+    "treatment": pl.String,
+    "job": pl.UInt32,
+    "name": pl.String,
+    "workload": pl.String,
+    "ranks": pl.UInt32,
+    "iterations": pl.UInt64,
+    "span_ps": pl.UInt64,
+    "default_iterations": pl.UInt64,
+    "default_span_ps": pl.UInt64,
+    "isolated_iterations": pl.UInt64,
+    "isolated_span_ps": pl.UInt64,
+}
+_PERIODS = {"treatment": pl.String, "name": pl.String, "period": pl.UInt32, "iterations": pl.UInt64}
+_FAILURES = {"treatment": pl.String, "job": pl.String, "error": pl.String, "scenario": pl.String}
+
+
+def tables(plan: Plan, executed: Executed) -> dict[str, pl.DataFrame]:
+    """The tables ``runs``, ``work``, ``periods`` and ``failures``."""
+    points = _points(plan)
+    kinds: Mapping[str, Treatment] = plan.study.treatments
+    rows: dict[str, list[Row]] = {"runs": [], "work": [], "periods": [], "failures": []}
+    for point, cell in zip(points, plan.cells, strict=True):
+        for name, sought in zip(cell.written.names, cell.calibrations(), strict=True):
+            if sought and sought.digest in executed.failures:
+                rows["failures"].append({**point, **_failure(executed, DEFAULT, name, sought)})
+        for baseline, treatment, job, task in _tasks(cell, kinds):
+            rows["runs"].append({**point, **_run(executed, baseline, treatment, job, task)})
+            if task.digest in executed.failures:
+                rows["failures"].append({**point, **_failure(executed, treatment, job, task)})
+        rows["work"] += [{**point, **row} for row in _work(cell, kinds, executed)]
+        rows["periods"] += [{**point, **row} for row in _periods(cell, kinds, executed)]
+    schema = {
+        "point": pl.UInt32,
+        "case": pl.String,
+        **_parameter_types(points),
+        "placement": pl.UInt32,
+        "seed": pl.UInt64,
+    }
+    return {
+        "runs": pl.DataFrame(rows["runs"], {**schema, **_RUNS}),
+        "work": _compared(pl.DataFrame(rows["work"], {**schema, **_WORK})),
+        "periods": _any(rows["periods"], {**schema, **_PERIODS}),
+        "failures": pl.DataFrame(rows["failures"], {**schema, **_FAILURES}),
+    }
+
+
+def _points(plan: Plan) -> list[Row]:
+    """The columns that say which point it is. Values that are no numbers are written as in TOML's inline tables."""
+    return [
+        {
+            "point": number,
+            "case": cell.point.case,
+            **{key: _plain(value) for key, value in cell.point.parameters.items()},
+            "placement": cell.point.placement,
+            "seed": cell.point.seed,
+        }
+        for number, cell in enumerate(plan.cells)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float) else json.dumps(value)
+
+
+def _parameter_types(points: Sequence[Row]) -> dict[str, Any]:
+    """The type of each parameter's column: that of its values, or text."""
+    found: dict[str, Any] = {}
+    for key in points[0] if points else ():
+        if key in ("point", "case", "placement", "seed"):
+            continue
+        values = [point[key] for point in points]
+        kinds = {type(value) for value in values}
+        if kinds <= {int, float}:
+            found[key] = pl.Int64 if kinds == {int} else pl.Float64
+        elif kinds == {bool}:
+            found[key] = pl.Boolean
+        else:
+            found[key] = pl.String
+            for point in points:
+                point[key] = point[key] if isinstance(point[key], str) else json.dumps(point[key])
+    return found
+
+
+def _tasks(cell: Cell, kinds: Mapping[str, Treatment]) -> Iterator[tuple[str, str, str | None, Task]]:
+    """Baseline, treatment, job and task of every run of a cell."""
+    for name, baseline in cell.baselines.items():
+        yield name, DEFAULT, None, baseline.default
+        for job, task in zip(cell.written.names, baseline.alone, strict=True):
+            if task is not None:
+                yield name, ISOLATED, job, task
+    for treatment, task in cell.runs.items():
+        yield kinds[treatment].baseline, treatment, None, task
+
+
+def _run(executed: Executed, baseline: str, treatment: str, job: str | None, task: Task) -> Row:
+    answer = executed.of(task) or {}
+    return {
+        "baseline": baseline,
+        "treatment": treatment,
+        "job": job,
+        "simulation": task.digest,
+        "packet_hops": answer.get("packet_hops"),
+        "digest": answer.get("digest"),
+        "failed": task.digest in executed.failures,
+    }
+
+
+def _failure(executed: Executed, treatment: str, job: str | None, task: Task) -> Row:
+    failure = executed.failures[task.digest]
+    return {"treatment": treatment, "job": job, "error": failure.error, "scenario": failure.scenario}
+
+
+def _work(cell: Cell, kinds: Mapping[str, Treatment], executed: Executed) -> Iterator[Row]:
+    """What each job did in the default and the treated runs that did not fail."""
+    for name, baseline in cell.baselines.items():
+        kind = next((kind for kind in kinds.values() if kind.baseline == name), Overrides())
+        default = executed.of(baseline.default)
+        runs = {DEFAULT: default, **{it: executed.of(cell.runs[it]) for it, of in kinds.items() if of.baseline == name}}
+        for job, label in enumerate(cell.written.names):
+            reference = kind.work(default, label) if default else None
+            isolated = _isolated(kind, baseline, job, label, executed)
+            for treatment, answer in runs.items():
+                if answer is None:
+                    continue
+                done = kinds.get(treatment, kind).work(answer, label)
+                yield {
+                    "baseline": name,
+                    "treatment": treatment,
+                    "job": job,
+                    "name": label,
+                    "workload": cell.workloads[job],
+                    "ranks": cell.ranks[job],
+                    **_done("", done),
+                    **_done("default_", reference),
+                    **_done("isolated_", isolated),
+                }
+
+
+def _isolated(kind: Treatment, baseline: Baseline, job: int, label: str, executed: Executed) -> Done | None:
+    task = baseline.alone[job]
+    answer = executed.of(task or baseline.default)
+    if answer is None:
+        return None
+    return kind.work(answer, label) if task else kind.work_alone(answer, label)
+
+
+def _done(prefix: str, done: Done | None) -> Row:
+    return {f"{prefix}iterations": done and done.iterations, f"{prefix}span_ps": done and done.span}
+
+
+def _compared(work: pl.DataFrame) -> pl.DataFrame:
+    """With W and improvement: rates of work, which over equal times are iterations, compared."""
+    rate, default, isolated = (
+        pl.col(f"{prefix}iterations") / pl.col(f"{prefix}span_ps") for prefix in ("", "default_", "isolated_")
+    )
+    treated = pl.col("treatment") != DEFAULT
+    return work.with_columns(
+        change(rate, isolated).alias("w"), pl.when(treated).then(change(rate, default)).alias("improvement")
+    ).drop("default_span_ps", "isolated_span_ps")
+
+
+def _periods(cell: Cell, kinds: Mapping[str, Treatment], executed: Executed) -> Iterator[Row]:
+    for treatment, task in cell.runs.items():
+        answer = executed.of(task)
+        for row in kinds[treatment].periods_of(answer) if answer else ():
+            yield {"treatment": treatment, "name": row["job"], **{key: it for key, it in row.items() if key != "job"}}
+
+
+def _any(rows: list[Row], schema: dict[str, Any]) -> pl.DataFrame:
+    """A table whose rows may say more than the schema."""
+    if not rows:
+        return pl.DataFrame(schema=schema)
+    return pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)

@@ -1,0 +1,22 @@
+"""Treatments: what is done to the default run. A new kind is one file and one line in ``KINDS``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlane.inputs.problems import validated
+from fairlane.study.treatments.base import Done, Treatment
+from fairlane.study.treatments.controlled import Controlled
+from fairlane.study.treatments.overrides import Overrides
+
+__all__ = ["KINDS", "Done", "Treatment", "read_treatment"]
+
+KINDS: list[type[Treatment]] = [Controlled, Overrides]
+"""Every kind; the first whose key is in a treatment's table reads it, else the last."""
+
+
+def read_treatment(given: Any) -> Any:
+    """A treatment's table, by the kind whose key it has."""
+    if not isinstance(given, dict):
+        return given
+    return validated(next((kind for kind in KINDS if kind.key in given), KINDS[-1]), given)

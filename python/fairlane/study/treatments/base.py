@@ -1,0 +1,88 @@
+"""What a treatment is: what is done to the default run, and what it is compared with.
+
+A kind of treatment is a model of its table in a study file. It is chosen by the key that only it has.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from fairlane.errors import Problem
+from fairlane.scenario.models import Table
+from fairlane.study.task import Task
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Scenario
+    from fairlane.study.written import Written
+
+__all__ = ["Done", "Treatment"]
+
+SIMULATE = "fairlane.study.work:simulate"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a job did in a run, and over what time."""
+
+    iterations: int
+    """Iterations of its slowest rank."""
+    span: int
+    """The time that they took, ps."""
+
+
+class Treatment(Table):
+    """A kind of treatment; this base is compared over one simulation of the scenario's duration."""
+
+    key: ClassVar[str]
+    """The key of a treatment's table by which this kind is recognised."""
+
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Scenario keys that are different, by dotted path."""
+
+    @classmethod
+    def summary(cls) -> str:
+        """One line about it."""
+        return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
+
+    def check(self, scenario: Scenario) -> Iterator[Problem]:
+        """What is wrong with it on this scenario; keys are relative to the treatment's table, or the scenario's own."""
+        for at, job in enumerate(scenario.jobs):
+            if isinstance(job.stop, str):
+                words = "one simulation cannot end a job at a time; episodes can"
+                yield Problem(f"jobs[{at}].stop", words, job.stop, "a number of iterations")
+
+    @property
+    def baseline(self) -> str:
+        """What its default and isolated runs are like; treatments that have the same share them."""
+        return ""
+
+    def default(self, written: Written) -> Task:
+        """The default run that it is compared with."""
+        return written.task(SIMULATE, "default")
+
+    def alone(self, written: Written, job: int) -> Task | None:
+        """The isolated run of a job; None if its work is part of what the default run returns."""
+        return written.alone(job).task(SIMULATE, f"{written.names[job]} alone")
+
+    @abstractmethod
+    def treated(self, written: Written, name: str) -> Task:
+        """The treated run."""
+
+    def work(self, answer: Mapping[str, Any], job: str) -> Done:
+        """What a job did, by the answer of the default, isolated or treated task."""
+        row = next(row for row in answer["jobs"] if row["job"] == job)
+        return Done(row["iterations"], row["span_ps"])
+
+    def work_alone(self, answer: Mapping[str, Any], job: str) -> Done:
+        """What a job did alone, by the default run's answer, where ``alone`` has no task of its own."""
+        raise NotImplementedError(f"{type(self).__name__} says nothing about isolated runs")
+
+    def periods_of(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Rows about single periods: ``period``, ``job``, ``iterations`` and what else there is to say."""
+        del answer
+        return []

@@ -1,0 +1,25 @@
+"""A treatment by other values of scenario keys: service levels, arbitration weights, placement, routing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from typing_extensions import override
+
+from fairlane.study.treatments.base import SIMULATE, Treatment
+
+if TYPE_CHECKING:
+    from fairlane.study.task import Task
+    from fairlane.study.written import Written
+
+__all__ = ["Overrides"]
+
+
+class Overrides(Treatment):
+    """Other values of scenario keys for the whole run."""
+
+    key: ClassVar[str] = "set"
+
+    @override
+    def treated(self, written: Written, name: str) -> Task:
+        return written.task(SIMULATE, name)

@@ -1,0 +1,61 @@
+"""What workers compute: compute times, whole simulations, periods under a controller.
+
+Every function takes a scenario, its arguments and a stopwatch, and returns JSON that depends on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Scenario
+    from fairlane.study.task import Stopwatch
+
+__all__ = ["calibrate", "control", "simulate"]
+
+
+def calibrate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
+    """The compute time of each job, ps."""
+    with watch.lap("set-up"):
+        return {"compute": [job.compute for job in scenario.resolve().jobs]}
+
+
+def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
+    """One simulation of the scenario's duration: what each job has done."""
+    from fairlane.results.derive import work
+    from fairlane.results.measured import Work
+    from fairlane.runner.engine import Driver, Gauge
+    from fairlane.runner.experiment import simulate as drive
+
+    with watch.lap("set-up"):
+        resolved = scenario.resolve()
+    with watch.lap("simulating"):
+        engine, _ = drive(resolved, Gauge(resolved.duration), Driver())
+    measured = Work.of(engine)
+    rows = work(measured).sort("job").select("ranks", "iterations", "span_ps", "compute_share", "communication_share")
+    each = measured.ranks.group_by("job", maintain_order=True).agg("iterations")["iterations"].to_list()
+    jobs = [
+        {"job": job.name, **row, "rank_iterations": ranks}
+        for job, row, ranks in zip(resolved.jobs, rows.iter_rows(named=True), each, strict=True)
+    ]
+    return {"jobs": jobs, "packet_hops": engine.packet_hops, "digest": engine.digest()}
+
+
+def control(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
+    """Periods under a controller: what each job has done in each of them.
+
+    This is the only place that calls controllers.
+    """
+    from fairlane.controller import run
+    from fairlane.study.phases import phases
+
+    told = dict(arguments)
+    if told["mode"] == "episodes":
+        there = phases(scenario, told["period"], told["periods"])
+        scenarios: Scenario | dict[int, Scenario] = there if len(there) > 1 else there[0]
+    else:
+        scenarios = scenario
+    with watch.lap("simulating"):
+        # One thread: the other cores have cells of their own to work at.
+        return {"periods": run(scenarios, **told, threads=1)}

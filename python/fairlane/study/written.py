@@ -1,0 +1,99 @@
+"""A scenario with everything written out that was decided: hosts, lanes, compute times, numbers of random streams.
+
+So it means the same with other service levels, with one job instead of all, and on another machine; and what means
+the same is written alike, so it is recognised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairlane.study.task import Task
+from fairlane.units import DURATION
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Resolved, Scenario
+    from fairlane.scenario.models import Job
+
+__all__ = ["Written", "write"]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A scenario's data, and how to make tasks of it."""
+
+    data: Mapping[str, Any]
+    """The scenario's tables."""
+    lanes: Sequence[int]
+    """``sl2vl`` of all its jobs together."""
+    folder: str
+    """What relative paths in it are relative to."""
+    place: str = ""
+    """Which point, placement and seed it is, for people."""
+
+    @property
+    def seed(self) -> int:
+        """Its seed."""
+        return int(self.data["seed"])
+
+    @property
+    def names(self) -> list[str]:
+        """The jobs' names."""
+        return [job["name"] for job in self.data["jobs"]]
+
+    def computing(self, compute: Sequence[int | None]) -> Written:
+        """The same with these compute times, ps; None where a job is a trace."""
+        jobs = []
+        for job, time in zip(self.data["jobs"], compute, strict=True):
+            workload = {key: value for key, value in job.get("workload", {}).items() if key != "compute_share"}
+            jobs.append(job if time is None else {**job, "workload": {**workload, "compute": f"{time} ps"}})
+        return replace(self, data={**self.data, "jobs": jobs})
+
+    def lasting(self, duration: int) -> Written:
+        """The same with another duration, ps."""
+        return replace(self, data={**self.data, "duration": DURATION.format(duration)})
+
+    def throughout(self) -> Written:
+        """The same with jobs that are there from the beginning and never end."""
+        jobs = [{key: it for key, it in job.items() if key not in ("start", "stop")} for job in self.data["jobs"]]
+        return replace(self, data={**self.data, "jobs": jobs})
+
+    def alone(self, job: int) -> Written:
+        """One job by itself: on its hosts, with its random numbers, on a fabric with the lanes of all jobs."""
+        qos = {key: value for key, value in self.data["qos"].items() if key != "service_levels"}
+        data = {**self.data, "jobs": [self.data["jobs"][job]], "qos": {**qos, "sl2vl": list(self.lanes)}}
+        return replace(self, data=data)
+
+    def task(self, function: str, label: str, arguments: Mapping[str, Any] | None = None, runs: int = 1) -> Task:
+        """A task on this scenario, in which about ``runs`` simulations of its duration are made."""
+        ranks = sum(job.get("ranks", 1) for job in self.data["jobs"])
+        cost = runs * ranks * DURATION.parse(self.data["duration"]) * 1e-9
+        return Task(function, self.data, self.folder, f"{self.place}: {label}", dict(arguments or {}), cost)
+
+
+def write(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Written:
+    """``scenario`` as it was ``decided``; compute times stay as they are until they are known."""
+    data = scenario.model_dump(mode="json", exclude_none=True, exclude={"placement", "jobs"})
+    copies = [(job, copy) for job in scenario.jobs for copy in range(job.count)]
+    jobs = [
+        _job(job, number if job.stream is None else job.stream + copy, found.name, found.hosts)
+        for number, ((job, copy), found) in enumerate(zip(copies, decided.jobs, strict=True))
+    ]
+    ranks_per_host = scenario.placement.ranks_per_host
+    for (job, _), table in zip(copies, jobs, strict=True):
+        table["ranks_per_host"] = job.ranks_per_host or (
+            job.placement.ranks_per_host if job.placement else ranks_per_host
+        )
+    return Written({**data, "jobs": jobs}, decided.tables["qos"]["sl2vl"], folder, place)
+
+
+def _job(job: Job, stream: int, name: str, hosts: Sequence[int]) -> dict[str, Any]:
+    """One copy of a job, with a name, hosts and random streams of its own."""
+    table = job.model_dump(mode="json", exclude_none=True, exclude={"count", "placement"})
+    placement = {"strategy": "list", "hosts": list(dict.fromkeys(hosts))}
+    if job.trace:
+        table["trace"]["path"] = str(Path(job.trace.path).resolve())
+    return {**table, "name": name, "stream": stream, "placement": placement}

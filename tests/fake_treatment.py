@@ -1,0 +1,50 @@
+"""A kind of treatment for tests: its runs do what the test needs, such as dying, in whatever process they are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fairlane.study.task import Stopwatch, Task
+from fairlane.study.treatments import Treatment
+from fairlane.study.work import simulate
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Scenario
+    from fairlane.study.written import Written
+
+
+class Fake(Treatment):
+    """Notes in a folder that it was run, and misbehaves the first times."""
+
+    key: ClassVar[str] = "notes"
+
+    notes: str
+    """The folder."""
+    deaths: int = 0
+    """How many of its runs kill their process."""
+    errors: int = 0
+    """How many of its runs raise."""
+    seconds: float = 0.0
+    """How long a run takes at least."""
+
+    def treated(self, written: Written, name: str) -> Task:
+        arguments = {"notes": self.notes, "deaths": self.deaths, "errors": self.errors, "seconds": self.seconds}
+        return written.task("fake_treatment:misbehave", name, {"name": name, **arguments})
+
+
+def misbehave(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
+    """What ``Fake`` says, then the plain run."""
+    label = f"{arguments['name']}-{scenario.seed}"
+    before = len(list(Path(arguments["notes"]).glob(f"{label}.*")))
+    Path(arguments["notes"], f"{label}.{before}").touch()
+    if before < arguments["deaths"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if before < arguments["errors"]:
+        raise ArithmeticError("no such luck")
+    time.sleep(arguments["seconds"])
+    return simulate(scenario, {}, watch)

@@ -1,0 +1,91 @@
+"""Jobs that arrive later and depart: in one simulation, and between episodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlane import Scenario, Simulation
+from fairlane.errors import ScenarioError
+from fairlane.study.phases import missing, phases
+
+US = 10**6
+
+
+def scenario(*jobs: dict[str, Any], duration: str = "1 ms") -> Scenario:
+    ring: dict[str, Any] = {"name": "nearest_neighbor", "compute": "20 us", "jitter": 0.2}
+    ring |= {"message_size": "4 KiB", "messages_per_iteration": 1}
+    fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
+    named = [{"name": f"job-{number}", "ranks": 4, "workload": ring, **job} for number, job in enumerate(jobs)]
+    return Scenario(fabric=fabric, jobs=named, duration=duration)
+
+
+def marks(found: Scenario, job: int = 0) -> list[tuple[int, int]]:
+    """Iterations and time of the last one, by rank."""
+    simulation = Simulation(found)
+    simulation.run_for(found.duration)
+    ranks = simulation.table("ranks")
+    of = ranks["job"] == job
+    return list(zip(ranks["iterations"][of].tolist(), ranks["last_mark"][of].tolist(), strict=True))
+
+
+def test_a_job_that_starts_later_does_the_same_later() -> None:
+    late = marks(scenario({"start": "300 us"}))
+    early = marks(scenario({}, duration="700 us"))
+    assert [count for count, _ in late] == [count for count, _ in early]
+    assert [time - 300 * US for _, time in late] == [time for _, time in early]
+
+
+@pytest.mark.parametrize("iterations", [1, 3, 8, 13, 16])
+def test_a_job_departs_after_its_iterations(iterations: int) -> None:
+    """Whatever part of the eight compute times that it repeats that is."""
+    found = scenario({"stop": iterations}, {})
+    simulation = Simulation(found)
+    simulation.run_for(found.duration)
+    assert simulation.progress()["job-0"] == [iterations] * 4
+    assert min(simulation.progress()["job-1"]) > 16, "the other goes on"
+    ranks = simulation.table("ranks")
+    assert ranks["finished"][:4].all()
+    assert not ranks["finished"][4:].any()
+
+
+@pytest.mark.parametrize(("iterations", "imbalance"), [(2, 0), (9, 1), (20, 5)])
+def test_stages_are_cut_where_the_job_departs(iterations: int, imbalance: int) -> None:
+    workload = {"name": "mini_paradis", "compute": "10 us", "variant": imbalance, "messages_per_iteration": 1}
+    job = {"workload": workload, "stop": iterations}
+    assert [count for count, _ in marks(scenario(job))] == [iterations] * 4
+
+
+def test_a_job_keeps_its_random_numbers_without_the_others() -> None:
+    """Its hosts are listed, so that only the numbers of its streams tell the two scenarios apart."""
+    hosts = {"placement": {"strategy": "list", "hosts": [9, 2, 5, 12]}}
+    beside = scenario({"stop": 1}, {"name": "ring", "start": "500 us", **hosts})
+    alone = scenario({"name": "ring", "start": "500 us", "stream": 1, **hosts})
+    other = scenario({"name": "ring", "start": "500 us", "stream": 0, **hosts})
+    assert marks(beside, 1) == marks(alone) != marks(other)
+
+
+def test_departures_at_a_time_are_between_episodes_only() -> None:
+    with pytest.raises(ScenarioError, match=r'jobs\[0\].stop = "3 ms": a simulation cannot end a job at a time'):
+        scenario({"stop": "3 ms"}).resolve()
+    with pytest.raises(ScenarioError, match=r"jobs\[0\].stop.*or a number of iterations"):
+        scenario({"stop": "3 potatoes"})
+    with pytest.raises(ScenarioError, match=r"jobs\[0\].stop"):
+        scenario({"stop": 0})
+
+
+def test_a_trace_has_its_own_beginning_and_end() -> None:
+    trace = str(Path(__file__).parents[1] / "data/traces/lulesh-64.tar.zst")
+    with pytest.raises(ScenarioError, match=r"jobs\[0\].start: a trace starts at once"):
+        Scenario(fabric={"topology": "fat_tree", "hosts": 64}, jobs=[{"trace": trace, "start": "1 ms"}])
+
+
+def test_phases_follow_arrivals_and_departures() -> None:
+    found = scenario({"stop": "250 us"}, {"start": "130 us"}, {})
+    by_period = {start: [job.name for job in phase.jobs] for start, phase in phases(found, 100 * US, 10).items()}
+    # Episodes begin at 0, 100, 200, 300 us and so on.
+    assert by_period == {0: ["job-0", "job-2"], 2: ["job-0", "job-1", "job-2"], 3: ["job-1", "job-2"]}
+    assert list(missing(found, 100 * US, 10)) == []
+    assert list(missing(scenario({"stop": "250 us"}, {"start": "400 us"}), 100 * US, 10)) == [3]

@@ -1,0 +1,286 @@
+"""Studies: what a file means, what is refused before anything runs, what is computed once, and the tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fairlane
+from fairlane import Scenario, runner
+from fairlane.cli.main import execute
+from fairlane.errors import ScenarioError
+from fairlane.results import StudyResults
+from fairlane.study import Study, run
+from fairlane.study.plan import plan
+from small_study import SCENARIO, STUDY, Here
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+
+
+def study(folder: Path, text: str, name: str = "levels") -> Study:
+    (folder / f"{name}.toml").write_text(text)
+    return Study.load(folder / f"{name}.toml")
+
+
+def computed(folder: Path, text: str, out: str = "out") -> StudyResults:
+    return run(study(folder, text), out=folder / out, workers=1, progress=False, figures=False)
+
+
+def simulations(folder: Path, text: str) -> tuple[int, int]:
+    """How many runs a study has, and how many of them differ."""
+    planned = plan(study(folder, text))
+    for cell in planned.cells:
+        cell.decide([None] * len(cell.workloads), planned.study.treatments)
+    tasks = [task.digest for cell in planned.cells for task in cell.tasks()]
+    return len(tasks), len(set(tasks))
+
+
+def test_runs_are_those_of_fairlane_run(folder: Path) -> None:
+    found = computed(folder, STUDY)
+    assert found.meta.points == 4
+    for point, (placement, seed) in enumerate([(1, 1), (1, 2), (2, 1), (2, 2)]):
+        scenario = Scenario.load(folder / "small.toml", set=[f"placement.seed={placement}", f"seed={seed}"])
+        single = runner.run(scenario, out=folder / f"run-{point}", progress=False, figures=False)
+        rows = found.work.filter(pl.col("point") == point)
+        default = rows.filter(pl.col("treatment") == "default").sort("job")
+        assert default["w"].to_list() == single.jobs["w"].to_list()
+        assert default["isolated_iterations"].to_list() == single.jobs["isolated_iterations"].to_list()
+        digests = found.runs.filter((pl.col("point") == point) & (pl.col("treatment") == "default"))["digest"]
+        assert digests.to_list() == [single.meta.digest]
+
+        scenario = Scenario.load(
+            folder / "small.toml", set=[f"placement.seed={placement}", f"seed={seed}", "jobs[0].service_level=1"]
+        )
+        other = runner.run(scenario, out=folder / f"other-{point}", isolated=False, progress=False, figures=False)
+        treated = rows.filter(pl.col("treatment") == "first").sort("job")
+        assert treated["iterations"].to_list() == other.jobs["iterations"].to_list()
+        changes = [mine / its - 1 for mine, its in zip(treated["iterations"], default["iterations"], strict=True)]
+        assert treated["improvement"].to_list() == pytest.approx(changes)
+    assert default["improvement"].null_count() == default.height
+
+
+def test_compute_times_are_those_of_the_default_run(folder: Path) -> None:
+    """Calibration on a treated fabric would change the programs that are compared."""
+    text = SCENARIO.replace('compute = "5 us"', "compute_share = 0.5")
+    (folder / "small.toml").write_text(text)
+    found = computed(folder, 'scenario = "small.toml"\n[treatments.slow.set]\n"network.switch_latency" = "5 us"\n')
+    cells = json.loads((found.folder or folder).joinpath("cells.json").read_text())
+    answers = [json.loads(path.read_text()) for path in (found.folder or folder).glob("answers/*.json")]
+    times = [answer["answer"]["compute"] for answer in answers if "compute" in answer["answer"]]
+    assert len(times) == 3, "one for each job, and none for the treatment"
+    assert len(cells) == 1
+    default = Scenario.load(folder / "small.toml").resolve()
+    assert sorted(time for (time,) in times) == sorted(job.compute or 0 for job in default.jobs)
+
+
+def test_a_compute_time_that_cannot_be_found_is_a_failure(folder: Path) -> None:
+    text = SCENARIO.replace('compute = "5 us", messages_per_iteration = 4', "compute_share = 0.5, message_size = 0")
+    silent = "class Silent(Workload):\n    def communicate(self, rank, iteration):\n        pass\n"
+    (folder / "own.py").write_text(f"from fairlane import Workload\n\n{silent}")
+    (folder / "small.toml").write_text(text.replace('name = "flood_pairs"', 'name = "own.py:Silent"'))
+    found = computed(folder, STUDY.replace("[1, 2]", "[1]"))
+    assert found.failures["job"].to_list() == ["flood-0", "flood-1"] * 2
+    assert all("does not communicate" in error for error in found.failures["error"])
+    assert found.work.is_empty(), "there is nothing to compare at these points"
+
+
+def test_what_is_the_same_is_computed_once(folder: Path) -> None:
+    # A default run, three isolated runs and a treated one at each of four points: all different.
+    assert simulations(folder, STUDY) == (20, 20)
+    # A treatment that changes nothing is the default run; one under two names is one.
+    twins = STUDY + '[treatments.none]\n[treatments.second]\nset = { "jobs[0].service_level" = 1 }\n'
+    assert simulations(folder, twins) == (28, 20)
+    # Another size of the first job's messages leaves the other job alone what it was: 2 x (1 + 3) runs, one less.
+    sizes = 'scenario = "small.toml"\n[parameters]\n"jobs[0].workload.message_size" = ["8 KiB", "16 KiB"]\n'
+    assert simulations(folder, sizes) == (8, 7)
+    # Seeds are part of the programs, unless placement is all that differs and happens to be the same.
+    assert simulations(folder, 'scenario = "small.toml"\nplacements = ["linear", "linear"]') == (8, 4)
+
+
+def test_as_many_simulations_are_performed_as_differ(folder: Path) -> None:
+    text = STUDY + '[treatments.second]\nset = { "jobs[0].service_level" = 1 }\n'
+    found = computed(folder, text)
+    assert (found.meta.runs, found.meta.simulations) == (24, 20)
+    assert len(list((folder / "out" / "answers").glob("*.json"))) == 20
+    both = found.work.filter(pl.col("treatment") != "default").partition_by("treatment", include_key=False)
+    assert both[0].equals(both[1])
+
+
+def test_points_are_the_cross_product(folder: Path) -> None:
+    text = """
+    scenario = "small.toml"
+    seeds = [3, 4]
+    placements = ["packed", { strategy = "random", seed = 9 }]
+    [parameters]
+    network.buffer = ["16 KiB", "64 KiB"]
+    "qos.arbiter.weights" = [[1, 7], [1, 3]]
+    [[cases]]
+    name = "short"
+    set = { duration = "100 us" }
+    [[cases]]
+    name = "long"
+    """
+    read = study(folder, text)
+    points = list(read.points())
+    assert len(points) == 2 * 2 * 2 * 2 * 2
+    scenario = read.scenario(points[0])
+    assert (scenario.duration, scenario.seed, scenario.network.buffer) == (100 * 10**6, 3, 16384)
+    assert scenario.placement.strategy == "packed"
+    last = read.scenario(points[-1])
+    assert (last.duration, last.seed, last.network.buffer) == (300 * 10**6, 4, 65536)
+    assert (last.placement.strategy, last.placement.seed) == ("random", 9)
+    assert last.qos.arbiter.parameters["weights"] == [1, 3]
+
+
+def test_tables_name_the_points(folder: Path) -> None:
+    text = 'scenario = "small.toml"\n[parameters]\n"network.buffer" = ["16 KiB"]\n"qos.arbiter.weights" = [[1, 7]]\n'
+    found = computed(folder, text)
+    row = found.work.row(0, named=True)
+    assert (row["network.buffer"], row["qos.arbiter.weights"], row["seed"]) == ("16 KiB", "[1, 7]", 1)
+    assert found.work["improvement"].null_count() == found.work.height == 3
+
+
+def test_a_study_is_loaded_queried_and_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "levels.toml").write_text(STUDY)
+    out = str(folder / "out")
+    assert execute(["study", str(folder / "levels.toml"), "--out", out, "--workers", "1", "--profile"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("levels: 4 points, 20 runs, 20 simulations, ")
+    assert f"Everything is in {out}." in lines
+    assert any(line.split()[:1] == ["simulating"] for line in lines)
+    found = fairlane.load(out)
+    assert isinstance(found, StudyResults)
+    assert found.digest_of(found.tables()) == found.meta.digest
+    assert execute(["query", out, "select count(*) as jobs from work where treatment = 'first'"]) == 0
+    assert capsys.readouterr().out.split() == ["jobs", "12"]
+    (folder / "out" / "work.png").unlink()
+    assert execute(["plot", out]) == 0
+    assert (folder / "out" / "work.png").stat().st_size > 10_000
+
+
+def test_the_profile_adds_up(folder: Path) -> None:
+    found = computed(folder, STUDY).meta
+    spent = {name: found.profile[name] for name in ("simulating", "set-up", "waiting")}
+    assert sum(spent.values()) == pytest.approx(found.profile["spent"] * found.profile["workers"])
+    assert all(value > 0 for value in spent.values())
+    assert found.profile["planning"] + found.profile["spent"] <= found.profile["wall"] == found.wall_s
+
+
+BAD = [
+    ('scenario = "smal.toml"', "levels.toml:1", 'scenario = "smal.toml": there is no file'),
+    ("seeds = [1]", "levels.toml", "scenario: missing; allowed: The scenario"),
+    ('scenario = "small.toml"\nseed = [1]', "levels.toml:2", "unknown key; allowed: name, scenario, set, seeds"),
+    ('scenario = "small.toml"\nseeds = []', "levels.toml:2", "seeds: list should have at least 1 item"),
+    (
+        'scenario = "small.toml"\n[parameters]\n"jobs[0].ranks" = [4, 40]',
+        "levels.toml:3",
+        "the jobs need 86 hosts (more ranks than hosts), and the fabric has 16",
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"jobs[1].workload.name" = ["nearest_neighbour"]',
+        "levels.toml:3",
+        'did you mean "nearest_neighbor"?',
+    ),
+    (
+        'scenario = "small.toml"\n[treatments.a.set]\n"qos.service_levels" = 8',
+        "small.toml:12",
+        "qos.lanes = 2: service level 7 takes lane 7: more service levels than lanes; allowed: at least 8",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = [{ strategy = "list", hosts = [1, 2, 1] }]',
+        "levels.toml:2",
+        "placement.hosts: host 1 is listed twice; allowed: every host once",
+    ),
+    ('scenario = "small.toml"\nplacements = ["packd"]', "levels.toml:2", 'did you mean "packed"?'),
+    ('scenario = "small.toml"\n[parameters]\n"network.bufer" = ["1 KiB"]', "levels.toml:3", 'did you mean "buffer"?'),
+    ('scenario = "small.toml"\n[parameters]\n"jobs[7].ranks" = [1]', "levels.toml:3", "there is no 7 to go into"),
+    ('scenario = "small.toml"\n[parameters]\n"network.mtu" = "2 KiB"', "levels.toml:3", "needs a list of values"),
+    (
+        'scenario = "small.toml"\n[treatments.default]',
+        "levels.toml:2",
+        "is what every study has",
+    ),
+    ('scenario = "small.toml"\n[treatments.a]\nsett = {}', "levels.toml:3", 'did you mean "set"?'),
+    (
+        'scenario = "small.toml"\n[treatments.a]\nset = { seed = 3 }',
+        "levels.toml:3",
+        "changes seed: then nothing",
+    ),
+    (
+        'scenario = "small.toml"\n[treatments.a]\nset = { "jobs[0].workload.variant" = 3 }',
+        "levels.toml:3",
+        "changes workload of job 0: then nothing can be compared",
+    ),
+    (
+        'scenario = "small.toml"\n[cluster]\njobs = 0',
+        "levels.toml:3",
+        "jobs = 0: out of range; allowed: at least 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "words"), BAD)
+def test_wrong_input_is_refused_before_anything_runs(
+    folder: Path, text: str, place: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "levels.toml").write_text(text)
+    assert execute(["study", str(folder / "levels.toml"), "--out", str(folder / "out")]) == 2
+    told = capsys.readouterr().err
+    assert f"fairlane: {folder / place}: " in told
+    assert words in told
+    assert not (folder / "out").exists()
+
+
+CONTROLLED = """
+scenario = "small.toml"
+set = { qos = { service_levels = 2, lanes = 2 } }
+[treatments.a]
+periods = 3
+period = "200 us"
+"""
+BAD_CONTROLLERS: list[tuple[dict[str, Any], str]] = [
+    ({"name": "process_prioritization", "threshold": 1.5, "service_levels": 2}, "threshold = 1.5: out of range"),
+    (
+        {"name": "process_prioritization", "threshold": 0, "service_levels": 2},
+        "threshold = 0: out of range",
+    ),
+    ({"name": "process_prioritization", "service_levels": 4}, "qos.service_levels = 2: "),
+    ({"name": "process_priority", "service_levels": 2}, 'did you mean "process_prioritization"?'),
+]
+
+
+@pytest.mark.parametrize(("controller", "words"), BAD_CONTROLLERS)
+def test_a_wrong_controller_is_refused(folder: Path, controller: dict[str, Any], words: str) -> None:
+    table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in controller.items())
+    read = study(folder, f"{CONTROLLED}controller = {{ {table} }}\n")
+    with pytest.raises(ScenarioError) as caught:
+        plan(read)
+    assert words in str(caught.value)
+    assert "levels.toml:" in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["episodes", "online"])
+def test_a_controller_is_a_treatment(folder: Path, mode: str) -> None:
+    text = f'{CONTROLLED}mode = "{mode}"\ncontroller = {{ name = "process_prioritization", service_levels = 2 }}\n'
+    found = computed(folder, text)
+    assert found.periods.height == 3 * 3
+    of = found.periods.group_by("name").agg(pl.col("iterations").sum())
+    treated = found.work.filter(pl.col("treatment") == "a")
+    assert dict(of.iter_rows()) == dict(treated.select("name", "iterations").iter_rows())
+    assert treated["isolated_iterations"].min() > 0  # type: ignore[operator]
+    assert treated["default_iterations"].to_list() == (
+        found.work.filter(pl.col("treatment") == "default")["iterations"].to_list()
+    )

@@ -1,0 +1,93 @@
+"""Studies on Dask: a real cluster of two worker processes, and jobs of a real Slurm on loopback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import slurm
+from fairlane.errors import ScenarioError
+from fairlane.results import StudyResults
+from fairlane.study import Study, cluster, run
+from small_study import SCENARIO, STUDY, Here
+
+LOCAL = """
+import time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0") as cluster:
+        print(cluster.scheduler_address, flush=True)
+        input()
+"""
+CLUSTER = """
+[cluster]
+jobs = 2
+memory = "1 GiB"
+interface = "lo"
+skip = ["--mem"]
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    (tmp_path / "levels.toml").write_text(STUDY + CLUSTER)
+    return Study.load(tmp_path / "levels.toml")
+
+
+def alone(study: Study, folder: Path) -> StudyResults:
+    """The study as this process alone computes it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("fairlane.study.running.LocalPool", Here)
+        return run(study, out=folder / "here", workers=1, progress=False, figures=False)
+
+
+@pytest.mark.timeout(60)
+def test_dask_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
+    (tmp_path / "cluster.py").write_text(LOCAL)
+    here = alone(study, tmp_path)
+    workers = subprocess.Popen(
+        [sys.executable, tmp_path / "cluster.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert workers.stdout is not None
+    try:
+        address = workers.stdout.readline().strip()
+        there = run(study, out=tmp_path / "there", dask=address, progress=False, figures=False)
+    finally:
+        workers.communicate("\n", timeout=20)
+    assert there.meta.profile["workers"] == 2
+    assert there.meta.digest == here.meta.digest
+    assert all(table.equals(there.tables()[name]) for name, table in here.tables().items())
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())} (slurm-wlm, munge)")
+def test_slurm_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
+    here = alone(study, tmp_path)
+    (tmp_path / "slurm").mkdir()
+    with slurm.slurm(tmp_path / "slurm") as environment:
+        command = [
+            sys.executable,
+            "-c",
+            "from fairlane.cli import main; main()",
+            "study",
+            str(tmp_path / "levels.toml"),
+        ]
+        subprocess.run([*command, "--out", str(tmp_path / "there")], env=environment, check=True, timeout=60)
+        jobs = subprocess.run(
+            ["scontrol", "show", "jobs", "--oneliner"], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+    assert jobs.count("JobName=fairlane-levels") == 2
+    there = StudyResults.load(tmp_path / "there")
+    assert there.meta.digest == here.meta.digest
+
+
+def test_a_scheduler_that_is_not_there_is_wrong_input(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "FIRST_WAIT_S", "1 s")
+    with pytest.raises(ScenarioError, match="no scheduler answers"):
+        run(study, out=tmp_path / "out", dask="tcp://127.0.0.1:9", progress=False)

@@ -1,0 +1,172 @@
+"""How studies are computed: the same tables with any number of workers, after deaths, and after going on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairlane.cli.main import execute
+from fairlane.results import ResultsError, StudyResults
+from fairlane.study import Study, run, treatments
+from fake_treatment import Fake
+from small_study import SCENARIO, STUDY, Here
+
+TESTS = Path(__file__).parent.parent
+COMMAND = [sys.executable, "-c", "from fairlane.cli import main; main()", "study"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(treatments, "KINDS", [Fake, *treatments.KINDS])
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    (tmp_path / "notes").mkdir()
+    return tmp_path
+
+
+def computed(folder: Path, text: str, out: str, workers: int = 2, *, resume: bool = False) -> StudyResults:
+    (folder / "levels.toml").write_text(text)
+    study = Study.load(folder / "levels.toml")
+    return run(study, out=folder / out, workers=workers, resume=resume, progress=False, figures=False)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
+    """The small study as this process alone computes it."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "small.toml").write_text(SCENARIO)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("fairlane.study.running.LocalPool", Here)
+        return computed(folder, STUDY, "whole")
+
+
+def fake(folder: Path, name: str, **how: float) -> str:
+    lines = [f"{key} = {value}" for key, value in how.items()]
+    return "\n".join([f"\n[treatments.{name}]", f'notes = "{folder}/notes"', *lines, ""])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_any_number_of_workers_makes_the_same_tables(folder: Path, whole: StudyResults, workers: int) -> None:
+    found = computed(folder, STUDY, "out", workers)
+    assert found.meta.digest == whole.meta.digest
+    assert all(table.equals(whole.tables()[name]) for name, table in found.tables().items())
+
+
+def test_a_worker_that_dies_is_replaced_and_its_cell_retried(folder: Path) -> None:
+    text = 'scenario = "small.toml"\n'
+    found = computed(folder, text + fake(folder, "mortal", deaths=1) + fake(folder, "shy", errors=1), "out", 1)
+    assert sorted(path.name for path in (folder / "notes").iterdir()) == [
+        *("mortal-1.0", "mortal-1.1", "shy-1.0", "shy-1.1")
+    ]
+    assert found.failures.is_empty()
+    # Once it lives, the fake treatment is the default run.
+    for name in ("mortal", "shy"):
+        assert found.work.filter(found.work["treatment"] == name)["improvement"].to_list() == [0.0] * 3
+
+
+def test_what_fails_twice_is_reported_and_the_others_go_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = STUDY + fake(folder, "doomed", deaths=9) + fake(folder, "wrong", errors=9)
+    (folder / "levels.toml").write_text(text.replace("seeds = [1, 2]", "seeds = [1]").replace("placements = 2", ""))
+    assert execute(["study", str(folder / "levels.toml"), "--out", str(folder / "out"), "--workers", "1"]) == 1
+    told = capsys.readouterr().out
+    found = StudyResults.load(folder / "out")
+    failures = {row["treatment"]: row for row in found.failures.iter_rows(named=True)}
+    assert set(failures) == {"doomed", "wrong"}
+    assert "its worker died" in failures["doomed"]["error"]
+    assert failures["wrong"]["error"] == "ArithmeticError: no such luck"
+    assert sorted(path.name for path in (folder / "notes").iterdir()) == [
+        *("doomed-1.0", "doomed-1.1", "wrong-1.0", "wrong-1.1")
+    ]
+    assert set(found.work["treatment"]) == {"default", "first"}
+    for row in failures.values():
+        assert row["scenario"] in told
+        assert execute(["check", str(folder / "out" / row["scenario"])]) == 0, "it can be run by itself"
+
+
+def test_a_killed_study_goes_on(folder: Path, whole: StudyResults) -> None:
+    (folder / "levels.toml").write_text(STUDY)
+    out = folder / "out"
+    command = [*COMMAND, str(folder / "levels.toml"), "--out", str(out), "--workers", "1", "--quiet"]
+    study = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while len(list(out.glob("answers/*.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    study.send_signal(signal.SIGKILL)
+    study.wait()
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("answers/[!.]*.json")}
+    assert 3 <= len(before) < 20, "it was killed in the middle"
+    assert not (out / "study.json").exists()
+    again = computed(folder, STUDY, "out", 1, resume=True)
+    after = {path.name: path.stat().st_mtime_ns for path in out.glob("answers/[!.]*.json")}
+    assert again.meta.digest == whole.meta.digest
+    assert len(after) == 20
+    assert {name: after[name] for name in before} == before, "what was finished is not computed again"
+
+
+def test_a_killed_study_leaves_no_worker(folder: Path) -> None:
+    (folder / "levels.toml").write_text('scenario = "small.toml"\n' + fake(folder, "long", seconds=60))
+    script = (
+        "import fairlane.study.treatments as t; from fake_treatment import Fake; t.KINDS.insert(0, Fake); "
+        "from fairlane.cli import main; main()"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
+    command = [sys.executable, "-c", script, "study", str(folder / "levels.toml"), "--out", str(folder / "out")]
+    study = subprocess.Popen([*command, "--workers", "1", "--quiet"], env=environment, start_new_session=True)
+    deadline = time.monotonic() + 20
+    while not list((folder / "notes").iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    members = _session(study.pid)
+    assert len(members) >= 2, "the study and its worker"
+    study.kill()
+    study.wait()
+    while _session(study.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _session(study.pid) == []
+
+
+def test_ctrl_c_keeps_what_is_finished(folder: Path, whole: StudyResults) -> None:
+    (folder / "levels.toml").write_text(STUDY)
+    out = folder / "out"
+    command = [*COMMAND, str(folder / "levels.toml"), "--out", str(out), "--workers", "1"]
+    study = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 20
+    while not list(out.glob("answers/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    os.killpg(study.pid, signal.SIGINT)
+    _, told = study.communicate(timeout=20)
+    assert study.returncode == 130
+    assert "go on with --resume --out" in told
+    assert "Traceback" not in told
+    assert computed(folder, STUDY, "out", 1, resume=True).meta.digest == whole.meta.digest
+
+
+def test_another_study_does_not_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    computed(folder, STUDY, "out")
+    with pytest.raises(ResultsError, match=r"the study has changed: seeds\[1\] was 2, is 3"):
+        computed(folder, STUDY.replace("[1, 2]", "[1, 3]"), "out", resume=True)
+    with pytest.raises(ResultsError, match=r"treatments\.second was not there, is "):
+        computed(folder, f"{STUDY}[treatments.second]\n", "out", resume=True)
+    (folder / "small.toml").write_text(SCENARIO.replace("300 us", "400 us"))
+    with pytest.raises(ResultsError, match=r'scenario\.duration was "300 us", is "400 us"'):
+        computed(folder, STUDY, "out", resume=True)
+    with pytest.raises(ResultsError, match=r"holds no study that could go on"):
+        computed(folder, STUDY, "elsewhere", resume=True)
+
+
+def _session(leader: int) -> list[int]:
+    """Processes of a session that are alive."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _parent, _group, session = stat.read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(session) == leader and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
