@@ -72,9 +72,7 @@ class FabricTable(Parameterised):
 
     topology: str
     """Name of the topology."""
-    routing: (
-        Annotated[Routing, BeforeValidator(_table_of_name, json_schema_input_type=Routing | str)] | None
-    ) = None
+    routing: Annotated[Routing, BeforeValidator(_table_of_name, json_schema_input_type=Routing | str)] | None = None
     """Its name, or a table with its name and parameters; without it the one that the topology is usually run with."""
 
     @model_validator(mode="after")
@@ -140,15 +138,17 @@ class Qos(Table):
     service_levels: int | None = Field(None, ge=1, le=MAX_LEVELS)
     """How many levels get a lane of their own; without it as many as the scenario uses."""
     lanes: int | None = Field(None, ge=1)
-    """Virtual lanes that a switch has, at least one for each pair of virtual lane and virtual channel of the routing in use;
-    without it as many as are needed."""
+    """Virtual lanes that a switch has, at least one for each pair of virtual lane and virtual channel in use; without
+    it as many as are needed."""
     sl2vl: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=MAX_LEVELS)] | None = None
     """Virtual lane of each service level; without it level n takes lane n."""
     default: Level = 0
     """Service level of messages for which nothing else says one."""
     kinds: Kinds = Field(default_factory=Kinds)
     """Service level by kind of traffic."""
-    arbiter: Annotated[Arbiter, BeforeValidator(_table_of_name, json_schema_input_type=Arbiter | str)] = Field(default="weighted_round_robin", validate_default=True)
+    arbiter: Annotated[Arbiter, BeforeValidator(_table_of_name, json_schema_input_type=Arbiter | str)] = Field(
+        default="weighted_round_robin", validate_default=True
+    )
     """Shares links among lanes: its name, or a table with its name and parameters. By default lanes take turns."""
 
 

@@ -67,6 +67,9 @@ pub trait Routing: Send + Sync {
     }
 }
 
+/// Prepares a routing for a fabric, from parameters that follow its schema.
+pub type Build = fn(&Graph, &serde_json::Value) -> Result<Box<dyn Routing>, BuildError>;
+
 /// A routing that can be asked for by name.
 pub struct Entry {
     /// The name in scenario files.
@@ -76,7 +79,7 @@ pub struct Entry {
     /// The JSON schema of its parameters.
     pub schema: fn() -> Schema,
     /// Prepares the routing for a fabric, from parameters that follow the schema.
-    pub build: fn(&Graph, &serde_json::Value) -> Result<Box<dyn Routing>, BuildError>,
+    pub build: Build,
 }
 
 /// The parameters of a routing that has none.
