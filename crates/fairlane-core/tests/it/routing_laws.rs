@@ -128,7 +128,7 @@ fn every_routing_delivers_without_cycles_on_every_example_that_it_accepts() {
             let graph = sample.build();
             let Ok(routing) = (entry.build)(&graph) else { continue };
             accepted += 1;
-            let step = graph.hosts().div_ceil(200);
+            let step = graph.hosts().div_ceil(120);
             assert!(no_cycle(routes(&graph, &*routing, step)), "{} on {sample:?}", entry.name);
         }
         assert!(accepted > 0, "no example is for routing {}", entry.name);
