@@ -106,8 +106,8 @@ def test_a_description_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ({"topology": "dragonfly", "preset": "wilke"}, "fabric.preset"),
-        ({"topology": "dragonfly", "preset": "wilke2020", "arrangement": "palm"}, "fabric"),
+        ({"topology": "dragonfly", "preset": "wilke"}, 'unknown name; allowed: wilke2020; did you mean "wilke2020"?'),
+        ({"topology": "dragonfly", "preset": "wilke2020", "arrangement": "palm"}, 'did you mean "palm_tree"?'),
         ({"topology": "torus", "sides": [4, 4], "hosts": 15}, "the product of the sides x hosts_per_switch is 16"),
         (
             {"topology": "torus", "sides": [4, 4], "routing": "minimal"},

@@ -156,7 +156,20 @@ def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], beside: Sequ
             missing = [key for key in error.validator_value if key not in error.instance]
             yield Problem(path, f"missing: {', '.join(missing)}", allowed=_described(error.schema, missing))
         else:
-            yield Problem(path, error.message, _at(given, list(error.absolute_path)))
+            value = _at(given, list(error.absolute_path))
+            names = _names(error.schema, schema)
+            if names and isinstance(value, str):
+                yield Problem.unknown(path, "name", value, names, value)
+            else:
+                yield Problem(path, error.message, value)
+
+
+def _names(schema: Any, root: Schema) -> list[str]:
+    """The names among which a schema lets one choose, if it does."""
+    inner, _ = _deref(schema, root)
+    own = [*inner.get("enum", ()), *([inner["const"]] if "const" in inner else [])]
+    parts = (*inner.get("anyOf", ()), *inner.get("oneOf", ()), *inner.get("allOf", ()))
+    return [name for name in own if isinstance(name, str)] + [name for part in parts for name in _names(part, root)]
 
 
 def _described(schema: Any, keys: list[str]) -> str | None:

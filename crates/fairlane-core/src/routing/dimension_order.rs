@@ -36,6 +36,10 @@ struct DimensionOrder {
     ends: Ends,
     line: Line,
     dimensions: Vec<Dimension>,
+    /// By switch: its coordinates, packed, dimension 0 lowest.
+    packed: Vec<u64>,
+    /// By bit of the packed coordinates: the dimension that it belongs to.
+    dimension_of: [u8; 64],
     /// Slots of a switch.
     slots: u32,
     links: Choices,
@@ -44,6 +48,9 @@ struct DimensionOrder {
 /// One dimension of the grid.
 struct Dimension {
     side: u32,
+    /// Where its coordinate begins in the packed ones, and how many bits it has.
+    shift: u32,
+    bits: u32,
     /// Its first slot: those to the next and to the previous switch, or one for each coordinate.
     slot: u32,
     has_dateline: bool,
@@ -54,15 +61,36 @@ impl DimensionOrder {
         let Plan::Grid(grid) = graph.plan() else {
             return Err(BuildError::value("fabric.routing", NAME, "needs a grid of switches"));
         };
-        let mut slots = 0;
-        let dimension = |&side: &u32| {
-            let slot = slots;
+        let (mut slots, mut shift) = (0, 0);
+        let mut dimension_of = [0; 64];
+        let mut dimensions = Vec::new();
+        for (number, &side) in (0..).zip(&grid.sides) {
+            let bits = u32::BITS - (side - 1).leading_zeros();
+            let has_dateline = grid.line == Line::Ring && side >= RING_WITH_DATELINE;
+            dimensions.push(Dimension { side, shift, bits, slot: slots, has_dateline });
             slots += if grid.line == Line::Full { side } else { 2 };
-            Dimension { side, slot, has_dateline: grid.line == Line::Ring && side >= RING_WITH_DATELINE }
+            let end = (shift + bits) as usize;
+            let Some(own) = dimension_of.get_mut(shift as usize..end) else {
+                return Err(BuildError::value("fabric.routing", NAME, "needs coordinates of together up to 64 bits"));
+            };
+            own.fill(number);
+            shift += bits;
+        }
+        let pack = |at| {
+            let coordinates = grid.coordinates(SwitchId(at)).zip(&dimensions);
+            coordinates
+                .fold(0, |packed, (digit, dimension): (u32, &Dimension)| packed | (u64::from(digit) << dimension.shift))
         };
-        let dimensions = grid.sides.iter().map(dimension).collect();
-        let mut routing =
-            Self { ends: Ends::new(graph, NAME)?, line: grid.line, dimensions, slots, links: Choices::new() };
+        let packed = (0..).take(graph.switches()).map(pack).collect();
+        let mut routing = Self {
+            ends: Ends::new(graph, NAME)?,
+            line: grid.line,
+            dimensions,
+            packed,
+            dimension_of,
+            slots,
+            links: Choices::new(),
+        };
         for at in (0..).take(graph.switches()).map(SwitchId) {
             routing.add(graph, grid, at)?;
         }
@@ -98,6 +126,12 @@ impl DimensionOrder {
 }
 
 impl Dimension {
+    /// Its coordinate of packed ones.
+    #[inline]
+    fn coordinate(&self, packed: u64) -> u32 {
+        ((packed >> self.shift) & ((1 << self.bits) - 1)) as u32
+    }
+
     /// The slot of a link between two coordinates.
     fn slot_to(&self, line: Line, here: u32, there: u32) -> u32 {
         match line {
@@ -133,20 +167,15 @@ impl Routing for DimensionOrder {
     #[inline]
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let (target, down) = self.ends.of(to);
-        let (mut here, mut there) = (at.0, target.0);
-        for dimension in &self.dimensions {
-            if here == there {
-                break;
-            }
-            let (a, b) = (here % dimension.side, there % dimension.side);
-            if a != b {
-                let (slot, channel) = dimension.way(self.line, a, b);
-                let slot = at.index() * self.slots as usize + slot as usize;
-                return Hop { link: self.links.pick(slot, spread(at, to)), channel };
-            }
-            (here, there) = (here / dimension.side, there / dimension.side);
+        let (here, there) = (self.packed[at.index()], self.packed[target.index()]);
+        let different = here ^ there;
+        if different == 0 {
+            return Hop { link: down, channel: 0 };
         }
-        Hop { link: down, channel: 0 }
+        let dimension = &self.dimensions[usize::from(self.dimension_of[different.trailing_zeros() as usize])];
+        let (slot, channel) = dimension.way(self.line, dimension.coordinate(here), dimension.coordinate(there));
+        let slot = at.index() * self.slots as usize + slot as usize;
+        Hop { link: self.links.pick(slot, spread(at, to)), channel }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Minimal routing of fabrics of groups: dragonfly, Cascade, Dragonfly+.
 //!
 //! A packet takes at most one global link. Of all such ways it takes one of the shortest: within the group to a switch
-//! with a global link to the destination's group, over it, and within that group to the destination's switch. Among
-//! equal global links the destination decides, alike at every switch, so that a packet never changes its mind on the
-//! way; among parallel links of a trunk it decides differently at each switch.
+//! with a global link to the destination's group, over it, and within that group to the destination's switch. Where
+//! groups are joined all to all, a global link of the switch itself comes first; else, among equal ones, the destination
+//! decides, alike at every switch, so that a packet never changes its mind on the way. Among parallel links of a trunk
+//! it decides differently at each switch.
 //!
 //! **Within a group** a packet goes a shortest way; of several first steps it takes one of the lowest rank. Ranks order
 //! links by role (up, local, global, down) and then by class in the order in which the fabric's builder named them: in
@@ -84,7 +85,8 @@ impl Routing for Minimal {
             self.local.step(at, target.0 % self.size, spread)
         } else {
             let gateway = self.gateways.nearest(&self.local, at, target, to);
-            if gateway.near == at { gateway.link } else { self.local.step(at, gateway.near.0 % self.size, spread) }
+            let place = u32::from(gateway.near_place);
+            if here * self.size + place == at.0 { gateway.link } else { self.local.step(at, place, spread) }
         };
         Hop { link, channel: previous.channel + self.rise(previous.link, link) }
     }

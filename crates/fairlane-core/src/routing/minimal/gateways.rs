@@ -10,9 +10,11 @@ use crate::topology::{Graph, Role, Vertex};
 /// A global link with its ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gateway {
-    pub near: SwitchId,
-    pub far: SwitchId,
     pub link: LinkId,
+    /// The place of its near end in its group.
+    pub near_place: u16,
+    /// The place of its far end in its group.
+    far_place: u16,
 }
 
 pub(super) struct Gateways {
@@ -30,20 +32,27 @@ impl Gateways {
     pub fn new(graph: &Graph, size: u32) -> Result<Self, BuildError> {
         let switches = u32::try_from(graph.switches()).expect("invariant: fewer than 2^32 switches");
         let groups = switches / size;
-        let global = (0..).map(LinkId).zip(graph.links()).filter(|(link, _)| graph.role(*link) == Role::Global);
-        let ends = global.filter_map(|(link, cable)| match (cable.from, cable.to) {
-            (Vertex::Switch(near), Vertex::Switch(far)) => Some(Gateway { near, far, link }),
-            _ => None,
-        });
-        let mut list: Vec<Gateway> = ends.collect();
-        let pair = |gateway: &Gateway| gateway.near.0 / size * groups + gateway.far.0 / size;
-        list.sort_by_key(|gateway| (pair(gateway), gateway.near, gateway.link));
-        let first = |wanted| list.partition_point(|gateway| pair(gateway) < wanted);
+        let place = |switch: SwitchId| {
+            let allowed = "needs groups of fewer than 65536 switches";
+            u16::try_from(switch.0 % size).map_err(|_| BuildError::value("fabric.routing", NAME, allowed))
+        };
+        // Pair of groups, near end, and the rest.
+        let mut list: Vec<(u32, SwitchId, Gateway)> = Vec::new();
+        for (link, cable) in (0..).map(LinkId).zip(graph.links()).filter(|(link, _)| graph.role(*link) == Role::Global)
+        {
+            if let (Vertex::Switch(near), Vertex::Switch(far)) = (cable.from, cable.to) {
+                let gateway = Gateway { link, near_place: place(near)?, far_place: place(far)? };
+                list.push((near.0 / size * groups + far.0 / size, near, gateway));
+            }
+        }
+        list.sort_by_key(|(pair, near, gateway)| (*pair, *near, gateway.link));
+        let first = |wanted| list.partition_point(|(pair, ..)| *pair < wanted);
         let start: Vec<u32> = (0..=groups * groups)
             .map(|pair| u32::try_from(first(pair)).expect("invariant: fewer than 2^32 links"))
             .collect();
         let mut of_switch = vec![Vec::new(); graph.switches()];
-        list.iter().for_each(|gateway| of_switch[gateway.near.index()].push(gateway.link));
+        list.iter().for_each(|(_, near, gateway)| of_switch[near.index()].push(gateway.link));
+        let list = list.into_iter().map(|(.., gateway)| gateway).collect();
         let gateways = Self { size, groups, start, list, of_switch };
         gateways.check()?;
         Ok(gateways)
@@ -69,20 +78,29 @@ impl Gateways {
     /// One of the global links on a shortest way from `at` to the host `to` of the switch `target` of another group.
     #[inline]
     pub fn nearest(&self, local: &Local, at: SwitchId, target: SwitchId, to: HostId) -> &Gateway {
-        let all = self.between(at.0 / self.size, target.0 / self.size);
-        let place = target.0 % self.size;
+        let mut all = self.between(at.0 / self.size, target.0 / self.size);
+        if local.is_all_to_all() {
+            // A link of one's own is at most one link from the target: no other can be on a shorter way.
+            let own = own(all, at.0 % self.size);
+            all = if own.is_empty() { all } else { own };
+        }
+        // Two short rows, for distances are the same both ways.
+        let (here, there) = (local.distances_of(at), local.distances_of(target));
         // Each (destination, link) draws a number, and of equally near links the one that drew least is taken. Where it
         // is taken from a switch, it is taken from all switches on the way to it as well.
         let salt = scatter(to.0);
-        let mut best = (u64::MAX, 0);
+        let (mut best, mut least, mut drawn) = (0, u16::MAX, u32::MAX);
         for (number, gateway) in all.iter().enumerate() {
-            let length = local.distance(at, gateway.near.0 % self.size) + local.distance(gateway.far, place);
-            let key = (u64::from(length) << 32) | u64::from(scatter(salt ^ gateway.link.0));
-            if key < best.0 {
-                best = (key, number);
+            let length =
+                u16::from(here[usize::from(gateway.near_place)]) + u16::from(there[usize::from(gateway.far_place)]);
+            if length <= least {
+                let draw = scatter(salt ^ gateway.link.0);
+                if length < least || draw < drawn {
+                    (best, least, drawn) = (number, length, draw);
+                }
             }
         }
-        &all[best.1]
+        &all[best]
     }
 
     /// The different ranks of the global links of a switch.
@@ -92,4 +110,12 @@ impl Gateways {
         found.dedup();
         found
     }
+}
+
+/// Those of `gateways`, sorted by near end, whose near end is at `place`.
+#[inline]
+fn own(gateways: &[Gateway], place: u32) -> &[Gateway] {
+    let rest = &gateways[gateways.partition_point(|gateway| u32::from(gateway.near_place) < place)..];
+    let count = rest.iter().take_while(|gateway| u32::from(gateway.near_place) == place).count();
+    &rest[..count]
 }

@@ -17,17 +17,20 @@ pub(super) struct Local {
     distances: Vec<u8>,
     /// First steps, by switch and place in its group.
     steps: Choices,
+    /// Whether every switch of a group is joined with every other.
+    all_to_all: bool,
 }
 
 impl Local {
     pub fn new(graph: &Graph, size: u32, ranks: &[u8]) -> Result<Self, BuildError> {
         let mates: Vec<Vec<(LinkId, SwitchId)>> =
             (0..).take(graph.switches()).map(|at| mates(graph, SwitchId(at))).collect();
-        let mut local = Self { size, distances: Vec::new(), steps: Choices::new() };
+        let mut local = Self { size, distances: Vec::new(), steps: Choices::new(), all_to_all: false };
         local.distances.reserve(mates.len() * size as usize);
         for at in (0..).take(mates.len()).map(SwitchId) {
             local.measure(&mates, at)?;
         }
+        local.all_to_all = local.distances.iter().all(|distance| *distance <= 1);
         for at in (0..).take(mates.len()).map(SwitchId) {
             for place in 0..size {
                 let distance = local.distance(at, place);
@@ -66,6 +69,11 @@ impl Local {
         Ok(())
     }
 
+    #[inline]
+    pub fn is_all_to_all(&self) -> bool {
+        self.all_to_all
+    }
+
     pub fn size(&self) -> u32 {
         self.size
     }
@@ -79,6 +87,13 @@ impl Local {
     #[inline]
     pub fn distance(&self, at: SwitchId, place: u32) -> u8 {
         self.distances[self.slot(at, place)]
+    }
+
+    /// The distances between a switch and all of its group, by place.
+    #[inline]
+    pub fn distances_of(&self, at: SwitchId) -> &[u8] {
+        let first = self.slot(at, 0);
+        &self.distances[first..first + self.size as usize]
     }
 
     /// The first step from a switch to a place in its group.
