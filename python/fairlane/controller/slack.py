@@ -20,7 +20,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import ClassVar
 
 from pydantic import Field, PrivateAttr
@@ -36,8 +36,13 @@ PENALTY = 3.0
 """What a job's loss beyond the guard counts, in units of the same gain."""
 TOP_CLASS = 7
 """The highest class there is."""
+GREATEST_WEIGHT = 255
+"""Beyond this a weight is as good as a strict priority."""
 RECENT = 12
 """So many periods of a configuration count, at most."""
+
+_KINDS = ("lift", "lower", "pressed", "random")
+"""The kinds of change: see `Slack._moved`."""
 
 Classes = Mapping[str, tuple[int, ...]]
 """The class of each rank, by job."""
@@ -114,6 +119,11 @@ class Candidate:
         gains = self.mean_gains().values()
         return fmean(gain - PENALTY * max(0.0, -gain - guard) for gain in gains)
 
+    def spread(self) -> float:
+        """How much the mean improvement varies from period to period."""
+        means = [fmean(gain.values()) for gain in self.gains]
+        return stdev(means) if len(means) > 1 else 0.0
+
     def settings(self, service_levels: int) -> Settings:
         """A level for each class; class 0 stays on the default level."""
         top = service_levels - 1
@@ -121,7 +131,7 @@ class Candidate:
             job: {rank: min(top, found) for rank, found in enumerate(ranks) if found}
             for job, ranks in self.classes.items()
         }
-        weights = tuple(round(self.base ** min(level, TOP_CLASS)) for level in range(service_levels))
+        weights = tuple(round(min(GREATEST_WEIGHT, self.base**level)) for level in range(service_levels))
         return Settings(levels, weights)
 
 
@@ -215,9 +225,10 @@ class Slack(Controller):
         """Is the change better? Unsure: once more. Yes: keep it. No: another one."""
         trial, best = self._current, self._best
         if trial is not best:
-            if trial.score(self.guard) > best.score(self.guard):
-                if len(trial.gains) <= self.confirm:
-                    return
+            ahead, seen = trial.score(self.guard) - best.score(self.guard), len(trial.gains)
+            if seen <= self.confirm and ahead > -best.spread() / seen**0.5:
+                return
+            if ahead > 0:
                 self._best, self._accepted, self._failures = trial, True, 0
             else:
                 self._failures += 1
@@ -235,25 +246,29 @@ class Slack(Controller):
             self.start(self._jobs)
 
     def _changed(self, best: Candidate) -> Candidate:
-        """The best with changes in several jobs."""
+        """The best with changes in several jobs. While a job loses too much, half of the changes are about that."""
         gains = best.mean_gains()
-        kind = self._rng.randrange(4)
-        base = best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))
-        shifted = {}
-        for job, ranks in best.classes.items():
-            if kind == 0 and gains[job] < 0:
-                moved = _move(ranks, range(len(ranks)), 1)
-            elif kind == 1 and gains[job] > max(0.05, fmean(gains.values())):
-                moved = _move(ranks, range(len(ranks)), -1)
-            elif kind == 2 and self._rng.random() < 0.5:
-                moved = _move(ranks, self._pressed(job), self._rng.choice((1, 1, -1)))
-            elif kind == 3 and self._rng.random() < 0.5:
-                some = self._rng.sample(range(len(ranks)), max(1, len(ranks) // 8))
-                moved = _move(ranks, some, self._rng.choice((1, -1)))
-            else:
-                moved = ranks
-            shifted[job] = moved
-        return Candidate(shifted, max(1.2, base))
+        kind = self._rng.choice(("lift", "lower") if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS)
+        base = min(4.0, max(1.2, best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))))
+        return Candidate({job: self._moved(job, ranks, kind, gains) for job, ranks in best.classes.items()}, base)
+
+    def _moved(self, job: str, ranks: tuple[int, ...], kind: str, gains: Mapping[str, float]) -> tuple[int, ...]:
+        """One job's part of a change."""
+        worst = gains[job] <= min(gains.values())
+        if self._rng.random() < 0.5 and not (kind == "lift" and worst):
+            return ranks
+        everyone = range(len(ranks))
+        match kind:
+            case "lift" if gains[job] < 0:
+                return _move(ranks, everyone, self._rng.choice((1, 1, 2)))
+            case "lower" if gains[job] > fmean(gains.values()):
+                return _move(ranks, everyone, -1)
+            case "pressed":
+                return _move(ranks, self._pressed(job), self._rng.choice((1, 1, -1)))
+            case "random":
+                some = self._rng.sample(everyone, max(1, len(ranks) // 8))
+                return _move(ranks, some, self._rng.choice((1, -1)))
+        return ranks
 
     def _pressed(self, job: str) -> Sequence[int]:
         """The ranks among the slowest that wait least: nobody else can be what holds them up."""
