@@ -36,6 +36,7 @@ __all__ = [
     "Work",
     "control",
     "make",
+    "row_of",
     "run",
 ]
 

@@ -25,9 +25,7 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
     qos = scenario.qos
     if controller.needs_weights and qos.arbiter.name != "weighted_round_robin":
         allowed = "weighted_round_robin, whose weights it sets"
-        problem = Problem(
-            "qos.arbiter", f"does not suit the controller {controller.name}", qos.arbiter.name, allowed
-        )
+        problem = Problem("qos.arbiter", f"does not suit the controller {controller.name}", qos.arbiter.name, allowed)
         raise scenario.error(Problems(problem))
     if not controller.needs_weights or qos.sl2vl is not None:
         return scenario

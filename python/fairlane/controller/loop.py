@@ -17,7 +17,7 @@ from fairlane.units import DURATION
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
 
-__all__ = ["Mode", "Outcome", "Phases", "control", "phases_of", "row_of"]
+__all__ = ["Mode", "Outcome", "Phases", "control", "mode_of", "row_of"]
 
 Mode = Literal["episodes", "online"]
 """Fresh short simulations, or one that goes on."""
@@ -39,14 +39,14 @@ class Outcome:
     """What was set."""
     treated: Work
     """What was done."""
-    default: Work
-    """What the same jobs do without a controller."""
+    default: Work | None
+    """What the same jobs do without a controller; None if it was not asked for."""
     isolated: Mapping[str, JobWork]
     """What each job does alone; empty unless asked for."""
 
     def improvement(self, job: str) -> float | None:
-        """I_Q / I_D - 1; None if the job did nothing by default."""
-        default = self.default.jobs[job].work
+        """I_Q / I_D - 1; None if there is no default run, or the job did nothing in it."""
+        default = self.default.jobs[job].work if self.default else 0
         return self.treated.jobs[job].work / default - 1 if default else None
 
     @property
@@ -65,7 +65,7 @@ def row_of(outcome: Outcome, job: str) -> dict[str, Any]:
         "state": outcome.state,
         "accepted": outcome.accepted,
         "iterations": outcome.treated.jobs[job].work,
-        "default_iterations": outcome.default.jobs[job].work,
+        "default_iterations": outcome.default.jobs[job].work if outcome.default else None,
         "isolated_iterations": isolated.work if isolated else None,
         "improvement": outcome.improvement(job),
     }
@@ -89,6 +89,7 @@ def control(
     seed: int = 1,
     variants: int = VARIANTS,
     draws: int | None = None,
+    compare: bool = True,
     isolated: bool = False,
     threads: int | None = None,
 ) -> Iterator[Outcome]:
@@ -103,6 +104,7 @@ def control(
         seed: Seed of the variants that periods get.
         variants: How many variants each job has; for episodes.
         draws: How many different combinations of variants; None for a new one each period. For episodes.
+        compare: Whether to simulate the default too.
         isolated: Whether to simulate each job alone too.
         threads: Simulations at the same time; None for as many as there are cores.
 
@@ -112,10 +114,10 @@ def control(
     """
     span = DURATION.parse(period) if isinstance(period, str) else period
     phases = phases_of(scenario)
-    _check(mode, span, periods, phases)
+    _check(mode_of(mode), span, periods, phases)
     fitted = {start: fit(phase, controller) for start, phase in phases.items()}
     if mode == "online":
-        yield from _online(fitted[0], controller, span, periods, isolated=isolated)
+        yield from _online(fitted[0], controller, span, periods, compare=compare, isolated=isolated)
         return
     cores = len(os.sched_getaffinity(0)) if threads is None else threads
     starts = [*fitted, periods]
@@ -123,14 +125,21 @@ def control(
         episodes = Episodes(phase, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
         try:
             steps = range(starts[number], min(starts[number + 1], periods))
-            yield from _episodes(episodes, controller, steps, isolated=isolated)
+            yield from _episodes(episodes, controller, steps, compare=compare, isolated=isolated)
         finally:
             episodes.close()
 
 
-def _check(mode: str, span: int, periods: int, phases: Phases) -> None:
-    if mode not in get_args(Mode):
-        raise ScenarioError(Problem.unknown("mode", "mode", mode, get_args(Mode), mode))
+def mode_of(name: str) -> Mode:
+    """The mode of this name; raises ``ScenarioError`` if there is none."""
+    found = next((mode for mode in get_args(Mode) if mode == name), None)
+    if found is None:
+        raise ScenarioError(Problem.unknown("mode", "mode", name, get_args(Mode), name))
+    mode: Mode = found
+    return mode
+
+
+def _check(mode: Mode, span: int, periods: int, phases: Phases) -> None:
     if span <= 0:
         raise ScenarioError(Problem("period", "out of range", DURATION.format(span), "above 0"))
     if periods < 1:
@@ -139,18 +148,20 @@ def _check(mode: str, span: int, periods: int, phases: Phases) -> None:
         raise ScenarioError(Problem("mode", "jobs come and go only in episodes", mode, "episodes"))
 
 
-def _episodes(episodes: Episodes, controller: Controller, steps: range, *, isolated: bool) -> Iterator[Outcome]:
+def _episodes(
+    episodes: Episodes, controller: Controller, steps: range, *, compare: bool, isolated: bool
+) -> Iterator[Outcome]:
     settings = _begin(controller, episodes.jobs, first=steps.start == 0)
     unset = Settings()
     for period in steps:
         combination = episodes.combination(period)
-        default = episodes.together(unset, combination)
+        default = episodes.together(unset, combination) if compare else None
         alone = _alone(episodes, combination) if isolated else {}
         treated = episodes.together(settings, combination).result()
         state, used = controller.state, settings
         settings = controller.observe(treated)
         apart = {job: future.result().jobs[job] for job, future in alone.items()}
-        yield Outcome(period, state, controller.accepted, used, treated, default.result(), apart)
+        yield Outcome(period, state, controller.accepted, used, treated, default.result() if default else None, apart)
 
 
 def _begin(controller: Controller, jobs: dict[str, int], *, first: bool) -> Settings:
@@ -159,18 +170,18 @@ def _begin(controller: Controller, jobs: dict[str, int], *, first: bool) -> Sett
 
 
 def _alone(episodes: Episodes, combination: Combination) -> dict[str, Future[Work]]:
-    return {job: episodes.alone(at, variant) for job, at, variant in zip(episodes.jobs, count(), combination)}  # noqa: B905
+    return {job: episodes.alone(at, variant) for job, at, variant in zip(episodes.jobs, count(), combination)}
 
 
 def _online(
-    scenario: "Scenario", controller: Controller, span: int, periods: int, *, isolated: bool
+    scenario: "Scenario", controller: Controller, span: int, periods: int, *, compare: bool, isolated: bool
 ) -> Iterator[Outcome]:
     resolved = scenario.resolve()
-    treated, default = Continuous(resolved, span), Continuous(resolved, span)
+    treated, default = Continuous(resolved, span), Continuous(resolved, span) if compare else None
     alone = [Continuous(resolved.alone(job), span) for job in range(len(resolved.jobs))] if isolated else []
     settings = controller.start({job.name: job.ranks for job in resolved.jobs})
     for period in range(periods):
-        work, untouched = treated.run(settings), default.run()
+        work, untouched = treated.run(settings), default.run() if default else None
         apart = {name: job for one in alone for name, job in one.run().jobs.items()}
         state, used = controller.state, settings
         settings = controller.observe(work)

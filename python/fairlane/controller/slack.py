@@ -248,7 +248,9 @@ class Slack(Controller):
     def _changed(self, best: Candidate) -> Candidate:
         """The best with changes in several jobs. While a job loses too much, half of the changes are about that."""
         gains = best.mean_gains()
-        kind = self._rng.choice(("lift", "lower") if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS)
+        kind = self._rng.choice(
+            ("lift", "lower") if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS
+        )
         base = min(4.0, max(1.2, best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))))
         return Candidate({job: self._moved(job, ranks, kind, gains) for job, ranks in best.classes.items()}, base)
 

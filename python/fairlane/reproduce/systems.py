@@ -25,8 +25,8 @@ MICROBENCHMARKS: Mapping[str, Mapping[str, Any]] = {
     },
     "mini_amg": {"message_size": "32 KiB", "messages_per_iteration": 1},
 }
-"""What each microbenchmark communicates. 256 KiB a rank and iteration, give or take: an iteration takes about 0.3 ms,
-so that 60 ms hold some 200. Flood-Pairs sends eagerly (16 KiB is the threshold): pairs that compute little run ahead."""
+"""What each microbenchmark communicates: about 256 KiB a rank and iteration. An iteration takes about 0.3 ms, so 60 ms
+hold some 200. Flood-Pairs sends eagerly (16 KiB is the threshold): pairs that compute little run ahead."""
 
 SHORT = {
     "flood_pairs": "flood",
