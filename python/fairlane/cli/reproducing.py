@@ -63,7 +63,8 @@ def _claims(found: "Reproduction") -> None:
     """Paper, measured, holds."""
     for one in found.judged:
         holds = {True: "holds", False: "does not hold", None: "not run"}[one.holds]
-        typer.echo(f"\n{one.claim.id} ({one.claim.where}): {holds}")
+        scaled = ", scaled" if one.scaled and not one.missing else ""
+        typer.echo(f"\n{one.claim.id} ({one.claim.where}): {holds}{scaled}")
         typer.echo(f"  paper     {one.claim.claim}")
         for words, held in one.findings:
             typer.echo(f"  measured  {words}: {'yes' if held else 'no'}")

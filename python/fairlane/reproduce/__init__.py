@@ -29,6 +29,8 @@ class Judged:
     """Empty if something that it needs was not run."""
     missing: Sequence[str]
     """The experiments that were not run, or failed."""
+    scaled: bool
+    """Whether less was run than the paper has: then it is a try-out and not a judgement."""
 
     @property
     def holds(self) -> bool | None:
@@ -163,7 +165,8 @@ def _judge(claim: Claim, chosen: Plan, results: Results) -> Judged:
         for name in check.experiments
         if name not in chosen.experiments or not results.has(name, chosen.experiments[name][0].treatments[-1])
     ]
-    return Judged(claim, [] if missing else check.judge(results), missing)
+    scaled = any(name in chosen.left_out for name in check.experiments)
+    return Judged(claim, [] if missing else check.judge(results), missing, scaled)
 
 
 def _store(found: Reproduction, folder: Path) -> None:
@@ -188,7 +191,7 @@ def _store(found: Reproduction, folder: Path) -> None:
             "where": one.claim.where,
             "paper": one.claim.claim,
             "measured": "; ".join(words for words, _ in one.findings) or f"not run: {', '.join(one.missing)}",
-            "holds": {True: "yes", False: "no", None: "-"}[one.holds],
+            "holds": {True: "yes", False: "no", None: "-"}[one.holds] + (" (scaled)" if one.scaled else ""),
         }
         for one in found.judged
     ]

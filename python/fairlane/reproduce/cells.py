@@ -135,7 +135,7 @@ def run_cells(
             if error is None:
                 one = Done(cell, pl.read_parquet(folder / cell.file), future.result())
             else:
-                one = Done(cell, None, 0.0, f"{type(error).__name__}: {error}")
+                one = Done(cell, None, 0.0, str(error))
             done.append(one)
             told(one)
     except KeyboardInterrupt:
@@ -151,10 +151,17 @@ def _ignore_interrupt() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+class CellError(Exception):
+    """A cell cannot be computed; the message says why."""
+
+
 def _stored(cell: Cell, folder: Path) -> float:
     """Computes a cell and stores its rows under their final name only when they are complete."""
     started = time.monotonic()
-    rows = pl.DataFrame(run_cell(cell), schema=_SCHEMA)
+    try:
+        rows = pl.DataFrame(run_cell(cell), schema=_SCHEMA)
+    except Exception as error:  # not every exception can be sent from one process to another; its words can
+        raise CellError(f"{type(error).__name__}: {error}") from None
     scratch = folder / f".{cell.file}.{os.getpid()}"
     rows.write_parquet(scratch)
     scratch.replace(folder / cell.file)

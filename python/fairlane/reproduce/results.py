@@ -49,7 +49,9 @@ class Results:
         )
         treated, default, alone = pl.col("iterations"), pl.col("default_iterations"), pl.col("isolated_iterations")
         return sums.with_columns(
-            w_default=default / alone - 1, w_treated=treated / alone - 1, improvement=treated / default - 1
+            w_default=pl.when(alone > 0).then(default / alone - 1),
+            w_treated=pl.when(alone > 0).then(treated / alone - 1),
+            improvement=pl.when(default > 0).then(treated / default - 1),
         )
 
     def pairs(self, experiment: str, treatment: str = CONTROL) -> pl.DataFrame:
