@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlane import Scenario, ScenarioError
+from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
 from fairlane.controller import CONTROLLERS, JobWork, Settings, Slack, Work, control, make, run
 from fairlane.controller.episodes import Episodes
@@ -34,7 +34,14 @@ def test_every_controller_runs_in_every_mode_and_does_the_same_again(name: str, 
 def test_without_control_nothing_changes() -> None:
     for row in run(scenario(), "none", period=PERIOD, periods=4, isolated=True):
         assert row["improvement"] == 0
-        assert row["isolated_iterations"] == pytest.approx(row["default_iterations"], abs=2), "there is room for both"
+        assert row["isolated_iterations"] > 0
+
+
+def test_the_isolated_run_is_the_job_on_its_hosts_with_nobody_beside_it() -> None:
+    episodes = Episodes(scenario(), period=PERIOD)
+    alone = Simulation(episodes.resolved.alone(1))
+    alone.run_until(PERIOD)
+    assert list(episodes.alone(1, 0).result().jobs["two"].iterations) == alone.progress()["two"]
 
 
 def test_one_thread_or_two_give_the_same() -> None:

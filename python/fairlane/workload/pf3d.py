@@ -9,7 +9,8 @@ from fairlane.workload.grid import grid_shape
 
 __all__ = ["Pf3d"]
 
-_ROW, _COLUMN = 1, 2
+_ROW, _COLUMN = 2, 3
+"""Names of the communicators; 0 and 1 are the world and the rank itself."""
 
 
 class Pf3d(Workload):
