@@ -39,8 +39,9 @@ def control(
     loaded = Scenario.load(scenario, set=assignments or ())
     made = make(controller, _parameters(parameters or []))
     outcomes: list[Outcome] = []
-    typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
     for outcome in perform(loaded, made, mode=mode_of(mode), period=period, periods=periods, seed=seed, draws=draws):
+        if not outcomes:
+            typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
         outcomes.append(outcome)
         typer.echo(_line(outcome))
     _totals(outcomes)

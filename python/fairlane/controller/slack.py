@@ -6,10 +6,11 @@ computes little, or that is iterations ahead of the slowest, can wait. So ranks 
 class is a service level, and each class gets ``base`` times the weight of the one below it.
 
 1. DEFAULT: a few periods without priorities, for the pace of every job and the slack of every rank.
-2. RACE: ``DESIGNS``, different ways to cut slack into classes, are tried; the worse half goes after each round, and
-   those that stay are tried longer (successive halving).
-3. CLIMB: the winner is changed in several jobs at once: jobs that lose get a class more, jobs that gain much one less,
-   ranks with the least waiting time one more, and a few are moved at random. A change is confirmed before it is kept.
+2. RACE: ``DESIGNS``, different ways to cut slack into classes, are tried, gentle ones first; the worse half goes after
+   each round, and those that stay are tried longer (successive halving). If all of them do harm, nobody gets priority.
+3. CLIMB: the winner is changed in several jobs at once: jobs that lose get a class more, or those of their ranks that
+   are slowest now; jobs that gain much get one less; ranks with the least waiting time one more, and a few are moved
+   at random. A change is confirmed before it is kept.
 4. IDLE: after ``patience`` changes that did not help. It starts over when jobs come or go, or when the work falls
    below the default.
 
@@ -38,10 +39,14 @@ TOP_CLASS = 7
 """The highest class there is."""
 GREATEST_WEIGHT = 255
 """Beyond this a weight is as good as a strict priority."""
+TOO_MUCH = 0.1
+"""A design that costs a job this share of its work is not followed by harsher ones."""
+UNIT = 2
+"""Packets a turn of class 0: small, and still fine enough for weights between one and two times it."""
 RECENT = 12
 """So many periods of a configuration count, at most."""
 
-_KINDS = ("lift", "lower", "pressed", "random")
+_KINDS = ("lift", "lower", "balance", "pressed", "random")
 """The kinds of change: see `Slack._moved`."""
 
 Classes = Mapping[str, tuple[int, ...]]
@@ -88,16 +93,16 @@ def _above_ahead(*limits: float) -> Callable[[Need], int]:
 
 
 DESIGNS: Mapping[str, Design] = {
-    "three": Design(_steps(0.45, 0.9), 3.0),
-    "quarters apart": Design(_above_ahead(0.25, 0.5, 0.75), 2.0),
+    "three, softly": Design(_steps(0.45, 0.9), 1.5),
+    "quarters apart, softly": Design(_above_ahead(0.25, 0.5, 0.75), 1.5),
+    "most urgent, gently": Design(_steps(0.8), 2.0),
     "three, gently": Design(_steps(0.45, 0.9), 2.0),
-    "three, wider": Design(_steps(0.4, 0.8), 3.0),
+    "quarters apart": Design(_above_ahead(0.25, 0.5, 0.75), 2.0),
     "quarters": Design(_steps(0.0, 0.25, 0.5, 0.75), 2.0),
-    "most urgent": Design(_steps(0.8), 4.0),
-    "not ahead": Design(_steps(0.0), 4.0),
+    "three": Design(_steps(0.45, 0.9), 3.0),
     "urgent half": Design(_steps(0.6), 4.0),
 }
-"""What the race begins with."""
+"""What the race begins with, the gentle ones first: where they cost a job too much, harsher ones are not tried."""
 
 
 @dataclass
@@ -131,7 +136,7 @@ class Candidate:
             job: {rank: min(top, found) for rank, found in enumerate(ranks) if found}
             for job, ranks in self.classes.items()
         }
-        weights = tuple(round(min(GREATEST_WEIGHT, self.base**level)) for level in range(service_levels))
+        weights = tuple(round(UNIT * min(GREATEST_WEIGHT, self.base**level)) for level in range(service_levels))
         return Settings(levels, weights)
 
 
@@ -208,6 +213,8 @@ class Slack(Controller):
 
     def _race(self) -> None:
         """The next of the pool that has not had its turns; else the better half goes on."""
+        if min(self._current.mean_gains().values()) < -TOO_MUCH:
+            self._pool = [one for one in self._pool if one.gains or one.base <= self._current.base]
         waiting = [one for one in self._pool if len(one.gains) < self._rounds]
         if not waiting:
             self._pool.sort(key=lambda one: one.score(self.guard), reverse=True)
@@ -218,6 +225,9 @@ class Slack(Controller):
             self._current = waiting[0]
             return
         self._best, self._state = self._pool[0], State.CLIMB
+        if self._best.score(self.guard) < 0:  # nothing at all is better
+            nobody = {job: (0,) * ranks for job, ranks in self._jobs.items()}
+            self._best = Candidate(nobody, self._best.base, [dict.fromkeys(self._jobs, 0.0)])
         self._accepted = True
         self._current = self._best
 
@@ -249,7 +259,7 @@ class Slack(Controller):
         """The best with changes in several jobs. While a job loses too much, half of the changes are about that."""
         gains = best.mean_gains()
         kind = self._rng.choice(
-            ("lift", "lower") if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS
+            ("lift", "lower", "balance") if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS
         )
         base = min(4.0, max(1.2, best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))))
         return Candidate({job: self._moved(job, ranks, kind, gains) for job, ranks in best.classes.items()}, base)
@@ -259,27 +269,37 @@ class Slack(Controller):
         worst = gains[job] <= min(gains.values())
         if self._rng.random() < 0.5 and not (kind == "lift" and worst):
             return ranks
-        everyone = range(len(ranks))
+        loses, gains_much = gains[job] < 0, gains[job] > fmean(gains.values())
+        which: Sequence[int] = range(len(ranks))
         match kind:
-            case "lift" if gains[job] < 0:
-                return _move(ranks, everyone, self._rng.choice((1, 1, 2)))
-            case "lower" if gains[job] > fmean(gains.values()):
-                return _move(ranks, everyone, -1)
+            case "lift" if loses:
+                by = self._rng.choice((1, 1, 2))
+            case "lower" if gains_much:
+                by = -1
+            case "balance" if loses or gains_much:
+                which, by = self._slow(job), 1 if loses else -1
             case "pressed":
-                return _move(ranks, self._pressed(job), self._rng.choice((1, 1, -1)))
+                which, by = self._pressed(job), self._rng.choice((1, 1, -1))
             case "random":
-                some = self._rng.sample(everyone, max(1, len(ranks) // 8))
-                return _move(ranks, some, self._rng.choice((1, -1)))
-        return ranks
+                which, by = self._rng.sample(which, max(1, len(ranks) // 8)), self._rng.choice((1, -1))
+            case _:
+                return ranks
+        return _move(ranks, which, by)
 
     def _pressed(self, job: str) -> Sequence[int]:
         """The ranks among the slowest that wait least: nobody else can be what holds them up."""
-        work = self._work.jobs[job] if self._work else None
-        if work is None:
-            return ()
-        slow = [rank for rank, iterations in enumerate(work.iterations) if iterations <= AHEAD * work.work]
-        slow.sort(key=lambda rank: work.waiting[rank])
+        slow = self._slow(job)
+        if self._work is not None:
+            waiting = self._work.jobs[job].waiting
+            slow.sort(key=lambda rank: waiting[rank])
         return slow[: max(1, len(slow) // 4)]
+
+    def _slow(self, job: str) -> list[int]:
+        """The ranks that are not ahead of their job's slowest, as it was last seen with the best configuration."""
+        if self._work is None:
+            return []
+        work = self._work.jobs[job]
+        return [rank for rank, iterations in enumerate(work.iterations) if iterations <= AHEAD * work.work]
 
     @property
     @override
