@@ -85,7 +85,13 @@ def _crystal_and_pf3d() -> list[dict[str, Any]]:
 def _applications() -> list[dict[str, Any]]:
     """AMG from its trace; ParaDiS as a pattern: neighbours exchange little, and their work has drifted apart."""
     amg = {"path": str(traces() / "amg-27.tar.zst"), "iteration": {"collective": "allreduce"}}
-    paradis = {**MICROBENCHMARKS["mini_paradis"], "name": "mini_paradis", "message_size": "8 KiB", "compute_share": 0.8}
+    paradis = {
+        **MICROBENCHMARKS["mini_paradis"],
+        "name": "mini_paradis",
+        "message_size": "8 KiB",
+        "compute_share": 0.8,
+        "imbalance": {"kind": "uniform"},
+    }
     return [
         *({"name": f"amg-{copy}", "trace": amg} for copy in range(2)),
         *({"name": f"paradis-{copy}", "ranks": 32, "workload": paradis} for copy in range(2)),

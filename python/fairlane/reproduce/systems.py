@@ -21,7 +21,7 @@ MICROBENCHMARKS: Mapping[str, Mapping[str, Any]] = {
     "mini_paradis": {
         "message_size": "32 KiB",
         "messages_per_iteration": 3,
-        "imbalance": {"kind": "growing", "per_variant": 0.002},
+        "imbalance": {"kind": "growing", "steps": 1, "per_variant": 0.002},
     },
     "mini_amg": {"message_size": "32 KiB", "messages_per_iteration": 1},
 }
