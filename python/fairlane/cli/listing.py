@@ -12,6 +12,7 @@ __all__ = ["add_to"]
 
 def _tables() -> dict[str, dict[str, str]]:
     """One line about everything that has a name, by what it is."""
+    from fairlane.controller import CONTROLLERS
     from fairlane.inputs.tables import collectives, entries
     from fairlane.placement import summaries
     from fairlane.workload import WORKLOADS
@@ -22,14 +23,17 @@ def _tables() -> dict[str, dict[str, str]]:
     }
     algorithms = {f"{kind} {name}": line for kind, names in collectives().items() for name, line in names.items()}
     workloads = {name: workload.summary() for name, workload in WORKLOADS.items()}
-    return {**simulator, "collectives": algorithms, "workloads": workloads, "placements": summaries()}
+    controllers = {name: controller.summary() for name, controller in CONTROLLERS.items()}
+    python = {"workloads": workloads, "placements": summaries(), "controllers": controllers}
+    return {**simulator, "collectives": algorithms, **python}
 
 
 def list_(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="WHAT", help="topologies, routings, arbiters, collectives, workloads or placements; by default all."
+            metavar="WHAT",
+            help="topologies, routings, arbiters, collectives, workloads, placements or controllers; by default all.",
         ),
     ] = None,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairlane.cli import describe, listing, runs, studies
+from fairlane.cli import controlling, describe, listing, reproducing, runs, studies
 from fairlane.cli.exit import ExitCode
 from fairlane.errors import FairlaneError, RunError
 
@@ -56,6 +56,8 @@ def _options(
 
 runs.add_to(app)
 studies.add_to(app)
+controlling.add_to(app)
+reproducing.add_to(app)
 listing.add_to(app)
 describe.add_to(app)
 

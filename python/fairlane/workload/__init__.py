@@ -12,6 +12,7 @@ from fairlane.workload.imbalance import Growing, Imbalance, OneRank, Uniform
 from fairlane.workload.mini_amg import MiniAmg
 from fairlane.workload.mini_paradis import MiniParadis
 from fairlane.workload.nearest_neighbor import NearestNeighbor
+from fairlane.workload.pf3d import Pf3d
 from fairlane.workload.ping_pong import PingPong
 from fairlane.workload.random_pairs import RandomPairs
 from fairlane.workload.uniform_random import UniformRandom
@@ -27,6 +28,7 @@ __all__ = [
     "MiniParadis",
     "NearestNeighbor",
     "OneRank",
+    "Pf3d",
     "PingPong",
     "RandomPairs",
     "Rank",
@@ -43,6 +45,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     "all_to_all": AllToAll,
     "mini_paradis": MiniParadis,
     "mini_amg": MiniAmg,
+    "pf3d": Pf3d,
     "uniform_random": UniformRandom,
     "ping_pong": PingPong,
 }

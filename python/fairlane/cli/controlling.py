@@ -1,0 +1,100 @@
+"""Running a controller on a scenario: control."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairlane.cli.options import Assignments, ScenarioFile
+from fairlane.errors import Problem, ScenarioError
+
+if TYPE_CHECKING:
+    from fairlane.controller import Outcome
+
+__all__ = ["add_to"]
+
+
+def control(
+    scenario: ScenarioFile,
+    controller: Annotated[str, typer.Option(help="Its name (see fairlane list controllers).")],
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="KEY=VALUE", help="A parameter, as threshold=0.9; can be given many times."),
+    ] = None,
+    assignments: Assignments = None,
+    mode: Annotated[str, typer.Option(help="episodes (fresh short simulations) or online.")] = "episodes",
+    period: Annotated[str, typer.Option(help="How long a period is.")] = "60 ms",
+    periods: Annotated[int, typer.Option(help="How many there are.")] = 50,
+    seed: Annotated[int, typer.Option(help="Seed of the jobs' variants; for episodes.")] = 1,
+    draws: Annotated[int | None, typer.Option(help="Different combinations of variants; for episodes.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the table and the picture.")] = None,
+) -> None:
+    """Let a controller set service levels, period by period, and show what it gains."""
+    from fairlane import Scenario
+    from fairlane.controller import control as perform
+    from fairlane.controller import make, row_of
+    from fairlane.controller.loop import mode_of
+
+    loaded = Scenario.load(scenario, set=assignments or ())
+    made = make(controller, _parameters(parameters or []))
+    outcomes: list[Outcome] = []
+    for outcome in perform(loaded, made, mode=mode_of(mode), period=period, periods=periods, seed=seed, draws=draws):
+        if not outcomes:
+            typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
+        outcomes.append(outcome)
+        typer.echo(_line(outcome))
+    _totals(outcomes)
+    if out is not None:
+        import polars as pl
+
+        from fairlane.plot.control import draw
+
+        out.mkdir(parents=True, exist_ok=True)
+        rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.treated.jobs]
+        pl.DataFrame(rows, infer_schema_length=None).write_parquet(out / "periods.parquet")
+        draw(outcomes, f"{loaded.name}: {controller}", out / "improvement.png")
+        typer.echo(f"Everything is in {out}.")
+
+
+def _parameters(given: list[str]) -> dict[str, Any]:
+    """Values are JSON, or text if they are not."""
+    found: dict[str, Any] = {}
+    for assignment in given:
+        key, separator, value = assignment.partition("=")
+        if not separator:
+            raise ScenarioError(Problem("--with", "not of the form KEY=VALUE", assignment))
+        try:
+            found[key] = json.loads(value)
+        except json.JSONDecodeError:
+            found[key] = value
+    return found
+
+
+def _line(outcome: "Outcome") -> str:
+    from fairlane.results.text import percent
+
+    gains = [gain for job in outcome.treated.jobs if (gain := outcome.improvement(job)) is not None]
+    numbers = [outcome.mean_improvement, min(gains, default=0.0), max(gains, default=0.0)]
+    shown = " ".join(f"{percent(number, signed=True):>7}" for number in numbers)
+    return f"{outcome.period:6}  {outcome.state:8} {'yes' if outcome.accepted else '':7} {shown}"
+
+
+def _totals(outcomes: "list[Outcome]") -> None:
+    """Each job over all periods."""
+    from fairlane.results.text import percent
+
+    jobs = list(dict.fromkeys(job for outcome in outcomes for job in outcome.treated.jobs))
+    width = max(map(len, jobs))
+    typer.echo(f"\n{'job':{width}}  {'default':>9} {'treated':>9} {'gain':>7}")
+    for job in jobs:
+        seen = [outcome for outcome in outcomes if job in outcome.treated.jobs and outcome.default]
+        default = sum(outcome.default.jobs[job].work for outcome in seen if outcome.default)
+        treated = sum(outcome.treated.jobs[job].work for outcome in seen)
+        gain = percent(treated / default - 1, signed=True) if default else "–"
+        typer.echo(f"{job:{width}}  {default:9} {treated:9} {gain:>7}")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds this command."""
+    app.command()(control)

@@ -1,0 +1,105 @@
+"""What a controller gets to see, what it may set, and what every controller is.
+
+A controller sees ``Work``: what a deployed system could know. It answers with ``Settings``: the service levels of
+ranks and the weights of service levels. It never sees the network, nor the run that it is compared with.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["Controller", "JobWork", "RankLevels", "Settings", "Work"]
+
+RankLevels = Mapping[str, Mapping[int, int]]
+"""Service level by job and rank."""
+
+
+@dataclass(frozen=True)
+class JobWork:
+    """What one job did in a period."""
+
+    iterations: tuple[int, ...]
+    """Iterations that each rank marked."""
+    compute: tuple[float, ...]
+    """Seconds that each rank computed."""
+    waiting: tuple[float, ...]
+    """Seconds that each rank spent in MPI calls."""
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it has."""
+        return len(self.iterations)
+
+    @property
+    def work(self) -> int:
+        """Iterations of the slowest rank: the job's work."""
+        return min(self.iterations)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all jobs did in a period."""
+
+    seconds: float
+    """How long the period was."""
+    jobs: Mapping[str, JobWork]
+    """The jobs that ran, by name."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the fabric is told for the next period."""
+
+    levels: RankLevels = field(default_factory=dict)
+    """Service levels of ranks that get one of their own, by job and rank; the others have the default level."""
+    weights: tuple[int, ...] = ()
+    """Packets a turn of each service level, from level 0; empty leaves the scenario's arbiter as it is."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The same for settings that mean the same."""
+        ranks = sorted((job, rank, level) for job, levels in self.levels.items() for rank, level in levels.items())
+        return (tuple(ranks), self.weights)
+
+
+class Controller(BaseModel):
+    """Decides service levels and weights from the work of each period.
+
+    The fields of a subclass are its parameters. Its object lives as long as the run and may remember whatever it
+    likes. ``state`` and ``accepted`` are for those who watch.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: ClassVar[str]
+    """What it is called in scenarios and on the command line."""
+    needs_weights: ClassVar[bool] = True
+    """Whether it sets weights, so that the fabric's arbiter must have some."""
+
+    service_levels: int = Field(16, ge=2, le=16, description="how many service levels it may use, the default included")
+
+    @classmethod
+    def summary(cls) -> str:
+        """One line about it: the first of its documentation."""
+        return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
+
+    def start(self, jobs: Mapping[str, int]) -> Settings:
+        """The settings of the first period, before any work is known; ``jobs`` has the number of ranks of each."""
+        del jobs
+        return Settings()
+
+    def observe(self, work: Work) -> Settings:
+        """The settings of the next period, after a period in which this was done."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it decides")
+
+    @property
+    def state(self) -> str:
+        """What it is doing, in a word."""
+        return "SET"
+
+    @property
+    def accepted(self) -> bool:
+        """Whether what it saw last made it adopt a new configuration."""
+        return False

@@ -1,0 +1,94 @@
+"""Fitting a controller to a scenario: lanes for its service levels, and its settings in the simulator's terms."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy
+
+from fairlane.controller.base import Controller, JobWork, Settings, Work
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.scenario import Resolved
+from fairlane.simulation import Simulation
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Scenario
+
+__all__ = ["Counts", "apply", "fit", "with_settings"]
+
+
+def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
+    """The scenario with a lane for each of the controller's service levels, where it says nothing about them itself.
+
+    Raises ``ScenarioError`` if it has fewer, or an arbiter without weights.
+    """
+    qos = scenario.qos
+    if controller.needs_weights and qos.arbiter.name != "weighted_round_robin":
+        allowed = "weighted_round_robin, whose weights it sets"
+        problem = Problem("qos.arbiter", f"does not suit the controller {controller.name}", qos.arbiter.name, allowed)
+        raise scenario.error(Problems(problem))
+    if not controller.needs_weights or qos.sl2vl is not None:
+        return scenario
+    wanted = controller.service_levels
+    if qos.service_levels is None:
+        return scenario.model_copy(update={"qos": qos.model_copy(update={"service_levels": wanted})})
+    if qos.service_levels < wanted:
+        words = f"the controller {controller.name} uses {wanted}: give it `service_levels = {qos.service_levels}`"
+        raise scenario.error(Problems(Problem("qos.service_levels", words, qos.service_levels, f"at least {wanted}")))
+    return scenario
+
+
+def _lane_weights(resolved: Resolved, weights: tuple[int, ...]) -> list[int]:
+    """Weights of lanes from those of service levels; of levels that share a lane the greatest counts."""
+    qos = resolved.tables["qos"]
+    lanes = [1] * (qos["lanes"] or max(qos["sl2vl"]) + 1)
+    for lane, weight in zip(qos["sl2vl"], weights, strict=False):
+        lanes[lane] = max(lanes[lane], weight)
+    return lanes
+
+
+def with_settings(resolved: Resolved, settings: Settings) -> Resolved:
+    """The scenario with these settings from its beginning on."""
+    tables = dict(resolved.tables)
+    if settings.weights:
+        arbiter = tables["qos"]["arbiter"]
+        weights = _lane_weights(resolved, settings.weights)
+        params = {**arbiter["params"], "weights": weights}
+        tables["qos"] = {**tables["qos"], "arbiter": {**arbiter, "params": params}}
+    jobs = [
+        replace(job, rank_levels=dict(settings.levels[job.name])) if job.name in settings.levels else job
+        for job in resolved.jobs
+    ]
+    return replace(resolved, tables=tables, jobs=tuple(jobs))
+
+
+def apply(simulation: Simulation, settings: Settings) -> None:
+    """Gives the settings to a simulation under way."""
+    simulation.set_service_levels({job: settings.levels.get(job, {}) for job in simulation.jobs})
+    if settings.weights:
+        simulation.set_weights(_lane_weights(simulation.scenario, settings.weights))
+
+
+class Counts:
+    """A simulation's counters at an instant; the work of a period is the difference of two."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._names = simulation.jobs
+        self._now = simulation.now
+        self._ranks = simulation.table("ranks")
+
+    def since(self, before: "Counts | None") -> Work:
+        """What was done between ``before`` (None: the start) and now."""
+        column = {
+            name: self._ranks[name] - (before._ranks[name] if before else 0)
+            for name in ("iterations", "compute", "communication")
+        }
+        jobs = {}
+        for number, name in enumerate(self._names):
+            at = numpy.flatnonzero(self._ranks["job"] == number)
+            jobs[name] = JobWork(
+                iterations=tuple(column["iterations"][at].tolist()),
+                compute=tuple((column["compute"][at] * 1e-12).tolist()),
+                waiting=tuple((column["communication"][at] * 1e-12).tolist()),
+            )
+        return Work((self._now - (before._now if before else 0)) * 1e-12, jobs)

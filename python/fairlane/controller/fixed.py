@@ -1,0 +1,40 @@
+"""A table of service levels that was decided beforehand, by hand or by another controller's search."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from typing_extensions import override
+
+from fairlane.controller.base import Controller, Settings, Work
+
+__all__ = ["Fixed"]
+
+Level = Annotated[int, Field(ge=0, le=15)]
+
+
+class Fixed(Controller):
+    """Sets the levels and weights of a table, once and for all."""
+
+    name: ClassVar[str] = "fixed"
+
+    levels: dict[str, dict[int, Level]] = Field(default_factory=dict, description="service level by job and rank")
+    weights: list[Annotated[int, Field(ge=1, le=65535)]] = Field(
+        default_factory=list, description="packets a turn of each level from 0; levels not listed have 1"
+    )
+
+    @override
+    def start(self, jobs: Mapping[str, int]) -> Settings:
+        """The table, as far as it is about these jobs."""
+        levels = {
+            job: {rank: level for rank, level in ranks.items() if rank < jobs[job]}
+            for job, ranks in self.levels.items()
+            if job in jobs
+        }
+        missing = self.service_levels - len(self.weights)
+        return Settings(levels, (*self.weights, *[1] * missing))
+
+    @override
+    def observe(self, work: Work) -> Settings:
+        """The same for the jobs that there are now."""
+        return self.start({name: job.ranks for name, job in work.jobs.items()})

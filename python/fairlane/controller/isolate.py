@@ -1,0 +1,40 @@
+"""A service level for each job, so that jobs meet only at arbiters (Savoie 2018 finds that this gains little)."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic import Field, PositiveInt
+from typing_extensions import override
+
+from fairlane.controller.base import Controller, Settings, Work
+
+__all__ = ["Isolate"]
+
+
+class Isolate(Controller):
+    """Gives each job a service level of its own, with a weight for its share of bandwidth.
+
+    Jobs beyond the number of service levels share them in turn.
+    """
+
+    name: ClassVar[str] = "isolate"
+
+    weights: dict[str, PositiveInt] = Field(
+        default_factory=dict, description="packets a turn, by job; 1 for a job that is not named"
+    )
+
+    @override
+    def start(self, jobs: Mapping[str, int]) -> Settings:
+        """A level for each job, in their order; of jobs that share a level, the greatest weight counts."""
+        levels: dict[str, dict[int, int]] = {}
+        weights = [1] * self.service_levels
+        for number, (job, ranks) in enumerate(jobs.items()):
+            level = number % self.service_levels
+            levels[job] = dict.fromkeys(range(ranks), level)
+            weights[level] = max(weights[level], self.weights.get(job, 1))
+        return Settings(levels, tuple(weights))
+
+    @override
+    def observe(self, work: Work) -> Settings:
+        """The same for the jobs that there are now."""
+        return self.start({name: job.ranks for name, job in work.jobs.items()})

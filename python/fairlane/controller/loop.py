@@ -1,0 +1,188 @@
+"""The loop: let the jobs run for a period, let the controller look at their work, set what it says, go on."""
+
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from fairlane.controller.base import Controller, JobWork, Settings, Work
+from fairlane.controller.episodes import VARIANTS, Combination, Episodes
+from fairlane.controller.fitting import fit
+from fairlane.controller.online import Continuous
+from fairlane.errors import Problem, ScenarioError
+from fairlane.units import DURATION
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Scenario
+
+__all__ = ["Mode", "Outcome", "Phases", "control", "mode_of", "row_of"]
+
+Mode = Literal["episodes", "online"]
+"""Fresh short simulations, or one that goes on."""
+Phases = Mapping[int, "Scenario"]
+"""Scenarios by the period from which on they hold: jobs that arrive and depart."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One period."""
+
+    period: int
+    """Its number, from 0."""
+    state: str
+    """What the controller used it for."""
+    accepted: bool
+    """Whether its settings were adopted as better than all before."""
+    settings: Settings
+    """What was set."""
+    treated: Work
+    """What was done."""
+    default: Work | None
+    """What the same jobs do without a controller; None if it was not asked for."""
+    isolated: Mapping[str, JobWork]
+    """What each job does alone; empty unless asked for."""
+
+    def improvement(self, job: str) -> float | None:
+        """I_Q / I_D - 1; None if there is no default run, or the job did nothing in it."""
+        default = self.default.jobs[job].work if self.default else 0
+        return self.treated.jobs[job].work / default - 1 if default else None
+
+    @property
+    def mean_improvement(self) -> float:
+        """The mean over jobs."""
+        changes = [change for job in self.treated.jobs if (change := self.improvement(job)) is not None]
+        return sum(changes) / len(changes) if changes else 0.0
+
+
+def row_of(outcome: Outcome, job: str) -> dict[str, Any]:
+    """One job's part of a period, flat."""
+    isolated = outcome.isolated.get(job)
+    return {
+        "period": outcome.period,
+        "job": job,
+        "state": outcome.state,
+        "accepted": outcome.accepted,
+        "iterations": outcome.treated.jobs[job].work,
+        "default_iterations": outcome.default.jobs[job].work if outcome.default else None,
+        "isolated_iterations": isolated.work if isolated else None,
+        "improvement": outcome.improvement(job),
+    }
+
+
+def phases_of(scenario: "Scenario | Phases") -> Phases:
+    """One scenario is a single phase. Raises ``ScenarioError`` if no phase begins at period 0."""
+    phases = dict(sorted(scenario.items())) if isinstance(scenario, Mapping) else {0: scenario}
+    if 0 not in phases:
+        raise ScenarioError(Problem("phases", "none begins with the first period", [*phases], "period 0 and later"))
+    return phases
+
+
+def control(
+    scenario: "Scenario | Phases",
+    controller: Controller,
+    *,
+    mode: Mode = "episodes",
+    period: str | int = "60 ms",
+    periods: int = 500,
+    seed: int = 1,
+    variants: int = VARIANTS,
+    draws: int | None = None,
+    compare: bool = True,
+    isolated: bool = False,
+    threads: int | None = None,
+) -> Iterator[Outcome]:
+    """Runs ``controller`` on ``scenario``, period by period.
+
+    Args:
+        scenario: What is simulated, or scenarios by the period from which on they hold.
+        controller: Decides the settings.
+        mode: ``episodes`` or ``online``.
+        period: How long a period is: "60 ms", or picoseconds.
+        periods: How many there are.
+        seed: Seed of the variants that periods get.
+        variants: How many variants each job has; for episodes.
+        draws: How many different combinations of variants; None for a new one each period. For episodes.
+        compare: Whether to simulate the default too.
+        isolated: Whether to simulate each job alone too.
+        threads: Simulations at the same time; None for as many as there are cores.
+
+    Raises:
+        ScenarioError: The scenario is wrong, or does not suit the controller.
+        RunError: A simulation cannot go on.
+    """
+    span = DURATION.parse(period) if isinstance(period, str) else period
+    phases = phases_of(scenario)
+    _check(mode_of(mode), span, periods, phases)
+    fitted = {start: fit(phase, controller) for start, phase in phases.items()}
+    if mode == "online":
+        yield from _online(fitted[0], controller, span, periods, compare=compare, isolated=isolated)
+        return
+    cores = len(os.sched_getaffinity(0)) if threads is None else threads
+    starts = [*fitted, periods]
+    for number, phase in enumerate(fitted.values()):
+        episodes = Episodes(phase, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
+        try:
+            steps = range(starts[number], min(starts[number + 1], periods))
+            yield from _episodes(episodes, controller, steps, compare=compare, isolated=isolated)
+        finally:
+            episodes.close()
+
+
+def mode_of(name: str) -> Mode:
+    """The mode of this name; raises ``ScenarioError`` if there is none."""
+    found = next((mode for mode in get_args(Mode) if mode == name), None)
+    if found is None:
+        raise ScenarioError(Problem.unknown("mode", "mode", name, get_args(Mode), name))
+    mode: Mode = found
+    return mode
+
+
+def _check(mode: Mode, span: int, periods: int, phases: Phases) -> None:
+    if span <= 0:
+        raise ScenarioError(Problem("period", "out of range", DURATION.format(span), "above 0"))
+    if periods < 1:
+        raise ScenarioError(Problem("periods", "out of range", periods, "at least 1"))
+    if mode == "online" and len(phases) > 1:
+        raise ScenarioError(Problem("mode", "jobs come and go only in episodes", mode, "episodes"))
+
+
+def _episodes(
+    episodes: Episodes, controller: Controller, steps: range, *, compare: bool, isolated: bool
+) -> Iterator[Outcome]:
+    settings = _begin(controller, episodes.jobs, first=steps.start == 0)
+    unset = Settings()
+    for period in steps:
+        combination = episodes.combination(period)
+        default = episodes.together(unset, combination) if compare else None
+        alone = _alone(episodes, combination) if isolated else {}
+        treated = episodes.together(settings, combination).result()
+        state, used = controller.state, settings
+        settings = controller.observe(treated)
+        apart = {job: future.result().jobs[job] for job, future in alone.items()}
+        yield Outcome(period, state, controller.accepted, used, treated, default.result() if default else None, apart)
+
+
+def _begin(controller: Controller, jobs: dict[str, int], *, first: bool) -> Settings:
+    """Its own settings for the first phase; when the jobs change, everyone starts on the default level."""
+    return controller.start(jobs) if first else Settings()
+
+
+def _alone(episodes: Episodes, combination: Combination) -> dict[str, Future[Work]]:
+    return {job: episodes.alone(at, variant) for job, at, variant in zip(episodes.jobs, count(), combination)}
+
+
+def _online(
+    scenario: "Scenario", controller: Controller, span: int, periods: int, *, compare: bool, isolated: bool
+) -> Iterator[Outcome]:
+    resolved = scenario.resolve()
+    treated, default = Continuous(resolved, span), Continuous(resolved, span) if compare else None
+    alone = [Continuous(resolved.alone(job), span) for job in range(len(resolved.jobs))] if isolated else []
+    settings = controller.start({job.name: job.ranks for job in resolved.jobs})
+    for period in range(periods):
+        work, untouched = treated.run(settings), default.run() if default else None
+        apart = {name: job for one in alone for name, job in one.run().jobs.items()}
+        state, used = controller.state, settings
+        settings = controller.observe(work)
+        yield Outcome(period, state, controller.accepted, used, work, untouched, apart)

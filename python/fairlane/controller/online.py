@@ -1,0 +1,35 @@
+"""Online: one continuous simulation, in which service levels and weights change while the jobs run.
+
+A second simulation of the same scenario goes on beside it untouched: it is the default that improvements compare with.
+The controller never sees it.
+"""
+
+from typing import TYPE_CHECKING
+
+from fairlane.controller.base import Settings, Work
+from fairlane.controller.fitting import Counts, apply
+from fairlane.simulation import Simulation
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Resolved
+
+__all__ = ["Continuous"]
+
+
+class Continuous:
+    """A simulation that is run period by period."""
+
+    def __init__(self, resolved: "Resolved", period: int) -> None:
+        self._simulation = Simulation(resolved)
+        self._period, self._periods = period, 0
+        self._before = Counts(self._simulation)
+
+    def run(self, settings: Settings | None = None) -> Work:
+        """The next period, with these settings from its beginning on; None changes nothing."""
+        if settings is not None:
+            apply(self._simulation, settings)
+        self._periods += 1
+        self._simulation.run_until(self._periods * self._period)
+        now = Counts(self._simulation)
+        work, self._before = now.since(self._before), now
+        return work

@@ -1,0 +1,160 @@
+"""Process prioritization: Algorithm 1 of Savoie et al. 2020, section 3.3. Numbers in comments are its lines.
+
+What the printed listing leaves open is decided like this (each decision has a test):
+
+- Lines 25 to 34 follow every period. Their indentation puts them under line 22, where they could not do anything.
+- A trial changes the best assignments (the text: what did not help is rolled back), not those of the trial before.
+- "Increase priority" adds ``step`` to the weight of the process's level. A new level starts with ``first_weight``;
+  by default that is what the default level has, so that one process has as many turns as all the rest together.
+- Line 19 counts the assignments that are kept: a trial that was rejected gives its level back. The default level is
+  one of ``service_levels``, so ``service_levels - 1`` processes can have their own.
+- Candidates come in a random order (line 28 pops from a set), drawn from ``seed``.
+- Line 41 includes equality: T = 1 makes the slowest processes candidates, as section 6.6 says.
+- ``workDone > best.workDone`` compares benefits: the average over jobs of the improvement over the default run.
+- Observing the default for n P (section 6.2) takes the mean of n periods.
+"""
+
+import random
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import ClassVar
+
+from pydantic import Field, PrivateAttr
+from typing_extensions import override
+
+from fairlane.controller.base import Controller, JobWork, Settings, Work
+
+__all__ = ["ProcessPrioritization", "State"]
+
+Process = tuple[str, int]
+"""A job's name and a rank."""
+Assignments = dict[Process, int]
+"""The weight of the service level that a process has for itself."""
+
+
+class State(StrEnum):
+    """What Algorithm 1 is doing."""
+
+    DEFAULT = "DEFAULT"
+    RUNNING = "RUNNING"
+    IDLE = "IDLE"
+
+
+class ProcessPrioritization(Controller):
+    """Algorithm 1 of Savoie 2020: one slow process at a time gets a service level or more weight; keeps what helps."""
+
+    name: ClassVar[str] = "process_prioritization"
+
+    threshold: float = Field(0.9, gt=0, le=1, description="T: a candidate has at most 1/T times the slowest's work")
+    default_periods: int = Field(1, ge=1, description="periods over which the default run is observed")
+    default_weight: int = Field(1, ge=1, le=65535, description="packets a turn of the default level")
+    first_weight: int = Field(1, ge=1, le=65535, description="packets a turn of a new level")
+    step: int = Field(1, ge=1, description="packets that a higher priority adds to a turn")
+    seed: int = Field(1, ge=0, description="seed of the order of candidates")
+
+    _state: State = PrivateAttr(State.DEFAULT)
+    _accepted: bool = PrivateAttr(False)
+    _jobs: frozenset[tuple[str, int]] = PrivateAttr(frozenset())
+    _observed: list[Work] = PrivateAttr(default_factory=list)
+    _default: dict[str, float] = PrivateAttr(default_factory=dict)
+    _best_benefit: float = PrivateAttr(0.0)
+    _best: Assignments = PrivateAttr(default_factory=dict)
+    _assignments: Assignments = PrivateAttr(default_factory=dict)
+    _candidates: list[Process] = PrivateAttr(default_factory=list)
+    _rng: random.Random = PrivateAttr(default_factory=random.Random)
+
+    @override
+    def model_post_init(self, context: object, /) -> None:
+        """Seeds the order of candidates."""
+        self._rng = random.Random(self.seed)
+
+    @override
+    def start(self, jobs: Mapping[str, int]) -> Settings:
+        """Nobody has priority."""
+        self._jobs = frozenset(jobs.items())
+        self._state, self._assignments, self._observed = State.DEFAULT, {}, []  # 2, 3
+        return self._settings()
+
+    @override
+    def observe(self, work: Work) -> Settings:
+        """One pass of the loop, after the jobs have run for a period."""
+        jobs = {name: job.ranks for name, job in work.jobs.items()}
+        self._accepted = False
+        if frozenset(jobs.items()) != self._jobs:  # 35
+            return self.start(jobs)
+        self._judge(work)
+        self._assign()
+        return self._settings()  # 5
+
+    def _judge(self, work: Work) -> None:
+        if self._state is State.DEFAULT:  # 8
+            self._observed.append(work)
+            if len(self._observed) < self.default_periods:
+                return
+            self._default = _mean_work(self._observed)  # 9
+            self._best_benefit, self._best = 0.0, {}  # 10, 11
+            self._candidates = self._select(work)  # 12
+            self._state, self._observed = State.RUNNING, []  # 13
+        elif self._state is State.RUNNING:  # 14
+            benefit = self.benefit(work)
+            if benefit > self._best_benefit:  # 15
+                self._best_benefit, self._best = benefit, self._assignments  # 16, 17
+                self._candidates = self._select(work)  # 18
+                self._accepted = True
+            if len(self._best) == self.service_levels - 1 or not self._candidates:  # 19, 20
+                self._state = State.IDLE  # 21
+        elif self.benefit(work) < 0:  # 22, 23
+            self._state = State.DEFAULT  # 24
+
+    def _assign(self) -> None:
+        if self._state is State.DEFAULT:  # 25
+            self._assignments = {}  # 26
+        elif self._state is State.RUNNING:  # 27
+            process = self._candidates.pop()  # 28
+            trial = dict(self._best)
+            if process in trial:  # 29
+                trial[process] += self.step  # 30
+            else:
+                trial[process] = self.first_weight  # 32
+            self._assignments = trial
+        else:  # 33
+            self._assignments = self._best  # 34
+
+    def _select(self, work: Work) -> list[Process]:
+        candidates = [(name, rank) for name, job in work.jobs.items() for rank in self._near_slowest(job)]  # 37 to 42
+        self._rng.shuffle(candidates)
+        return candidates
+
+    def _near_slowest(self, job: JobWork) -> list[int]:
+        limit = job.work / self.threshold  # 39
+        return [rank for rank, iterations in enumerate(job.iterations) if iterations <= limit]  # 40, 41
+
+    def benefit(self, work: Work) -> float:
+        """The average over jobs of the improvement over the default run."""
+        changes = [job.work / self._default[name] - 1 for name, job in work.jobs.items() if self._default[name]]
+        return sum(changes) / len(changes) if changes else 0.0
+
+    def _settings(self) -> Settings:
+        """Every process with a weight of its own gets the next free level."""
+        levels: dict[str, dict[int, int]] = {}
+        weights = [self.default_weight] * self.service_levels
+        for level, ((job, rank), weight) in enumerate(self._assignments.items(), 1):
+            levels.setdefault(job, {})[rank] = level
+            weights[level] = weight
+        return Settings(levels, tuple(weights))
+
+    @property
+    @override
+    def state(self) -> str:
+        """DEFAULT, RUNNING or IDLE: what the coming period is for."""
+        return self._state.value
+
+    @property
+    @override
+    def accepted(self) -> bool:
+        """Whether the last trial became the best."""
+        return self._accepted
+
+
+def _mean_work(periods: list[Work]) -> dict[str, float]:
+    return {job: sum(work.jobs[job].work for work in periods) / len(periods) for job in periods[0].jobs}

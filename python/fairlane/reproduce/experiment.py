@@ -1,0 +1,76 @@
+"""What a paper's reproduction consists of: experiments, made of cells, judged by claims."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fairlane.controller.loop import Phases
+
+if TYPE_CHECKING:
+    from fairlane.reproduce.claims import Check
+
+__all__ = ["CONTROL", "DEFAULT", "Experiment", "Paper", "Scale"]
+
+DEFAULT = "default"
+"""The treatment that is none: all jobs on one level, and every job alone."""
+CONTROL = "process_prioritization"
+"""The treatment that the paper is about."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of an experiment is run."""
+
+    placements: int
+    """Different placements of the jobs."""
+    periods: int
+    """Iterations of the algorithm."""
+    period: str = "60 ms"
+    """P."""
+    draws: int | None = 25
+    """Different combinations of variants; None for a new one each period."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of a paper: scenarios by placement, how they are treated, and how much of it there is."""
+
+    name: str
+    """What it is called in tables and files."""
+    figure: str
+    """The paper's figure or figures."""
+    title: str
+    """What it is about, in a line."""
+    phases: Callable[[int, Scale], Phases]
+    """The scenarios of a placement (1, 2 ...), by the period from which on they hold."""
+    full: Scale
+    """As the paper has it."""
+    quick: Scale | None
+    """For a quick look; None leaves it out."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the controller."""
+    treatments: Sequence[str] = (DEFAULT, CONTROL)
+    """Controllers that it is run with; ``default`` is none."""
+    default_of: str | None = None
+    """The experiment whose default runs are the same; None if it has its own."""
+    by_job: bool = False
+    """Whether figures show jobs and not workloads."""
+
+    @property
+    def default(self) -> str:
+        """The experiment that has its default runs."""
+        return self.default_of or self.name
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: its experiments, and what each of its claims is checked with."""
+
+    name: str
+    """As in the table of claims."""
+    title: str
+    """What it is, in a line."""
+    experiments: Mapping[str, Experiment]
+    """By name."""
+    checks: Mapping[str, "Check"]
+    """For each claim, how it is judged."""

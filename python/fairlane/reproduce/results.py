@@ -1,0 +1,79 @@
+"""From the cells' rows to what claims and figures are about: I_D, I_B, I_Q, W and improvement per job and placement."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from fairlane.reproduce.cells import Done
+from fairlane.reproduce.experiment import CONTROL, DEFAULT
+
+__all__ = ["Results"]
+
+
+@dataclass
+class Results:
+    """The rows of all finished cells, by experiment and treatment."""
+
+    rows: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """The experiment whose default runs another one shares, by that one's name."""
+
+    @classmethod
+    def of(cls, cells: Iterable[Done], defaults: Mapping[str, str] | None = None) -> "Results":
+        """Puts together what the cells hold."""
+        found: dict[tuple[str, str], list[pl.DataFrame]] = {}
+        for done in cells:
+            if done.rows is not None:
+                placed = done.rows.with_columns(placement=pl.lit(done.cell.placement, pl.Int32))
+                found.setdefault((done.cell.experiment, done.cell.treatment), []).append(placed)
+        return cls({key: pl.concat(frames) for key, frames in sorted(found.items())}, defaults or {})
+
+    def default(self, experiment: str) -> tuple[str, str]:
+        """Under which key the experiment's default runs are."""
+        return (self.defaults.get(experiment, experiment), DEFAULT)
+
+    def has(self, experiment: str, treatment: str = CONTROL) -> bool:
+        """Whether both the treatment and the default of the experiment are there."""
+        return (experiment, treatment) in self.rows and self.default(experiment) in self.rows
+
+    def jobs(self, experiment: str, treatment: str = CONTROL) -> pl.DataFrame:
+        """A row for each placement and job: iterations by default, alone and treated, both W, and the improvement.
+
+        Sums over all periods, those in which the algorithm searches included, of the placements that have both.
+        """
+        keys = ["placement", "job", "workload"]
+        pairs = self.pairs(experiment, treatment)
+        sums = pairs.group_by(keys, maintain_order=True).agg(
+            pl.col("iterations", "default_iterations", "isolated_iterations").sum()
+        )
+        treated, default, alone = pl.col("iterations"), pl.col("default_iterations"), pl.col("isolated_iterations")
+        return sums.with_columns(
+            w_default=pl.when(alone > 0).then(default / alone - 1),
+            w_treated=pl.when(alone > 0).then(treated / alone - 1),
+            improvement=pl.when(default > 0).then(treated / default - 1),
+        )
+
+    def pairs(self, experiment: str, treatment: str = CONTROL) -> pl.DataFrame:
+        """A row for each placement, period and job, with the default beside the treatment."""
+        default = self.rows[self.default(experiment)].select(
+            "placement",
+            "period",
+            "job",
+            pl.col("iterations").alias("default_iterations"),
+            pl.col("isolated_iterations"),
+        )
+        treated = self.rows[experiment, treatment].drop("isolated_iterations")
+        return treated.join(default, on=["placement", "period", "job"], how="inner", maintain_order="left")
+
+    def progress(self, experiment: str, treatment: str = CONTROL) -> pl.DataFrame:
+        """For each placement and number of accepted configurations: the mean improvement over jobs and periods."""
+        change = pl.when(pl.col("default_iterations") > 0).then(pl.col("iterations") / pl.col("default_iterations") - 1)
+        by_period = (
+            self.pairs(experiment, treatment)
+            .group_by("placement", "period", maintain_order=True)
+            .agg(change.mean().alias("improvement"), pl.col("accepted").first())
+            .sort("placement", "period")
+            .with_columns(adopted=pl.col("accepted").cast(pl.Int32).shift(1, fill_value=0).cum_sum().over("placement"))
+        )
+        return by_period.group_by("placement", "adopted", maintain_order=True).agg(pl.col("improvement").mean())

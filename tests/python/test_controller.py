@@ -1,0 +1,177 @@
+"""Controllers on simulations: both modes, what is shared, what is refused."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlane import Scenario, ScenarioError, Simulation
+from fairlane.cli.main import execute
+from fairlane.controller import CONTROLLERS, JobWork, Settings, Slack, Work, control, make, run
+from fairlane.controller.episodes import Episodes
+from fairlane.controller.slack import DESIGNS
+
+FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
+PERIOD = 10**9
+
+
+def scenario(**tables: Any) -> Scenario:
+    workload = {"name": "flood_pairs", "compute": "20 us", "messages_per_iteration": 4}
+    jobs = [{"name": name, "ranks": 8, "workload": workload} for name in ("one", "two")]
+    return Scenario(**{"fabric": FABRIC, "jobs": jobs, "seed": 3, **tables})
+
+
+@pytest.mark.parametrize("mode", ["episodes", "online"])
+@pytest.mark.parametrize("name", list(CONTROLLERS))
+def test_every_controller_runs_in_every_mode_and_does_the_same_again(name: str, mode: Any) -> None:
+    once, again = (run(scenario(), name, mode=mode, period=PERIOD, periods=6) for _ in range(2))
+    assert once == again
+    assert [(row["period"], row["job"]) for row in once] == [(at, job) for at in range(6) for job in ("one", "two")]
+    assert all(row["iterations"] > 0 and row["default_iterations"] > 0 for row in once)
+
+
+def test_without_control_nothing_changes() -> None:
+    for row in run(scenario(), "none", period=PERIOD, periods=4, isolated=True):
+        assert row["improvement"] == 0
+        assert row["isolated_iterations"] > 0
+
+
+def test_the_isolated_run_is_the_job_on_its_hosts_with_nobody_beside_it() -> None:
+    episodes = Episodes(scenario(), period=PERIOD)
+    alone = Simulation(episodes.resolved.alone(1))
+    alone.run_until(PERIOD)
+    assert list(episodes.alone(1, 0).result().jobs["two"].iterations) == alone.progress()["two"]
+
+
+def test_one_thread_or_two_give_the_same() -> None:
+    first, second = (
+        run(scenario(), "process_prioritization", period=PERIOD, periods=8, threads=threads) for threads in (1, 2)
+    )
+    assert first == second
+
+
+def test_periods_have_variants_and_what_is_the_same_is_simulated_once() -> None:
+    episodes = Episodes(scenario(), period=PERIOD, draws=3)
+    combinations = [episodes.combination(period) for period in range(40)]
+    assert len(set(combinations)) == 3
+    assert len({Episodes(scenario(), period=PERIOD).combination(period) for period in range(40)}) > 10
+    done = [episodes.together(Settings(), combination).result() for combination in combinations]
+    assert episodes.simulated == 3
+    assert len({tuple(job.iterations for job in work.jobs.values()) for work in done}) > 1, "variants differ"
+
+
+def test_levels_and_weights_reach_the_fabric() -> None:
+    episodes = Episodes(scenario(qos={"service_levels": 2}), period=4 * PERIOD)
+    plain, favoured, burdened = (
+        episodes.together(Settings({"one": dict.fromkeys(range(8), 1)}, weights), (0, 0)).result().jobs["one"].work
+        for weights in ((1, 1), (1, 50), (50, 1))
+    )
+    assert burdened < plain <= favoured
+
+
+def test_online_the_periods_add_up_to_one_simulation() -> None:
+    rows = run(scenario(), "none", mode="online", period=PERIOD, periods=5)
+    (whole,) = control(scenario(), make("none"), mode="online", period=5 * PERIOD, periods=1)
+    for job, done in whole.treated.jobs.items():
+        parts = sum(row["iterations"] for row in rows if row["job"] == job)
+        # The slowest rank of a period need not be the slowest of all.
+        assert 0.8 * done.work <= parts <= done.work
+
+
+def test_jobs_that_come_and_go_restart_the_controller() -> None:
+    before, after = scenario(), scenario(jobs=scenario().jobs[:1])
+    outcomes = list(control({0: before, 4: after}, make("process_prioritization"), period=PERIOD, periods=8))
+    assert [list(outcome.treated.jobs) for outcome in outcomes] == [["one", "two"]] * 4 + [["one"]] * 4
+    assert [outcome.state for outcome in outcomes[:2]] == ["DEFAULT", "RUNNING"]
+    assert outcomes[4].settings.levels == {}
+    assert [outcome.state for outcome in outcomes[5:7]] == ["DEFAULT", "RUNNING"]
+
+
+def test_isolate_gives_each_job_a_level() -> None:
+    settings = make("isolate", {"weights": {"b": 5}}).start({"a": 2, "b": 1})
+    assert settings.levels == {"a": {0: 0, 1: 0}, "b": {0: 1}}
+    assert settings.weights[:3] == (1, 5, 1)
+
+
+def test_fixed_sets_its_table() -> None:
+    settings = make("fixed", {"levels": {"a": {1: 3}, "gone": {0: 1}}, "weights": [1, 2]}).start({"a": 2})
+    assert settings.levels == {"a": {1: 3}}
+    assert settings.weights == (1, 2, *[1] * 14)
+
+
+@pytest.mark.parametrize(
+    ("qos", "words"),
+    [
+        ({"service_levels": 4}, "qos.service_levels = 4: the controller process_prioritization uses 16"),
+        ({"arbiter": "strict_priority"}, 'qos.arbiter = "strict_priority": does not suit the controller'),
+    ],
+)
+def test_a_scenario_that_does_not_suit_is_refused_before_anything_runs(qos: dict[str, Any], words: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        run(scenario(qos=qos), "process_prioritization", period=PERIOD, periods=1)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"mode": "onlin"}, 'did you mean "online"'),
+        ({"period": 0}, "period"),
+        ({"periods": 0}, "periods = 0: out of range; allowed: at least 1"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        run(scenario(), "none", **{"period": PERIOD, "periods": 1, **options})
+    assert words in str(error.value)
+
+
+def made_up(gain: float = 0.0) -> Work:
+    """A job whose rank 3 computes all the time, and whose rank 0 is far ahead."""
+    iterations = tuple(round((1 + gain) * each) for each in (300, 100, 100, 100))
+    return Work(1.0, {"a": JobWork(iterations, (0.1, 0.1, 0.3, 0.9), (0.9, 0.9, 0.7, 0.1))})
+
+
+def test_slack_puts_ranks_in_the_order_of_their_compute_time() -> None:
+    controller = Slack(default_periods=1)
+    controller.start({"a": 4})
+    settings = controller.observe(made_up())
+    assert controller.state == "RACE"
+    levels = [settings.levels["a"].get(rank, 0) for rank in range(4)]
+    assert levels == [0, 0, 0, 2]
+    assert all(first <= second for first, second in pairwise(settings.weights))
+
+
+def test_slack_races_its_designs_and_keeps_what_gains_most() -> None:
+    controller = Slack(default_periods=1)
+    controller.start({"a": 4})
+    settings = controller.observe(made_up())
+    favourite, seen = None, 0
+    while controller.state == "RACE":
+        seen += 1
+        favourite = settings if seen == 3 else favourite  # the third design is the one that helps
+        settings = controller.observe(made_up(0.2 if settings == favourite else 0.0))
+    assert seen < 4 * len(DESIGNS)
+    assert settings == favourite
+
+
+def test_slack_starts_over_with_other_jobs() -> None:
+    controller = Slack(default_periods=1)
+    controller.start({"a": 4})
+    controller.observe(made_up())
+    controller.start({"b": 4})
+    assert controller.observe(made_up()).levels == {}
+    assert controller.state == "DEFAULT"
+
+
+def test_the_command_shows_periods_and_draws_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "small.toml", tmp_path / "out"
+    file.write_text(scenario().text)
+    words = ["control", str(file), "--controller", "process_prioritization", "--with", "threshold=0.8"]
+    assert execute([*words, "--period", "1 ms", "--periods", "4", "--out", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[1:3]] == [["0", "DEFAULT"], ["1", "RUNNING"]]
+    assert (out / "improvement.png").is_file()
+    assert execute([*words, "--mode", "sometimes"]) == 2
+    assert execute([*words, "--with", "threshold=2"]) == 2

@@ -1,0 +1,171 @@
+"""Algorithm 1 step by step, on work that is made up: each decision about the printed listing has a test."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from fairlane import ScenarioError
+from fairlane.controller import JobWork, ProcessPrioritization, Settings, Work, make
+
+JOBS = {"a": 3, "b": 2}
+
+
+def work(**iterations: tuple[int, ...]) -> Work:
+    jobs = {name: JobWork(each, (0.0,) * len(each), (0.0,) * len(each)) for name, each in iterations.items()}
+    return Work(1.0, jobs)
+
+
+DEFAULT = work(a=(100, 105, 200), b=(50, 50))
+BETTER = work(a=(110, 115, 200), b=(50, 50))
+WORSE = work(a=(90, 95, 200), b=(50, 50))
+
+
+def started(**parameters: float) -> ProcessPrioritization:
+    controller = ProcessPrioritization.model_validate(parameters)
+    assert controller.start(JOBS).levels == {}
+    return controller
+
+
+def processes(settings: Settings) -> dict[tuple[str, int], int]:
+    """The weight of each process that has a level of its own."""
+    return {
+        (job, rank): settings.weights[level] for job, ranks in settings.levels.items() for rank, level in ranks.items()
+    }
+
+
+def test_candidates_are_within_the_threshold_of_their_own_jobs_slowest() -> None:
+    controller = started()
+    tried = [processes(controller.observe(DEFAULT))]
+    while controller.state == "RUNNING":
+        tried.append(processes(controller.observe(WORSE)))
+    # 100 / 0.9 = 111.1: the ranks with 100 and 105, not that with 200; both of job b.
+    seen = {process for one in tried for process in one}
+    assert seen == {("a", 0), ("a", 1), ("b", 0), ("b", 1)}
+    assert all(len(one) == 1 for one in tried[:-1]), "one at a time: what did not help is rolled back"
+    assert tried[-1] == {}, "nothing helped: idle with the best, which is none"
+
+
+def test_with_a_threshold_of_one_the_slowest_is_a_candidate() -> None:
+    controller = started(threshold=1.0)
+    (process,) = processes(controller.observe(work(a=(100, 105, 200), b=(50, 51))))
+    assert process in {("a", 0), ("b", 0)}
+    (other,) = processes(controller.observe(WORSE))
+    assert {process, other} == {("a", 0), ("b", 0)}
+    assert processes(controller.observe(WORSE)) == {}
+    assert controller.state == "IDLE"
+
+
+def test_the_best_is_kept_and_built_upon() -> None:
+    controller = started()
+    first = processes(controller.observe(DEFAULT))
+    second = processes(controller.observe(BETTER))
+    assert controller.accepted
+    assert set(first) <= set(second)
+    controller.observe(BETTER)
+    assert not controller.accepted, "as good as the best is not better"
+
+
+def test_a_process_with_a_level_gets_more_weight() -> None:
+    controller = ProcessPrioritization(first_weight=2, step=3)
+    controller.start({"a": 1})
+    alone = [work(a=(100 + gained,)) for gained in range(4)]
+    weights = [processes(controller.observe(one)).get(("a", 0)) for one in alone]
+    assert weights == [2, 5, 8, 11]
+
+
+def test_a_new_level_starts_with_the_weight_of_the_default_level() -> None:
+    settings = started().observe(DEFAULT)
+    assert set(settings.weights) == {1}
+    assert len(settings.weights) == 16
+
+
+@pytest.mark.parametrize(("levels", "own"), [(2, 1), (3, 2), (4, 3)])
+def test_the_default_level_is_one_of_the_service_levels(levels: int, own: int) -> None:
+    controller = ProcessPrioritization(service_levels=levels)
+    controller.start({"a": 8})
+    settings = controller.observe(work(a=(100,) * 8))
+    for gained in range(1, 40):
+        settings = controller.observe(work(a=(100 + gained,) * 8))
+    assert controller.state == "IDLE"
+    assert len(processes(settings)) == own
+    assert max(level for ranks in settings.levels.values() for level in ranks.values()) == levels - 1
+
+
+def test_a_rejected_trial_gives_its_level_back() -> None:
+    controller = ProcessPrioritization(service_levels=2)
+    controller.start({"a": 8})
+    controller.observe(work(a=(100,) * 8))
+    assert len(processes(controller.observe(work(a=(90,) * 8)))) == 1
+    assert controller.state == "RUNNING"
+
+
+def test_benefit_is_the_mean_of_the_jobs_improvements() -> None:
+    controller = started()
+    controller.observe(DEFAULT)
+    assert controller.benefit(work(a=(110, 200, 200), b=(45, 60))) == pytest.approx((0.10 - 0.10) / 2)
+    assert controller.benefit(work(a=(130, 200, 200), b=(45, 60))) == pytest.approx((0.30 - 0.10) / 2)
+
+
+def idle() -> ProcessPrioritization:
+    controller = started()
+    controller.observe(DEFAULT)
+    while controller.state != "IDLE":
+        controller.observe(WORSE)
+    return controller
+
+
+def test_below_the_default_it_starts_over() -> None:
+    controller = idle()
+    controller.observe(DEFAULT)
+    assert controller.state == "IDLE"
+    assert controller.observe(WORSE).levels == {}
+    assert controller.state == "DEFAULT"
+    controller.observe(WORSE)
+    assert controller.state == "RUNNING"
+    assert controller.benefit(WORSE) == 0, "the new default counts"
+
+
+@pytest.mark.parametrize("jobs", [{"a": (100, 100, 100)}, {"a": (100, 100, 100), "c": (1, 1)}])
+def test_another_job_mix_starts_over(jobs: Mapping[str, tuple[int, ...]]) -> None:
+    for controller in (started(), idle()):
+        assert controller.observe(work(**jobs)).levels == {}
+        assert controller.state == "DEFAULT"
+
+
+def test_the_default_can_be_observed_for_several_periods() -> None:
+    controller = started(default_periods=3)
+    for iterations in (90, 100):
+        assert controller.observe(work(a=(iterations,) * 3, b=(50, 50))).levels == {}
+        assert controller.state == "DEFAULT"
+    assert controller.observe(work(a=(110,) * 3, b=(50, 50))).levels
+    assert controller.benefit(work(a=(100,) * 3, b=(50, 50))) == pytest.approx(0)
+
+
+def test_the_seed_gives_the_order_of_candidates() -> None:
+    orders = set()
+    for seed in (1, 1, 2, 3, 4):
+        controller = started(seed=seed)
+        order = [tuple(processes(controller.observe(DEFAULT)))]
+        order += [tuple(processes(controller.observe(WORSE))) for _ in range(3)]
+        orders.add(tuple(order))
+    assert 1 < len(orders) < 5
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"threshold": 0}, "controller.process_prioritization.threshold = 0: out of range; allowed: above 0"),
+        ({"threshold": 1.1}, "controller.process_prioritization.threshold = 1.1: out of range; allowed: at most 1"),
+        ({"service_levels": 17}, "service_levels = 17: out of range; allowed: at most 16"),
+        ({"treshold": 0.5}, 'did you mean "threshold"?'),
+    ],
+)
+def test_wrong_parameters_are_named(parameters: dict[str, float], words: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        make("process_prioritization", parameters)
+    assert words in str(error.value)
+
+
+def test_an_unknown_controller_is_named() -> None:
+    with pytest.raises(ScenarioError, match='did you mean "process_prioritization"'):
+        make("process_prioritisation")

@@ -1,0 +1,109 @@
+"""The frame of reproductions: claims, plans, cells that survive, and the judgement of made-up results."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fairlane import ScenarioError
+from fairlane.reproduce import PAPERS, plan
+from fairlane.reproduce.cells import Cell, run_cell, run_cells
+from fairlane.reproduce.claims import claims_of
+from fairlane.reproduce.experiment import CONTROL, DEFAULT, Scale
+from fairlane.reproduce.results import Results
+from fairlane.reproduce.systems import SYSTEMS, scenario, static_jobs
+
+TINY = Scale(placements=1, periods=3, period="1 ms", draws=2)
+
+
+@pytest.mark.parametrize("name", list(PAPERS))
+def test_every_claim_has_a_check_that_needs_known_experiments(name: str) -> None:
+    paper = PAPERS[name]
+    claims = claims_of(name)
+    assert {claim.id for claim in claims} == set(paper.checks)
+    needed = {experiment for check in paper.checks.values() for experiment in check.experiments}
+    assert needed <= set(paper.experiments)
+    for experiment in paper.experiments.values():
+        assert experiment.default in paper.experiments
+
+
+def test_the_systems_have_room_for_their_jobs() -> None:
+    for name, system in SYSTEMS.items():
+        jobs = static_jobs(system)
+        assert sum(job["ranks"] for job in jobs) <= system.hosts
+        scenario(name, system, jobs, 1)
+
+
+def test_a_plan_shares_default_runs_and_says_what_is_left_out() -> None:
+    quick = plan("savoie2020", only="savoie.small.threshold", quick=True)
+    cells = [(cell.experiment, cell.treatment) for cell in quick.cells()]
+    assert sorted(cells) == [
+        ("small.static", DEFAULT),
+        ("small.static", CONTROL),
+        ("small.threshold-0.4", CONTROL),
+        ("small.threshold-1.0", CONTROL),
+    ]
+    assert all("of 500" in words for words in quick.left_out.values())
+
+
+def test_unknown_papers_and_claims_are_named() -> None:
+    with pytest.raises(ScenarioError, match='did you mean "savoie2020"'):
+        plan("savoie2019")
+    with pytest.raises(ScenarioError, match=r'did you mean "savoie\.small\.static"'):
+        plan("savoie2020", only="savoie.small.statik")
+
+
+@pytest.mark.timeout(120)
+def test_cells_are_stored_and_not_computed_again(tmp_path: Path) -> None:
+    cells = [Cell("savoie2020", "small.compute-90", 1, treatment, TINY) for treatment in (DEFAULT, CONTROL)]
+    first = run_cells(cells, 2, tmp_path)
+    assert [done.error for done in first] == [None, None]
+    assert all(done.seconds > 0 for done in first)
+    second = run_cells(cells, 2, tmp_path)
+    assert all(done.seconds == 0 for done in second)
+    rows = next(done.rows for done in second if done.cell == cells[0])
+    assert rows is not None
+    assert rows.to_dicts() == run_cell(cells[0]), "a cell depends on nothing but itself"
+    jobs = Results.of(second).jobs("small.compute-90")
+    assert jobs.height == 8
+    assert jobs["w_default"].drop_nulls().is_between(-1, 0.5).all()
+
+
+def test_a_cell_that_fails_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
+    good = Cell("savoie2020", "small.compute-90", 1, "none", TINY)
+    bad = Cell("savoie2020", "small.compute-90", 1, "no such controller", TINY)
+    done = {one.cell: one for one in run_cells([bad, good], 1, tmp_path)}
+    assert "unknown controller" in (done[bad].error or "")
+    assert done[good].rows is not None
+
+
+def results(gains: list[float], experiment: str = "small.static") -> Results:
+    """Made-up cells: everyone does 1000 alone, 900 by default, and so much more with QoS."""
+    jobs = [f"job-{number}" for number in range(len(gains))]
+    base = {
+        "placement": [1] * len(jobs),
+        "period": [0] * len(jobs),
+        "job": jobs,
+        "workload": ["flood_pairs"] * len(jobs),
+    }
+    common = {**base, "state": ["RUNNING"] * len(jobs), "accepted": [True] * len(jobs)}
+    default = pl.DataFrame({**common, "iterations": [900] * len(jobs), "isolated_iterations": [1000] * len(jobs)})
+    done = [round(900 * (1 + gain)) for gain in gains]
+    treated = pl.DataFrame({**common, "iterations": done, "isolated_iterations": [None] * len(jobs)})
+    return Results({(experiment, DEFAULT): default, (experiment, CONTROL): treated})
+
+
+def held(claim: str, found: Results) -> list[bool]:
+    return [held for _, held in PAPERS["savoie2020"].checks[claim].judge(found)]
+
+
+def test_the_static_claim_is_judged_by_its_bands() -> None:
+    assert held("savoie.small.static", results([0.2, 0.12, 0.11, 0.105, 0.02, -0.04])) == [True] * 5
+    assert held("savoie.small.static", results([0.5, -0.1, -0.1, 0.0])) == [False] * 4 + [True]
+
+
+def test_w_and_improvement_are_ratios_of_sums() -> None:
+    row = results([0.1]).jobs("small.static").row(0, named=True)
+    assert row["w_default"] == pytest.approx(-0.1)
+    assert row["w_treated"] == pytest.approx(-0.01)
+    assert row["improvement"] == pytest.approx(0.1)
