@@ -184,13 +184,15 @@ impl Library {
     #[inline(always)]
     fn take_eager(&mut self, record: u32, now: u64) {
         let transfer = &mut self.transfers[record];
+        // Even of a transfer that is over now: its slot is looked at when numbering starts.
+        transfer.arrived = true;
         let to = transfer.to;
         let state = &mut self.ranks[to as usize];
         let job = &mut self.jobs[state.job.index()];
         job.in_flight -= 1;
         self.lull |= job.in_flight == 0;
         let Some(receive) = state.matching.arrive(transfer.envelope, record) else {
-            (transfer.arrived, transfer.payload_done) = (true, true);
+            transfer.payload_done = true;
             self.end_probe(to, now);
             return;
         };

@@ -284,6 +284,16 @@ fn a_receive_that_nothing_matches_ends_the_run_with_its_rank_and_operation() {
 }
 
 #[test]
+fn a_message_that_came_before_messages_were_numbered_holds_none_back() {
+    // A send to itself has messages numbered from then on.
+    let (from, tag, comm) = (Some(Rank(0)), Some(9), COMM_WORLD);
+    let own = Op::Irecv { from, tag, comm, request: 1 };
+    let first = vec![receive(1, 0), own, send(0, 9), Op::Wait(1), send(1, 3), receive(1, 1)];
+    let second = vec![send(0, 0), receive(0, 3), send(0, 1)];
+    assert_eq!(pair(first, second), Ok(true));
+}
+
+#[test]
 fn different_collectives_end_the_run_with_both_calls() {
     let kinds = [CollectiveKind::Barrier, CollectiveKind::Allreduce];
     let error = pair(vec![collective(kinds[0], 0)], vec![collective(kinds[1], 0)]).unwrap_err().to_string();
