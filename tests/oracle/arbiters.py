@@ -18,7 +18,7 @@ class StrictPriority:
         self, order: Sequence[int], shares: Sequence[tuple[int, int]] = (), interval: int = 10**7, bandwidth: int = 0
     ) -> None:
         self.order, self.interval = order, interval
-        self.allowed = {lane: percent * bandwidth * interval // (100 * 8 * 10**12) for lane, percent in shares}
+        self.allowed = {lane: -(-percent * bandwidth * interval // (100 * 8 * 10**12)) for lane, percent in shares}
         self.used = dict.fromkeys(order, 0)
         self.intervals = 0
 
