@@ -67,19 +67,35 @@ def test_a_job_keeps_its_random_numbers_without_the_others() -> None:
     assert marks(beside, 1) == marks(alone) != marks(other)
 
 
-def test_departures_at_a_time_are_between_episodes_only() -> None:
-    with pytest.raises(ScenarioError, match=r'jobs\[0\].stop = "3 ms": a simulation cannot end a job at a time'):
-        scenario({"stop": "3 ms"}).resolve()
+def test_a_job_departs_at_a_time() -> None:
+    found = scenario({"stop": "300 us"}, {})
+    whole, cut = marks(found, 1), marks(found, 0)
+    assert max(last for _, last in cut) < 300 * US < min(last for _, last in whole)
+    assert [count for count, _ in cut] == [count for count, _ in marks(scenario({}, duration="300 us"))]
+
+
+def test_arrivals_are_not_part_of_a_calibration() -> None:
+    ring = {"name": "nearest_neighbor", "compute_share": 0.5, "message_size": "4 KiB"}
+    times = [scenario({"workload": ring, **job}).resolve().jobs[0].compute for job in ({}, {"start": "600 us"})]
+    assert times[0] == times[1]
+
+
+def test_bad_departures_are_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"jobs\[0\].stop = \"3 ms\".*not after the job's start"):
+        scenario({"start": "3 ms", "stop": "3 ms"})
     with pytest.raises(ScenarioError, match=r"jobs\[0\].stop.*or a number of iterations"):
         scenario({"stop": "3 potatoes"})
     with pytest.raises(ScenarioError, match=r"jobs\[0\].stop"):
         scenario({"stop": 0})
 
 
-def test_a_trace_has_its_own_beginning_and_end() -> None:
+def test_a_trace_arrives_later_and_has_its_own_end() -> None:
     trace = str(Path(__file__).parents[1] / "data/traces/lulesh-64.tar.zst")
-    with pytest.raises(ScenarioError, match=r"jobs\[0\].start: a trace starts at once"):
-        Scenario(fabric={"topology": "fat_tree", "hosts": 64}, jobs=[{"trace": trace, "start": "1 ms"}])
+    fabric = {"topology": "fat_tree", "hosts": 64}
+    later = Scenario(fabric=fabric, jobs=[{"trace": trace, "start": "1 ms"}]).resolve()
+    assert later.jobs[0].start == 1000 * US
+    with pytest.raises(ScenarioError, match=r"jobs\[0\].stop = 3: a trace ends where it ends"):
+        Scenario(fabric=fabric, jobs=[{"trace": trace, "stop": 3}])
 
 
 def test_phases_follow_arrivals_and_departures() -> None:

@@ -15,7 +15,7 @@ use crate::program::Program;
 use crate::qos::arbiter::{self, MAX_LANES};
 use crate::qos::levels::{Levels, Sl2Vl, TrafficKind};
 use crate::topology::Graph;
-use crate::units::Instant;
+use crate::units::{Instant, Picoseconds};
 use crate::{routing, topology};
 
 /// The interference matrix has a cell for every pair of jobs: 128 MiB for this many.
@@ -82,6 +82,15 @@ pub struct JobSpec {
     /// Service levels of single ranks.
     #[serde(default)]
     pub ranks: BTreeMap<u32, u8>,
+    /// When its ranks begin.
+    #[serde(default)]
+    pub start: Picoseconds,
+    /// When it ends, whatever its programs say: a rank does nothing more once it would go on at this instant or later.
+    #[serde(default)]
+    pub stop: Option<Picoseconds>,
+    /// Keep the instant of every iteration that its ranks mark.
+    #[serde(default)]
+    pub marks: bool,
 }
 
 /// All of a simulation but the programs. All quantities are picoseconds, bytes and bits per second.
@@ -317,7 +326,12 @@ fn plans(jobs: Vec<JobSpec>, programs: Vec<Program>, hosts: usize) -> Result<Vec
         if let Some(host) = job.hosts.iter().find(|host| host.index() >= hosts) {
             return Err(BuildError::value(path, host, format!("a host of the fabric, 0 to {}", hosts - 1)));
         }
-        plans.push(JobPlan { name: job.name, program, hosts: job.hosts });
+        if job.stop.is_some_and(|stop| stop <= job.start) {
+            let path = format!("jobs[{number}].stop");
+            return Err(BuildError::value(path, job.stop.unwrap_or_default(), "an instant after jobs[].start"));
+        }
+        let (start, stop) = (Instant(job.start.0), job.stop.map(|stop| Instant(stop.0)));
+        plans.push(JobPlan { name: job.name, program, hosts: job.hosts, start, stop, marks: job.marks });
     }
     Ok(plans)
 }

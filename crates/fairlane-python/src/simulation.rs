@@ -101,7 +101,7 @@ impl Simulation {
         self.inner.check_laws().map_err(|error| errors::run(&error))
     }
 
-    /// A table of what was measured: "ranks", "calls", "ports", "interference", "port_interference", "departures".
+    /// A table of what was measured: "ranks", "calls", "ports", "interference", "port_interference", "departures", "marks".
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let columns = self.columns(name).ok_or_else(|| PyKeyError::new_err(format!("no table {name:?}")))?;
         columns.into_dict(py)
@@ -134,6 +134,7 @@ impl Simulation {
             "interference" => self.interference(),
             "port_interference" => self.port_interference(),
             "departures" => self.departures(),
+            "marks" => self.marks(),
             _ => return None,
         })
     }
@@ -221,6 +222,22 @@ impl Simulation {
             .u32("delayed", rows.iter().map(|row| u32::from(row.1)))
             .u32("delaying", rows.iter().map(|row| u32::from(row.2)))
             .u64("waiting", rows.iter().map(|row| row.3))
+    }
+
+    /// When each iteration was marked, of the jobs of which that is kept.
+    fn marks(&self) -> Columns {
+        let mpi = self.inner.mpi();
+        let of_job = |job: JobId| (0_u32..).zip(mpi.records(job)).map(move |(rank, (_, record))| (job.0, rank, record));
+        let rows: Vec<(u16, u32, u32, u64)> = self
+            .jobs()
+            .flat_map(of_job)
+            .flat_map(|(job, rank, record)| (0..).zip(&record.marks).map(move |(number, at)| (job, rank, number, at.0)))
+            .collect();
+        Columns::default()
+            .u32("job", rows.iter().map(|row| u32::from(row.0)))
+            .u32("rank", rows.iter().map(|row| row.1))
+            .u32("iteration", rows.iter().map(|row| row.2))
+            .u64("time", rows.iter().map(|row| row.3))
     }
 
     fn departures(&self) -> Columns {

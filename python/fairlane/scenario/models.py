@@ -121,6 +121,8 @@ class Kinds(Table):
 
     control: Level | None = None
     """Requests, gets and acknowledgements of the rendezvous protocol."""
+    collective_control: Level | None = None
+    """The same of collectives' messages; without it they are like those of point-to-point messages."""
     eager: Level | None = None
     """Point-to-point payload up to the eager threshold."""
     bulk: Level | None = None
@@ -256,9 +258,14 @@ class Job(Table):
     start: Duration = 0
     """When it arrives: its ranks do nothing before."""
     stop: Annotated[int, Field(strict=True, ge=1)] | str | None = None
-    """When it departs: a number of iterations, or a time, between the episodes of a study; without it never."""
+    """When it departs: after a number of iterations, or at a time; without it never."""
     stream: int | None = Field(None, ge=0)
     """Number of its random streams; without it, its place among all copies of all jobs. Copies count up from it."""
+
+    @property
+    def departure(self) -> int | None:
+        """The time at which it departs, ps; None if it does not depart at a time."""
+        return DURATION.parse(self.stop) if isinstance(self.stop, str) else None
 
     @field_validator("stop", mode="before")
     @classmethod
@@ -277,9 +284,10 @@ class Job(Table):
             problems.append(Problem("", "needs either a workload or a trace"))
         if self.workload and self.ranks is None:
             problems.append(Problem("ranks", "missing", allowed="how many ranks the job has"))
-        if self.trace and (self.start or self.stop):
-            key = "start" if self.start else "stop"
-            problems.append(Problem(key, "a trace starts at once and ends where it ends", allowed="a workload's job"))
+        if self.trace and isinstance(self.stop, int):
+            problems.append(Problem("stop", "a trace ends where it ends", self.stop, "a time, or a workload's job"))
+        if self.departure is not None and self.departure <= self.start:
+            problems.append(Problem("stop", "not after the job's start", self.stop, DURATION.format(self.start)))
         wrong = self.workload.problem_with(self.ranks) if self.workload and self.ranks else None
         if wrong:
             problems.append(Problem("ranks", "does not fit the workload", self.ranks, wrong))

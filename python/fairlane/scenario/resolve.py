@@ -52,11 +52,6 @@ def resolve(scenario: "Scenario") -> Resolved:
     """Decides everything; raises ``Problems`` with what cannot be built."""
     # Everything but the programs is tried first: calibrating compute times takes a while.
     copies, resolved = _decide(scenario)
-    for copy in copies:
-        if isinstance(copy.job.stop, str):
-            words = "a simulation cannot end a job at a time"
-            allowed = "a number of iterations; a time only between the episodes of a study"
-            raise Problems(Problem(f"{copy.key}.stop", words, copy.job.stop, allowed))
     stop = Event()
     pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
     try:
@@ -216,6 +211,8 @@ def _job(copy: _Copy, hosts: list[int], program: _core.Program, compute: int | N
         service_level=level,
         rank_levels=dict(levels.ranks) if levels else {},
         compute=compute,
+        start=copy.job.start,
+        stop=copy.job.departure,
     )
 
 
@@ -227,21 +224,21 @@ def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved, stop: Event)
     workload = copy.job.workload
     assert workload is not None, "a job has a workload or a trace"
 
-    def script(start: int = 0, iterations: int | None = None) -> JobScript:
+    def script(iterations: int | None = None) -> JobScript:
         return JobScript(
             copy.ranks,
             seed=scenario.seed,
             job=copy.number,
             variant=workload.variant,
-            start=start,
             iterations=iterations,
             stop=stop,
         )
 
     try:
-        compute = workload.compute if workload.compute is not None else calibrate(workload, script, alone, stop)
+        always = replace(alone, jobs=(replace(job, start=0, stop=None),))
+        compute = workload.compute if workload.compute is not None else calibrate(workload, script, always, stop)
         iterations = copy.job.stop if isinstance(copy.job.stop, int) else None
-        written = workload.program(script(copy.job.start, iterations), compute)
+        written = workload.program(script(iterations), compute)
         return replace(job, program=written, compute=compute)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None

@@ -29,6 +29,12 @@ class ResolvedJob:
     """Service levels of ranks that have one of their own."""
     compute: int | None
     """Y: the compute time that the workload was given or calibrated to, ps; None for a trace."""
+    start: int = 0
+    """When its ranks begin, ps."""
+    stop: int | None = None
+    """When it ends whatever its programs say, ps; None for never."""
+    marks: bool = False
+    """Whether the time of every iteration is kept, for the table ``marks``."""
 
     @property
     def ranks(self) -> int:
@@ -38,7 +44,15 @@ class ResolvedJob:
     def spec(self) -> dict[str, Any]:
         """The job as the simulator takes it."""
         levels = {str(rank): level for rank, level in self.rank_levels.items()}
-        return {"name": self.name, "hosts": list(self.hosts), "service_level": self.service_level, "ranks": levels}
+        return {
+            "name": self.name,
+            "hosts": list(self.hosts),
+            "service_level": self.service_level,
+            "ranks": levels,
+            "start": self.start,
+            "stop": self.stop,
+            "marks": self.marks,
+        }
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairlane.units import DURATION
-
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
     from fairlane.scenario.models import Job
@@ -36,7 +34,7 @@ def missing(scenario: Scenario, period: int, periods: int) -> Iterator[int]:
 
 def _span(job: Job, period: int, periods: int) -> tuple[int, int]:
     """Its first period, and the first one without it."""
-    end = -(-DURATION.parse(job.stop) // period) if isinstance(job.stop, str) else periods
+    end = periods if job.departure is None else -(-job.departure // period)
     return -(-job.start // period), end
 
 

@@ -88,11 +88,9 @@ class Workload(BaseModel):
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
         """Writes a rank's script: each stage once, the last for ever; a stage has ``period`` compute times.
 
-        A job that arrives later idles first; one that departs has as many iterations as it was given.
+        A job that departs has as many iterations as it was given.
         """
         left = rank.job.iterations
-        if rank.job.start:
-            rank.compute(rank.job.start)
         for number, times in enumerate(stages):
             last = number == len(stages) - 1
             if left is None:

@@ -38,13 +38,11 @@ class JobScript:
         seed: int = 0,
         job: int = 0,
         variant: int = 0,
-        start: int = 0,
         iterations: int | None = None,
         stop: Event | None = None,
     ) -> None:
         self.ranks = ranks
         """How many ranks the job has."""
-        self.start = start
         """How long its ranks do nothing at first, ps."""
         self.iterations = iterations
         """After how many iterations it ends; None for never."""

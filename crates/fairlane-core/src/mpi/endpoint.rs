@@ -115,11 +115,16 @@ impl Mpi {
 
     /// A job of which no rank will go on and no message is under way, and which has not finished, never will.
     #[cold]
-    fn check_progress(&self, host: HostId, until: Instant) -> Result<(), RunError> {
-        for &rank in self.library.residents(host) {
-            let id = self.library.ranks[rank as usize].job;
-            let job = &self.library.jobs[id.index()];
-            if job.active == 0 && job.in_flight == 0 && job.finished < job.size {
+    fn check_progress(&mut self, host: HostId, until: Instant) -> Result<(), RunError> {
+        for place in self.library.places(host) {
+            let id = self.library.ranks[self.library.residents[place] as usize].job;
+            let job = &mut self.library.jobs[id.index()];
+            if job.active > 0 || job.in_flight > 0 || job.finished == job.size {
+                continue;
+            }
+            // A rank of a job that has been stopped may wait for ever for one that does nothing more.
+            job.ended = job.stop <= until.0;
+            if !job.ended {
                 return Err(self.stuck(id, until));
             }
         }

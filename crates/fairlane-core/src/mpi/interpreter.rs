@@ -43,6 +43,10 @@ impl Library {
     fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Over {
         let state = &mut self.ranks[rank as usize];
         state.due = RUNNING;
+        let stop = self.jobs[state.job.index()].stop;
+        if now >= stop {
+            return self.stop(rank, stop);
+        }
         if state.collective.is_some()
             && let Some(op) = source.current()
         {
@@ -141,6 +145,17 @@ impl Library {
         }))
     }
 
+    /// The job of `rank` has been stopped at `stop`: the rank does nothing more.
+    #[cold]
+    fn stop(&mut self, rank: u32, stop: u64) -> Over {
+        let state = self.rank(rank);
+        state.end_call(stop.max(state.since));
+        state.finished = true;
+        let due = self.leave(rank, NEVER);
+        self.job_of(rank).finished += 1;
+        Ok(due)
+    }
+
     #[inline]
     fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         match *op {
@@ -235,7 +250,11 @@ impl Library {
     }
 
     fn mark(&mut self, rank: u32, now: u64) {
+        let keep = self.job_of(rank).marks;
         let record = &mut self.rank(rank).record;
+        if keep {
+            record.marks.push(Instant(now));
+        }
         if record.iterations == 0 {
             record.first_mark = Instant(now);
         }

@@ -67,6 +67,12 @@ pub(super) struct Job {
     /// Messages between its ranks that are under way.
     pub in_flight: u64,
     pub agreements: Agreements,
+    /// The instant from which on its ranks do nothing more, or [`NEVER`].
+    pub stop: u64,
+    /// It has been stopped, and nothing of it is left to happen.
+    pub ended: bool,
+    /// The instants of marks are kept.
+    pub marks: bool,
 }
 
 impl Library {

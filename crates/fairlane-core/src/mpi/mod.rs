@@ -33,11 +33,11 @@ use crate::kernel::{NONE, Pool};
 use crate::observe::RankRecord;
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
-use crate::units::Bytes;
+use crate::units::{Bytes, Instant};
 use collectives::Phase;
 use communicator::{Agreements, Communicator, WORLD_CONTEXT};
 use library::{Job, Library};
-use rank::RankState;
+use rank::{NEVER, RankState};
 
 /// All ranks of all jobs, and what is under way between them.
 #[derive(Clone)]
@@ -55,10 +55,16 @@ pub struct JobPlan {
     pub program: Program,
     /// The host of each rank.
     pub hosts: Vec<HostId>,
+    /// When its ranks begin.
+    pub start: Instant,
+    /// When it ends, whatever its programs say.
+    pub stop: Option<Instant>,
+    /// Whether the instant of every mark is kept.
+    pub marks: bool,
 }
 
 impl Mpi {
-    /// All ranks at the start of their programs, due at instant zero. No send may be larger than `largest_message`.
+    /// All ranks at the start of their programs, due when their jobs begin. No send may be larger than `largest_message`.
     ///
     /// # Panics
     /// If a job has not as many hosts as ranks.
@@ -113,12 +119,15 @@ impl Mpi {
             finished: 0,
             in_flight: 0,
             agreements: Agreements::new(4),
+            stop: plan.stop.map_or(NEVER, |stop| stop.0),
+            ended: false,
+            marks: plan.marks,
         });
         for rank in 0..size {
             let members = Arc::clone(&members);
             let world = Communicator { context: WORLD_CONTEXT, rank, members, collectives: 0 };
             let alone = Communicator { context: 2, rank: 0, members: Arc::new([rank]), collectives: 0 };
-            library.ranks.push(RankState::new(job, world, alone));
+            library.ranks.push(RankState::new(job, world, alone, plan.start));
         }
         library.hosts.extend(plan.hosts);
         sources.extend(plan.program.ranks);
@@ -159,7 +168,7 @@ impl Mpi {
     /// Whether every rank of every job has finished.
     #[must_use]
     pub fn finished(&self) -> bool {
-        self.library.jobs.iter().all(|job| job.finished == job.size)
+        self.library.jobs.iter().all(|job| job.finished == job.size || job.ended)
     }
 
     /// Hosts that have ranks.

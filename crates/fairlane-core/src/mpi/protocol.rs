@@ -87,6 +87,11 @@ pub(super) struct Send {
     pub handed_at: u64,
 }
 
+/// The kind of the control messages of a collective's transfers, or of others.
+fn control(collective: bool) -> TrafficKind {
+    if collective { TrafficKind::CollectiveControl } else { TrafficKind::Control }
+}
+
 impl Library {
     /// Whether a send of so much is sent at once.
     #[inline]
@@ -128,7 +133,7 @@ impl Library {
         let (stage, bytes, kind) = match (eager, send.collective) {
             (true, false) => (Stage::Eager, bytes, TrafficKind::Eager),
             (true, true) => (Stage::Eager, bytes, TrafficKind::Collective),
-            (false, _) => (Stage::Request, self.parameters.control_bytes, TrafficKind::Control),
+            (false, collective) => (Stage::Request, self.parameters.control_bytes, control(collective)),
         };
         let at = send.handed_at;
         self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
@@ -240,8 +245,8 @@ impl Library {
 
     /// The receiver of a rendezvous answers.
     fn answer(&mut self, record: u32, stage: Stage, now: u64) {
-        let Transfer { from, to, .. } = self.transfers[record];
-        let load = (self.parameters.control_bytes, TrafficKind::Control);
+        let Transfer { from, to, collective, .. } = self.transfers[record];
+        let load = (self.parameters.control_bytes, control(collective));
         self.go_on_with(record, stage, (to, from), load, now);
     }
 

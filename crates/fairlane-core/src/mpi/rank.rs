@@ -10,6 +10,7 @@ use crate::ids::{JobId, Rank};
 use crate::kernel::prefetch;
 use crate::observe::RankRecord;
 use crate::program::CommHandle;
+use crate::units::Instant;
 
 /// [`RankState::due`]: the program goes on only once something else has happened.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -64,9 +65,9 @@ pub(super) enum Blocked {
 }
 
 impl RankState {
-    pub fn new(job: JobId, world: Communicator, alone: Communicator) -> Self {
+    pub fn new(job: JobId, world: Communicator, alone: Communicator, start: Instant) -> Self {
         Self {
-            due: 0,
+            due: start.0,
             since: 0,
             activity: Activity::Nothing,
             job,

@@ -85,6 +85,8 @@ pub struct RankRecord {
     pub last_mark: Instant,
     /// When the program ended, if it has.
     pub finished: Option<Instant>,
+    /// When each iteration was marked, if that is kept.
+    pub marks: Vec<Instant>,
 }
 
 impl RankRecord {

@@ -12,7 +12,7 @@ use crate::ids::{JobId, Rank, ServiceLevel, VirtualLane};
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum TrafficKind {
-    /// Rendezvous requests, gets and acknowledgements.
+    /// Rendezvous requests, gets and acknowledgements of point-to-point messages.
     Control,
     /// Point-to-point payload that is sent at once.
     Eager,
@@ -20,11 +20,14 @@ pub enum TrafficKind {
     Bulk,
     /// Payload of collectives.
     Collective,
+    /// Rendezvous requests, gets and acknowledgements of collectives. Like those of point-to-point messages if nothing is
+    /// said of it.
+    CollectiveControl,
 }
 
 impl TrafficKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 4] = [Self::Control, Self::Eager, Self::Bulk, Self::Collective];
+    pub const ALL: [Self; 5] = [Self::Control, Self::Eager, Self::Bulk, Self::Collective, Self::CollectiveControl];
 
     /// The kind's name in lower case, as in scenario files.
     #[must_use]
@@ -34,6 +37,7 @@ impl TrafficKind {
             Self::Eager => "eager",
             Self::Bulk => "bulk",
             Self::Collective => "collective",
+            Self::CollectiveControl => "collective_control",
         }
     }
 
@@ -163,8 +167,11 @@ impl Levels {
     }
 
     fn resolve(&mut self) {
+        let mut kinds = self.kinds;
+        let collective = &mut kinds[TrafficKind::CollectiveControl.index()];
+        *collective = collective.or(self.kinds[TrafficKind::Control.index()]);
         for (resolved, job) in self.resolved.iter_mut().zip(&self.jobs) {
-            *resolved = self.kinds.map(|kind| kind.or(*job).unwrap_or(self.default));
+            *resolved = kinds.map(|kind| kind.or(*job).unwrap_or(self.default));
         }
     }
 }

@@ -134,6 +134,9 @@ impl Case {
             hosts: hosts.iter().map(|&host| HostId(host)).collect(),
             service_level: Some(u8::try_from(job).unwrap() % self.lanes),
             ranks: [(1, top)].into(),
+            start: Picoseconds::ZERO,
+            stop: None,
+            marks: false,
         });
         let routing = if self.adaptive { "adaptive" } else { "d_mod_k" };
         Spec {
@@ -379,4 +382,63 @@ fn a_finished_request_is_null_in_later_waits() {
     let again = [Op::Wait(2000)];
     let sender = vec![send(1, 0), send(1, 0), send(1, 0), send(1, 0)];
     assert_eq!(pair(sender, receiver.into_iter().chain(again).collect()), Ok(true));
+}
+
+/// Two ranks that send each other messages for ever.
+fn ping_pong() -> (Case, Vec<Program>) {
+    let case = sparse();
+    let send =
+        |to| op(Op::Send { to: Rank(to), bytes: Bytes(5000), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard });
+    let receive = |from| op(Op::Recv { from: Some(Rank(from)), tag: None, comm: COMM_WORLD });
+    let endless = |lines: [Line; 2]| {
+        let [first, second] = lines;
+        let lines = vec![Line::Repeat(None), first, second, op(Op::MarkProgress), Line::End];
+        Script::new(lines).unwrap().source()
+    };
+    let job = || Program { ranks: vec![endless([send(1), receive(1)]), endless([receive(0), send(0)])] };
+    (case, vec![job(), job()])
+}
+
+#[test]
+fn a_job_that_begins_later_does_the_same_later() {
+    const LATER: u64 = 12_345_678;
+    let marks = |start: u64| {
+        let (case, programs) = ping_pong();
+        let mut spec = case.spec();
+        spec.jobs[0].start = Picoseconds(start);
+        spec.jobs[0].marks = true;
+        // The other job is far away in the tree, on hosts of its own.
+        let mut simulation = Simulation::new(spec, programs).unwrap();
+        simulation.run_until(Instant(200_000_000), u64::MAX).unwrap();
+        let (_, record) = simulation.mpi().records(JobId(0)).next().unwrap();
+        assert_eq!(record.marks.len() as u64, record.iterations);
+        record.marks.iter().map(|mark| mark.0).collect::<Vec<_>>()
+    };
+    let (now, later) = (marks(0), marks(LATER));
+    assert!(later.len() > 3 && later.len() < now.len());
+    assert!(now.iter().zip(&later).all(|(now, later)| now + LATER == *later), "{now:?} {later:?}");
+}
+
+#[test]
+fn a_job_that_is_stopped_leaves_nothing_behind() {
+    const STOP: u64 = 300_000_000;
+    let (case, programs) = ping_pong();
+    let mut spec = case.spec();
+    spec.jobs.iter_mut().for_each(|job| job.stop = Some(Picoseconds(STOP)));
+    spec.jobs[1].stop = Some(Picoseconds(2 * STOP));
+    let mut simulation = Simulation::new(spec.clone(), programs).unwrap();
+    assert!(simulation.run_until(FAR, u64::MAX).unwrap(), "nothing is left");
+    assert!(simulation.finished());
+    simulation.check_laws().unwrap();
+    let totals = simulation.network().totals();
+    assert_eq!(totals.messages_injected, totals.messages_delivered);
+    for (job, stop) in [(0, STOP), (1, 2 * STOP)] {
+        for (_, record) in simulation.mpi().records(JobId(job)) {
+            assert!(record.iterations > 3 && record.last_mark.0 < stop);
+            assert!(record.communication().0 <= stop, "{} of {stop}", record.communication().0);
+        }
+    }
+    spec.jobs[0].stop = Some(Picoseconds::ZERO);
+    let error = Simulation::new(spec, ping_pong().1).err().unwrap().to_string();
+    assert!(error.contains("jobs[0].stop"), "{error}");
 }
