@@ -118,7 +118,7 @@ impl Returning {
     /// longer than the port itself would.
     #[cold]
     pub fn make_room(&mut self, lanes: &mut [Lane], opening: u64) {
-        const ROOM: usize = 16;
+        const ROOM: usize = 8;
         if !self.watched {
             self.settle(lanes, opening);
         }
