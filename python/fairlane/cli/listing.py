@@ -14,6 +14,7 @@ def _tables() -> dict[str, dict[str, str]]:
     """One line about everything that has a name, by what it is."""
     from fairlane.inputs.tables import collectives, entries
     from fairlane.placement import summaries
+    from fairlane.qos import summaries as strategies
     from fairlane.workload import WORKLOADS
 
     simulator = {
@@ -22,14 +23,21 @@ def _tables() -> dict[str, dict[str, str]]:
     }
     algorithms = {f"{kind} {name}": line for kind, names in collectives().items() for name, line in names.items()}
     workloads = {name: workload.summary() for name, workload in WORKLOADS.items()}
-    return {**simulator, "collectives": algorithms, "workloads": workloads, "placements": summaries()}
+    return {
+        **simulator,
+        "collectives": algorithms,
+        "workloads": workloads,
+        "placements": summaries(),
+        "strategies": strategies(),
+    }
 
 
 def list_(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="WHAT", help="topologies, routings, arbiters, collectives, workloads or placements; by default all."
+            metavar="WHAT",
+            help="topologies, routings, arbiters, collectives, workloads, placements or strategies; by default all.",
         ),
     ] = None,
 ) -> None:

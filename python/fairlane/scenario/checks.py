@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairlane.errors import Problem
 from fairlane.scenario.levels import MAX_LEVELS
+from fairlane.scenario.strategy import said_twice
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Placement
@@ -17,6 +18,7 @@ __all__ = ["check", "levels_in_use", "sl2vl"]
 def check(scenario: "Scenario") -> Iterator[Problem]:
     """Every contradiction between the keys of a scenario, before anything is built."""
     yield from _names(scenario)
+    yield from said_twice(scenario)
     yield from _lanes(scenario)
     yield from _lists(scenario)
 
