@@ -19,6 +19,7 @@ def check(scenario: "Scenario") -> Iterator[Problem]:
     """Every contradiction between the keys of a scenario, before anything is built."""
     yield from _names(scenario)
     yield from said_twice(scenario)
+    yield from _observed(scenario)
     yield from _lanes(scenario)
     yield from _lists(scenario)
 
@@ -31,6 +32,13 @@ def _names(scenario: "Scenario") -> Iterator[Problem]:
             if counts[name] > 1 and name in seen:
                 yield Problem(f"jobs[{at}].name", "two jobs have this name", name, "a name of its own for each job")
             seen.add(name)
+
+
+def _observed(scenario: "Scenario") -> Iterator[Problem]:
+    names = [name for job in scenario.jobs for name in job.names()]
+    for at, name in enumerate(scenario.observe.iterations):
+        if name not in names:
+            yield Problem.unknown(f"observe.iterations[{at}]", "job", name, names, name)
 
 
 def levels_in_use(scenario: "Scenario") -> dict[int, str]:

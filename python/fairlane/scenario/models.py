@@ -210,6 +210,16 @@ class Observe(Table):
     """Who delayed whom at every port, besides in all."""
     departures: bool = False
     """Every packet's departure from every port: large."""
+    interval: Annotated[Duration, Field(gt=0)] | None = None
+    """How often the counters of ports are looked at, for the table ``samples``; without it only at the end."""
+    iterations: list[str] = Field(default_factory=list)
+    """Names of jobs for which the table ``iterations`` has every iteration of every rank."""
+
+    @model_validator(mode="after")
+    def _something_to_sample(self) -> Self:
+        if self.interval is not None and not self.counters:
+            raise Problems(Problem("interval", "there are no counters to look at", allowed="only with counters = true"))
+        return self
 
 
 class Placement(Table):

@@ -83,7 +83,9 @@ def _decide(scenario: "Scenario") -> tuple[list[_Copy], Resolved]:
     tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
     hosts = _place(scenario, fabric, copies)
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
-    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle))
+    marked = tuple(at for at, copy in enumerate(copies) if copy.name in scenario.observe.iterations)
+    interval = scenario.observe.interval
+    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), interval, marked)
     _building(resolved.engine)
     return copies, resolved
 
@@ -122,7 +124,7 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
             "kinds": dict(qos.kinds),
         },
         "mpi": dict(mpi),
-        "observe": dict(observe),
+        "observe": observe.model_dump(exclude={"interval", "iterations"}),
     }
 
 
