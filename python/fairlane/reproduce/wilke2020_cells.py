@@ -131,5 +131,5 @@ def _write(outcome: Outcome, path: Path) -> Outcome:
 
 def _read(path: Path) -> Outcome:
     about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    tables = (pl.read_parquet(path.with_suffix(f".{name}.parquet")) for name in ("iterations", "ports"))
-    return Outcome(*tables, about)
+    iterations, ports = (pl.read_parquet(path.with_suffix(f".{name}.parquet")) for name in ("iterations", "ports"))
+    return Outcome(iterations, ports, about)
