@@ -21,6 +21,7 @@ from fairlane.results.measured import Measured, frame
 from fairlane.results.ports import by_link
 from fairlane.runner.watchers import MarkSampler
 from fairlane.scenario import Resolved
+from fairlane.units import DURATION
 
 __all__ = ["Outcome", "run_cell", "run_cells"]
 
@@ -46,7 +47,7 @@ def run_cell(cell: Cell, scale: Scale) -> Outcome:
     resolved = scenario(cell, scale).resolve()
     built = time.monotonic()
     try:
-        engine, marks = _until_done(resolved)
+        engine, marks = _until_done(resolved, DURATION.parse(scale.warm_up))
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
     measured = Measured.of(engine)
@@ -78,11 +79,11 @@ def _links(resolved: Resolved) -> tuple[pl.DataFrame, list[str]]:
     return frame(fabric.links()), fabric.classes()
 
 
-def _until_done(resolved: Resolved) -> tuple[_core.Simulation, MarkSampler]:
+def _until_done(resolved: Resolved, start: int) -> tuple[_core.Simulation, MarkSampler]:
     """Until the foreground, the last job, has made its iterations; background jobs never end."""
     foreground = len(resolved.jobs) - 1
     assert resolved.jobs[foreground].name == FOREGROUND, "the foreground is the last job"
-    engine, marks = resolved.engine(), MarkSampler(resolved.marked_jobs)
+    engine, marks = resolved.engine(), MarkSampler(resolved.marked_jobs, start)
     while not (engine.finished or engine.now >= resolved.duration):
         engine.run_window_budget(min(resolved.duration, marks.due), BUDGET)
         if engine.now >= marks.due or engine.finished:

@@ -77,13 +77,14 @@ class MarkSampler:
     that one mark hardly ever hides another; a mark that was hidden is not in the table.
     """
 
-    def __init__(self, jobs: Sequence[int]) -> None:
+    def __init__(self, jobs: Sequence[int], begin: int = 0) -> None:
+        """Of the jobs of these numbers; nothing is looked for before ``begin``, ps."""
         self._jobs = list(jobs)
         self._fastest = 4 * FIRST_STEP
         self._seen: Counts | None = None
         self._last: Counts | None = None
         self._parts: list[pl.DataFrame] = []
-        self.due = FIRST_STEP
+        self.due = begin + FIRST_STEP
         """When to look again, ps."""
 
     def look(self, engine: Engine) -> None:
