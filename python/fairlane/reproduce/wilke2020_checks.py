@@ -70,9 +70,10 @@ class Measured:
         sizes = [SIZE.parse(size) for size in PING_PONG_SIZES]
         table = self._cells[cell].iterations.drop_nulls("seconds")
         pairs = table.filter(table["rank"] < self.scale.ranks * cell.size // 2)
-        which = (pairs["iteration"].to_numpy().astype(int) - 1) % len(sizes)
+        times = self.scale.iterations["ping_pong"] // len(sizes)
+        which = (pairs["iteration"].to_numpy().astype(int) - 1) // times
         rate = 2.0 / pairs["seconds"].to_numpy()
-        return {size: size * rate[which == at] for at, size in sorted(enumerate(sizes), key=lambda pair: pair[1])}
+        return {size: size * rate[which == at] for at, size in enumerate(sizes)}
 
 
 def lanes_needed(fabric: str, scale: Scale) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.style import INK, MUTED, PALETTE, canvas, percentages, styled
@@ -15,6 +16,9 @@ from fairlane.reproduce.wilke2020_checks import Floats, Measured, interval
 from fairlane.results.text import time_unit
 
 __all__ = ["draw"]
+
+LINES = (("-", "o"), ("--", "s"), (":", "D"), ("-.", "^"))
+"""Dashes and markers, for lines that lie on each other."""
 
 COLOURS = {
     **dict(zip(STRATEGIES, PALETTE, strict=False)),
@@ -52,15 +56,17 @@ def _bands(cells: Sequence[Cell], measured: Measured, label: Callable[[Cell], st
     """Throughput over message size: a line, and the band of all iterations or the 95% interval of the mean."""
     figure = canvas(11, 5.5)
     axes = figure.add_subplot()
-    for cell in cells:
+    for cell, (dashes, marker) in zip(cells, LINES, strict=False):
         rates = measured.throughput(cell)
         sizes, colour = np.array(list(rates)) / 1024, COLOURS[label(cell)]
         middle = [float(one.mean() if means else np.median(one)) for one in rates.values()]
         edges = [interval(one) if means else (float(one.min()), float(one.max())) for one in rates.values()]
         low, high = np.array(edges).T / 1e9
         axes.fill_between(sizes, low, high, color=colour, alpha=0.25, linewidth=0)
-        axes.plot(sizes, np.array(middle) / 1e9, color=colour, linewidth=2, marker="o", markersize=4, label=label(cell))
+        look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 2, "marker": marker, "markersize": 6}
+        axes.plot(sizes, np.array(middle) / 1e9, label=label(cell).replace("_", " "), **look)
     axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_ylim(bottom=0)
     axes.set_xlabel("Message size [KiB]")
     axes.set_ylabel("Throughput [GB/s]")
@@ -122,7 +128,7 @@ def _groups(axes: Axes, cells: Sequence[Cell], measured: Measured, group: Callab
     axes.set_ylim(bottom=0)
     axes.set_ylabel(f"Time per iteration [{unit}]")
     axes.grid(axis="y")
-    axes.legend(frameon=False, ncols=6, fontsize=9, loc="upper right")
+    axes.legend(frameon=False, ncols=6, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
 
 
 def _violins(cells: Sequence[Cell], measured: Measured) -> Figure:
