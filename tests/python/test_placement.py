@@ -73,6 +73,23 @@ def test_linear_takes_the_lowest_and_a_list_its_own_order() -> None:
     assert place([9, 3, 5, 4], 4, 2, fabric, rng(), strategy=None) == [9, 9, 3, 3]
 
 
+@given(free=free_hosts, data=st.data())
+def test_fragments_keep_the_order_of_hosts(free: list[int], data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, len(free)))
+    hosts = place(free, count, 1, fabric, rng(data.draw(st.integers(0, 99))), strategy=STRATEGIES["fragmented"])
+    assert hosts == sorted(hosts)
+
+
+def test_fragments_are_longer_than_single_hosts_and_no_longer_than_leaves_in_a_row() -> None:
+    large = Leaves([host // 16 for host in range(4096)])
+    hosts = np.array(place(list(range(4096)), 512, 1, large, rng(), strategy=STRATEGIES["fragmented"]))
+    runs = 1 + int((np.diff(hosts) > 1).sum())
+    # Runs have 1 to 16 hosts, 8.5 on average; an eighth of them is taken, and some of those are neighbours.
+    assert 512 / 16 < runs < 1.2 * 512 / 8.5
+    taken_at_random = 512 * (1 - 512 / 4096)
+    assert runs < taken_at_random / 4
+
+
 def test_random_depends_on_the_seed_alone_and_is_fair() -> None:
     free = list(range(16))
     picked = [place(free, 4, 1, fabric, rng(seed), strategy=STRATEGIES["random"]) for seed in range(2000)]

@@ -60,6 +60,7 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 "from_vertex": ["host 0"] * len(links),
                 "to_vertex": ["switch 0"] * len(links),
                 "class": links,
+                "role": [name.split()[-1] for name in links],
                 "from_level": [level for level, _ in levels],
                 "to_level": [level for _, level in levels],
                 "bandwidth": [1] * len(links),

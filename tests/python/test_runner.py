@@ -50,6 +50,8 @@ class FakeScenario:
     seed: int = 3
     text: str = 'name = "fake"\n'
     tables: dict[str, Any] = field(default_factory=lambda: {"fabric": {}})
+    sample_interval: int | None = None
+    marked_jobs: tuple[int, ...] = ()
 
     def resolve(self) -> FakeScenario:
         return self

@@ -68,7 +68,7 @@ def test_sends_and_receives_match_and_all_ranks_call_the_same_collectives(
 def test_every_workload_runs_and_every_rank_makes_progress(name: str) -> None:
     job = {"name": name, "ranks": 8, "workload": {"name": name, "compute": "10 us"}}
     simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job]))
-    simulation.run_for("5 ms")
+    simulation.run_for("10 ms")
     assert min(simulation.progress()[name]) >= 2
 
 

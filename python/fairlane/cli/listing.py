@@ -15,6 +15,7 @@ def _tables() -> dict[str, dict[str, str]]:
     from fairlane.controller import CONTROLLERS
     from fairlane.inputs.tables import collectives, entries
     from fairlane.placement import summaries
+    from fairlane.qos import summaries as strategies
     from fairlane.workload import WORKLOADS
 
     simulator = {
@@ -24,8 +25,14 @@ def _tables() -> dict[str, dict[str, str]]:
     algorithms = {f"{kind} {name}": line for kind, names in collectives().items() for name, line in names.items()}
     workloads = {name: workload.summary() for name, workload in WORKLOADS.items()}
     controllers = {name: controller.summary() for name, controller in CONTROLLERS.items()}
-    python = {"workloads": workloads, "placements": summaries(), "controllers": controllers}
-    return {**simulator, "collectives": algorithms, **python}
+    return {
+        **simulator,
+        "collectives": algorithms,
+        "workloads": workloads,
+        "placements": summaries(),
+        "strategies": strategies(),
+        "controllers": controllers,
+    }
 
 
 def list_(
@@ -33,7 +40,8 @@ def list_(
         str | None,
         typer.Argument(
             metavar="WHAT",
-            help="topologies, routings, arbiters, collectives, workloads, placements or controllers; by default all.",
+            help="topologies, routings, arbiters, collectives, workloads, placements, strategies or controllers; "
+            "by default all.",
         ),
     ] = None,
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy
 
 from fairlane.placement.base import FabricView, Strategy
+from fairlane.placement.fragmented import fragmented
 from fairlane.placement.linear import linear
 from fairlane.placement.packed import packed
 from fairlane.placement.random import random
@@ -20,6 +21,7 @@ STRATEGIES: dict[str, Strategy] = {
     "packed": packed,
     "spread": spread,
     "linear": linear,
+    "fragmented": fragmented,
 }
 """Every strategy that can be asked for by name."""
 

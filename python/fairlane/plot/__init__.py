@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from matplotlib.figure import Figure
 
-from fairlane.plot import interference, slowdown, study, utilisation
+from fairlane.plot import interference, iterations, slowdown, study, timeline, utilisation
 from fairlane.plot.style import styled
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 from fairlane.results.study import StudyResults
 
-__all__ = ["FIGURES", "STUDY_FIGURES", "draw_all"]
+__all__ = ["FIGURES", "ON_DEMAND_FIGURES", "STUDY_FIGURES", "draw_all"]
 
 _T = TypeVar("_T")
 
@@ -25,6 +25,12 @@ FIGURES: dict[str, Callable[[Run], Figure | None]] = {
     "utilisation.png": utilisation.draw,
 }
 """File name to the function that draws it; None when the run has nothing to show there."""
+
+ON_DEMAND_FIGURES: dict[str, Callable[[Run], Figure | None]] = {
+    "timeline.png": timeline.draw,
+    "iterations.png": iterations.draw,
+}
+"""The same for the tables that a run has only if its scenario asked for them."""
 
 STUDY_FIGURES: dict[str, Callable[[StudyResults], Figure | None]] = {"work.png": study.draw}
 """The same for studies."""
@@ -40,7 +46,7 @@ def draw_all(results: Run | StudyResults) -> list[Path]:
         raise ResultsError("the run is only in memory; save it before drawing it")
     if isinstance(results, StudyResults):
         return _draw(results, STUDY_FIGURES, results.folder)
-    return _draw(results, FIGURES, results.folder)
+    return _draw(results, {**FIGURES, **ON_DEMAND_FIGURES}, results.folder)
 
 
 def _draw(results: _T, figures: Mapping[str, Callable[[_T], Figure | None]], folder: Path) -> list[Path]:

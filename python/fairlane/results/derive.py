@@ -130,7 +130,7 @@ def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame
 
 
 def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
-    """The fabric's links: ends, class, levels (0 for a host), bandwidth in bit/s, latency in ps."""
+    """The fabric's links: ends, class, role, levels (0 for a host), bandwidth in bit/s, latency in ps."""
     end = [
         pl.when(pl.col(f"{side}_host") >= 0)
         .then(pl.format("host {}", f"{side}_host"))
@@ -139,8 +139,39 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
         for side in ("from", "to")
     ]
     named = pl.Series(classes, dtype=pl.String).gather(raw["class"].cast(pl.UInt32)).alias("class")
-    columns = raw.select(pl.col("link").cast(pl.UInt32), *end, named, "from_level", "to_level", "bandwidth", "latency")
-    return _picoseconds(columns, ["latency"])
+    kept = ("role", "from_level", "to_level", "bandwidth", "latency")
+    return _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept), ["latency"])
+
+
+def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
+    """The samples table: what each port and lane did from one instant to the next; no row where it did nothing.
+
+    ``mean_queue`` is the mean number of packets that waited (Little's law), among those that started in the interval.
+    """
+    span = (pl.col("to_ps") - pl.col("from_ps")).cast(pl.Float64)
+    times = ["waiting", "stalled", "port_active", "port_stalled"]
+    return (
+        _picoseconds(raw.with_columns(pl.col("link").cast(pl.UInt32)), times)
+        .with_columns(
+            mean_queue=pl.col("waiting_ps") / span,
+            port_active_share=pl.col("port_active_ps") / span,
+            port_stalled_share=pl.col("port_stalled_ps") / span,
+        )
+        .join(links.select("link", "class", "role"), on="link", how="left", maintain_order="left")
+    )
+
+
+def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:
+    """The iterations table: when each rank marked each iteration, and the time since it marked the one before.
+
+    The time is null for a rank's first iteration, and where one of the two instants is not known.
+    """
+    before = pl.col("at").shift(1).over("job", "rank")
+    follows = pl.col("iteration").shift(1).over("job", "rank") == pl.col("iteration") - 1
+    ordered = marks.sort("job", "rank", "iteration").with_columns(
+        seconds=pl.when(follows).then((pl.col("at") - before) * PS)
+    )
+    return _named(labels, _picoseconds(ordered, ["at"]))
 
 
 def _named(labels: Sequence[JobLabel], table: pl.DataFrame) -> pl.DataFrame:

@@ -29,7 +29,7 @@ def query(folder: str | Path, sql: str) -> pl.DataFrame:
     folder = Path(folder)
     run = load(folder)
     with duckdb.connect() as connection:
-        paths = {name: str((folder / f"{name}.parquet").resolve()) for name in run.TABLES}
+        paths = {name: str((folder / f"{name}.parquet").resolve()) for name in run.tables()}
         for name, path in paths.items():
             connection.read_parquet(path).create_view(name)
         connection.execute("SET allowed_paths = ?", [list(paths.values())])

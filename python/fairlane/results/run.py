@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
 
 
@@ -66,15 +66,22 @@ class Run:
     """One row per port and virtual lane: bytes, packets, waiting, active and stalled time."""
     interference: pl.DataFrame
     """One row per (delayed job, delaying job): how long the one's packets waited for the other's."""
+    samples: pl.DataFrame | None = None
+    """One row per interval, port and virtual lane in which something happened; with ``observe.interval``."""
+    iterations: pl.DataFrame | None = None
+    """One row per rank and iteration of the jobs in ``observe.iterations``: when it was marked, and its time."""
     folder: Path | None = None
     """Where it is stored; None while it is only in memory."""
 
     TABLES = ("jobs", "ranks", "calls", "ports", "interference")
     """The names of the tables: attributes here, files in the folder, views in a query."""
+    ON_DEMAND = ("samples", "iterations")
+    """The names of those that a run has only if its scenario asked for them."""
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table by name."""
-        return {name: getattr(self, name) for name in self.TABLES}
+        found = {name: getattr(self, name) for name in (*self.TABLES, *self.ON_DEMAND)}
+        return {name: table for name, table in found.items() if table is not None}
 
     def stored(self, folder: Path) -> Run:
         """The same run, known to be stored in ``folder``."""

@@ -82,7 +82,8 @@ def load_run(folder: str | Path) -> Run:
     """
     folder = Path(folder)
     meta = _meta(folder)
-    tables = {name: _table(folder, name) for name in Run.TABLES}
+    there = [name for name in Run.ON_DEMAND if (folder / f"{name}.parquet").is_file()]
+    tables = {name: _table(folder, name) for name in (*Run.TABLES, *there)}
     return Run(meta=meta, folder=folder, **tables)
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlane.results.interference import Interference
+from fairlane.results.iterations import distribution
 from fairlane.results.run import Run
 from fairlane.results.text import number, percent, seconds, short_percent
 
@@ -31,6 +32,8 @@ def print_summary(run: Run, console: Console | None = None) -> None:
     console.print(_headline(run))
     console.print(jobs_table(run) if _fits(console, jobs_table(run)) else jobs_table(run, gap=0))
     console.print(Text(ABOUT_W, style="dim"))
+    if run.iterations is not None and run.iterations["seconds"].count():
+        console.print(iterations_table(run.iterations))
     if run.interference["seconds"].sum() > 0:
         between_jobs = run.jobs.height <= MOST_COLUMNS and _fits(console, interference_table(run))
         console.print(interference_table(run, by="job" if between_jobs else "workload"))
@@ -76,6 +79,18 @@ def jobs_table(run: Run, gap: int = 1) -> Table:
             Text(percent(job["w"], signed=True), style=_change_style(job["w"])),
         )
     return table
+
+
+def iterations_table(iterations: pl.DataFrame) -> Group:
+    """One row per job whose iterations were kept: quantiles out to 99%, the slowest, and how many are far out."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("job", no_wrap=True)
+    for heading in ("iterations", "1%", "25%", "median", "75%", "99%", "slowest", "over 3 x\nmedian", "unknown"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for job in distribution(iterations).iter_rows(named=True):
+        times = [seconds(job[key]) for key in ("q1", "q25", "q50", "q75", "q99", "greatest")]
+        table.add_row(job["name"], str(job["count"]), *times, str(job["outliers"]), str(job["unknown"] or 0))
+    return Group(Text("\nTime per iteration, over all ranks", style="bold"), table)
 
 
 def interference_table(run: Run, by: Literal["job", "workload"] = "job") -> Group:

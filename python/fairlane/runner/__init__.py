@@ -73,13 +73,16 @@ def run(
 
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     together, labels = outcome.together, [JobLabel(job.name, job.workload) for job in resolved.jobs]
+    links = _links(resolved.tables["fabric"])
     return Run(
         meta=meta,
         jobs=derive.jobs(labels, together, outcome.alone),
         ranks=derive.ranks(labels, together),
         calls=derive.calls(labels, together),
-        ports=derive.ports(_links(resolved.tables["fabric"]), together),
+        ports=derive.ports(links, together),
         interference=derive.interference(labels, together),
+        samples=None if outcome.samples is None else derive.samples(links, outcome.samples),
+        iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
     )
 
 

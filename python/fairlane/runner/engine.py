@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from fairlane.results.measured import Engine
+from fairlane.runner.watchers import Watcher
 
 SLICE_S = 0.1
 """Wall time that a slice aims at, s; stopping takes at most a few of them."""
@@ -63,17 +65,20 @@ class Driver:
     stop: threading.Event = field(default_factory=threading.Event)
     """Set to make every simulation stop after its present slice."""
 
-    def drive(self, engine: Runnable, gauge: Gauge) -> bool:
-        """Runs ``engine`` to the end of ``gauge.duration``; False if it was stopped before."""
+    def drive(self, engine: Runnable, gauge: Gauge, watchers: Sequence[Watcher] = ()) -> bool:
+        """Runs ``engine`` to the end of ``gauge.duration``, with ``watchers``; False if it was stopped before."""
         budget = FIRST_BUDGET
         step = max(1, gauge.duration // SLICES)
         target, complete = min(gauge.duration, step), False
         while not (complete or self.stop.is_set()):
             before, hops = time.monotonic(), engine.packet_hops
-            engine.run_window_budget(target, budget)
+            engine.run_window_budget(min([target, *(watcher.due for watcher in watchers)]), budget)
             spent = time.monotonic() - before
             gauge.now, gauge.packet_hops = min(engine.now, gauge.duration), engine.packet_hops
             complete = engine.finished or engine.now >= gauge.duration
+            for watcher in watchers:
+                if complete or engine.now >= watcher.due:
+                    watcher.look(engine)
             target = target if engine.now < target else min(gauge.duration, target + step)
             if engine.packet_hops - hops >= budget or spent > SLICE_S:
                 budget = max(1, int(budget * min(2.0, max(0.5, SLICE_S / max(spent, 1e-6)))))

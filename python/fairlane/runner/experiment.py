@@ -10,10 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from fairlane.errors import RunError
 from fairlane.results.measured import Measured, Work
 from fairlane.runner.engine import Driver, Gauge, Runnable
 from fairlane.runner.progress import display
+from fairlane.runner.watchers import MarkSampler, PortSampler, Watcher
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
@@ -32,6 +35,10 @@ class Outcome:
     """Each job on its own; None where there is nothing that can be compared."""
     partial: bool
     """Whether some simulation was stopped before its end."""
+    samples: pl.DataFrame | None = None
+    """What ports did from time to time, all jobs at once, if that was asked for."""
+    marks: pl.DataFrame | None = None
+    """When ranks marked iterations, all jobs at once, if that was asked for."""
 
 
 class Experiment:
@@ -44,6 +51,8 @@ class Experiment:
         # A job with no other beside it is alone already.
         self._is_alone = isolated and len(scenario.jobs) == 1
         self._alone = [Gauge(scenario.duration) for _ in scenario.jobs] if isolated and not self._is_alone else []
+        self._sampler = PortSampler(scenario.sample_interval) if scenario.sample_interval else None
+        self._marks = MarkSampler(scenario.marked_jobs) if scenario.marked_jobs else None
 
     def perform(self, *, progress: bool) -> Outcome:
         """Simulates everything, or what Ctrl-C leaves time for."""
@@ -63,7 +72,13 @@ class Experiment:
         if self._is_alone:
             alone = [together]
         comparable = complete and bool(alone)
-        return Outcome(together, alone if comparable else [None] * len(self._scenario.jobs), partial)
+        return Outcome(
+            together,
+            alone if comparable else [None] * len(self._scenario.jobs),
+            partial,
+            self._sampler.table() if self._sampler else None,
+            self._marks.table() if self._marks else None,
+        )
 
     def _watch(self, simulations: Sequence[Future[Any]], *, progress: bool) -> None:
         """Shows progress until all is done; raises the first error of a simulation at once."""
@@ -76,27 +91,27 @@ class Experiment:
                 shown.update()
 
     def _simulate_together(self) -> tuple[Measured, bool]:
-        engine, complete = self._simulate(self._scenario, self._together)
+        watchers = [watcher for watcher in (self._sampler, self._marks) if watcher is not None]
+        engine, complete = simulate(self._scenario, self._together, self._driver, watchers)
         return Measured.of(engine), complete
 
     def _simulate_alone(self, job: int) -> Work | None:
         if self._driver.stop.is_set():
             return None
-        engine, complete = self._simulate(self._scenario.alone(job), self._alone[job])
+        engine, complete = simulate(self._scenario.alone(job), self._alone[job], self._driver)
         return Work.of(engine) if complete else None
 
-    def _simulate(self, scenario: Resolved, gauge: Gauge) -> tuple[Runnable, bool]:
-        return simulate(scenario, gauge, self._driver)
 
-
-def simulate(scenario: Resolved, gauge: Gauge, driver: Driver) -> tuple[Runnable, bool]:
+def simulate(
+    scenario: Resolved, gauge: Gauge, driver: Driver, watchers: Sequence[Watcher] = ()
+) -> tuple[Runnable, bool]:
     """One simulation, and whether it came to its end; raises ``RunError`` if it cannot go on."""
     from fairlane import _core
 
     gauge.started = time.monotonic()
     engine = scenario.engine()
     try:
-        complete = driver.drive(engine, gauge)
+        complete = driver.drive(engine, gauge, watchers)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
     gauge.ended = time.monotonic()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairlane.errors import Problem
 from fairlane.scenario.levels import MAX_LEVELS
+from fairlane.scenario.strategy import said_twice
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Placement
@@ -17,6 +18,8 @@ __all__ = ["check", "levels_in_use", "sl2vl"]
 def check(scenario: "Scenario") -> Iterator[Problem]:
     """Every contradiction between the keys of a scenario, before anything is built."""
     yield from _names(scenario)
+    yield from said_twice(scenario)
+    yield from _observed(scenario)
     yield from _lanes(scenario)
     yield from _lists(scenario)
 
@@ -29,6 +32,13 @@ def _names(scenario: "Scenario") -> Iterator[Problem]:
             if counts[name] > 1 and name in seen:
                 yield Problem(f"jobs[{at}].name", "two jobs have this name", name, "a name of its own for each job")
             seen.add(name)
+
+
+def _observed(scenario: "Scenario") -> Iterator[Problem]:
+    names = [name for job in scenario.jobs for name in job.names()]
+    for at, name in enumerate(scenario.observe.iterations):
+        if name not in names:
+            yield Problem.unknown(f"observe.iterations[{at}]", "job", name, names, name)
 
 
 def levels_in_use(scenario: "Scenario") -> dict[int, str]:

@@ -17,6 +17,7 @@ from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.tables import collectives
 from fairlane.placement import LIST, STRATEGIES
+from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
 from fairlane.units import DURATION, Bandwidth, Duration, Size
 from fairlane.workload.registry import WorkloadField
@@ -137,6 +138,8 @@ class Qos(Table):
     A message has its sender's level, else its receiver's, else its traffic kind's, else its job's, else ``default``.
     """
 
+    strategy: str | None = None
+    """Name of a strategy that says all the rest but ``lanes`` (see ``fairlane list strategies``)."""
     service_levels: int | None = Field(None, ge=1, le=MAX_LEVELS)
     """How many levels get a lane of their own; without it as many as the scenario uses."""
     lanes: int | None = Field(None, ge=1)
@@ -152,6 +155,13 @@ class Qos(Table):
         default="weighted_round_robin", validate_default=True
     )
     """Shares links among lanes: its name, or a table with its name and parameters. By default lanes take turns."""
+
+    @field_validator("strategy")
+    @classmethod
+    def _known(cls, given: str | None) -> str | None:
+        if given is not None and given not in QOS_STRATEGIES:
+            raise Problems(Problem.unknown("", "strategy", given, list(QOS_STRATEGIES), given))
+        return given
 
 
 class Mpi(Table):
@@ -202,6 +212,16 @@ class Observe(Table):
     """Who delayed whom at every port, besides in all."""
     departures: bool = False
     """Every packet's departure from every port: large."""
+    interval: Annotated[Duration, Field(gt=0)] | None = None
+    """How often the counters of ports are looked at, for the table ``samples``; without it only at the end."""
+    iterations: list[str] = Field(default_factory=list)
+    """Names of jobs for which the table ``iterations`` has every iteration of every rank."""
+
+    @model_validator(mode="after")
+    def _something_to_sample(self) -> Self:
+        if self.interval is not None and not self.counters:
+            raise Problems(Problem("interval", "there are no counters to look at", allowed="only with counters = true"))
+        return self
 
 
 class Placement(Table):

@@ -14,8 +14,10 @@ from fairlane.fabric import Fabric
 from fairlane.inputs.parameters import named, with_link_bandwidth
 from fairlane.inputs.problems import Problems
 from fairlane.placement import LIST, STRATEGIES, hosts_needed, place
+from fairlane.qos import JobShare
 from fairlane.scenario.checks import sl2vl
 from fairlane.scenario.resolved import Resolved, ResolvedJob
+from fairlane.scenario.strategy import expand
 from fairlane.seeds import Purpose, stream
 from fairlane.workload.builder import JobScript
 from fairlane.workload.calibrate import CalibrationError, calibrate
@@ -46,6 +48,8 @@ class _Copy:
     ranks: int
     recorded: _core.Program | None
     """The trace, if it is one."""
+    level: int | None = None
+    """The service level that the strategy gives it, if one does."""
 
 
 def resolve(scenario: "Scenario") -> Resolved:
@@ -68,15 +72,24 @@ def decide(scenario: "Scenario") -> Resolved:
 
 
 def _decide(scenario: "Scenario") -> tuple[list[_Copy], Resolved]:
+    scenario, copies = _with_strategy(scenario, list(_copies(scenario)))
     tables = _tables(scenario)
     fabric = _building(lambda: Fabric.build(tables["fabric"]))
     tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
-    copies = list(_copies(scenario))
     hosts = _place(scenario, fabric, copies)
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
-    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle))
+    marked = tuple(at for at, copy in enumerate(copies) if copy.name in scenario.observe.iterations)
+    interval = scenario.observe.interval
+    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), interval, marked)
     _building(resolved.engine)
     return copies, resolved
+
+
+def _with_strategy(scenario: "Scenario", copies: list[_Copy]) -> tuple["Scenario", list[_Copy]]:
+    """The same with the service levels, lanes and shares that the strategy stands for."""
+    shares = [JobShare(copy.name, hosts_needed(copy.ranks, _ranks_per_host(scenario, copy))) for copy in copies]
+    qos, levels = expand(scenario.qos, shares)
+    return scenario.model_copy(update={"qos": qos}), [replace(copy, level=levels.get(copy.name)) for copy in copies]
 
 
 def _result(job: Future[_T]) -> _T:
@@ -106,7 +119,7 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
             "kinds": dict(qos.kinds),
         },
         "mpi": dict(mpi),
-        "observe": dict(observe),
+        "observe": observe.model_dump(exclude={"interval", "iterations"}),
     }
 
 
@@ -202,7 +215,8 @@ def _ranks_per_host(scenario: "Scenario", copy: _Copy) -> int:
 
 def _job(copy: _Copy, hosts: list[int], program: _core.Program, compute: int | None) -> ResolvedJob:
     levels = copy.job.service_levels
-    level = levels.default if levels and levels.default is not None else copy.job.service_level
+    own = copy.job.service_level if copy.level is None else copy.level
+    level = levels.default if levels and levels.default is not None else own
     return ResolvedJob(
         name=copy.name,
         workload=copy.job.kind,

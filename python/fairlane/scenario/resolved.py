@@ -69,6 +69,10 @@ class Resolved:
     """Fabric, network, QoS, MPI and observation as the simulator takes them."""
     jobs: tuple[ResolvedJob, ...]
     """The jobs, in the order of the scenario."""
+    sample_interval: int | None = None
+    """How often ports are sampled, ps; None for never."""
+    marked_jobs: tuple[int, ...] = ()
+    """Numbers of the jobs whose iterations are kept one by one."""
 
     @property
     def spec(self) -> dict[str, Any]:

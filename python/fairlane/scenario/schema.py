@@ -5,6 +5,7 @@ from typing import Any
 from fairlane.inputs.parameters import editor_schema
 from fairlane.inputs.tables import Entry, collectives, entries
 from fairlane.placement import LIST, STRATEGIES
+from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.workload import WORKLOADS
 
 __all__ = ["schema"]
@@ -25,6 +26,7 @@ def schema() -> dict[str, Any]:
         "additionalProperties": False,
     }
     tables["Placement"]["properties"]["strategy"]["enum"] = [*STRATEGIES, LIST]
+    tables["Qos"]["properties"]["strategy"]["enum"] = [*QOS_STRATEGIES]
     tables["Workload"] = _workloads(tables)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -5,24 +5,37 @@ their own without touching the package, as ``workload = "path/to/file.py:ClassNa
 """
 
 from fairlane.workload.all_to_all import AllToAll
+from fairlane.workload.allreduce import Allreduce
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript, Rank, Request
+from fairlane.workload.fft import Fft
 from fairlane.workload.flood_pairs import FloodPairs
+from fairlane.workload.gridded import GriddedWorkload
+from fairlane.workload.halo3d import Halo3D
 from fairlane.workload.imbalance import Growing, Imbalance, OneRank, Uniform
+from fairlane.workload.incast import Incast
 from fairlane.workload.mini_amg import MiniAmg
 from fairlane.workload.mini_paradis import MiniParadis
 from fairlane.workload.nearest_neighbor import NearestNeighbor
 from fairlane.workload.pf3d import Pf3d
 from fairlane.workload.ping_pong import PingPong
+from fairlane.workload.put_broadcast import PutBroadcast
 from fairlane.workload.random_pairs import RandomPairs
+from fairlane.workload.ring import PointToPointRing
+from fairlane.workload.sweep3d import Sweep3D
 from fairlane.workload.uniform_random import UniformRandom
 
 __all__ = [
     "WORKLOADS",
     "AllToAll",
+    "Allreduce",
+    "Fft",
     "FloodPairs",
+    "GriddedWorkload",
     "Growing",
+    "Halo3D",
     "Imbalance",
+    "Incast",
     "JobScript",
     "MiniAmg",
     "MiniParadis",
@@ -30,9 +43,12 @@ __all__ = [
     "OneRank",
     "Pf3d",
     "PingPong",
+    "PointToPointRing",
+    "PutBroadcast",
     "RandomPairs",
     "Rank",
     "Request",
+    "Sweep3D",
     "Uniform",
     "UniformRandom",
     "Workload",
@@ -48,5 +64,12 @@ WORKLOADS: dict[str, type[Workload]] = {
     "pf3d": Pf3d,
     "uniform_random": UniformRandom,
     "ping_pong": PingPong,
+    "halo3d": Halo3D,
+    "fft": Fft,
+    "sweep3d": Sweep3D,
+    "allreduce": Allreduce,
+    "incast": Incast,
+    "put_broadcast": PutBroadcast,
+    "ring": PointToPointRing,
 }
 """Every workload that can be asked for by name."""

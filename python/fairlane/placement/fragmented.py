@@ -1,0 +1,26 @@
+"""Fragmented placement: what is left on a system where jobs of all sizes came and went (Wilke 2020, section V).
+
+Such a system's free hosts are runs of neighbours of many lengths; a launcher puts a job on some of them and keeps the
+order of hosts, so that neighbouring ranks are as near to each other as the runs allow.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy
+
+from fairlane.placement.base import FabricView
+
+__all__ = ["fragmented"]
+
+
+def fragmented(free: Sequence[int], count: int, fabric: FabricView, rng: numpy.random.Generator) -> list[int]:
+    """Random runs of neighbouring free hosts, none longer than a leaf switch's hosts, in ascending order."""
+    longest = max(Counter(fabric.leaf_of).values())
+    lengths = 1 + (rng.random(len(free)) * longest).astype(int)
+    ends = numpy.cumsum(lengths)
+    runs = numpy.split(numpy.asarray(free), ends[ends < len(free)])
+    order = numpy.argsort(rng.random(len(runs)), kind="stable")
+    taken = numpy.concatenate([runs[at] for at in order])[:count]
+    found: list[int] = numpy.sort(taken).tolist()
+    return found

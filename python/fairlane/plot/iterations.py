@@ -1,0 +1,32 @@
+"""How long iterations take: a box out to 99% for each job, and what is beyond."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from fairlane.plot.boxes import draw_boxes
+from fairlane.plot.style import canvas, colours, headline
+from fairlane.results.iterations import distribution
+from fairlane.results.run import Run
+from fairlane.results.text import seconds, time_unit
+
+
+def draw(run: Run) -> Figure | None:
+    """A row for each job whose iterations were kept; None without any."""
+    if run.iterations is None or not run.iterations["seconds"].count():
+        return None
+    known = run.iterations.drop_nulls("seconds")
+    names = known["name"].unique(maintain_order=True).to_list()
+    table = distribution(run.iterations)
+    factor, unit = time_unit(float(table["q99"].to_numpy().max()))
+    figure = canvas(12, 2.2 + 0.9 * len(names))
+    axes = figure.add_subplot()
+    groups = [known.filter(known["name"] == name)["seconds"].to_numpy() / factor for name in names]
+    draw_boxes(axes, groups, list(colours(names).values()), horizontal=True)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel(f"Time per iteration [{unit}]")
+    axes.set_xlim(left=0)
+    worst = table.with_columns(ratio=table["greatest"] / table["q50"]).sort("ratio", "name").row(-1, named=True)
+    title = f"{worst['name']}: median {seconds(worst['q50'])}, the slowest iteration {worst['ratio']:.1f} times that"
+    headline(figure, title, run, "Boxes: quartiles and median; whiskers: 1% and 99%; dots: iterations beyond.")
+    return figure

@@ -1,0 +1,56 @@
+"""How busy and how blocked the ports are over time, by their role in the fabric."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairlane.plot.style import canvas, colours, headline, percentages
+from fairlane.results.ports import over_time
+from fairlane.results.run import Run
+from fairlane.results.text import percent, seconds, time_unit
+
+LEAST_RANGE = 0.01
+"""A panel shows at least this share of time, so that next to nothing looks like it."""
+
+
+def draw(run: Run) -> Figure | None:
+    """Mean share of time that the ports of a role carry packets (top) and are stalled (bottom); None if not sampled."""
+    if run.samples is None or run.samples.is_empty():
+        return None
+    table = over_time(run.samples, run.ports)
+    factor, unit = time_unit(run.meta.simulated_s)
+    figure = canvas(12, 7)
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    colour = colours(table["role"].unique().sort())
+    for axes, column, label in (
+        (top, "port_active_share", "Carrying packets"),
+        (bottom, "port_stalled_share", "Stalled"),
+    ):
+        for (role,), rows in table.group_by("role", maintain_order=True):
+            _line(axes, rows.sort("from_ps"), column, str(role), colour[str(role)], factor)
+        axes.set_ylim(0, max(LEAST_RANGE, 1.08 * float(table[column].to_numpy().max())))
+        percentages(axes.yaxis)
+        axes.set_ylabel(label)
+        axes.grid(axis="y")
+    bottom.set_xlabel(f"Time [{unit}]")
+    top.legend(frameon=False, ncols=8, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
+    headline(figure, _title(table), run, "Mean share of time of all ports of a role.")
+    return figure
+
+
+def _line(axes: Axes, rows: pl.DataFrame, column: str, role: str, colour: str, factor: float) -> None:
+    edges = [*rows["from_ps"].to_list(), rows["to_ps"].to_list()[-1]]
+    label = f"{role} ({rows['ports'].to_list()[0]})"
+    axes.stairs(
+        rows[column].to_numpy(), [at * 1e-12 / factor for at in edges], color=colour, linewidth=1.8, label=label
+    )
+
+
+def _title(table: pl.DataFrame) -> str:
+    most = table.sort("port_stalled_share", "from_ps", "role").row(-1, named=True)
+    if most["port_stalled_share"] == 0:
+        return "No port was ever stalled"
+    share, when = percent(most["port_stalled_share"]), seconds(most["from_ps"] * 1e-12)
+    return f"{most['role'].capitalize()} ports are stalled most, {share} of the time from {when} on"

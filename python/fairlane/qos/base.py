@@ -1,0 +1,63 @@
+"""What a strategy is: from the jobs of a scenario to service levels, lanes and an arbiter."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Protocol
+
+__all__ = ["KINDS", "Expansion", "JobShare", "Strategy", "TrafficClass"]
+
+
+class TrafficClass(IntEnum):
+    """What the strategies of Wilke 2020 (figure 3) tell apart, from the lowest priority to the highest.
+
+    The value is its service level and its lane, so that a routing for each lane can tell low from high by number.
+    """
+
+    POINT_TO_POINT_DATA = 0
+    COLLECTIVE_DATA = 1
+    POINT_TO_POINT_CONTROL = 2
+    COLLECTIVE_CONTROL = 3
+
+
+KINDS: Mapping[str, TrafficClass] = {
+    "control": TrafficClass.POINT_TO_POINT_CONTROL,
+    "eager": TrafficClass.POINT_TO_POINT_CONTROL,
+    "bulk": TrafficClass.POINT_TO_POINT_DATA,
+    "collective": TrafficClass.COLLECTIVE_DATA,
+}
+"""The class of each kind of traffic that the simulator tells apart: this table is the only place that knows.
+
+Small messages (``eager``) go with control messages, as both are mice. A collective's control messages have the kind
+``control``, and its payload one kind whatever its size, so nothing is in the class ``COLLECTIVE_CONTROL``.
+"""
+
+
+@dataclass(frozen=True)
+class JobShare:
+    """What a strategy may know of a job."""
+
+    name: str
+    hosts: int
+    """How many hosts it has."""
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What a strategy stands for, in the words of a scenario."""
+
+    sl2vl: Sequence[int]
+    """Virtual lane of each service level that it uses."""
+    arbiter: Mapping[str, Any]
+    """The arbiter: its name and its parameters."""
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    """Service level by kind of traffic."""
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    """Service level by job."""
+
+
+class Strategy(Protocol):
+    """Chooses service levels, lanes and their shares; raises ``ValueError`` if the jobs are not to be had like that."""
+
+    def __call__(self, jobs: Sequence[JobShare], /) -> Expansion:
+        """What to do for these jobs."""

@@ -1,0 +1,52 @@
+"""A strategy by name becomes service levels, lanes and an arbiter of a scenario."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.qos import STRATEGIES, JobShare
+
+if TYPE_CHECKING:
+    from fairlane.scenario.models import Qos
+    from fairlane.scenario.scenario import Scenario
+
+__all__ = ["expand", "said_twice"]
+
+BESIDE = {"strategy", "lanes"}
+"""Keys that may stand beside a strategy."""
+
+
+def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Mapping[str, int]]:
+    """The table that the strategy stands for, and the service level of each job that has one of its own."""
+    if qos.strategy is None:
+        return qos, {}
+    try:
+        found = STRATEGIES[qos.strategy](jobs)
+    except ValueError as error:
+        raise Problems(Problem("qos.strategy", str(error), qos.strategy)) from None
+    table = type(qos).model_validate(
+        {
+            "lanes": qos.lanes,
+            "sl2vl": list(found.sl2vl),
+            "kinds": dict(found.kinds),
+            "arbiter": dict(found.arbiter),
+        }
+    )
+    return table, found.jobs
+
+
+def said_twice(scenario: "Scenario") -> Iterator[Problem]:
+    """Keys that say what the strategy says."""
+    name = scenario.qos.strategy
+    if name is None:
+        return
+    keys = [f"qos.{key}" for key in type(scenario.qos).model_fields if key in scenario.qos.model_fields_set - BESIDE]
+    for at, job in enumerate(scenario.jobs):
+        keys += [
+            f"jobs[{at}].{key}"
+            for key, value in (("service_level", job.service_level), ("service_levels", job.service_levels))
+            if value is not None
+        ]
+    for key in keys:
+        yield Problem(key, f"the strategy {name} says it already", allowed="this key or qos.strategy")
