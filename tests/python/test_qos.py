@@ -67,7 +67,7 @@ def test_without_a_strategy_everything_shares_one_lane() -> None:
 
 
 def test_every_kind_of_traffic_has_a_class_and_the_classes_are_lanes() -> None:
-    kinds = {"control", "eager", "bulk", "collective"}
+    kinds = {"control", "eager", "bulk", "collective", "collective_control", "collective_eager"}
     assert set(KINDS) == kinds
     for name in ("split_priority", "bandwidth_weight"):
         qos = scenario(name, [pair("a", 0, 4, BULK)]).resolve().tables["qos"]

@@ -12,8 +12,6 @@ from fairlane import Run, Scenario, ScenarioError
 from fairlane.results import print_summary, query
 from fairlane.results.iterations import distribution
 from fairlane.results.ports import by_link, by_role, over_time
-from fairlane.runner.watchers import MarkSampler
-from fake_engine import MS, table
 
 FABRIC = {"topology": "dragonfly", "groups": 3, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 1}
 JOBS: list[dict[str, Any]] = [
@@ -86,7 +84,7 @@ def test_iterations_are_marked_at_the_engines_own_instants(watched: Run) -> None
         assert first["seconds"].null_count() == first.height
     counts = distribution(found)
     assert set(counts["name"]) == {"reduce", "pair"}
-    assert 50 * int(counts["unknown"].sum()) <= int(counts["count"].sum())
+    assert counts["count"].sum() == found["seconds"].count() == found.height - 6, "all but the first of six ranks"
 
 
 def test_iterations_of_two_sizes_take_two_times(watched: Run) -> None:
@@ -115,39 +113,6 @@ def test_the_summary_tells_quantiles(watched: Run, capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     assert "Time per iteration, over all ranks" in text
     assert "99%" in text
-
-
-def test_a_mark_that_hides_another_leaves_a_gap() -> None:
-    class Engine:
-        now, packet_hops = 0, 0
-
-        def __init__(self) -> None:
-            self.marks: list[int] = []
-
-        def digest(self) -> str:
-            return ""
-
-        def table(self, name: str) -> Any:
-            assert name == "ranks"
-            return table(
-                job=("u4", [0]),
-                rank=("u4", [0]),
-                iterations=("u8", [len(self.marks)]),
-                last_mark=("u8", self.marks[-1:]),
-            )
-
-    engine, sampler = Engine(), MarkSampler([0])
-    for at, marks in ((2 * MS, [MS]), (3 * MS, [MS, 3 * MS]), (9 * MS, [MS, 3 * MS, 5 * MS, 8 * MS])):
-        engine.now, engine.marks = at, marks
-        sampler.look(engine)
-    found = sampler.table()
-    assert found is not None
-    assert found.select("iteration", "at").rows() == [(1, MS), (2, 3 * MS), (4, 8 * MS)]
-    from fairlane.results import derive
-
-    times = derive.iterations([derive.JobLabel("job", "w")], found)
-    assert times["seconds"].to_list() == [None, pytest.approx(2e-3), None]
-    assert distribution(times)["unknown"].to_list() == [1]
 
 
 def test_wrong_wishes_are_refused() -> None:

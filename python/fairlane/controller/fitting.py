@@ -23,6 +23,11 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
     Raises ``ScenarioError`` if it has fewer, or an arbiter without weights.
     """
     qos = scenario.qos
+    if controller.needs_weights and qos.strategy is not None:
+        problem = Problem(
+            "qos.strategy", f"does not suit the controller {controller.name}, which sets weights", qos.strategy
+        )
+        raise scenario.error(Problems(problem))
     if controller.needs_weights and qos.arbiter.name != "weighted_round_robin":
         allowed = "weighted_round_robin, whose weights it sets"
         problem = Problem("qos.arbiter", f"does not suit the controller {controller.name}", qos.arbiter.name, allowed)

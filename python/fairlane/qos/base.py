@@ -25,11 +25,12 @@ KINDS: Mapping[str, TrafficClass] = {
     "eager": TrafficClass.POINT_TO_POINT_CONTROL,
     "bulk": TrafficClass.POINT_TO_POINT_DATA,
     "collective": TrafficClass.COLLECTIVE_DATA,
+    "collective_control": TrafficClass.COLLECTIVE_CONTROL,
+    "collective_eager": TrafficClass.COLLECTIVE_CONTROL,
 }
 """The class of each kind of traffic that the simulator tells apart: this table is the only place that knows.
 
-Small messages (``eager``) go with control messages, as both are mice. A collective's control messages have the kind
-``control``, and its payload one kind whatever its size, so nothing is in the class ``COLLECTIVE_CONTROL``.
+Small messages (``eager``, ``collective_eager``) go with control messages, as both are mice.
 """
 
 

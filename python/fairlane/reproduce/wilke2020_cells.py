@@ -17,11 +17,9 @@ from fairlane.errors import FairlaneError, RunError
 from fairlane.reproduce.wilke2020 import FOREGROUND, Cell, Scale, scenario
 from fairlane.results import derive
 from fairlane.results.derive import JobLabel
-from fairlane.results.measured import Measured, frame
+from fairlane.results.measured import Measured, frame, marks
 from fairlane.results.ports import by_link
-from fairlane.runner.watchers import MarkSampler
 from fairlane.scenario import Resolved
-from fairlane.units import DURATION
 
 __all__ = ["Outcome", "run_cell", "run_cells"]
 
@@ -47,13 +45,13 @@ def run_cell(cell: Cell, scale: Scale) -> Outcome:
     resolved = scenario(cell, scale).resolve()
     built = time.monotonic()
     try:
-        engine, marks = _until_done(resolved, DURATION.parse(scale.warm_up))
+        engine = _until_done(resolved)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
     measured = Measured.of(engine)
     labels = [JobLabel(job.name, job.workload) for job in resolved.jobs]
-    found = marks.table()
-    if found is None:
+    found = marks(engine)
+    if found.is_empty():
         raise RunError(f"{cell}: the foreground has not made an iteration in {scale.limit}", slug="limit")
     links = derive.links(*_links(resolved))
     return Outcome(
@@ -79,19 +77,16 @@ def _links(resolved: Resolved) -> tuple[pl.DataFrame, list[str]]:
     return frame(fabric.links()), fabric.classes()
 
 
-def _until_done(resolved: Resolved, start: int) -> tuple[_core.Simulation, MarkSampler]:
+def _until_done(resolved: Resolved) -> _core.Simulation:
     """Until the foreground, the last job, has made its iterations; background jobs never end."""
-    foreground = len(resolved.jobs) - 1
-    assert resolved.jobs[foreground].name == FOREGROUND, "the foreground is the last job"
-    engine, marks = resolved.engine(), MarkSampler(resolved.marked_jobs, start)
+    assert resolved.jobs[-1].name == FOREGROUND, "the foreground is the last job"
+    engine, foreground = resolved.engine(), len(resolved.jobs) - 1
     while not (engine.finished or engine.now >= resolved.duration):
-        engine.run_window_budget(min(resolved.duration, marks.due), BUDGET)
-        if engine.now >= marks.due or engine.finished:
-            marks.look(engine)
-            ranks = frame(engine.table("ranks")).filter(pl.col("job") == foreground)
-            if (ranks["finished"] != 0).all():
-                break
-    return engine, marks
+        engine.run_window_budget(resolved.duration, BUDGET)
+        ranks = frame(engine.table("ranks")).filter(pl.col("job") == foreground)
+        if (ranks["finished"] != 0).all():
+            break
+    return engine
 
 
 def _mark(cell: Cell, scale: Scale) -> str:

@@ -164,13 +164,10 @@ def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
 def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:
     """The iterations table: when each rank marked each iteration, and the time since it marked the one before.
 
-    The time is null for a rank's first iteration, and where one of the two instants is not known.
+    The time is null for a rank's first iteration.
     """
     before = pl.col("at").shift(1).over("job", "rank")
-    follows = pl.col("iteration").shift(1).over("job", "rank") == pl.col("iteration") - 1
-    ordered = marks.sort("job", "rank", "iteration").with_columns(
-        seconds=pl.when(follows).then((pl.col("at") - before) * PS)
-    )
+    ordered = marks.sort("job", "rank", "iteration").with_columns(seconds=(pl.col("at") - before) * PS)
     return _named(labels, _picoseconds(ordered, ["at"]))
 
 

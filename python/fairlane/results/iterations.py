@@ -9,17 +9,14 @@ TAIL = 0.99
 
 
 def distribution(iterations: pl.DataFrame) -> pl.DataFrame:
-    """One row per job: how many iterations of a rank have a known time, quantiles of it, and outliers, in seconds.
+    """One row per job: how many iterations of a rank there are but its first, quantiles of their time, and outliers, in seconds.
 
-    ``outliers`` counts those beyond three times the median; ``unknown`` those that are not a rank's first and have no
-    known time.
+    ``outliers`` counts those beyond three times the median.
     """
     time = pl.col("seconds")
-    known = iterations.filter(time.is_not_null())
-    later = iterations.filter(pl.col("iteration") > 1)
-    unknown = later.group_by("name").agg(time.null_count().alias("unknown"))
     return (
-        known.group_by("name", maintain_order=True)
+        iterations.filter(time.is_not_null())
+        .group_by("name", maintain_order=True)
         .agg(
             pl.len().alias("count"),
             time.min().alias("least"),
@@ -27,5 +24,4 @@ def distribution(iterations: pl.DataFrame) -> pl.DataFrame:
             time.max().alias("greatest"),
             (time > 3 * time.median()).sum().alias("outliers"),
         )
-        .join(unknown, on="name", how="left", maintain_order="left")
     )

@@ -77,6 +77,12 @@ def _measured_until(engine: Engine, ranks: pl.DataFrame) -> int:
     return int(ranks.select(pl.col("finished_at").max()).item()) if ended else engine.now
 
 
+def marks(engine: Engine) -> pl.DataFrame:
+    """When each rank marked each iteration (from 1) of the jobs of which that is kept: job, rank, iteration, at (ps)."""
+    found = frame(engine.table("marks"))
+    return found.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"))
+
+
 def frame(raw: RawTable) -> pl.DataFrame:
     """An engine's table as a data frame."""
     return pl.DataFrame({name: _column(dtype, data) for name, (dtype, data) in raw.items()})

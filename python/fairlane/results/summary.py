@@ -85,11 +85,11 @@ def iterations_table(iterations: pl.DataFrame) -> Group:
     """One row per job whose iterations were kept: quantiles out to 99%, the slowest, and how many are far out."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("job", no_wrap=True)
-    for heading in ("iterations", "1%", "25%", "median", "75%", "99%", "slowest", "over 3 x\nmedian", "unknown"):
+    for heading in ("iterations", "1%", "25%", "median", "75%", "99%", "slowest", "over 3 x\nmedian"):
         table.add_column(heading, justify="right", no_wrap=True)
     for job in distribution(iterations).iter_rows(named=True):
         times = [seconds(job[key]) for key in ("q1", "q25", "q50", "q75", "q99", "greatest")]
-        table.add_row(job["name"], str(job["count"]), *times, str(job["outliers"]), str(job["unknown"] or 0))
+        table.add_row(job["name"], str(job["count"]), *times, str(job["outliers"]))
     return Group(Text("\nTime per iteration, over all ranks", style="bold"), table)
 
 

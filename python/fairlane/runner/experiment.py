@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane.errors import RunError
-from fairlane.results.measured import Measured, Work
+from fairlane.results.measured import Measured, Work, marks
 from fairlane.runner.engine import Driver, Gauge, Runnable
 from fairlane.runner.progress import display
-from fairlane.runner.watchers import MarkSampler, PortSampler, Watcher
+from fairlane.runner.watchers import PortSampler, Watcher
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
@@ -52,7 +52,7 @@ class Experiment:
         self._is_alone = isolated and len(scenario.jobs) == 1
         self._alone = [Gauge(scenario.duration) for _ in scenario.jobs] if isolated and not self._is_alone else []
         self._sampler = PortSampler(scenario.sample_interval) if scenario.sample_interval else None
-        self._marks = MarkSampler(scenario.marked_jobs) if scenario.marked_jobs else None
+        self._marks: pl.DataFrame | None = None
 
     def perform(self, *, progress: bool) -> Outcome:
         """Simulates everything, or what Ctrl-C leaves time for."""
@@ -77,7 +77,7 @@ class Experiment:
             alone if comparable else [None] * len(self._scenario.jobs),
             partial,
             self._sampler.table() if self._sampler else None,
-            self._marks.table() if self._marks else None,
+            self._marks,
         )
 
     def _watch(self, simulations: Sequence[Future[Any]], *, progress: bool) -> None:
@@ -91,8 +91,10 @@ class Experiment:
                 shown.update()
 
     def _simulate_together(self) -> tuple[Measured, bool]:
-        watchers = [watcher for watcher in (self._sampler, self._marks) if watcher is not None]
+        watchers = [self._sampler] if self._sampler else []
         engine, complete = simulate(self._scenario, self._together, self._driver, watchers)
+        if any(job.marks for job in self._scenario.jobs):
+            self._marks = marks(engine)
         return Measured.of(engine), complete
 
     def _simulate_alone(self, job: int) -> Work | None:

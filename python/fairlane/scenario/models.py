@@ -130,6 +130,8 @@ class Kinds(Table):
     """Point-to-point payload above the eager threshold."""
     collective: Level | None = None
     """Payload of collectives."""
+    collective_eager: Level | None = None
+    """Payload of collectives up to the eager threshold; without it it is like the rest of their payload."""
 
 
 class Qos(Table):

@@ -78,9 +78,9 @@ def _decide(scenario: "Scenario") -> tuple[list[_Copy], Resolved]:
     tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
     hosts = _place(scenario, fabric, copies)
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
-    marked = tuple(at for at, copy in enumerate(copies) if copy.name in scenario.observe.iterations)
+    idle = [replace(job, marks=job.name in scenario.observe.iterations) for job in idle]
     interval = scenario.observe.interval
-    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), interval, marked)
+    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), interval)
     _building(resolved.engine)
     return copies, resolved
 

@@ -71,8 +71,6 @@ class Resolved:
     """The jobs, in the order of the scenario."""
     sample_interval: int | None = None
     """How often ports are sampled, ps; None for never."""
-    marked_jobs: tuple[int, ...] = ()
-    """Numbers of the jobs whose iterations are kept one by one."""
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -132,7 +132,7 @@ impl Library {
         });
         let (stage, bytes, kind) = match (eager, send.collective) {
             (true, false) => (Stage::Eager, bytes, TrafficKind::Eager),
-            (true, true) => (Stage::Eager, bytes, TrafficKind::Collective),
+            (true, true) => (Stage::Eager, bytes, TrafficKind::CollectiveEager),
             (false, collective) => (Stage::Request, self.parameters.control_bytes, control(collective)),
         };
         let at = send.handed_at;

@@ -18,16 +18,19 @@ pub enum TrafficKind {
     Eager,
     /// Point-to-point payload that is sent by rendezvous.
     Bulk,
-    /// Payload of collectives.
+    /// Payload of collectives: that which is sent by rendezvous, and what is sent at once if nothing is said of it.
     Collective,
     /// Rendezvous requests, gets and acknowledgements of collectives. Like those of point-to-point messages if nothing is
     /// said of it.
     CollectiveControl,
+    /// Payload of collectives that is sent at once. Like their other payload if nothing is said of it.
+    CollectiveEager,
 }
 
 impl TrafficKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 5] = [Self::Control, Self::Eager, Self::Bulk, Self::Collective, Self::CollectiveControl];
+    pub const ALL: [Self; 6] =
+        [Self::Control, Self::Eager, Self::Bulk, Self::Collective, Self::CollectiveControl, Self::CollectiveEager];
 
     /// The kind's name in lower case, as in scenario files.
     #[must_use]
@@ -38,6 +41,7 @@ impl TrafficKind {
             Self::Bulk => "bulk",
             Self::Collective => "collective",
             Self::CollectiveControl => "collective_control",
+            Self::CollectiveEager => "collective_eager",
         }
     }
 
@@ -167,9 +171,12 @@ impl Levels {
     }
 
     fn resolve(&mut self) {
-        let mut kinds = self.kinds;
-        let collective = &mut kinds[TrafficKind::CollectiveControl.index()];
-        *collective = collective.or(self.kinds[TrafficKind::Control.index()]);
+        let kind = |kind: TrafficKind| self.kinds[kind.index()];
+        let kinds = TrafficKind::ALL.map(|of| match of {
+            TrafficKind::CollectiveControl => kind(of).or(kind(TrafficKind::Control)),
+            TrafficKind::CollectiveEager => kind(of).or(kind(TrafficKind::Collective)),
+            _ => kind(of),
+        });
         for (resolved, job) in self.resolved.iter_mut().zip(&self.jobs) {
             *resolved = kinds.map(|kind| kind.or(*job).unwrap_or(self.default));
         }
@@ -254,6 +261,18 @@ mod tests {
         assert_eq!(of(&levels, 0, 3), 4);
         levels.set_rank(JOB, Rank(0), Some(ServiceLevel(5))).unwrap();
         assert_eq!((of(&levels, 0, 3), of(&levels, 3, 0), of(&levels, 1, 0), of(&levels, 1, 2)), (5, 4, 5, 3));
+    }
+
+    #[test]
+    fn kinds_of_collectives_are_like_others_until_something_is_said() {
+        let mut levels = levels();
+        levels.set_kind(TrafficKind::Control, Some(ServiceLevel(3))).unwrap();
+        levels.set_kind(TrafficKind::Collective, Some(ServiceLevel(2))).unwrap();
+        let of = |levels: &Levels, kind| levels.of(JOB, Rank(0), Rank(1), kind).0;
+        assert_eq!(TrafficKind::ALL.map(|kind| of(&levels, kind)), [3, 0, 0, 2, 3, 2]);
+        levels.set_kind(TrafficKind::CollectiveControl, Some(ServiceLevel(5))).unwrap();
+        levels.set_kind(TrafficKind::CollectiveEager, Some(ServiceLevel(4))).unwrap();
+        assert_eq!(TrafficKind::ALL.map(|kind| of(&levels, kind)), [3, 0, 0, 2, 5, 4]);
     }
 
     #[test]
