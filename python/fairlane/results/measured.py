@@ -78,7 +78,7 @@ def _measured_until(engine: Engine, ranks: pl.DataFrame) -> int:
 
 
 def marks(engine: Engine) -> pl.DataFrame:
-    """When each rank marked each iteration (from 1) of the jobs of which that is kept: job, rank, iteration, at (ps)."""
+    """When each rank marked each iteration (from 1), where that is kept: job, rank, iteration, at (ps)."""
     found = frame(engine.table("marks"))
     return found.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"))
 
