@@ -9,7 +9,7 @@ TAIL = 0.99
 
 
 def distribution(iterations: pl.DataFrame) -> pl.DataFrame:
-    """One row per job: how many iterations there are besides each rank's first, quantiles of their time in seconds, outliers.
+    """One row per job: how many iterations there are besides the first, quantiles of their time in seconds, outliers.
 
     ``outliers`` counts those beyond three times the median.
     """
