@@ -28,12 +28,13 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(NoParams),
     build: |graph, params| {
         NoParams::check(params)?;
-        Ok(Box::new(DimensionOrder::new(graph)?))
+        Ok(Box::new(DimensionOrder::new(graph, NAME)?))
     },
 };
 
-struct DimensionOrder {
-    ends: Ends,
+/// Dimension-order routing, and what routings are made of that sometimes take another way.
+pub(super) struct DimensionOrder {
+    pub ends: Ends,
     line: Line,
     dimensions: Vec<Dimension>,
     /// Slots of a switch.
@@ -50,9 +51,10 @@ struct Dimension {
 }
 
 impl DimensionOrder {
-    fn new(graph: &Graph) -> Result<Self, BuildError> {
+    /// Sorts the links of a grid; `routing` is for the error.
+    pub fn new(graph: &Graph, routing: &'static str) -> Result<Self, BuildError> {
         let Plan::Grid(grid) = graph.plan() else {
-            return Err(BuildError::value("fabric.routing", NAME, "needs a grid of switches"));
+            return Err(BuildError::value("fabric.routing", routing, "needs a grid of switches"));
         };
         let mut slots = 0;
         let dimension = |&side: &u32| {
@@ -61,16 +63,16 @@ impl DimensionOrder {
             Dimension { side, slot, has_dateline: grid.line == Line::Ring && side >= RING_WITH_DATELINE }
         };
         let dimensions = grid.sides.iter().map(dimension).collect();
-        let mut routing =
-            Self { ends: Ends::new(graph, NAME)?, line: grid.line, dimensions, slots, links: Choices::new() };
+        let ends = Ends::new(graph, routing)?;
+        let mut order = Self { ends, line: grid.line, dimensions, slots, links: Choices::new() };
         for at in (0..).take(graph.switches()).map(SwitchId) {
-            routing.add(graph, grid, at)?;
+            order.add(graph, grid, at, routing)?;
         }
-        Ok(routing)
+        Ok(order)
     }
 
     /// Sorts the links of a switch into its slots.
-    fn add(&mut self, graph: &Graph, grid: &Grid, at: SwitchId) -> Result<(), BuildError> {
+    fn add(&mut self, graph: &Graph, grid: &Grid, at: SwitchId, routing: &'static str) -> Result<(), BuildError> {
         let mut lists: Vec<Vec<LinkId>> = vec![Vec::new(); self.slots as usize];
         for link in graph.ports(Vertex::Switch(at)) {
             let Vertex::Switch(to) = graph.link(link).to else { continue };
@@ -86,7 +88,7 @@ impl DimensionOrder {
             });
             if let Some(there) = missing {
                 let problem = format!(
-                    "{NAME} needs a link from switch {at} towards coordinate {there} of a side of {}",
+                    "{routing} needs a link from switch {at} towards coordinate {there} of a side of {}",
                     dimension.side
                 );
                 return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });
@@ -133,6 +135,14 @@ impl Routing for DimensionOrder {
     #[inline]
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let (target, down) = self.ends.of(to);
+        self.towards(at, target, to).unwrap_or(Hop { link: down, channel: 0 })
+    }
+}
+
+impl DimensionOrder {
+    /// The hop from `at` towards the switch `target` of a packet to `to`; none if it is there.
+    #[inline]
+    pub fn towards(&self, at: SwitchId, target: SwitchId, to: HostId) -> Option<Hop> {
         let (mut here, mut there) = (at.0, target.0);
         for dimension in &self.dimensions {
             if here == there {
@@ -142,11 +152,27 @@ impl Routing for DimensionOrder {
             if a != b {
                 let (slot, channel) = dimension.way(self.line, a, b);
                 let slot = at.index() * self.slots as usize + slot as usize;
-                return Hop { link: self.links.pick(slot, spread(at, to)), channel };
+                return Some(Hop { link: self.links.pick(slot, spread(at, to)), channel });
             }
             (here, there) = (here / dimension.side, there / dimension.side);
         }
-        Hop { link: down, channel: 0 }
+        None
+    }
+
+    /// Links between two switches.
+    pub fn distance(&self, a: SwitchId, b: SwitchId) -> u32 {
+        let (mut here, mut there) = (a.0, b.0);
+        let mut links = 0;
+        for &Dimension { side, .. } in &self.dimensions {
+            let apart = (here % side).abs_diff(there % side);
+            links += match self.line {
+                Line::Full => u32::from(apart > 0),
+                Line::Open => apart,
+                Line::Ring => apart.min(side - apart),
+            };
+            (here, there) = (here / side, there / side);
+        }
+        links
     }
 }
 
@@ -159,7 +185,7 @@ mod tests {
 
     fn build(topology: &str, params: Value) -> (Graph, DimensionOrder) {
         let graph = topology::build(topology, &params).unwrap();
-        let routing = DimensionOrder::new(&graph).unwrap();
+        let routing = DimensionOrder::new(&graph, NAME).unwrap();
         (graph, routing)
     }
 

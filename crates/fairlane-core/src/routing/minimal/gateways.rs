@@ -1,7 +1,6 @@
 //! The global links, by pair of groups.
 
-use super::super::choices::scatter;
-use super::NAME;
+use super::super::choices::{scatter, share};
 use super::local::Local;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -9,13 +8,13 @@ use crate::topology::{Graph, Role, Vertex};
 
 /// A global link with its ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gateway {
+pub struct Gateway {
     pub near: SwitchId,
     pub far: SwitchId,
     pub link: LinkId,
 }
 
-pub(super) struct Gateways {
+pub struct Gateways {
     size: u32,
     groups: u32,
     /// Where the list of each pair of groups begins; one more at the end.
@@ -27,7 +26,8 @@ pub(super) struct Gateways {
 }
 
 impl Gateways {
-    pub fn new(graph: &Graph, size: u32) -> Result<Self, BuildError> {
+    /// Sorts the global links of groups of `size` switches; `routing` is for the error.
+    pub fn new(graph: &Graph, size: u32, routing: &'static str) -> Result<Self, BuildError> {
         let switches = u32::try_from(graph.switches()).expect("invariant: fewer than 2^32 switches");
         let groups = switches / size;
         let global = (0..).map(LinkId).zip(graph.links()).filter(|(link, _)| graph.role(*link) == Role::Global);
@@ -45,15 +45,15 @@ impl Gateways {
         let mut of_switch = vec![Vec::new(); graph.switches()];
         list.iter().for_each(|gateway| of_switch[gateway.near.index()].push(gateway.link));
         let gateways = Self { size, groups, start, list, of_switch };
-        gateways.check()?;
+        gateways.check(routing)?;
         Ok(gateways)
     }
 
     /// Every group needs a link to every other.
-    fn check(&self) -> Result<(), BuildError> {
+    fn check(&self, routing: &'static str) -> Result<(), BuildError> {
         for a in 0..self.groups {
             if let Some(b) = (0..self.groups).find(|b| a != *b && self.between(a, *b).is_empty()) {
-                let problem = format!("{NAME} needs a global link from group {a} to group {b}");
+                let problem = format!("{routing} needs a global link from group {a} to group {b}");
                 return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });
             }
         }
@@ -83,6 +83,36 @@ impl Gateways {
             }
         }
         &all[best.1]
+    }
+
+    /// The global links from one group to all others but one.
+    pub fn elsewhere(&self, from: u32, but: u32) -> impl Iterator<Item = &Gateway> {
+        let (before, after) = self.around(from, but);
+        before.iter().chain(after)
+    }
+
+    /// One of [`Gateways::elsewhere`], by a random number; none if there is none.
+    #[inline]
+    pub fn draw_elsewhere(&self, from: u32, but: u32, random: u32) -> Option<&Gateway> {
+        let (before, after) = self.around(from, but);
+        let count = u32::try_from(before.len() + after.len()).expect("invariant: fewer than 2^32 links");
+        let number = share(random, count) as usize;
+        before.get(number).or_else(|| after.get(number - before.len()))
+    }
+
+    /// The global links from one group to those before another group, and to those after it.
+    #[inline]
+    fn around(&self, from: u32, but: u32) -> (&[Gateway], &[Gateway]) {
+        let part = |first: u32, end: u32| {
+            let place = |to: u32| self.start[(from * self.groups + to) as usize] as usize;
+            &self.list[place(first)..place(end)]
+        };
+        (part(0, but), part(but + 1, self.groups))
+    }
+
+    /// How many groups there are.
+    pub fn groups(&self) -> u32 {
+        self.groups
     }
 
     /// The different ranks of the global links of a switch.
