@@ -46,7 +46,7 @@ fn waits(graph: &Graph, routing: &dyn Routing, step: usize) -> Waits {
     let mut waits = Waits::new();
     let hosts = || (0..).take(graph.hosts()).step_by(step).map(HostId);
     // Virtual lanes may have routings of their own if packets are routed at switches.
-    let vls = if routing.adaptive() { 3 } else { 1 };
+    let vls = if routing.adaptive() { 2 } else { 1 };
     for (vl, to) in (0..vls).flat_map(|vl| hosts().map(move |to| (vl, to))) {
         let fresh = |from| graph.ports(Vertex::Host(from)).next().map(|link| (Hop { link, channel: 0 }, 0));
         let mut open: Vec<(Hop, u32)> = hosts().filter(|from| *from != to).filter_map(fresh).collect();
@@ -81,9 +81,9 @@ fn waits(graph: &Graph, routing: &dyn Routing, step: usize) -> Waits {
     waits
 }
 
-/// How far hosts are apart between which ways are tried: there are many ways if loads decide.
+/// How far hosts are apart between which ways are tried: where loads decide there are many, and the more the larger the fabric.
 fn step(graph: &Graph, routing: &dyn Routing) -> usize {
-    graph.hosts().div_ceil(if routing.adaptive() { 24 } else { 100 })
+    graph.hosts().div_ceil(if routing.adaptive() { (6000 / graph.links().len()).clamp(3, 24) } else { 100 })
 }
 
 /// Sends packets over a fabric with loads at random: every choice must be one of the options, and noted as it is there.

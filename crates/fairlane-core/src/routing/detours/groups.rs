@@ -208,19 +208,16 @@ impl Extent {
             let pairs = from.iter().flat_map(|a| mates(minimal, to, *a).map(|b| (*a, b)));
             pairs.map(|(a, b)| minimal.local.worst(graph, &minimal.ranks, a, b, start)).max().unwrap_or(start)
         };
+        // Where a packet decides, at the latest.
+        let decides = if revised { worst(&self.leaves, &self.all, (0, 0)) } else { (0, 0) };
+        let from = if revised { &self.all } else { &self.leaves };
+        let within = worst(&self.all, &self.leaves, worst(from, &self.all, decides)).0;
         let ranks: Vec<u8> =
             self.gateways.iter().flat_map(|at| minimal.gateways.ranks_of(*at, &minimal.ranks)).collect();
-        let (Some(&lowest), Some(&top)) = (ranks.iter().min(), ranks.iter().max()) else {
-            return worst(&self.all, &self.leaves, worst(&self.leaves, &self.all, (0, 0))).0;
-        };
-        // Over a global link: its rank is at least the lowest.
+        let (Some(&lowest), Some(&top)) = (ranks.iter().min(), ranks.iter().max()) else { return within };
+        // Over a global link, whose rank is at least the lowest.
         let over = |(channel, rank): (usize, u8)| channel + usize::from(rank >= lowest);
-        let within = worst(&self.all, &self.leaves, worst(&self.leaves, &self.all, (0, 0))).0;
-        let before = if revised {
-            over(worst(&self.all, &self.gateways, worst(&self.leaves, &self.all, (0, 0))))
-        } else {
-            over(worst(&self.leaves, &self.gateways, (0, 0)))
-        };
+        let before = over(worst(from, &self.gateways, decides));
         let between = if self.groups > 2 { over(worst(&self.gateways, &self.gateways, (0, top))) } else { 0 };
         within.max(before + between + worst(&self.gateways, &self.leaves, (0, top)).0)
     }
