@@ -1,9 +1,9 @@
 """Accepted against offered load, and latency, of every routing under uniform and adversarial traffic.
 
-Hosts send one packet after the other at random times to random hosts, or all to where it hurts most, and wait for nothing.
-Beside our curves stand those of two published simulators, as far as they have the routing, and what theory says can be accepted at
-most. Usage: ``python benches/saturation.py [FABRIC ...]``; writes ``docs/data/saturation.csv`` and a figure for each fabric
-to ``docs/images/``.
+Hosts send one packet after the other at random times to random hosts, or all to where it hurts most, and wait for
+nothing. Beside our curves stand those of two published simulators, as far as they have the routing, and what theory says
+can be accepted at most. Usage: ``python benches/saturation.py [FABRIC ...]``; draws a figure of each fabric in
+``docs/images/`` and, for all fabrics, writes ``docs/data/saturation.csv``.
 """
 
 import csv
@@ -35,7 +35,7 @@ SENDS = 1024
 
 
 class OpenLoop(Workload):
-    """Sends at random times, whatever has come of what was sent before. Nobody receives: what comes stays unexpected."""
+    """Sends at random times, whatever has come of what was sent before. Nobody receives."""
 
     fabric: str
     traffic: str
@@ -94,7 +94,7 @@ CASES = {
         72,
         {"minimal": ("min",), "valiant": ("valiant",), "ugal_l": ("ugal",), "ugal_g": (), "progressive": ()},
         {
-            "uniform": Traffic(other(72), {}, ("uniform",)),
+            "uniform": Traffic(other(72), {"valiant": 71 / 128}, ("uniform",)),
             "next group": Traffic(
                 lambda host, random: (host // 8 + 1) % 9 * 8 + random % 8,
                 {"minimal": 1 / 8, "valiant": 7 / 16, "adaptive": 9 / 16},
@@ -162,7 +162,9 @@ def measure(name: str, traffic: str, routing: str, offered: float) -> Point:
     return Point(name, traffic, routing, offered, accepted, links, (flight + waiting.sum() / delivered) / 1e3)
 
 
-def reference(name: str, traffic: Traffic, routings: tuple[str, ...]) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+def reference(
+    name: str, traffic: Traffic, routings: tuple[str, ...]
+) -> Iterator[tuple[str, list[tuple[float, float]]]]:
     """The curves of other simulators for one of ours: a label, and pairs of offered and accepted."""
     found: dict[str, list[tuple[float, float]]] = {}
     with REFERENCE.open() as file:
@@ -176,7 +178,7 @@ def reference(name: str, traffic: Traffic, routings: tuple[str, ...]) -> Iterato
 def draw(name: str, points: list[Point]) -> Path:
     """One figure for a fabric: accepted load and latency, a column for each traffic."""
     case = CASES[name]
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    figure = Figure(figsize=(13, 6.5), layout="constrained")
     axes = figure.subplots(2, len(case.traffic), sharex=True)
     for column, (traffic, pattern) in enumerate(case.traffic.items()):
         top, bottom = axes[0][column], axes[1][column]
@@ -186,15 +188,19 @@ def draw(name: str, points: list[Point]) -> Path:
             top.plot([it.offered for it in own], [it.accepted for it in own], color=colour, marker=".", label=routing)
             fits = [it for it in own if it.accepted > 0.97 * it.offered]
             bottom.plot([it.offered for it in fits], [it.latency for it in fits], color=colour, marker=".")
-            for (label, curve), style in zip(reference(name, pattern, names), ("--", ":", "-.", (0, (1, 4))), strict=False):
+            for (label, curve), style in zip(
+                reference(name, pattern, names), ("--", ":", "-.", (0, (1, 4))), strict=False
+            ):
                 top.plot(*zip(*curve, strict=True), color=colour, linestyle=style, linewidth=1, alpha=0.7, label=label)
         for label, bound in pattern.bounds.items():
             top.axhline(bound, color="grey", linewidth=0.6)
-            top.annotate(f"{label} at most {bound:.3f}", (0.0, bound), fontsize=7, color="grey", va="bottom")
+            top.annotate(
+                f"{label} at most {bound:.3f}", (1.0, bound), fontsize=7, color="grey", va="bottom", ha="right"
+            )
         top.plot([0, 1], [0, 1], color="grey", linewidth=0.6)
         top.set(title=f"{name}, {traffic}", ylabel="accepted", ylim=(0, 1.05))
-        top.legend(fontsize=7)
-        bottom.set(xlabel="offered", ylabel="mean latency, ns", ylim=(0, None))
+        top.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        bottom.set(xlabel="offered", ylabel="mean latency, ns", ylim=(0, 6000))
     path = IMAGES / f"saturation-{name}.png"
     figure.savefig(path, dpi=110)
     return path
@@ -210,21 +216,25 @@ def main() -> None:
                 own = [measure(name, traffic, routing, offered) for offered in LOADS]
                 knee = max(point.offered for point in own if point.accepted > 0.95 * point.offered)
                 at_most = max(point.accepted for point in own)
-                idle = own[0]
                 print(
-                    f"{name:14} {traffic:11} {routing:16} all up to {knee:.2f}, at most {at_most:.3f}, at 1.0 {own[-1].accepted:.3f};"
-                    f" idle: {idle.links:.3f} links, {idle.latency:.0f} ns",
+                    f"{name:14} {traffic:11} {routing:16} all up to {knee:.2f}, at most {at_most:.3f}, "
+                    f"at 1.0 {own[-1].accepted:.3f}; idle: {own[0].links:.3f} links, {own[0].latency:.0f} ns",
                     flush=True,
                 )
                 points += own
         print(draw(name, points))
+    if not sys.argv[1:]:
+        write(points)
+
+
+def write(points: list[Point]) -> None:
+    """The table of all points."""
     with TABLE.open("w", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["fabric", "traffic", "routing", "offered", "accepted", "links", "latency_ns"])
         for it in points:
-            rows.writerow(
-                [it.fabric, it.traffic, it.routing, it.offered, f"{it.accepted:.4f}", f"{it.links:.3f}", f"{it.latency:.0f}"]
-            )
+            measured = f"{it.accepted:.4f}", f"{it.links:.3f}", f"{it.latency:.0f}"
+            rows.writerow([it.fabric, it.traffic, it.routing, it.offered, *measured])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from fairlane.workload.mini_paradis import MiniParadis
 from fairlane.workload.nearest_neighbor import NearestNeighbor
 from fairlane.workload.ping_pong import PingPong
 from fairlane.workload.random_pairs import RandomPairs
+from fairlane.workload.shift import Shift
 from fairlane.workload.uniform_random import UniformRandom
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "RandomPairs",
     "Rank",
     "Request",
+    "Shift",
     "Uniform",
     "UniformRandom",
     "Workload",
@@ -44,6 +46,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     "mini_paradis": MiniParadis,
     "mini_amg": MiniAmg,
     "uniform_random": UniformRandom,
+    "shift": Shift,
     "ping_pong": PingPong,
 }
 """Every workload that can be asked for by name."""

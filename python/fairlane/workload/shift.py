@@ -1,9 +1,9 @@
-"""Shift: every rank sends to the one that stands some steps further in a grid of ranks: the worst case of many routings."""
+"""Shift: every rank sends to the one some steps further in a grid of ranks, the worst case of many routings."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from fairlane.units import Size
 from fairlane.workload.base import KIB, Workload
@@ -15,9 +15,9 @@ __all__ = ["Shift"]
 class Shift(Workload):
     """Every rank sends to the one some steps further along each side of a grid of ranks, going round.
 
-    With a job on all hosts in order, ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of eight by eight, and
-    ``sides = [8, 9], steps = [0, 1]`` sends all of each of nine groups of eight to the next group. By default eight messages of
-    32 KiB an iteration to the next rank.
+    With a job on all hosts in order, ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of eight by eight,
+    and ``sides = [8, 9], steps = [0, 1]`` sends all of each of nine groups of eight to the next group. By default eight
+    messages of 32 KiB an iteration to the next rank.
     """
 
     message_size: Size = 32 * KIB
@@ -39,7 +39,9 @@ class Shift(Workload):
         product = 1
         for side in self.sides or [ranks]:
             product *= side
-        return super().problem_with(ranks) or (None if product == ranks else f"as many ranks as its sides make, {product}")
+        return super().problem_with(ranks) or (
+            None if product == ranks else f"as many ranks as its sides make, {product}"
+        )
 
     def further(self, rank: int, ranks: int, times: int) -> int:
         """The rank that stands ``times`` x ``steps`` further than ``rank``."""
