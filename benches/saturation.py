@@ -1,8 +1,8 @@
 """Accepted against offered load, and latency, of every routing under uniform and adversarial traffic.
 
 Hosts send one packet after the other at random times to random hosts, or all to where it hurts most, and wait for
-nothing. Beside our curves stand those of two published simulators, as far as they have the routing, and what theory says
-can be accepted at most. Usage: ``python benches/saturation.py [FABRIC ...]``; draws a figure of each fabric in
+nothing. Beside our curves stand those of two published simulators, as far as they have the routing, and what theory
+says can be accepted at most. Usage: ``python benches/saturation.py [FABRIC ...]``; draws a figure of each fabric in
 ``docs/images/`` and, for all fabrics, writes ``docs/data/saturation.csv``.
 """
 

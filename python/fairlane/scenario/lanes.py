@@ -19,9 +19,10 @@ def required_virtual_lanes(
 ) -> list[tuple[str, int]]:
     """What each virtual lane of a port is needed for; how many there are is the length of the list.
 
-    Each is a service level (several that share lanes are written "0+1") and one of the virtual channels that the routing
-    needs for it. ``fabric``, ``routing`` and ``qos`` are as in a scenario; without ``routing`` it is the fabric's, without
-    ``qos`` there is one service level. Raises ``ScenarioError`` or ``BuildError`` for what cannot be built. For example::
+    Each is a service level (several that share lanes are written "0+1") and one of the virtual channels that the
+    routing needs for it. ``fabric``, ``routing`` and ``qos`` are as in a scenario; without ``routing`` it is the
+    fabric's, without ``qos`` there is one service level. Raises ``ScenarioError`` or ``BuildError`` for what cannot be
+    built. For example::
 
         required_virtual_lanes({"topology": "dragonfly", "preset": "wilke2020"}, "progressive", {"service_levels": 4})
     """

@@ -15,8 +15,8 @@ __all__ = ["Shift"]
 class Shift(Workload):
     """Every rank sends to the one some steps further along each side of a grid of ranks, going round.
 
-    With a job on all hosts in order, ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of eight by eight,
-    and ``sides = [8, 9], steps = [0, 1]`` sends all of each of nine groups of eight to the next group. By default eight
+    With a job on all hosts in order, ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of 8 x 8, and
+    ``sides = [8, 9], steps = [0, 1]`` sends all of each of nine groups of eight to the next group. By default eight
     messages of 32 KiB an iteration to the next rank.
     """
 

@@ -166,6 +166,7 @@ struct Extent {
     leaf_to_leaf: usize,
     any_to_any: usize,
     any_to_leaf: usize,
+    gateway_to_leaf: usize,
     groups: u32,
 }
 
@@ -187,6 +188,7 @@ impl Extent {
             leaf_to_leaf: apart(&leaves, &leaves),
             any_to_any: apart(&all, &all),
             any_to_leaf: apart(&all, &leaves),
+            gateway_to_leaf: apart(&gateways, &leaves),
             groups: minimal.gateways.groups(),
             leaves,
             gateways,
@@ -198,7 +200,7 @@ impl Extent {
     fn longest(&self) -> usize {
         let within = self.leaf_to_leaf.saturating_sub(1) + self.any_to_any + self.any_to_leaf;
         let detour = if self.groups > 2 { self.any_to_gateway + 1 + self.gateway_to_gateway } else { 0 };
-        let between = if self.groups > 1 { self.leaf_to_gateway + detour + 1 + self.any_to_leaf } else { 0 };
+        let between = if self.groups > 1 { self.leaf_to_gateway + detour + 1 + self.gateway_to_leaf } else { 0 };
         within.max(between).max(1)
     }
 
