@@ -101,7 +101,7 @@ mod tests {
         let drawn = |count, a, b| {
             let mut seen = vec![0; count as usize];
             (0..1000_u32)
-                .filter_map(|n| draw_but(count, a, b, n * (u32::MAX / 1000)))
+                .filter_map(|n| draw_but(count, a, b, n * 4_294_967 + 2_147_483))
                 .for_each(|n| seen[n as usize] += 1);
             seen
         };
