@@ -183,7 +183,7 @@ def draw(name: str, points: list[Point]) -> Path:
     for column, (traffic, pattern) in enumerate(case.traffic.items()):
         top, bottom = axes[0][column], axes[1][column]
         for number, (routing, names) in enumerate(case.routings.items()):
-            own = [point for point in points if (point.traffic, point.routing) == (traffic, routing)]
+            own = [it for it in points if (it.fabric, it.traffic, it.routing) == (name, traffic, routing)]
             colour = f"C{number}"
             top.plot([it.offered for it in own], [it.accepted for it in own], color=colour, marker=".", label=routing)
             fits = [it for it in own if it.accepted > 0.97 * it.offered]
