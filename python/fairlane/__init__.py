@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fairlane.fabric import Fabric
     from fairlane.results import Run, load
     from fairlane.runner import run
-    from fairlane.scenario import Scenario
+    from fairlane.scenario import Scenario, required_virtual_lanes
     from fairlane.simulation import Simulation
     from fairlane.workload import Workload
 
@@ -38,6 +38,7 @@ __all__ = [
     "Workload",
     "__version__",
     "load",
+    "required_virtual_lanes",
     "run",
 ]
 
@@ -53,6 +54,7 @@ _HOME = {
     "Simulation": "fairlane.simulation",
     "Workload": "fairlane.workload",
     "load": "fairlane.results",
+    "required_virtual_lanes": "fairlane.scenario",
     "run": "fairlane.runner",
 }
 

@@ -12,7 +12,7 @@ import pytest
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.scenario import Resolved
 from fairlane.seeds import Purpose, stream
-from fairlane.workload import WORKLOADS, FloodPairs, JobScript, Workload
+from fairlane.workload import WORKLOADS, FloodPairs, JobScript, Shift, Workload
 from fairlane.workload.calibrate import calibrate
 from fairlane.workload.grid import grid_shape, neighbours
 
@@ -293,3 +293,14 @@ def test_streams_differ_by_purpose_and_index_and_repeat() -> None:
     assert len(set(draws)) == len(keys)
     assert draws == [stream(1, purpose, index).random() for purpose, index in keys]
     assert not set(draws) & {stream(2, purpose, index).random() for purpose, index in keys}
+
+
+def test_shift_goes_round_along_each_side() -> None:
+    """Tornado on 8 x 8, and to the next of nine groups of eight."""
+    tornado = Shift(sides=[8, 8], steps=[3, 3])
+    assert [tornado.further(rank, 64, 1) for rank in (0, 5, 63)] == [27, 24, 18]
+    assert all(tornado.further(tornado.further(rank, 64, 1), 64, -1) == rank for rank in range(64))
+    assert [Shift(sides=[8, 9], steps=[0, 1]).further(rank, 72, 1) for rank in (3, 71)] == [11, 7]
+    assert tornado.problem_with(60) == "as many ranks as its sides make, 64"
+    with pytest.raises(ValueError, match="one number for each side, 2"):
+        Shift(sides=[8, 8], steps=[1])

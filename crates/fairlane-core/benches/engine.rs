@@ -38,7 +38,17 @@ struct Case {
     levels: u32,
     service_levels: u8,
     counters: bool,
+    routing: &'static str,
 }
+
+/// Pairs of a deterministic and an adaptive routing on one fabric, with its hosts.
+const ROUTINGS: &[(&str, u32, &str, &str, &str)] = &[
+    ("fat_tree", 1296, r#"{ "hosts": 1296, "levels": 3 }"#, "d_mod_k", "adaptive"),
+    ("dragonfly", 1056, DRAGONFLY, "minimal", "ugal_l"),
+    ("dragonfly", 1056, DRAGONFLY, "minimal", "progressive"),
+    ("dragonfly", 8192, r#"{ "preset": "wilke2020" }"#, "minimal", "progressive"),
+];
+const DRAGONFLY: &str = r#"{ "groups": 33, "switches_per_group": 8, "hosts_per_switch": 4, "global_links": 4 }"#;
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
@@ -52,10 +62,45 @@ fn main() {
         for (service_levels, counters) in [(1, true), (4, true), (4, false), (16, true)] {
             let name = format!("{hosts}/{service_levels}/{counters}");
             if name.contains(&filter) {
-                row(Case { hosts, levels, service_levels, counters }, hops);
+                row(Case { hosts, levels, service_levels, counters, routing: "d_mod_k" }, hops);
             }
         }
     }
+    println!(
+        "\n{:>10} {:>6} {:>15} {:>9} {:>12} {:>9} {:>7} {:>13}",
+        "fabric", "hosts", "deterministic", "ns/hop", "adaptive", "ns/hop", "ratio", "hops a packet"
+    );
+    for &(topology, hosts, params, fixed, adaptive) in ROUTINGS {
+        if format!("{topology}/{hosts}/{adaptive}").contains(&filter) {
+            compare(topology, hosts, params, [fixed, adaptive], hops);
+        }
+    }
+}
+
+/// Best of five runs of either routing, taken in turn, on one fabric under the same traffic: what a packet-hop costs.
+fn compare(topology: &str, hosts: u32, params: &str, routings: [&'static str; 2], hops: u64) {
+    let mut params: serde_json::Value = serde_json::from_str(params).expect("parameters of a bench");
+    params["bandwidth"] = RATE.0.into();
+    params["latency"] = 200_000.into();
+    let graph = Arc::new(topology::build(topology, &params).expect("a fabric of a bench"));
+    let (mut best, mut ways) = ([f64::MAX; 2], [0.0; 2]);
+    for _ in 0..5 {
+        for (place, routing) in routings.into_iter().enumerate() {
+            let case = Case { hosts, levels: 0, service_levels: 1, counters: true, routing };
+            let (done, seconds, packets) = run(case, &graph, hops);
+            best[place] = best[place].min(seconds * 1e9 / done as f64);
+            ways[place] = done as f64 / packets as f64;
+        }
+    }
+    let [fixed, adaptive] = best;
+    println!(
+        "{topology:>10} {hosts:>6} {:>15} {fixed:>9.1} {:>12} {adaptive:>9.1} {:>7.2} {:>6.2} {:>6.2}",
+        routings[0],
+        routings[1],
+        adaptive / fixed,
+        ways[0],
+        ways[1]
+    );
 }
 
 /// Best of five runs, each in turn with the event list that a conventional engine would need for the same packet-hops.
@@ -66,7 +111,7 @@ fn row(case: Case, hops: u64) {
     let graph = Arc::new(topology::build("fat_tree", &params).expect("a fat-tree of this size"));
     let (mut own, mut list) = (f64::MAX, f64::MAX);
     for _ in 0..5 {
-        let (done, seconds) = run(case, &graph, hops);
+        let (done, seconds, _) = run(case, &graph, hops);
         own = own.min(seconds * 1e9 / done as f64);
         list = list.min(event_list(graph.links().len(), hops / 4));
     }
@@ -95,17 +140,20 @@ fn event_list(ports: usize, hops: u64) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / hops as f64
 }
 
-/// Packet-hops and CPU seconds of one run, after a warm-up.
-fn run(case: Case, graph: &Arc<Graph>, hops: u64) -> (u64, f64) {
+/// Packet-hops, CPU seconds and packets delivered of one run, after a warm-up.
+fn run(case: Case, graph: &Arc<Graph>, hops: u64) -> (u64, f64, u64) {
     let (spec, programs) = uniform(case);
     let mut simulation = Simulation::on(Arc::clone(graph), spec, programs).expect("a valid plan");
     let far = Instant(u64::MAX >> 1);
     simulation.run_until(far, hops / 4).expect("traffic that flows");
-    let before = simulation.network().totals().packet_hops;
+    let before = simulation.network().totals();
     let start = ProcessTime::now();
     simulation.run_until(far, hops).expect("traffic that flows");
     let elapsed: Duration = start.elapsed();
-    (simulation.network().totals().packet_hops - before, elapsed.as_secs_f64())
+    let after = simulation.network().totals();
+    // Messages are packets here.
+    let packets = after.messages_delivered - before.messages_delivered;
+    (after.packet_hops - before.packet_hops, elapsed.as_secs_f64(), packets)
 }
 
 /// Every rank sends one packet to a random other rank, on average every two wire times.
@@ -147,7 +195,7 @@ fn uniform(case: Case) -> (Spec, Vec<Program>) {
         fabric: FabricSpec {
             topology: "fat_tree".into(),
             params: serde_json::Value::Null,
-            routing: "d_mod_k".into(),
+            routing: case.routing.into(),
             routing_params: serde_json::Value::Null,
         },
         network: Default::default(),

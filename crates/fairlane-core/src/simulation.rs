@@ -149,7 +149,7 @@ impl Simulation {
         }
         let sl2vl = Sl2Vl::new(&spec.qos.sl2vl)?;
         let virtual_lanes = sl2vl.lanes();
-        check_lanes(&required_virtual_lanes(&*routing, virtual_lanes), spec.qos.lanes)?;
+        check_lanes(&required_virtual_lanes(&*routing, virtual_lanes), &spec.qos)?;
         let arbiter = arbiter::build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
         if spec.jobs.len() > MOST_JOBS {
             return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
@@ -278,20 +278,30 @@ pub fn required_virtual_lanes(routing: &dyn routing::Routing, virtual_lanes: u8)
     (0..virtual_lanes).flat_map(|vl| (0..routing.channels_of(vl)).map(move |channel| (vl, channel))).collect()
 }
 
-/// Refuses more lanes than a switch has, and names them.
-fn check_lanes(pairs: &[(u8, u8)], limit: Option<u8>) -> Result<(), BuildError> {
-    let most = limit.map_or(MAX_LANES, usize::from).min(MAX_LANES);
+/// Refuses more lanes than a switch has, and says what needs them: service levels, each with the channels of its lane.
+fn check_lanes(pairs: &[(u8, u8)], qos: &QosSpec) -> Result<(), BuildError> {
+    let most = qos.lanes.map_or(MAX_LANES, usize::from).min(MAX_LANES);
     if pairs.len() <= most {
         return Ok(());
     }
-    let words: Vec<String> = pairs.iter().map(|(vl, channel)| format!("({vl}, {channel})")).collect();
+    let words: Vec<String> =
+        pairs.iter().map(|(vl, channel)| format!("({}, {channel})", users(&qos.sl2vl, *vl))).collect();
     let allowed = format!(
-        "at least {}, one for each pair of virtual lane and virtual channel in use: {}; a simulated switch has at most \
+        "at least {}, one for each pair of service level and virtual channel: {}; a simulated switch has at most \
          {MAX_LANES}",
         pairs.len(),
         words.join(" ")
     );
     Err(BuildError::value("qos.lanes", most, allowed))
+}
+
+/// The service levels of a virtual lane in words. Levels at the end of the map that take lane 0 are as those beyond it.
+fn users(sl2vl: &[u8], vl: u8) -> String {
+    let end = sl2vl.iter().rposition(|lane| *lane != 0).map_or(1, |last| last + 1);
+    let lanes = (0..end).map(|level| sl2vl.get(level).copied().unwrap_or(0));
+    let levels: Vec<String> =
+        lanes.enumerate().filter(|(_, lane)| *lane == vl).map(|(level, _)| level.to_string()).collect();
+    if levels.is_empty() { format!("none on lane {vl}") } else { levels.join("+") }
 }
 
 fn levels(spec: &Spec) -> Result<Levels, BuildError> {
@@ -334,4 +344,27 @@ fn plans(jobs: Vec<JobSpec>, programs: Vec<Program>, hosts: usize) -> Result<Vec
         plans.push(JobPlan { name: job.name, program, hosts: job.hosts, start, stop, marks: job.marks });
     }
     Ok(plans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_that_a_switch_does_not_have_are_named_by_service_level() {
+        let qos = |sl2vl: &[u8], lanes| QosSpec {
+            lanes: Some(lanes),
+            sl2vl: sl2vl.to_vec(),
+            arbiter: Named { name: String::new(), params: serde_json::Value::Null },
+            default: 0,
+            kinds: BTreeMap::new(),
+        };
+        let pairs = [(0, 0), (0, 1), (1, 0), (2, 0)];
+        assert_eq!(check_lanes(&pairs, &qos(&[0, 1, 2, 0], 4)), Ok(()));
+        let error = check_lanes(&pairs, &qos(&[0, 0, 2, 0], 3)).unwrap_err().to_string();
+        assert!(error.starts_with("qos.lanes = 3: at least 4, one for each pair of service level"), "{error}");
+        assert!(error.contains(": (0+1, 0) (0+1, 1) (none on lane 1, 0) (2, 0);"), "{error}");
+        let error = check_lanes(&pairs[..2], &qos(&[0; 16], 1)).unwrap_err().to_string();
+        assert!(error.contains(": (0, 0) (0, 1);"), "{error}");
+    }
 }

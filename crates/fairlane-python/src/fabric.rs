@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, LinkId, SwitchId};
 use fairlane_core::routing::{self, Hop, Routing};
-use fairlane_core::simulation::FabricSpec;
+use fairlane_core::simulation::{self, FabricSpec};
 use fairlane_core::topology::{self, Graph, Link, Vertex};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -63,6 +63,11 @@ impl Fabric {
     #[getter]
     fn virtual_channels(&self) -> u8 {
         self.routing.virtual_channels()
+    }
+
+    /// Every pair of virtual lane and virtual channel that takes a lane of a port.
+    fn required_virtual_lanes(&self, virtual_lanes: u8) -> Vec<(u8, u8)> {
+        simulation::required_virtual_lanes(&*self.routing, virtual_lanes)
     }
 
     /// One row per link: ends (-1 where the end is of the other kind), level of the switches, class, role, rate, latency.

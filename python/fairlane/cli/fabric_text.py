@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fairlane.units import BANDWIDTH, DURATION
@@ -11,7 +11,7 @@ from fairlane.units import BANDWIDTH, DURATION
 if TYPE_CHECKING:
     from fairlane.fabric import FabricDescription, Survey
 
-__all__ = ["fabric_lines", "survey_lines"]
+__all__ = ["fabric_lines", "lanes_text", "survey_lines"]
 
 
 def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
@@ -28,7 +28,18 @@ def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
     share = f", {fabric.bisection / fabric.full_bisection:.0%} of what the hosts can send"
     bound = "" if fabric.bisection_is_exact else "at most "
     yield f"bisection  {bound}{_rate(fabric.bisection)}{share if fabric.full_bisection else ''}"
-    yield f"channels   {fabric.virtual_channels} of the routing"
+    yield f"channels   {fabric.virtual_channels} of the routing: as many lanes for each service level"
+
+
+def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
+    """How many virtual lanes a port needs, and for what: ``16 virtual lanes (...): 0, 1 x 6; 2, 3 x 2``."""
+    channels = Counter(levels for levels, _ in pairs)
+    alike: dict[int, list[str]] = {}
+    for levels, count in channels.items():
+        alike.setdefault(count, []).append(levels)
+    kinds = [f"{', '.join(levels)} x {count}" for count, levels in alike.items()]
+    total = sum(channels.values())
+    return f"{total} virtual lane{'s' * (total > 1)} (service levels x channels): {'; '.join(kinds)}"
 
 
 def _rate(bandwidth: int) -> str:

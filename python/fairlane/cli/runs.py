@@ -38,11 +38,13 @@ def check(scenario: ScenarioFile, assignments: Assignments = None) -> None:
 
     All problems are reported at once. Nothing is simulated but what calibration takes.
     """
-    from fairlane import Scenario
+    from fairlane import Scenario, required_virtual_lanes
+    from fairlane.cli.fabric_text import lanes_text
 
     loaded = Scenario.load(scenario, set=assignments or ())
     resolved = loaded.resolve()
     typer.echo(str(loaded))
+    typer.echo(f"  {lanes_text(required_virtual_lanes(loaded.fabric, qos=loaded))}")
     for job in resolved.jobs:
         hosts = ", ".join(map(str, job.hosts[:16])) + (" ..." if len(job.hosts) > 16 else "")
         typer.echo(f"  {job.name}: {job.ranks} ranks of {job.workload} on hosts {hosts}")

@@ -118,6 +118,10 @@ class Fabric:
         """The links that packets between two hosts take, in order."""
         return self._core.route(source, destination)
 
+    def required_virtual_lanes(self, virtual_lanes: int) -> list[tuple[int, int]]:
+        """Every pair of a virtual lane, below ``virtual_lanes``, and a virtual channel that it has."""
+        return self._core.required_virtual_lanes(virtual_lanes)
+
     @cached_property
     def leaf_of(self) -> list[int]:
         """The switch at each host's first link; -1 for a host joined to another host."""

@@ -1,5 +1,6 @@
 """Scenarios: what to simulate, read from TOML or built in Python, checked before anything runs."""
 
+from fairlane.scenario.lanes import required_virtual_lanes
 from fairlane.scenario.models import Arbiter, FabricTable, Job, Kinds, Mpi, Network, Observe, Placement, Qos
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.scenario.scenario import Scenario
@@ -18,5 +19,6 @@ __all__ = [
     "Resolved",
     "ResolvedJob",
     "Scenario",
+    "required_virtual_lanes",
     "schema",
 ]

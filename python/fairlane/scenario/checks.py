@@ -1,7 +1,7 @@
 """What no single key can tell: names given twice, levels without a lane, hosts given to two jobs."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from fairlane.errors import Problem
@@ -9,10 +9,10 @@ from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.scenario.strategy import said_twice
 
 if TYPE_CHECKING:
-    from fairlane.scenario.models import Job, Placement
+    from fairlane.scenario.models import Job, Placement, Qos
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["check", "levels_in_use", "sl2vl"]
+__all__ = ["check", "lanes_of_levels", "levels_in_use", "sl2vl"]
 
 
 def check(scenario: "Scenario") -> Iterator[Problem]:
@@ -57,12 +57,14 @@ def levels_in_use(scenario: "Scenario") -> dict[int, str]:
     return found
 
 
+def lanes_of_levels(qos: "Qos", in_use: Iterable[int]) -> list[int]:
+    """The virtual lane of each service level that has one of its own."""
+    return qos.sl2vl or list(range(qos.service_levels or max(in_use) + 1))
+
+
 def sl2vl(scenario: "Scenario") -> list[int]:
     """The virtual lane of each of the sixteen service levels; levels without one of their own take lane 0."""
-    given = scenario.qos.sl2vl
-    if given is None:
-        own = scenario.qos.service_levels or max(levels_in_use(scenario)) + 1
-        given = list(range(own))
+    given = lanes_of_levels(scenario.qos, levels_in_use(scenario))
     return [*given, *[0] * (MAX_LEVELS - len(given))]
 
 

@@ -22,6 +22,7 @@ from fairlane.workload.ping_pong import PingPong
 from fairlane.workload.put_broadcast import PutBroadcast
 from fairlane.workload.random_pairs import RandomPairs
 from fairlane.workload.ring import PointToPointRing
+from fairlane.workload.shift import Shift
 from fairlane.workload.sweep3d import Sweep3D
 from fairlane.workload.uniform_random import UniformRandom
 
@@ -48,6 +49,7 @@ __all__ = [
     "RandomPairs",
     "Rank",
     "Request",
+    "Shift",
     "Sweep3D",
     "Uniform",
     "UniformRandom",
@@ -63,6 +65,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     "mini_amg": MiniAmg,
     "pf3d": Pf3d,
     "uniform_random": UniformRandom,
+    "shift": Shift,
     "ping_pong": PingPong,
     "halo3d": Halo3D,
     "fft": Fft,

@@ -294,7 +294,8 @@ mod tests {
         levels.set_kind(TrafficKind::Control, Some(ServiceLevel(8))).unwrap();
         assert!((0..4).all(|rank| of(&levels, rank, rank ^ 1) == 0));
         for kind in TrafficKind::ALL {
-            let expected = if kind == TrafficKind::Control { 8 } else { 0 };
+            let control = matches!(kind, TrafficKind::Control | TrafficKind::CollectiveControl);
+            let expected = if control { 8 } else { 0 };
             assert_eq!(levels.of(JOB, Rank(0), Rank(1), kind).0, expected, "{}", kind.name());
         }
     }

@@ -90,7 +90,7 @@ pub(super) fn scatter(mut bits: u32) -> u32 {
 
 /// A number below `parts` from one that is spread over all of `u32`.
 #[inline]
-fn share(spread: u32, parts: u32) -> u32 {
+pub(super) fn share(spread: u32, parts: u32) -> u32 {
     ((u64::from(spread) * u64::from(parts)) >> 32) as u32
 }
 

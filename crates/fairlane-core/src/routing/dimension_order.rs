@@ -28,12 +28,13 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(NoParams),
     build: |graph, params| {
         NoParams::check(params)?;
-        Ok(Box::new(DimensionOrder::new(graph)?))
+        Ok(Box::new(DimensionOrder::new(graph, NAME)?))
     },
 };
 
-struct DimensionOrder {
-    ends: Ends,
+/// Dimension-order routing, and what routings are made of that sometimes take another way.
+pub(super) struct DimensionOrder {
+    pub ends: Ends,
     line: Line,
     dimensions: Vec<Dimension>,
     /// By switch: its coordinates, packed, dimension 0 lowest.
@@ -57,9 +58,10 @@ struct Dimension {
 }
 
 impl DimensionOrder {
-    fn new(graph: &Graph) -> Result<Self, BuildError> {
+    /// Sorts the links of a grid; `routing` is for the error.
+    pub fn new(graph: &Graph, routing: &'static str) -> Result<Self, BuildError> {
         let Plan::Grid(grid) = graph.plan() else {
-            return Err(BuildError::value("fabric.routing", NAME, "needs a grid of switches"));
+            return Err(BuildError::value("fabric.routing", routing, "needs a grid of switches"));
         };
         let (mut slots, mut shift) = (0, 0);
         let mut dimension_of = [0; 64];
@@ -71,7 +73,11 @@ impl DimensionOrder {
             slots += if grid.line == Line::Full { side } else { 2 };
             let end = (shift + bits) as usize;
             let Some(own) = dimension_of.get_mut(shift as usize..end) else {
-                return Err(BuildError::value("fabric.routing", NAME, "needs coordinates of together up to 64 bits"));
+                return Err(BuildError::value(
+                    "fabric.routing",
+                    routing,
+                    "needs coordinates of together up to 64 bits",
+                ));
             };
             own.fill(number);
             shift += bits;
@@ -82,8 +88,8 @@ impl DimensionOrder {
                 .fold(0, |packed, (digit, dimension): (u32, &Dimension)| packed | (u64::from(digit) << dimension.shift))
         };
         let packed = (0..).take(graph.switches()).map(pack).collect();
-        let mut routing = Self {
-            ends: Ends::new(graph, NAME)?,
+        let mut order = Self {
+            ends: Ends::new(graph, routing)?,
             line: grid.line,
             dimensions,
             packed,
@@ -92,13 +98,13 @@ impl DimensionOrder {
             links: Choices::new(),
         };
         for at in (0..).take(graph.switches()).map(SwitchId) {
-            routing.add(graph, grid, at)?;
+            order.add(graph, grid, at, routing)?;
         }
-        Ok(routing)
+        Ok(order)
     }
 
     /// Sorts the links of a switch into its slots.
-    fn add(&mut self, graph: &Graph, grid: &Grid, at: SwitchId) -> Result<(), BuildError> {
+    fn add(&mut self, graph: &Graph, grid: &Grid, at: SwitchId, routing: &'static str) -> Result<(), BuildError> {
         let mut lists: Vec<Vec<LinkId>> = vec![Vec::new(); self.slots as usize];
         for link in graph.ports(Vertex::Switch(at)) {
             let Vertex::Switch(to) = graph.link(link).to else { continue };
@@ -114,7 +120,7 @@ impl DimensionOrder {
             });
             if let Some(there) = missing {
                 let problem = format!(
-                    "{NAME} needs a link from switch {at} towards coordinate {there} of a side of {}",
+                    "{routing} needs a link from switch {at} towards coordinate {there} of a side of {}",
                     dimension.side
                 );
                 return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });
@@ -167,15 +173,37 @@ impl Routing for DimensionOrder {
     #[inline]
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let (target, down) = self.ends.of(to);
+        self.towards(at, target, to).unwrap_or(Hop { link: down, channel: 0 })
+    }
+}
+
+impl DimensionOrder {
+    /// The hop from `at` towards the switch `target` of a packet to `to`; none if it is there.
+    #[inline]
+    pub fn towards(&self, at: SwitchId, target: SwitchId, to: HostId) -> Option<Hop> {
         let (here, there) = (self.packed[at.index()], self.packed[target.index()]);
         let different = here ^ there;
         if different == 0 {
-            return Hop { link: down, channel: 0 };
+            return None;
         }
         let dimension = &self.dimensions[usize::from(self.dimension_of[different.trailing_zeros() as usize])];
         let (slot, channel) = dimension.way(self.line, dimension.coordinate(here), dimension.coordinate(there));
         let slot = at.index() * self.slots as usize + slot as usize;
-        Hop { link: self.links.pick(slot, spread(at, to)), channel }
+        Some(Hop { link: self.links.pick(slot, spread(at, to)), channel })
+    }
+
+    /// Links between two switches.
+    pub fn distance(&self, a: SwitchId, b: SwitchId) -> u32 {
+        let (here, there) = (self.packed[a.index()], self.packed[b.index()]);
+        let along = |dimension: &Dimension| {
+            let apart = dimension.coordinate(here).abs_diff(dimension.coordinate(there));
+            match self.line {
+                Line::Full => u32::from(apart > 0),
+                Line::Open => apart,
+                Line::Ring => apart.min(dimension.side - apart),
+            }
+        };
+        self.dimensions.iter().map(along).sum()
     }
 }
 
@@ -188,7 +216,7 @@ mod tests {
 
     fn build(topology: &str, params: Value) -> (Graph, DimensionOrder) {
         let graph = topology::build(topology, &params).unwrap();
-        let routing = DimensionOrder::new(&graph).unwrap();
+        let routing = DimensionOrder::new(&graph, NAME).unwrap();
         (graph, routing)
     }
 

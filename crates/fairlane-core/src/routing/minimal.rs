@@ -17,8 +17,8 @@
 //!
 //! Tables are small: a step for each pair of switches of one group, and the global links by pair of groups.
 
-mod gateways;
-mod local;
+pub(super) mod gateways;
+pub(super) mod local;
 
 use schemars::schema_for;
 
@@ -39,29 +39,32 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(NoParams),
     build: |graph, params| {
         NoParams::check(params)?;
-        Ok(Box::new(Minimal::new(graph)?))
+        Ok(Box::new(Minimal::new(graph, NAME)?))
     },
 };
 
-struct Minimal {
-    ends: Ends,
+/// Minimal routing, and what routings are made of that sometimes take another way.
+pub(super) struct Minimal {
+    pub ends: Ends,
     /// Switches of a group.
-    size: u32,
-    local: Local,
-    gateways: Gateways,
-    ranks: Vec<u8>,
+    pub size: u32,
+    pub local: Local,
+    pub gateways: Gateways,
+    /// By link.
+    pub ranks: Vec<u8>,
     channels: u8,
 }
 
 impl Minimal {
-    fn new(graph: &Graph) -> Result<Self, BuildError> {
+    /// Measures the fabric; `routing` is for the error.
+    pub fn new(graph: &Graph, routing: &'static str) -> Result<Self, BuildError> {
         let &Plan::Groups { switches: size, .. } = graph.plan() else {
-            return Err(BuildError::value("fabric.routing", NAME, "needs a fabric of groups"));
+            return Err(BuildError::value("fabric.routing", routing, "needs a fabric of groups"));
         };
-        let ends = Ends::new(graph, NAME)?;
+        let ends = Ends::new(graph, routing)?;
         let ranks = ranks(graph)?;
-        let local = Local::new(graph, size, &ranks)?;
-        let gateways = Gateways::new(graph, size)?;
+        let local = Local::new(graph, size, &ranks, routing)?;
+        let gateways = Gateways::new(graph, size, routing)?;
         let leaves = ends.leaves(graph.switches());
         let channels = channels(graph, &local, &gateways, &ranks, &leaves)?;
         Ok(Self { ends, size, local, gateways, ranks, channels })
@@ -79,23 +82,40 @@ impl Routing for Minimal {
         if at == target {
             return Hop { link: down, channel: 0 };
         }
-        let spread = spread(at, to);
-        let (here, there) = (at.0 / self.size, target.0 / self.size);
-        let link = if here == there {
-            self.local.step(at, target.0 % self.size, spread)
-        } else {
-            let gateway = self.gateways.nearest(&self.local, at, target, to);
-            let place = u32::from(gateway.near_place);
-            if here * self.size + place == at.0 { gateway.link } else { self.local.step(at, place, spread) }
-        };
+        let link = self.link(at, target, to);
         Hop { link, channel: previous.channel + self.rise(previous.link, link) }
     }
 }
 
 impl Minimal {
+    /// The link from `at` towards another switch, `target`, at which `to` hangs.
+    #[inline]
+    pub fn link(&self, at: SwitchId, target: SwitchId, to: HostId) -> LinkId {
+        let spread = spread(at, to);
+        let (here, there) = (at.0 / self.size, target.0 / self.size);
+        if here == there {
+            self.local.step(at, target.0 % self.size, spread)
+        } else {
+            let gateway = self.gateways.nearest(&self.local, at, target, to);
+            let near = u32::from(gateway.near_place);
+            if here * self.size + near == at.0 { gateway.link } else { self.local.step(at, near, spread) }
+        }
+    }
+
+    /// Links between switches on the way from `at` to `target`, at which `to` hangs.
+    pub fn length(&self, at: SwitchId, target: SwitchId, to: HostId) -> u32 {
+        let place = target.0 % self.size;
+        if at.0 / self.size == target.0 / self.size {
+            return self.local.distance(at, place).into();
+        }
+        let gateway = self.gateways.nearest(&self.local, at, target, to);
+        let before = self.local.distance(at, gateway.near_place.into());
+        u32::from(before) + 1 + u32::from(self.local.distance(target, gateway.far_place.into()))
+    }
+
     /// What the channel grows by from one link to the next.
     #[inline]
-    fn rise(&self, last: LinkId, next: LinkId) -> u8 {
+    pub fn rise(&self, last: LinkId, next: LinkId) -> u8 {
         u8::from(self.ranks[last.index()] >= self.ranks[next.index()])
     }
 }
@@ -154,7 +174,7 @@ mod tests {
 
     fn build(topology: &str, params: Value) -> (Graph, Minimal) {
         let graph = topology::build(topology, &params).unwrap();
-        let routing = Minimal::new(&graph).unwrap();
+        let routing = Minimal::new(&graph, NAME).unwrap();
         (graph, routing)
     }
 

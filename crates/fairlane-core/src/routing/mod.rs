@@ -7,12 +7,17 @@
 mod adaptive;
 mod choices;
 mod d_mod_k;
+mod detours;
 mod dimension_order;
 mod loads;
 mod minimal;
 mod per_lane;
+mod progressive;
 mod tables;
+mod ugal_g;
+mod ugal_l;
 mod up_down;
+mod valiant;
 
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
@@ -101,8 +106,12 @@ pub const TABLE: &[Entry] = &[
     dimension_order::ENTRY,
     minimal::ENTRY,
     per_lane::ENTRY,
+    progressive::ENTRY,
     tables::ENTRY,
+    ugal_g::ENTRY,
+    ugal_l::ENTRY,
     up_down::ENTRY,
+    valiant::ENTRY,
 ];
 
 /// Prepares the routing `name` with `params` for `graph`.

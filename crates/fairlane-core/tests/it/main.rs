@@ -6,5 +6,6 @@ mod arbiter_laws;
 mod fabrics;
 mod layers;
 mod routing_laws;
+mod saturation;
 mod simulation_laws;
 mod topology_laws;

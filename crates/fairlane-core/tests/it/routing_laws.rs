@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use fairlane_core::ids::{HostId, LinkId};
-use fairlane_core::routing::{self, Entry, Hop, Routing, TABLE, Visit};
+use fairlane_core::routing::{self, Entry, Hop, Loads, Routing, TABLE, Visit};
+use fairlane_core::simulation::required_virtual_lanes;
 use fairlane_core::topology::{Graph, Role, Vertex};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -45,7 +46,7 @@ fn waits(graph: &Graph, routing: &dyn Routing, step: usize) -> Waits {
     let mut waits = Waits::new();
     let hosts = || (0..).take(graph.hosts()).step_by(step).map(HostId);
     // Virtual lanes may have routings of their own if packets are routed at switches.
-    let vls = if routing.adaptive() { 3 } else { 1 };
+    let vls = if routing.adaptive() { 2 } else { 1 };
     for (vl, to) in (0..vls).flat_map(|vl| hosts().map(move |to| (vl, to))) {
         let fresh = |from| graph.ports(Vertex::Host(from)).next().map(|link| (Hop { link, channel: 0 }, 0));
         let mut open: Vec<(Hop, u32)> = hosts().filter(|from| *from != to).filter_map(fresh).collect();
@@ -78,6 +79,38 @@ fn waits(graph: &Graph, routing: &dyn Routing, step: usize) -> Waits {
         }
     }
     waits
+}
+
+/// How far hosts are apart between which ways are tried: where loads decide there are many, and the more the larger the fabric.
+fn step(graph: &Graph, routing: &dyn Routing) -> usize {
+    graph.hosts().div_ceil(if routing.adaptive() { (6000 / graph.links().len()).clamp(3, 24) } else { 100 })
+}
+
+/// Sends packets over a fabric with loads at random: every choice must be one of the options, and noted as it is there.
+fn wander(graph: &Graph, routing: &dyn Routing) {
+    let mut seed = 1_u32;
+    let mut random = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        seed ^ seed >> 16
+    };
+    for _ in 0..if routing.adaptive() { 60 } else { 0 } {
+        let mut loads = || (0..graph.links().len()).map(|_| random() % 40_000).collect::<Vec<u32>>();
+        let (queued, used, routed) = (loads(), loads(), loads());
+        let loads = Loads { queued: &queued, used: &used, routed: &routed };
+        let mut host = || HostId(random() % u32::try_from(graph.hosts()).unwrap());
+        let (from, to) = (host(), host());
+        let link = graph.ports(Vertex::Host(from)).next().unwrap();
+        let vl = u8::try_from(random() % 3).unwrap();
+        let mut visit = Visit { previous: Hop { link, channel: 0 }, to, vl, note: 0, random: 0 };
+        while let Vertex::Switch(at) = graph.link(visit.previous.link).to {
+            visit.random = random();
+            let options = routing.options(at, &visit);
+            let hop = routing.choose(at, &mut visit, &loads);
+            assert!(options.contains(&(hop, visit.note)), "{hop:?}, {} of {options:?}", visit.note);
+            visit.previous = hop;
+        }
+        assert_eq!(graph.link(visit.previous.link).to, Vertex::Host(to));
+    }
 }
 
 /// What waits for what on given ways.
@@ -184,8 +217,9 @@ fn every_routing_delivers_without_cycles_on_every_example_that_it_accepts() {
             let graph = sample.build();
             let Ok(routing) = (entry.build)(&graph, &params) else { continue };
             accepted += 1;
-            let step = graph.hosts().div_ceil(100);
-            assert!(no_cycle(&waits(&graph, &*routing, step)), "{} on {sample:?}", entry.name);
+            let step = step(&graph, &*routing);
+            assert!(no_cycle(&waits(&graph, &*routing, step)), "{} {params} on {sample:?}", entry.name);
+            wander(&graph, &*routing);
         }
         assert!(accepted > 0, "no example is for routing {}", entry.name);
     }
@@ -215,6 +249,37 @@ fn a_routing_that_does_not_fit_is_refused_naming_both() {
     ] {
         let error = routing::build(routing, &Value::Null, &build(topology)).err().unwrap().to_string();
         assert!(error.contains(expected) && error.contains(&format!("; topology {topology} is usually")), "{error}");
+    }
+}
+
+/// Wilke and Kenny, "Opportunities and limitations of quality-of-service in message passing applications on adaptively routed
+/// dragonfly and fat tree networks", IEEE CLUSTER 2020, section III: four service levels need 24 lanes if all are routed
+/// progressively, 16 if two are routed minimally, and 4 on the fat-tree.
+#[test]
+fn the_lanes_of_wilke_and_kenny_come_out() {
+    let (min, par) = ("minimal", "progressive");
+    let fabrics = [
+        ("dragonfly", serde_json::json!({ "preset": "wilke2020" })),
+        (
+            "dragonfly",
+            serde_json::json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 }),
+        ),
+    ];
+    for (topology, params) in fabrics {
+        let graph = fairlane_core::topology::build(topology, &params).unwrap();
+        let lanes = |lanes: [&str; 4]| {
+            let routing = routing::build("per_lane", &serde_json::json!({ "lanes": lanes }), &graph).unwrap();
+            required_virtual_lanes(&*routing, 4).len()
+        };
+        assert_eq!([lanes([par; 4]), lanes([par, par, min, min]), lanes([min; 4])], [24, 16, 8]);
+        assert_eq!(lanes(["valiant", "ugal_l", "ugal_g", "minimal"]), 3 * 3 + 2);
+    }
+    for preset in ["wilke2020", "wilke2020-tapered"] {
+        let Ok(graph) = fairlane_core::topology::build("fat_tree", &serde_json::json!({ "preset": preset })) else {
+            panic!("no preset {preset}")
+        };
+        let routing = routing::build("adaptive", &Value::Null, &graph).unwrap();
+        assert_eq!(required_virtual_lanes(&*routing, 4).len(), 4);
     }
 }
 
@@ -291,7 +356,10 @@ proptest! {
         let graph = sample.build();
         for entry in TABLE {
             match routing::build(entry.name, &Value::Null, &graph) {
-                Ok(routing) => prop_assert!(no_cycle(&waits(&graph, &*routing, 1)), "{}", entry.name),
+                Ok(routing) => {
+                    prop_assert!(no_cycle(&waits(&graph, &*routing, step(&graph, &*routing))), "{}", entry.name);
+                    wander(&graph, &*routing);
+                }
                 Err(error) => {
                     let usual = graph.topology().unwrap().routing;
                     prop_assert!(entry.name != usual && entry.name != "up_down", "{}: {}", entry.name, error);
@@ -306,7 +374,9 @@ proptest! {
         let graph = fabrics::thinned(&sample.build(), |number| number % lost != 0);
         for entry in TABLE {
             match routing::build(entry.name, &Value::Null, &graph) {
-                Ok(routing) => prop_assert!(no_cycle(&waits(&graph, &*routing, 1)), "{}", entry.name),
+                Ok(routing) => {
+                    prop_assert!(no_cycle(&waits(&graph, &*routing, step(&graph, &*routing))), "{}", entry.name);
+                }
                 Err(error) if entry.name == "up_down" => {
                     prop_assert!(error.to_string().contains("needs a connected fabric"), "{}", error);
                     prop_assert!(reach(&graph, HostId(0)).iter().any(Option::is_none));

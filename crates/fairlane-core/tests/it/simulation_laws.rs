@@ -12,14 +12,14 @@ use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, 
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const FAR: Instant = Instant(u64::MAX >> 1);
 
 /// Sender, receiver, bytes, synchronous, compute before.
 type Message = (u32, u32, u64, bool, u64);
 
-/// A random simulation: two jobs on a tree of twelve hosts, some of which they share.
+/// A random simulation: two jobs on a fabric of twelve hosts, some of which they share.
 #[derive(Clone, Debug)]
 struct Case {
     hosts: Vec<Vec<u32>>,
@@ -33,25 +33,42 @@ struct Case {
     eager: u64,
     store_and_forward: bool,
     collective: usize,
-    /// Of the tree.
-    levels: usize,
-    adaptive: bool,
+    /// Number of the fabric and its routing; see [`FABRICS`].
+    fabric: usize,
 }
+
+/// Topology, routing, and the parameters of both: twelve hosts each, with every routing that goes by loads or at random.
+const FABRICS: &[(&str, &str, &str, &str)] = &[
+    ("fat_tree", r#"{ "hosts": 12, "levels": 1, "radix": 12 }"#, "d_mod_k", "{}"),
+    ("fat_tree", r#"{ "hosts": 12, "levels": 2, "radix": 8 }"#, "d_mod_k", "{}"),
+    ("fat_tree", r#"{ "hosts": 12, "levels": 3, "radix": 4 }"#, "d_mod_k", "{}"),
+    ("fat_tree", r#"{ "hosts": 12, "levels": 2, "radix": 8 }"#, "adaptive", "{}"),
+    ("fat_tree", r#"{ "hosts": 12, "levels": 3, "radix": 4 }"#, "adaptive", "{}"),
+    ("dragonfly", DRAGONFLY, "minimal", "{}"),
+    ("dragonfly", DRAGONFLY, "valiant", "{}"),
+    ("dragonfly", DRAGONFLY, "ugal_l", r#"{ "bias": 0, "ties": "random" }"#),
+    ("dragonfly", DRAGONFLY, "ugal_g", r#"{ "bias": 0 }"#),
+    ("dragonfly", DRAGONFLY, "progressive", r#"{ "bias": 0 }"#),
+    ("dragonfly", DRAGONFLY, "per_lane", r#"{ "lanes": ["minimal", { "name": "progressive" }] }"#),
+    ("cascade", CASCADE, "ugal_g", "{}"),
+    ("cascade", CASCADE, "progressive", r#"{ "channels": "fewest", "bias": 0, "samples": 1 }"#),
+    ("torus", r#"{ "sides": [4, 3] }"#, "dimension_order", "{}"),
+    ("torus", r#"{ "sides": [4, 3] }"#, "valiant", "{}"),
+    ("torus", r#"{ "sides": [4, 3] }"#, "ugal_l", r#"{ "bias": 0 }"#),
+    ("hyperx", r#"{ "sides": [3, 2], "hosts_per_switch": 2 }"#, "ugal_g", r#"{ "bias": 0 }"#),
+];
+const DRAGONFLY: &str = r#"{ "groups": 3, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 1 }"#;
+const CASCADE: &str = r#"{ "groups": 3, "columns": 2, "rows": 2, "hosts_per_switch": 1, "bundle_links": 1 }"#;
+/// A tree of two levels, routed by destination.
+const TREE: usize = 1;
 
 fn case() -> impl Strategy<Value = Case> {
     let hosts = proptest::collection::vec(proptest::collection::vec(0..12_u32, 2..6), 2);
     let message = (0..6_u32, 0..6_u32, 0..5000_u64, any::<bool>(), 0..2_000_000_u64);
     let messages = proptest::collection::vec(proptest::collection::vec(message, 1..30), 2);
-    let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64, 1..=3_usize);
-    (hosts, messages, network, 0..3000_u64, (any::<bool>(), any::<bool>()), 0..CollectiveKind::ALL.len()).prop_map(
-        |(
-            hosts,
-            messages,
-            (lanes, arbiter, kinds_differ, room, mtu, levels),
-            eager,
-            (store_and_forward, adaptive),
-            collective,
-        )| {
+    let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64, 0..FABRICS.len());
+    (hosts, messages, network, 0..3000_u64, any::<bool>(), 0..CollectiveKind::ALL.len()).prop_map(
+        |(hosts, messages, (lanes, arbiter, kinds_differ, room, mtu, fabric), eager, store_and_forward, collective)| {
             Case {
                 hosts,
                 messages,
@@ -63,8 +80,7 @@ fn case() -> impl Strategy<Value = Case> {
                 eager,
                 store_and_forward,
                 collective,
-                levels,
-                adaptive,
+                fabric,
             }
         },
     )
@@ -125,10 +141,10 @@ impl Case {
         };
         let top = self.lanes - 1;
         let kinds = if self.kinds_differ { [("control".to_owned(), Some(top))].into() } else { BTreeMap::new() };
-        let (levels, radix) = [(1, 12), (2, 8), (3, 4)][self.levels - 1];
-        let params_of_tree = json!({
-            "hosts": 12, "levels": levels, "radix": radix, "bandwidth": 7_000_000_000_u64, "latency": 70_001,
-        });
+        let (topology, params_of_fabric, routing, routing_params) = FABRICS[self.fabric];
+        let mut params_of_fabric: Value = serde_json::from_str(params_of_fabric).unwrap();
+        params_of_fabric["bandwidth"] = json!(7_000_000_000_u64);
+        params_of_fabric["latency"] = json!(70_001);
         let jobs = self.hosts.iter().enumerate().map(|(job, hosts)| JobSpec {
             name: format!("job {job}"),
             hosts: hosts.iter().map(|&host| HostId(host)).collect(),
@@ -138,13 +154,12 @@ impl Case {
             stop: None,
             marks: false,
         });
-        let routing = if self.adaptive { "adaptive" } else { "d_mod_k" };
         Spec {
             fabric: FabricSpec {
-                topology: "fat_tree".into(),
-                params: params_of_tree,
+                topology: topology.into(),
+                params: params_of_fabric,
                 routing: routing.into(),
-                routing_params: json!({}),
+                routing_params: serde_json::from_str(routing_params).unwrap(),
             },
             network: network::Parameters {
                 mtu: Bytes(self.mtu),
@@ -185,7 +200,7 @@ fn measured(simulation: &Simulation) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
     #[test]
     fn everything_sent_is_received_and_all_balances(case in case()) {
@@ -251,8 +266,7 @@ fn sparse() -> Case {
         eager: 1000,
         store_and_forward: false,
         collective: 0,
-        levels: 2,
-        adaptive: false,
+        fabric: TREE,
     }
 }
 

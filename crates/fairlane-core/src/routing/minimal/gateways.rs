@@ -1,7 +1,6 @@
 //! The global links, by pair of groups.
 
-use super::super::choices::scatter;
-use super::NAME;
+use super::super::choices::{scatter, share};
 use super::local::Local;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -9,15 +8,15 @@ use crate::topology::{Graph, Role, Vertex};
 
 /// A global link with its ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gateway {
+pub struct Gateway {
     pub link: LinkId,
     /// The place of its near end in its group.
     pub near_place: u16,
     /// The place of its far end in its group.
-    far_place: u16,
+    pub far_place: u16,
 }
 
-pub(super) struct Gateways {
+pub struct Gateways {
     size: u32,
     groups: u32,
     /// Where the list of each pair of groups begins; one more at the end.
@@ -29,12 +28,13 @@ pub(super) struct Gateways {
 }
 
 impl Gateways {
-    pub fn new(graph: &Graph, size: u32) -> Result<Self, BuildError> {
+    /// Sorts the global links of groups of `size` switches; `routing` is for the error.
+    pub fn new(graph: &Graph, size: u32, routing: &'static str) -> Result<Self, BuildError> {
         let switches = u32::try_from(graph.switches()).expect("invariant: fewer than 2^32 switches");
         let groups = switches / size;
         let place = |switch: SwitchId| {
             let allowed = "needs groups of fewer than 65536 switches";
-            u16::try_from(switch.0 % size).map_err(|_| BuildError::value("fabric.routing", NAME, allowed))
+            u16::try_from(switch.0 % size).map_err(|_| BuildError::value("fabric.routing", routing, allowed))
         };
         // Pair of groups, near end, and the rest.
         let mut list: Vec<(u32, SwitchId, Gateway)> = Vec::new();
@@ -54,15 +54,15 @@ impl Gateways {
         list.iter().for_each(|(_, near, gateway)| of_switch[near.index()].push(gateway.link));
         let list = list.into_iter().map(|(.., gateway)| gateway).collect();
         let gateways = Self { size, groups, start, list, of_switch };
-        gateways.check()?;
+        gateways.check(routing)?;
         Ok(gateways)
     }
 
     /// Every group needs a link to every other.
-    fn check(&self) -> Result<(), BuildError> {
+    fn check(&self, routing: &'static str) -> Result<(), BuildError> {
         for a in 0..self.groups {
             if let Some(b) = (0..self.groups).find(|b| a != *b && self.between(a, *b).is_empty()) {
-                let problem = format!("{NAME} needs a global link from group {a} to group {b}");
+                let problem = format!("{routing} needs a global link from group {a} to group {b}");
                 return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });
             }
         }
@@ -101,6 +101,36 @@ impl Gateways {
             }
         }
         &all[best]
+    }
+
+    /// The global links from one group to all others but one.
+    pub fn elsewhere(&self, from: u32, but: u32) -> impl Iterator<Item = &Gateway> {
+        let (before, after) = self.around(from, but);
+        before.iter().chain(after)
+    }
+
+    /// One of [`Gateways::elsewhere`], by a random number; none if there is none.
+    #[inline]
+    pub fn draw_elsewhere(&self, from: u32, but: u32, random: u32) -> Option<&Gateway> {
+        let (before, after) = self.around(from, but);
+        let count = u32::try_from(before.len() + after.len()).expect("invariant: fewer than 2^32 links");
+        let number = share(random, count) as usize;
+        before.get(number).or_else(|| after.get(number - before.len()))
+    }
+
+    /// The global links from one group to those before another group, and to those after it.
+    #[inline]
+    fn around(&self, from: u32, but: u32) -> (&[Gateway], &[Gateway]) {
+        let part = |first: u32, end: u32| {
+            let place = |to: u32| self.start[(from * self.groups + to) as usize] as usize;
+            &self.list[place(first)..place(end)]
+        };
+        (part(0, but), part(but + 1, self.groups))
+    }
+
+    /// How many groups there are.
+    pub fn groups(&self) -> u32 {
+        self.groups
     }
 
     /// The different ranks of the global links of a switch.

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use super::super::choices::Choices;
-use super::NAME;
 use crate::error::BuildError;
 use crate::ids::{LinkId, SwitchId};
 use crate::topology::{Graph, Role, Vertex};
@@ -11,7 +10,7 @@ use crate::topology::{Graph, Role, Vertex};
 /// No way.
 const FAR: u8 = u8::MAX;
 
-pub(super) struct Local {
+pub struct Local {
     size: u32,
     /// By switch and place in its group.
     distances: Vec<u8>,
@@ -22,13 +21,14 @@ pub(super) struct Local {
 }
 
 impl Local {
-    pub fn new(graph: &Graph, size: u32, ranks: &[u8]) -> Result<Self, BuildError> {
+    /// Measures the groups of `size` switches; `routing` is for the error.
+    pub fn new(graph: &Graph, size: u32, ranks: &[u8], routing: &'static str) -> Result<Self, BuildError> {
         let mates: Vec<Vec<(LinkId, SwitchId)>> =
             (0..).take(graph.switches()).map(|at| mates(graph, SwitchId(at))).collect();
         let mut local = Self { size, distances: Vec::new(), steps: Choices::new(), all_to_all: false };
         local.distances.reserve(mates.len() * size as usize);
         for at in (0..).take(mates.len()).map(SwitchId) {
-            local.measure(&mates, at)?;
+            local.measure(&mates, at, routing)?;
         }
         local.all_to_all = local.distances.iter().all(|distance| *distance <= 1);
         for at in (0..).take(mates.len()).map(SwitchId) {
@@ -44,7 +44,12 @@ impl Local {
     }
 
     /// Adds the distances from `at`. Cables go both ways, so they are the distances to it as well.
-    fn measure(&mut self, mates: &[Vec<(LinkId, SwitchId)>], at: SwitchId) -> Result<(), BuildError> {
+    fn measure(
+        &mut self,
+        mates: &[Vec<(LinkId, SwitchId)>],
+        at: SwitchId,
+        routing: &'static str,
+    ) -> Result<(), BuildError> {
         let base = at.0 / self.size * self.size;
         let mut distances = vec![FAR; self.size as usize];
         distances[(at.0 - base) as usize] = 0;
@@ -62,7 +67,7 @@ impl Local {
         if let Some(place) = (0..).zip(&distances).find_map(|(place, distance)| (*distance == FAR).then_some(place)) {
             let group = at.0 / self.size;
             let problem =
-                format!("{NAME} needs a way within group {group} from switch {at} to switch {}", base + place);
+                format!("{routing} needs a way within group {group} from switch {at} to switch {}", base + place);
             return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });
         }
         self.distances.extend(distances);

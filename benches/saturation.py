@@ -1,0 +1,241 @@
+"""Accepted against offered load, and latency, of every routing under uniform and adversarial traffic.
+
+Hosts send one packet after the other at random times to random hosts, or all to where it hurts most, and wait for
+nothing. Beside our curves stand those of two published simulators, as far as they have the routing, and what theory
+says can be accepted at most. Usage: ``python benches/saturation.py [FABRIC ...]``; draws a figure of each fabric in
+``docs/images/`` and, for all fabrics, writes ``docs/data/saturation.csv``.
+"""
+
+import csv
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from typing_extensions import override
+
+import fairlane
+from fairlane.workload import Workload
+from fairlane.workload.builder import Rank
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = Path(__file__).with_name("saturation-reference.csv")
+TABLE = ROOT / "docs" / "data" / "saturation.csv"
+IMAGES = ROOT / "docs" / "images"
+
+PAYLOAD, WIRE = 4096, 4096 + 26
+RATE = 12.5e-3
+"""Bytes a picosecond."""
+LATENCY, SWITCH = 100_000, 100_000
+WARM_UP, MEASURED = 150_000_000, 250_000_000
+LOADS = (0.05, *(step / 10 for step in range(1, 11)))
+SENDS = 1024
+
+
+class OpenLoop(Workload):
+    """Sends at random times, whatever has come of what was sent before. Nobody receives."""
+
+    fabric: str
+    traffic: str
+    offered: float
+
+    @override
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        """One long list of sends for ever, each after a random time of the mean that makes the load."""
+        target = CASES[self.fabric].traffic[self.traffic].target
+        draw = rank.job.drawn(f"rank {rank.index}", lambda rng: rng)
+        gap = WIRE / RATE / self.offered
+        with rank.repeat():
+            waits = draw.uniform(0, 1, SENDS)
+            for wait in waits / waits.mean() * gap:
+                rank.compute(round(wait))
+                rank.send(target(rank.index, int(draw.integers(1 << 30))), PAYLOAD)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Who sends to whom, the most that theory lets through, and the same traffic's name in the reference."""
+
+    target: Callable[[int, int], int]
+    bounds: dict[str, float]
+    reference: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fabric with its routings and traffics; routings by their names in the reference."""
+
+    fabric: dict[str, Any]
+    hosts: int
+    routings: dict[str, tuple[str, ...]]
+    traffic: dict[str, Traffic]
+
+
+def other(hosts: int) -> Callable[[int, int], int]:
+    """Any host but the own."""
+    return lambda host, random: (host + 1 + random % (hosts - 1)) % hosts
+
+
+def tornado(host: int, _random: int) -> int:
+    """Three ahead in both dimensions of an 8 x 8 torus."""
+    return (host // 8 + 3) % 8 * 8 + (host % 8 + 3) % 8
+
+
+TREE_ROUTINGS = {"d_mod_k": (), "adaptive": ("nca", "anca", "updown_random", "updown_adaptive")}
+TREE_TRAFFIC = {
+    "uniform": Traffic(other(64), {}, ("uniform",)),
+    "complement": Traffic(lambda host, _: 63 - host, {}, ("bitcomp",)),
+}
+CASES = {
+    "dfly72": Case(
+        {"topology": "dragonfly", "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2},
+        72,
+        {"minimal": ("min",), "valiant": ("valiant",), "ugal_l": ("ugal",), "ugal_g": (), "progressive": ()},
+        {
+            "uniform": Traffic(other(72), {"valiant": 71 / 128}, ("uniform",)),
+            "next group": Traffic(
+                lambda host, random: (host // 8 + 1) % 9 * 8 + random % 8,
+                {"minimal": 1 / 8, "valiant": 7 / 16, "adaptive": 9 / 16},
+                ("bad_dragon", "adv+1"),
+            ),
+        },
+    ),
+    "torus8x8": Case(
+        {"topology": "torus", "sides": [8, 8]},
+        64,
+        {"dimension_order": ("dim_order", "dor"), "valiant": ("valiant",), "ugal_l": (), "ugal_g": ()},
+        {
+            "uniform": Traffic(other(64), {"valiant": 1 / 2}, ("uniform",)),
+            "tornado": Traffic(tornado, {"dimension_order": 1 / 3, "valiant": 1 / 2}, ("tornado",)),
+        },
+    ),
+    "ftree64_8ary2": Case(
+        {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16}, 64, TREE_ROUTINGS, TREE_TRAFFIC
+    ),
+    "ftree64_4ary3": Case(
+        {"topology": "fat_tree", "hosts": 64, "levels": 3, "radix": 8}, 64, TREE_ROUTINGS, TREE_TRAFFIC
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """What became of a load."""
+
+    fabric: str
+    traffic: str
+    routing: str
+    offered: float
+    accepted: float
+    """Delivered, of what the hosts' links carry."""
+    links: float
+    """Links of a packet's way on average, those of hosts too."""
+    latency: float
+    """From the send to the last byte, on average, ns; by Little's law, so only while all is accepted."""
+
+
+def measure(name: str, traffic: str, routing: str, offered: float) -> Point:
+    """Simulates one load."""
+    case = CASES[name]
+    load = OpenLoop(fabric=name, traffic=traffic, offered=offered, compute="1 ns")
+    scenario = fairlane.Scenario(
+        name="saturation",
+        duration="1 ms",
+        fabric={**case.fabric, "bandwidth": "100 Gb/s", "latency": "100 ns", "routing": routing},
+        mpi={"send_overhead": "0 ns"},
+        placement={"strategy": "linear"},
+        jobs=[{"name": "all", "ranks": case.hosts, "workload": load}],
+    )
+    simulation = fairlane.Simulation(scenario)
+    ends = fairlane.Fabric.build(simulation.scenario.tables["fabric"]).links["to_host"]
+    simulation.run_until(WARM_UP)
+    before, start = simulation.table("ports"), simulation.now
+    simulation.run_until(WARM_UP + MEASURED)
+    after = simulation.table("ports")
+    packets, waiting = (after[key].astype(float) - before[key] for key in ("packets", "waiting"))
+    delivered = packets[ends[after["link"]] >= 0].sum()
+    links = packets.sum() / delivered
+    flight = WIRE / RATE + links * LATENCY + (links - 1) * SWITCH
+    accepted = delivered * WIRE / (case.hosts * RATE * (simulation.now - start))
+    return Point(name, traffic, routing, offered, accepted, links, (flight + waiting.sum() / delivered) / 1e3)
+
+
+def reference(
+    name: str, traffic: Traffic, routings: tuple[str, ...]
+) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """The curves of other simulators for one of ours: a label, and pairs of offered and accepted."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    with REFERENCE.open() as file:
+        for row in csv.DictReader(file):
+            if row["fabric"] == name and row["routing"] in routings and row["traffic"] in traffic.reference:
+                point = float(row["offered"]), float(row["accepted"])
+                found.setdefault(f"{row['simulator']}, {row['routing']}", []).append(point)
+    yield from ((label, sorted(points)) for label, points in found.items())
+
+
+def draw(name: str, points: list[Point]) -> Path:
+    """One figure for a fabric: accepted load and latency, a column for each traffic."""
+    case = CASES[name]
+    figure = Figure(figsize=(13, 6.5), layout="constrained")
+    axes = figure.subplots(2, len(case.traffic), sharex=True)
+    for column, (traffic, pattern) in enumerate(case.traffic.items()):
+        top, bottom = axes[0][column], axes[1][column]
+        for number, (routing, names) in enumerate(case.routings.items()):
+            own = [it for it in points if (it.fabric, it.traffic, it.routing) == (name, traffic, routing)]
+            colour = f"C{number}"
+            top.plot([it.offered for it in own], [it.accepted for it in own], color=colour, marker=".", label=routing)
+            fits = [it for it in own if it.accepted > 0.97 * it.offered]
+            bottom.plot([it.offered for it in fits], [it.latency for it in fits], color=colour, marker=".")
+            for (label, curve), style in zip(
+                reference(name, pattern, names), ("--", ":", "-.", (0, (1, 4))), strict=False
+            ):
+                top.plot(*zip(*curve, strict=True), color=colour, linestyle=style, linewidth=1, alpha=0.7, label=label)
+        for label, bound in pattern.bounds.items():
+            top.axhline(bound, color="grey", linewidth=0.6)
+            top.annotate(
+                f"{label} at most {bound:.3f}", (1.0, bound), fontsize=7, color="grey", va="bottom", ha="right"
+            )
+        top.plot([0, 1], [0, 1], color="grey", linewidth=0.6)
+        top.set(title=f"{name}, {traffic}", ylabel="accepted", ylim=(0, 1.05))
+        top.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        bottom.set(xlabel="offered", ylabel="mean latency, ns", ylim=(0, 6000))
+    path = IMAGES / f"saturation-{name}.png"
+    figure.savefig(path, dpi=110)
+    return path
+
+
+def main() -> None:
+    """Measures and draws the fabrics named, or all."""
+    names = sys.argv[1:] or list(CASES)
+    points: list[Point] = []
+    for name in names:
+        for traffic in CASES[name].traffic:
+            for routing in CASES[name].routings:
+                own = [measure(name, traffic, routing, offered) for offered in LOADS]
+                knee = max(point.offered for point in own if point.accepted > 0.95 * point.offered)
+                at_most = max(point.accepted for point in own)
+                print(
+                    f"{name:14} {traffic:11} {routing:16} all up to {knee:.2f}, at most {at_most:.3f}, "
+                    f"at 1.0 {own[-1].accepted:.3f}; idle: {own[0].links:.3f} links, {own[0].latency:.0f} ns",
+                    flush=True,
+                )
+                points += own
+        print(draw(name, points))
+    if not sys.argv[1:]:
+        write(points)
+
+
+def write(points: list[Point]) -> None:
+    """The table of all points."""
+    with TABLE.open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["fabric", "traffic", "routing", "offered", "accepted", "links", "latency_ns"])
+        for it in points:
+            measured = f"{it.accepted:.4f}", f"{it.links:.3f}", f"{it.latency:.0f}"
+            rows.writerow([it.fabric, it.traffic, it.routing, it.offered, *measured])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+//! Ways that are not the shortest: through an intermediate place, drawn at random (L. G. Valiant, "A scheme for fast parallel
+//! communication", SIAM J. Computing 11, 1982).
+//!
+//! A packet that is about to leave its first switch takes the **direct** way, that of minimal or dimension-order routing, or
+//! a **detour**: to an intermediate place, and the direct way from there. What it has chosen is noted in it.
+
+mod grid;
+mod groups;
+mod rule;
+mod source;
+
+pub(super) use self::groups::Channels;
+pub(super) use self::rule::{BIAS, Rule, SAMPLES, Ties, UgalParams, seen_here};
+pub(super) use self::source::Ugal;
+use super::{Hop, Visit};
+use crate::error::BuildError;
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::topology::{Graph, Plan};
+
+/// The ways of a fabric.
+pub(super) trait Detours: Send + Sync {
+    /// Virtual channels of all ways.
+    fn channels(&self) -> u8;
+
+    /// The next hop on a way, and what is left of the way.
+    fn step(&self, at: SwitchId, previous: Hop, way: Way, to: HostId) -> (Hop, Way);
+
+    /// Links between switches on a way.
+    fn length(&self, at: SwitchId, way: Way, to: HostId) -> u32;
+
+    /// A detour, by a random number; none if there is none.
+    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Way>;
+
+    /// Every detour that can be drawn.
+    fn all(&self, at: SwitchId, to: HostId) -> Vec<Way>;
+
+    /// The switch that a link leads to, if any.
+    fn far(&self, link: LinkId) -> Option<SwitchId>;
+}
+
+/// The ways of a fabric of groups or a grid, for packets that decide at their first switch; `routing` is for the error.
+pub(super) fn build(graph: &Graph, routing: &'static str) -> Result<Box<dyn Detours>, BuildError> {
+    match graph.plan() {
+        Plan::Groups { .. } => Ok(Box::new(groups::Groups::new(graph, routing, None)?)),
+        Plan::Grid(_) => Ok(Box::new(grid::Grid::new(graph, routing)?)),
+        Plan::Free => {
+            Err(BuildError::value("fabric.routing", routing, "needs a fabric of groups or a grid of switches"))
+        }
+    }
+}
+
+/// The ways of a fabric of groups, for packets that may leave the direct way at each switch of their first group.
+pub(super) fn build_revised(
+    graph: &Graph,
+    routing: &'static str,
+    channels: Channels,
+) -> Result<Box<dyn Detours>, BuildError> {
+    Ok(Box::new(groups::Groups::new(graph, routing, Some(channels))?))
+}
+
+/// Where a packet goes: a word that is noted in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way(u32);
+
+/// The next place on a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The destination.
+    Destination,
+    /// A link, and from its far end the destination.
+    Link(LinkId),
+    /// A switch, and from there the destination.
+    Switch(SwitchId),
+}
+
+impl Way {
+    /// The direct way, which may still be left: that of a packet that comes to its first switch.
+    pub const OPEN: Self = Self(0);
+    /// The direct way.
+    pub const DIRECT: Self = Self(1);
+
+    /// What is noted in a packet.
+    #[inline]
+    pub const fn noted(note: u32) -> Self {
+        Self(note)
+    }
+
+    /// The word to note.
+    #[inline]
+    pub const fn note(self) -> u32 {
+        self.0
+    }
+
+    /// Over a link.
+    #[inline]
+    pub const fn over(link: LinkId) -> Self {
+        Self(link.0 << 2 | 2)
+    }
+
+    /// Through a switch.
+    #[inline]
+    pub const fn through(switch: SwitchId) -> Self {
+        Self(switch.0 << 2 | 3)
+    }
+
+    /// Where it goes next.
+    #[inline]
+    pub const fn next(self) -> Next {
+        match self.0 & 3 {
+            2 => Next::Link(LinkId(self.0 >> 2)),
+            3 => Next::Switch(SwitchId(self.0 >> 2)),
+            _ => Next::Destination,
+        }
+    }
+}
+
+impl dyn Detours + '_ {
+    /// The next hop of a packet that takes `way`, which is noted in it.
+    #[inline]
+    pub fn go(&self, at: SwitchId, visit: &mut Visit, way: Way) -> Hop {
+        let (hop, left) = self.step(at, visit.previous, way, visit.to);
+        visit.note = left.note();
+        hop
+    }
+
+    /// The hops of a packet that takes one of these ways, with what would be noted.
+    pub fn hops(&self, at: SwitchId, visit: &Visit, ways: impl IntoIterator<Item = Way>) -> Vec<(Hop, u32)> {
+        let hop = |way| {
+            let (hop, left) = self.step(at, visit.previous, way, visit.to);
+            (hop, left.note())
+        };
+        ways.into_iter().map(hop).collect()
+    }
+
+    /// Links on a way, that to the host too.
+    pub fn links(&self, at: SwitchId, previous: Hop, way: Way, to: HostId) -> impl Iterator<Item = LinkId> {
+        let mut standing = Some((at, previous, way));
+        std::iter::from_fn(move || {
+            let (at, previous, way) = standing?;
+            let (hop, left) = self.step(at, previous, way, to);
+            standing = self.far(hop.link).map(|next| (next, hop, left));
+            Some(hop.link)
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! Ways through fabrics of groups: to another group over a random global link of the own one, and minimally from there.
+//! Within a group: through a random switch of it.
+//!
+//! **Virtual channels**: with the fewest, a packet rises as in minimal routing, by one wherever the next link's rank is not
+//! above the last one's. A dragonfly needs three for detours that are chosen at the first switch (local 0, global 0, local 1,
+//! global 1, local 2), and four if a packet may leave the direct way later (local 0, local 1, global 1 ...). With one for each
+//! hop, a packet rises at each link. Either way it never comes back to a pair of channel and rank, so no cycle of
+//! channel dependencies can be.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::minimal::Minimal;
+use super::grid::{draw_but, far_switches};
+use super::{Detours, Next, Way};
+use crate::error::BuildError;
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::routing::Hop;
+use crate::topology::Graph;
+
+/// How virtual channels are given out to the hops of a way.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::routing) enum Channels {
+    /// Each hop the next one: as many as the longest way has links between switches, whatever the global links join.
+    #[default]
+    PerHop,
+    /// The next one only where a cycle could be closed else.
+    Fewest,
+}
+
+pub(super) struct Groups {
+    minimal: Minimal,
+    given: Channels,
+    channels: u8,
+    /// By link: the switch that it leads to, if any.
+    far: Vec<Option<SwitchId>>,
+    /// By link.
+    reverse: Vec<LinkId>,
+}
+
+impl Groups {
+    /// `revised`: packets may leave the direct way at every switch of their first group, and have channels in this manner.
+    pub fn new(graph: &Graph, routing: &'static str, revised: Option<Channels>) -> Result<Self, BuildError> {
+        let minimal = Minimal::new(graph, routing)?;
+        let given = revised.unwrap_or(Channels::Fewest);
+        let extent = Extent::new(graph, &minimal);
+        let channels = match given {
+            Channels::PerHop => extent.longest(),
+            Channels::Fewest => extent.highest(graph, &minimal, revised.is_some()) + 1,
+        };
+        let channels = u8::try_from(channels)
+            .map_err(|_| BuildError::value("fabric.routing", routing, "needs more than 255 virtual channels"))?;
+        let reverse = graph.links().iter().map(|link| link.reverse).collect();
+        Ok(Self { minimal, given, channels, far: far_switches(graph), reverse })
+    }
+
+    fn group(&self, switch: SwitchId) -> u32 {
+        switch.0 / self.minimal.size
+    }
+
+    /// The switch that sends on a link between switches.
+    #[inline]
+    fn near(&self, link: LinkId) -> SwitchId {
+        self.end(self.reverse[link.index()])
+    }
+
+    /// The switch that a link between switches leads to.
+    #[inline]
+    fn end(&self, link: LinkId) -> SwitchId {
+        self.far[link.index()].expect("invariant: a link between switches")
+    }
+
+    #[inline]
+    fn hop(&self, previous: Hop, link: LinkId) -> Hop {
+        let fresh = self.minimal.ranks[previous.link.index()] == 0;
+        let rise = match self.given {
+            Channels::PerHop => u8::from(!fresh),
+            Channels::Fewest => self.minimal.rise(previous.link, link),
+        };
+        Hop { link, channel: previous.channel + rise }
+    }
+}
+
+impl Detours for Groups {
+    fn channels(&self) -> u8 {
+        self.channels
+    }
+
+    #[inline]
+    fn step(&self, at: SwitchId, previous: Hop, way: Way, to: HostId) -> (Hop, Way) {
+        let (target, down) = self.minimal.ends.of(to);
+        match way.next() {
+            Next::Link(link) => {
+                let near = self.near(link);
+                return if near == at {
+                    (self.hop(previous, link), Way::DIRECT)
+                } else {
+                    (self.hop(previous, self.minimal.link(at, near, to)), way)
+                };
+            }
+            Next::Switch(via) if via != at => return (self.hop(previous, self.minimal.link(at, via, to)), way),
+            Next::Switch(_) | Next::Destination => {}
+        }
+        if at == target {
+            return (Hop { link: down, channel: 0 }, Way::DIRECT);
+        }
+        let link = self.minimal.link(at, target, to);
+        // What is open may be revised in the first group, at whatever switch that is not the first.
+        let stays_open =
+            way == Way::OPEN && self.far[link.index()].is_some_and(|far| self.group(far) == self.group(at));
+        (self.hop(previous, link), if stays_open { Way::OPEN } else { Way::DIRECT })
+    }
+
+    fn length(&self, at: SwitchId, way: Way, to: HostId) -> u32 {
+        let (target, _) = self.minimal.ends.of(to);
+        let minimal = &self.minimal;
+        match way.next() {
+            Next::Destination => minimal.length(at, target, to),
+            Next::Switch(via) => minimal.length(at, via, to) + minimal.length(via, target, to),
+            Next::Link(link) => {
+                minimal.length(at, self.near(link), to) + 1 + minimal.length(self.end(link), target, to)
+            }
+        }
+    }
+
+    #[inline]
+    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Way> {
+        let (target, _) = self.minimal.ends.of(to);
+        let (here, there) = (self.group(at), self.group(target));
+        if here != there {
+            return self.minimal.gateways.draw_elsewhere(here, there, random).map(|gateway| Way::over(gateway.link));
+        }
+        let size = self.minimal.size;
+        let via = draw_but(size, at.0 % size, target.0 % size, random).filter(|_| at != target);
+        via.map(|place| Way::through(SwitchId(here * size + place)))
+    }
+
+    fn all(&self, at: SwitchId, to: HostId) -> Vec<Way> {
+        let (target, _) = self.minimal.ends.of(to);
+        let (here, there) = (self.group(at), self.group(target));
+        if here != there {
+            return self.minimal.gateways.elsewhere(here, there).map(|gateway| Way::over(gateway.link)).collect();
+        }
+        let mates = (here * self.minimal.size..(here + 1) * self.minimal.size).map(SwitchId);
+        mates.filter(|via| at != target && *via != at && *via != target).map(Way::through).collect()
+    }
+
+    #[inline]
+    fn far(&self, link: LinkId) -> Option<SwitchId> {
+        self.far[link.index()]
+    }
+}
+
+/// Which switches a way can come to, and how far those are apart.
+struct Extent {
+    /// Switches with hosts.
+    leaves: Vec<SwitchId>,
+    /// Switches with global links.
+    gateways: Vec<SwitchId>,
+    all: Vec<SwitchId>,
+    /// Links between two switches of a group, at most: by the sets that they belong to.
+    leaf_to_gateway: usize,
+    any_to_gateway: usize,
+    gateway_to_gateway: usize,
+    leaf_to_leaf: usize,
+    any_to_any: usize,
+    any_to_leaf: usize,
+    gateway_to_leaf: usize,
+    groups: u32,
+}
+
+impl Extent {
+    fn new(graph: &Graph, minimal: &Minimal) -> Self {
+        let all: Vec<SwitchId> = (0..).take(graph.switches()).map(SwitchId).collect();
+        let has_hosts = minimal.ends.leaves(graph.switches());
+        let leaves: Vec<SwitchId> = all.iter().copied().filter(|at| has_hosts[at.index()]).collect();
+        let is_gateway = |at: &SwitchId| !minimal.gateways.ranks_of(*at, &minimal.ranks).is_empty();
+        let gateways: Vec<SwitchId> = all.iter().copied().filter(is_gateway).collect();
+        let apart = |from: &[SwitchId], to: &[SwitchId]| {
+            let pairs = from.iter().flat_map(|a| mates(minimal, to, *a).map(|b| (*a, b)));
+            pairs.map(|(a, b)| usize::from(minimal.local.distance(a, b.0 % minimal.size))).max().unwrap_or(0)
+        };
+        Self {
+            leaf_to_gateway: apart(&leaves, &gateways),
+            any_to_gateway: apart(&all, &gateways),
+            gateway_to_gateway: apart(&gateways, &gateways),
+            leaf_to_leaf: apart(&leaves, &leaves),
+            any_to_any: apart(&all, &all),
+            any_to_leaf: apart(&all, &leaves),
+            gateway_to_leaf: apart(&gateways, &leaves),
+            groups: minimal.gateways.groups(),
+            leaves,
+            gateways,
+            all,
+        }
+    }
+
+    /// Links between switches on the longest way, if it may be left at each switch of the first group.
+    fn longest(&self) -> usize {
+        let within = self.leaf_to_leaf.saturating_sub(1) + self.any_to_any + self.any_to_leaf;
+        let detour = if self.groups > 2 { self.any_to_gateway + 1 + self.gateway_to_gateway } else { 0 };
+        let between = if self.groups > 1 { self.leaf_to_gateway + detour + 1 + self.gateway_to_leaf } else { 0 };
+        within.max(between).max(1)
+    }
+
+    /// The highest channel of any way if they rise by rank, or a number above it.
+    fn highest(&self, graph: &Graph, minimal: &Minimal, revised: bool) -> usize {
+        let worst = |from: &[SwitchId], to: &[SwitchId], start: (usize, u8)| {
+            let pairs = from.iter().flat_map(|a| mates(minimal, to, *a).map(|b| (*a, b)));
+            pairs.map(|(a, b)| minimal.local.worst(graph, &minimal.ranks, a, b, start)).max().unwrap_or(start)
+        };
+        // Where a packet decides, at the latest.
+        let decides = if revised { worst(&self.leaves, &self.all, (0, 0)) } else { (0, 0) };
+        let from = if revised { &self.all } else { &self.leaves };
+        let within = worst(&self.all, &self.leaves, worst(from, &self.all, decides)).0;
+        let ranks: Vec<u8> =
+            self.gateways.iter().flat_map(|at| minimal.gateways.ranks_of(*at, &minimal.ranks)).collect();
+        let (Some(&lowest), Some(&top)) = (ranks.iter().min(), ranks.iter().max()) else { return within };
+        // Over a global link, whose rank is at least the lowest.
+        let over = |(channel, rank): (usize, u8)| channel + usize::from(rank >= lowest);
+        let before = over(worst(from, &self.gateways, decides));
+        let between = if self.groups > 2 { over(worst(&self.gateways, &self.gateways, (0, top))) } else { 0 };
+        within.max(before + between + worst(&self.gateways, &self.leaves, (0, top)).0)
+    }
+}
+
+/// Those of `to`, which are sorted, that are in the group of `at`.
+fn mates<'a>(minimal: &Minimal, to: &'a [SwitchId], at: SwitchId) -> impl Iterator<Item = SwitchId> + use<'a> {
+    let size = minimal.size;
+    let first = to.partition_point(|other| other.0 / size < at.0 / size);
+    to[first..].iter().copied().take_while(move |other| other.0 / size == at.0 / size)
+}

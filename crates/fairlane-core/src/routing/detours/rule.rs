@@ -1,0 +1,117 @@
+//! When a packet leaves the direct way: the rule of universal globally-adaptive load-balanced routing, UGAL (A. Singh, "Load-balanced
+//! routing in interconnection networks", PhD thesis, Stanford 2005; for dragonflies J. Kim et al., ISCA 2008).
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::choices::scatter;
+use super::super::{Loads, Visit};
+use super::{Detours, Way};
+use crate::error::BuildError;
+use crate::ids::SwitchId;
+use crate::units::Bytes;
+
+/// How the direct way is weighed against drawn detours.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::routing) struct Rule {
+    samples: u32,
+    bias: u64,
+    ties: Ties,
+}
+
+/// Which way a packet takes if the direct one and a detour cost the same.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::routing) enum Ties {
+    /// The direct way.
+    #[default]
+    Direct,
+    /// Either with equal chance.
+    Random,
+}
+
+/// The parameters of UGAL.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("examples" = [{ "samples": 3, "bias": 0, "ties": "random" }]))]
+pub(in crate::routing) struct UgalParams {
+    /// Detours that are drawn for each decision; the cheapest of them is weighed against the direct way. Default: 2.
+    #[schemars(range(min = 1, max = 64))]
+    pub samples: u32,
+    /// How much less load the direct way is taken to have. Default: 8 KiB.
+    pub bias: Bytes,
+    /// Which way a packet takes if both cost the same. Default: direct.
+    pub ties: Ties,
+}
+
+impl Default for UgalParams {
+    fn default() -> Self {
+        Self { samples: SAMPLES, bias: BIAS, ties: Ties::default() }
+    }
+}
+
+/// Detours that are drawn for a decision where nothing else is said.
+pub(in crate::routing) const SAMPLES: u32 = 2;
+/// What the direct way has ahead of detours where nothing else is said: two packets of 4 KiB.
+pub(in crate::routing) const BIAS: Bytes = Bytes(8192);
+
+impl Rule {
+    /// A rule from its parameters.
+    ///
+    /// # Errors
+    /// [`BuildError`] for a number of samples that cannot be.
+    pub fn new(params: UgalParams) -> Result<Self, BuildError> {
+        if !(1..=64).contains(&params.samples) {
+            return Err(BuildError::value("fabric.routing.samples", params.samples, "1 to 64 detours"));
+        }
+        Ok(Self { samples: params.samples, bias: params.bias.0, ties: params.ties })
+    }
+
+    /// The way that a packet takes: the cheapest detour drawn if it costs less than the direct way. `cost` is of a way of which
+    /// so many bytes of load are not counted.
+    #[inline]
+    pub fn decide(
+        &self,
+        ways: &dyn Detours,
+        at: SwitchId,
+        visit: &Visit,
+        cost: impl Fn(Way, u64) -> u64,
+    ) -> Option<Way> {
+        let direct = cost(Way::DIRECT, self.bias);
+        // Nothing is cheaper.
+        if direct == 0 && self.ties == Ties::Direct {
+            return None;
+        }
+        let number = |sample: u32| scatter(visit.random.wrapping_add(sample.wrapping_mul(0x9E37_79B9)));
+        let drawn = (1..=self.samples).filter_map(|sample| ways.draw(at, visit.to, number(sample)));
+        let (least, way) = drawn.map(|way| (cost(way, 0), way)).min_by_key(|(cost, _)| *cost)?;
+        let toss = self.ties == Ties::Random && number(0) & 1 == 1;
+        (least < direct || least == direct && toss).then_some(way)
+    }
+}
+
+/// What a way costs as seen from its first switch: the load of its first link, for each of its links.
+#[inline]
+pub(in crate::routing) fn seen_here(
+    ways: &dyn Detours,
+    (at, visit, loads): (SwitchId, &Visit, &Loads),
+    way: Way,
+    uncounted: u64,
+) -> u64 {
+    let (hop, _) = ways.step(at, visit.previous, way, visit.to);
+    let load = u64::from(loads.here(hop.link)).saturating_sub(uncounted);
+    if load == 0 { 0 } else { load * u64::from(ways.length(at, way, visit.to)) }
+}
+
+/// What a way costs as seen from above: the loads of all its links.
+pub(in crate::routing) fn seen_everywhere(
+    ways: &dyn Detours,
+    (at, visit, loads): (SwitchId, &Visit, &Loads),
+    way: Way,
+    uncounted: u64,
+) -> u64 {
+    let mut links = ways.links(at, visit.previous, way, visit.to);
+    let first = links.next().map_or(0, |link| u64::from(loads.here(link)));
+    let beyond: u64 = links.map(|link| u64::from(loads.afar(link))).sum();
+    (first + beyond).saturating_sub(uncounted)
+}

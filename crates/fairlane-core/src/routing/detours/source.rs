@@ -1,0 +1,144 @@
+//! UGAL: each packet decides once, at its first switch.
+
+use super::super::{Hop, Loads, Routing, Visit};
+use super::rule::{Rule, UgalParams, seen_everywhere, seen_here};
+use super::{Detours, Way};
+use crate::error::BuildError;
+use crate::ids::{HostId, SwitchId};
+use crate::topology::Graph;
+
+/// UGAL: each packet decides at its first switch, with the loads that are seen from there or from above.
+pub(in crate::routing) struct Ugal {
+    ways: Box<dyn Detours>,
+    rule: Rule,
+    /// The loads of other switches count.
+    global: bool,
+}
+
+impl Ugal {
+    /// UGAL on a fabric of groups or a grid; `routing` is its name, for errors. With `global` it sees the loads of other switches.
+    pub fn build(
+        graph: &Graph,
+        json: &serde_json::Value,
+        routing: &'static str,
+        global: bool,
+    ) -> Result<Box<dyn Routing>, BuildError> {
+        let params: UgalParams = crate::table::params("fabric.routing", json)?;
+        Ok(Box::new(Self { ways: super::build(graph, routing)?, rule: Rule::new(params)?, global }))
+    }
+}
+
+impl Routing for Ugal {
+    fn virtual_channels(&self) -> u8 {
+        self.ways.channels()
+    }
+
+    fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
+        self.ways.step(at, previous, Way::DIRECT, to).0
+    }
+
+    fn adaptive(&self) -> bool {
+        true
+    }
+
+    fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
+        let mut way = Way::noted(visit.note);
+        if way == Way::OPEN {
+            let seen = (at, &*visit, loads);
+            let detour = if self.global {
+                self.rule.decide(&*self.ways, at, visit, |way, bias| seen_everywhere(&*self.ways, seen, way, bias))
+            } else {
+                self.rule.decide(&*self.ways, at, visit, |way, bias| seen_here(&*self.ways, seen, way, bias))
+            };
+            way = detour.unwrap_or(Way::DIRECT);
+        }
+        self.ways.go(at, visit, way)
+    }
+
+    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
+        let way = Way::noted(visit.note);
+        if way != Way::OPEN {
+            return self.ways.hops(at, visit, [way]);
+        }
+        let detours = self.ways.all(at, visit.to);
+        self.ways.hops(at, visit, std::iter::once(Way::DIRECT).chain(detours))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::ids::LinkId;
+    use crate::topology::{self, Vertex};
+
+    /// The switches on the way from host 0 to host 39 of a dragonfly of nine groups of four switches, under loads.
+    fn way(routing: &str, params: &Value, load: impl Fn(&Graph, LinkId) -> u32) -> Vec<u32> {
+        let shape = json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 });
+        let graph = topology::build("dragonfly", &shape).unwrap();
+        let routing = crate::routing::build(routing, params, &graph).unwrap();
+        let links = u32::try_from(graph.links().len()).unwrap();
+        let queued: Vec<u32> = (0..links).map(|link| load(&graph, LinkId(link))).collect();
+        let none = vec![0; queued.len()];
+        let loads = Loads { queued: &queued, used: &none, routed: &none };
+        let previous = Hop { link: graph.ports(Vertex::Host(HostId(0))).next().unwrap(), channel: 0 };
+        let mut visit = Visit { previous, to: HostId(39), vl: 0, note: 0, random: 12_345 };
+        let mut switches = Vec::new();
+        while let Vertex::Switch(at) = graph.link(visit.previous.link).to {
+            switches.push(at.0);
+            visit.previous = routing.choose(at, &mut visit, &loads);
+        }
+        switches
+    }
+
+    fn groups(way: &[u32]) -> usize {
+        let mut groups: Vec<u32> = way.iter().map(|switch| switch / 4).collect();
+        groups.dedup();
+        groups.len()
+    }
+
+    /// Puts `bytes` on the links of a direct way that are, or are not, of its first switch.
+    fn on_direct(here: bool, bytes: u32) -> impl Fn(&Graph, LinkId) -> u32 {
+        let direct = way("minimal", &json!({}), |_, _| 0);
+        move |graph, link| {
+            let ends = (graph.link(link).from, graph.link(link).to);
+            let pair = |pair: &[u32]| ends == (Vertex::Switch(SwitchId(pair[0])), Vertex::Switch(SwitchId(pair[1])));
+            let loaded = direct.windows(2).enumerate().any(|(hop, ends)| pair(ends) && (hop == 0) == here);
+            if loaded { bytes } else { 0 }
+        }
+    }
+
+    #[test]
+    fn without_loads_ways_are_direct_and_valiants_are_not() {
+        let direct = way("minimal", &json!({}), |_, _| 0);
+        for routing in ["ugal_l", "ugal_g", "progressive"] {
+            assert_eq!(way(routing, &json!({}), |_, _| 0), direct, "{routing}");
+        }
+        assert_eq!((groups(&direct), groups(&way("valiant", &json!({}), |_, _| 0))), (2, 3));
+    }
+
+    #[test]
+    fn a_load_above_the_bias_on_the_first_link_makes_a_detour() {
+        for routing in ["ugal_l", "ugal_g", "progressive"] {
+            let groups = |bias, bytes| groups(&way(routing, &json!({ "bias": bias }), on_direct(true, bytes)));
+            assert_eq!((groups(5000, 5000), groups(5000, 5001)), (2, 3), "{routing}");
+        }
+    }
+
+    #[test]
+    fn a_load_further_on_is_seen_from_above_or_when_it_is_near() {
+        let groups = |routing| groups(&way(routing, &json!({ "bias": 0 }), on_direct(false, 50_000)));
+        let direct = way("minimal", &json!({}), |_, _| 0);
+        assert_eq!(direct[1] / 4, 0, "the second link is the global one");
+        assert_eq!((groups("ugal_l"), groups("ugal_g"), groups("progressive")), (2, 3, 3));
+    }
+
+    #[test]
+    fn wrong_parameters_are_refused() {
+        let graph = topology::build("dragonfly", &json!({ "preset": "wilke2020" })).unwrap();
+        let error = |params| Ugal::build(&graph, &params, "ugal_l", false).err().unwrap().to_string();
+        assert!(error(json!({ "samples": 0 })).contains("fabric.routing.samples = 0: 1 to 64 detours"));
+        assert!(error(json!({ "threshold": 1 })).contains("bias"));
+    }
+}

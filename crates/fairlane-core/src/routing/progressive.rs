@@ -1,0 +1,90 @@
+//! Progressive adaptive routing: a packet on the direct way decides again at every switch of its first group whether to leave it
+//! (N. Jiang, J. Kim, W. J. Dally, "Indirect adaptive routing on large scale interconnection networks", ISCA 2009).
+//!
+//! So it also sees the loads of the switch whose global link it would take. There is no escape network: as many virtual channels
+//! as the longest way has links, or as few as suffice.
+
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::detours::{self, BIAS, Channels, Detours, Rule, SAMPLES, Ties, UgalParams, Way};
+use super::{Entry, Hop, Loads, Routing, Visit};
+use crate::error::BuildError;
+use crate::ids::{HostId, SwitchId};
+use crate::topology::Graph;
+use crate::units::Bytes;
+
+const NAME: &str = "progressive";
+
+/// The line in the table.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "like ugal_l, and every switch of the first group may still choose a detour, for fabrics of groups",
+    schema: || schema_for!(Params),
+    build: |graph, json| Ok(Box::new(Progressive::new(graph, &crate::table::params("fabric.routing", json)?)?)),
+};
+
+/// Progressive adaptive routing.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("examples" = [{ "channels": "fewest" }, { "samples": 1, "bias": 0, "ties": "random" }]))]
+struct Params {
+    /// Detours that are drawn for each decision; the cheapest of them is weighed against the direct way. Default: 2.
+    #[schemars(range(min = 1, max = 64))]
+    samples: u32,
+    /// How much less load the direct way is taken to have. Default: 8 KiB.
+    bias: Bytes,
+    /// Which way a packet takes if both cost the same. Default: direct.
+    ties: Ties,
+    /// How virtual channels are given out. Default: per_hop.
+    channels: Channels,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { samples: SAMPLES, bias: BIAS, ties: Ties::default(), channels: Channels::default() }
+    }
+}
+
+struct Progressive {
+    ways: Box<dyn Detours>,
+    rule: Rule,
+}
+
+impl Progressive {
+    fn new(graph: &Graph, params: &Params) -> Result<Self, BuildError> {
+        let &Params { samples, bias, ties, channels } = params;
+        let rule = Rule::new(UgalParams { samples, bias, ties })?;
+        Ok(Self { ways: detours::build_revised(graph, NAME, channels)?, rule })
+    }
+}
+
+impl Routing for Progressive {
+    fn virtual_channels(&self) -> u8 {
+        self.ways.channels()
+    }
+
+    fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
+        self.ways.step(at, previous, Way::DIRECT, to).0
+    }
+
+    fn adaptive(&self) -> bool {
+        true
+    }
+
+    fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
+        let mut way = Way::noted(visit.note);
+        if way == Way::OPEN {
+            let seen = (at, &*visit, loads);
+            let cost = |way, uncounted| detours::seen_here(&*self.ways, seen, way, uncounted);
+            way = self.rule.decide(&*self.ways, at, visit, cost).unwrap_or(Way::OPEN);
+        }
+        self.ways.go(at, visit, way)
+    }
+
+    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
+        let way = Way::noted(visit.note);
+        let detours = if way == Way::OPEN { self.ways.all(at, visit.to) } else { Vec::new() };
+        self.ways.hops(at, visit, std::iter::once(way).chain(detours))
+    }
+}

@@ -1,0 +1,18 @@
+//! UGAL-G: each packet takes the direct way, or a detour if that is cheaper by the loads of all links of both.
+//!
+//! No switch knows those. It is what UGAL-L is compared with: how well could it decide?
+
+use schemars::schema_for;
+
+use super::Entry;
+use super::detours::{Ugal, UgalParams};
+
+const NAME: &str = "ugal_g";
+
+/// The line in the table.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "the direct way or a random detour, by the loads of all ports on both",
+    schema: || schema_for!(UgalParams),
+    build: |graph, json| Ugal::build(graph, json, NAME, true),
+};

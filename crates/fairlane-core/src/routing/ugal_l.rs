@@ -1,0 +1,19 @@
+//! UGAL-L: each packet takes the direct way, or a detour if that looks cheaper from its first switch.
+//!
+//! A way costs the load of its first link, for each link between switches that it has: the packet is taken to wait as long at
+//! every switch as here.
+
+use schemars::schema_for;
+
+use super::Entry;
+use super::detours::{Ugal, UgalParams};
+
+const NAME: &str = "ugal_l";
+
+/// The line in the table.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "the direct way or a random detour, by the loads of the own switch's ports",
+    schema: || schema_for!(UgalParams),
+    build: |graph, json| Ugal::build(graph, json, NAME, false),
+};

@@ -1,0 +1,43 @@
+"""How many virtual lanes a configuration needs: pairs of service level and virtual channel."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlane.fabric import Fabric
+from fairlane.scenario.checks import lanes_of_levels, levels_in_use
+from fairlane.scenario.models import FabricTable, Qos, Routing
+from fairlane.scenario.resolve import fabric_spec
+from fairlane.scenario.scenario import Scenario, read_table
+
+__all__ = ["required_virtual_lanes"]
+
+
+def required_virtual_lanes(
+    fabric: FabricTable | Mapping[str, Any],
+    routing: str | Mapping[str, Any] | None = None,
+    qos: Scenario | Qos | Mapping[str, Any] | None = None,
+) -> list[tuple[str, int]]:
+    """What each virtual lane of a port is needed for; how many there are is the length of the list.
+
+    Each is a service level (several that share lanes are written "0+1") and one of the virtual channels that the
+    routing needs for it. ``fabric``, ``routing`` and ``qos`` are as in a scenario; without ``routing`` it is the
+    fabric's, without ``qos`` there is one service level. Raises ``ScenarioError`` or ``BuildError`` for what cannot be
+    built. For example::
+
+        required_virtual_lanes({"topology": "dragonfly", "preset": "wilke2020"}, "progressive", {"service_levels": 4})
+    """
+    table = fabric if isinstance(fabric, FabricTable) else read_table(FabricTable, dict(fabric))
+    if routing is not None:
+        named = {"name": routing} if isinstance(routing, str) else dict(routing)
+        table = table.model_copy(update={"routing": read_table(Routing, named)})
+    if isinstance(qos, Scenario):
+        lanes = lanes_of_levels(qos.qos, levels_in_use(qos))
+    else:
+        given = qos if isinstance(qos, Qos) else read_table(Qos, dict(qos or {}))
+        kinds = [level for _, level in given.kinds if level is not None]
+        lanes = lanes_of_levels(given, [given.default, *kinds])
+    levels: dict[int, list[str]] = {}
+    for level, lane in enumerate(lanes):
+        levels.setdefault(lane, []).append(str(level))
+    pairs = Fabric.build(fabric_spec(table)).required_virtual_lanes(max(lanes) + 1)
+    return [("+".join(levels.get(lane, [])) or f"none on lane {lane}", channel) for lane, channel in pairs]

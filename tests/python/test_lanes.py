@@ -1,0 +1,63 @@
+"""Virtual lanes that a fabric, a routing and service levels need together."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlane import Scenario, ScenarioError, required_virtual_lanes
+from fairlane.cli.fabric_text import lanes_text
+from fairlane.cli.main import execute
+
+DRAGONFLY = {"topology": "dragonfly", "preset": "wilke2020"}
+FAT_TREE = {"topology": "fat_tree", "preset": "wilke2020"}
+MIN_PAR = {"name": "per_lane", "lanes": ["progressive", "progressive", "minimal", "minimal"]}
+FOUR = {"service_levels": 4}
+
+
+def test_the_numbers_of_wilke_and_kenny() -> None:
+    """24 lanes for four levels of progressive routing, 16 if two are minimal, 4 on the fat-tree."""
+    assert len(required_virtual_lanes(DRAGONFLY, "progressive", FOUR)) == 24
+    assert len(required_virtual_lanes(DRAGONFLY, MIN_PAR, FOUR)) == 16
+    assert len(required_virtual_lanes(FAT_TREE, "adaptive", FOUR)) == 4
+    assert required_virtual_lanes(DRAGONFLY) == [("0", 0), ("0", 1)]
+
+
+def test_service_levels_may_share_lanes() -> None:
+    """Pairs name all levels of a lane, and lanes that no level takes."""
+    found = required_virtual_lanes(FAT_TREE, qos={"sl2vl": [0, 0, 2]})
+    assert found == [("0+1", 0), ("none on lane 1", 0), ("2", 0)]
+    assert lanes_text(found) == "3 virtual lanes (service levels x channels): 0+1, none on lane 1, 2 x 1"
+
+
+def scenario(lanes: int) -> str:
+    return f"""
+duration = "10 us"
+[fabric]
+topology = "dragonfly"
+groups = 3
+switches_per_group = 2
+hosts_per_switch = 2
+global_links = 1
+routing = {{ name = "per_lane", lanes = ["progressive", "minimal"] }}
+[qos]
+service_levels = 2
+lanes = {lanes}
+[[jobs]]
+name = "ping"
+ranks = 2
+workload = {{ name = "ping_pong", compute = "1 us" }}
+"""
+
+
+def test_too_few_lanes_are_refused_and_check_says_what_is_needed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Six channels for the level that is routed progressively, two for the other."""
+    file = tmp_path / "lanes.toml"
+    file.write_text(scenario(7))
+    with pytest.raises(ScenarioError, match=r"qos\.lanes = 7: at least 8, one for each pair") as error:
+        Scenario.load(file).resolve()
+    assert "(0, 0) (0, 1) (0, 2) (0, 3) (0, 4) (0, 5) (1, 0) (1, 1)" in str(error.value)
+    file.write_text(scenario(8))
+    assert execute(["check", str(file)]) == 0
+    assert "8 virtual lanes (service levels x channels): 0 x 6; 1 x 2" in capsys.readouterr().out
