@@ -58,7 +58,7 @@ class FakeScenario:
 
     @property
     def jobs(self) -> list[Any]:
-        return [SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern") for job in self.specs]
+        return [SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern", marks=False) for job in self.specs]
 
     @property
     def spec(self) -> dict[str, Any]:
