@@ -60,7 +60,7 @@ fn cross(fixed: &Fixed, flight: &mut Flight, switch: u32, &(time, _, record): &A
     packet.hop = 1;
     packet.lane = fixed.lane(packet.vl, hop.channel);
     flight.loads.route(next, bytes);
-    let late = fixed.held_back(fixed.wire_time(step.link(), bytes), bytes, next);
+    let late = fixed.held_back(|| fixed.wire_time(step.link(), bytes), bytes, next);
     flight.send_packet(next, record, time + late);
 }
 

@@ -93,14 +93,15 @@ impl Fixed {
         self.graph.link(LinkId(link)).bandwidth.serialization(Bytes(u64::from(bytes))).0
     }
 
-    /// How much later than its head a packet is ready at its next switch, which sends it on over `next`: all of it with
-    /// store-and-forward, what a faster link would run ahead with cut-through.
+    /// How much later than its head a packet that comes over a link is ready at its next switch, which sends it on over
+    /// `next`: all of it with store-and-forward, what a faster link would run ahead with cut-through. `wire_time` is that of
+    /// the link it comes over, asked for only if it matters.
     #[inline]
-    pub fn held_back(&self, wire_time: u64, bytes: u32, next: u32) -> u64 {
+    pub fn held_back(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: u32) -> u64 {
         match self.parameters.switching {
-            Switching::StoreAndForward => wire_time,
+            Switching::StoreAndForward => wire_time(),
             Switching::CutThrough if self.one_rate => 0,
-            Switching::CutThrough => wire_time.saturating_sub(self.wire_time(next, bytes)),
+            Switching::CutThrough => wire_time().saturating_sub(self.wire_time(next, bytes)),
         }
     }
 

@@ -60,7 +60,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
                 self.flight.send_crossing(fixed.far_switch[self.number as usize], record, time);
                 return;
             }
-            self.flight.send_packet(next, record, time + fixed.held_back(wire_time, bytes, next));
+            self.flight.send_packet(next, record, time + fixed.held_back(|| wire_time, bytes, next));
         } else {
             let time = done + self.port.latency;
             self.give_back(self.number, time, bytes, job, lane);
