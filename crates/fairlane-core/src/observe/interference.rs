@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 
-use smallvec::SmallVec;
-
 use crate::kernel::prefetch;
 
 /// Packets of one job that wait at a port.
@@ -18,6 +16,21 @@ struct Waiting {
     job: u16,
 }
 
+impl Waiting {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.count == 0 && self.aside == 0
+    }
+}
+
+/// Packets that wait at a port, by job. Mostly they are of one: that needs no list.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    first: Waiting,
+    /// Other jobs than the first; none of them is empty.
+    others: Vec<Waiting>,
+}
+
 /// The interference matrix, in picoseconds of packet waiting.
 #[derive(Clone, Debug)]
 pub struct Interference {
@@ -25,14 +38,14 @@ pub struct Interference {
     /// Delayed x delaying.
     matrix: Vec<u64>,
     /// By port.
-    waiting: Vec<SmallVec<[Waiting; 3]>>,
+    waiting: Vec<Queue>,
     /// By port, delayed, delaying; only if asked for.
     by_port: Option<HashMap<(u32, u16, u16), u64>>,
 }
 
 impl Interference {
-    /// What it keeps of a port at which packets of up to three jobs wait.
-    pub const BYTES_PER_PORT: usize = size_of::<SmallVec<[Waiting; 3]>>();
+    /// What it keeps of a port at which packets of one job wait.
+    pub const BYTES_PER_PORT: usize = size_of::<Queue>();
 
     /// An empty matrix for this many jobs and ports.
     #[must_use]
@@ -40,7 +53,7 @@ impl Interference {
         Self {
             jobs,
             matrix: vec![0; jobs * jobs],
-            waiting: vec![SmallVec::new(); ports],
+            waiting: vec![Queue::default(); ports],
             by_port: by_port.then(HashMap::new),
         }
     }
@@ -63,21 +76,28 @@ impl Interference {
     /// A packet of `job` begins to wait at `port`.
     #[inline]
     pub fn join(&mut self, port: u32, job: u16) {
-        let waiting = &mut self.waiting[port as usize];
-        match waiting.iter_mut().find(|entry| entry.job == job) {
-            Some(entry) => entry.count += 1,
-            None => waiting.push(Waiting { aside: 0, count: 1, job }),
+        let Queue { first, others } = &mut self.waiting[port as usize];
+        if first.job == job {
+            first.count += 1;
+        } else if first.is_empty() && others.is_empty() {
+            *first = Waiting { aside: 0, count: 1, job };
+        } else if let Some(other) = others.iter_mut().find(|other| other.job == job) {
+            other.count += 1;
+        } else {
+            others.push(Waiting { aside: 0, count: 1, job });
         }
     }
 
     /// A packet of `job` no longer waits at `port`.
     #[inline]
     pub fn leave(&mut self, port: u32, job: u16) {
-        let waiting = &mut self.waiting[port as usize];
-        if let Some(place) = waiting.iter().position(|entry| entry.job == job) {
-            waiting[place].count -= 1;
-            if waiting[place].count == 0 && waiting[place].aside == 0 {
-                waiting.swap_remove(place);
+        let Queue { first, others } = &mut self.waiting[port as usize];
+        if first.job == job {
+            first.count -= 1;
+        } else if let Some(place) = others.iter().position(|other| other.job == job) {
+            others[place].count -= 1;
+            if others[place].is_empty() {
+                others.swap_remove(place);
             }
         }
     }
@@ -85,8 +105,12 @@ impl Interference {
     /// The link of `port` carries a packet of `delaying` for `span`: all that wait there wait for it.
     #[inline]
     pub fn carried(&mut self, port: u32, delaying: u16, span: u64) {
-        for place in 0..self.waiting[port as usize].len() {
-            let Waiting { count, job, .. } = self.waiting[port as usize][place];
+        let Waiting { count, job, .. } = self.waiting[port as usize].first;
+        if count > 0 {
+            self.charge(port, job, delaying, u64::from(count) * span);
+        }
+        for place in 0..self.waiting[port as usize].others.len() {
+            let Waiting { count, job, .. } = self.waiting[port as usize].others[place];
             if count > 0 {
                 self.charge(port, job, delaying, u64::from(count) * span);
             }
@@ -96,7 +120,8 @@ impl Interference {
     /// The link of `port` was idle for `span` because all that wait there lacked credits.
     #[inline]
     pub fn stalled(&mut self, port: u32, span: u64) {
-        for entry in &mut self.waiting[port as usize] {
+        let Queue { first, others } = &mut self.waiting[port as usize];
+        for entry in std::iter::once(first).chain(others) {
             entry.aside += u64::from(entry.count) * span;
         }
     }
@@ -104,15 +129,15 @@ impl Interference {
     /// A packet of `delaying` has given credits back to `port`: what was set aside is charged to it.
     #[inline]
     pub fn credited(&mut self, port: u32, delaying: u16) {
-        if self.waiting[port as usize].iter().all(|entry| entry.aside == 0) {
-            return;
+        let Queue { mut first, mut others } = std::mem::take(&mut self.waiting[port as usize]);
+        for entry in std::iter::once(&mut first).chain(&mut others) {
+            let aside = std::mem::take(&mut entry.aside);
+            if aside > 0 {
+                self.charge(port, entry.job, delaying, aside);
+            }
         }
-        let mut waiting = std::mem::take(&mut self.waiting[port as usize]);
-        for entry in &mut waiting {
-            self.charge(port, entry.job, delaying, std::mem::take(&mut entry.aside));
-        }
-        waiting.retain(|entry| entry.count > 0);
-        self.waiting[port as usize] = waiting;
+        others.retain(|entry| !entry.is_empty());
+        self.waiting[port as usize] = Queue { first, others };
     }
 
     /// How many jobs there are.
@@ -143,7 +168,8 @@ impl Interference {
     /// All that has been charged, and all that is still set aside, in picoseconds.
     #[must_use]
     pub fn totals(&self) -> (u64, u64) {
-        let aside = self.waiting.iter().flatten().map(|entry| entry.aside).sum();
+        let queues = self.waiting.iter().flat_map(|queue| std::iter::once(&queue.first).chain(&queue.others));
+        let aside = queues.map(|entry| entry.aside).sum();
         (self.matrix.iter().sum(), aside)
     }
 }
