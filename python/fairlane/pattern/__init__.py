@@ -1,0 +1,1 @@
+from fairlane.pattern.traffic import *
