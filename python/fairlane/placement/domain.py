@@ -9,8 +9,6 @@ from typing import Literal
 
 import numpy
 from pydantic import Field
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
@@ -95,6 +93,9 @@ def fewest(rooms: Mapping[int, list[int]], count: int, fit: Fit, *, split: bool)
 
 def subtrees(fabric: FabricView, level: int) -> list[int]:
     """For each switch the number of its subtree: what stays joined when all switches above ``level`` are gone."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     levels = numpy.asarray(list(fabric.levels))
     a, b = fabric.links["from_switch"], fabric.links["to_switch"]
     keep = (a >= 0) & (b >= 0)

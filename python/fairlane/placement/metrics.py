@@ -9,8 +9,6 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 if TYPE_CHECKING:
     from fairlane.fabric.view import Fabric
@@ -79,6 +77,9 @@ def pieces(fabric: "Fabric", hosts: Sequence[int]) -> list[int]:
     Hosts of one switch belong together, and so do those of two switches that a cable joins or, in a tree, a switch
     directly above both.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     levels = numpy.asarray(list(fabric.levels))
     leaves = numpy.asarray([fabric.leaf_of[host] for host in hosts])
     if (leaves < 0).any():  # cabled to each other, without a switch
