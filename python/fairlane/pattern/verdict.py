@@ -5,8 +5,9 @@ units of consecutive ranks and goes far beyond them too. The rules, in this orde
 traffic, and what "by chance" would be is the share of all pairs of ranks:
 
 1. Without any bytes, or with fewer than ``FEWEST_RANKS`` ranks, it is *unclear*.
-2. *Nearest neighbour*: in some Cartesian grid of the ranks, ``GRID_SHARE`` of the bytes go to neighbours along an axis
-   (around the ends or not), and by chance it would be at most half of that.
+2. *Nearest neighbour*: in some Cartesian grid of the ranks, ``GRID_SHARE`` of the bytes go to neighbours, and by chance
+   it would be at most half of that. Neighbours are those along an axis, around the ends or not; or those across edges
+   and corners too, with open or with periodic ends.
 3. *Many-to-many*: half of the ranks or more need ``MANY_PARTNERS`` of all others to account for ``BULK`` of their bytes.
 4. *Hybrid*: units of consecutive ranks of some size hold ``LOCAL_GAIN`` more of the bytes than by chance.
 5. *Nearest neighbour* without a grid: half of the ranks or more have ``BULK`` of their bytes with at most
@@ -16,7 +17,8 @@ traffic, and what "by chance" would be is the share of all pairs of ranks:
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from math import prod
+from typing import Literal, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
@@ -55,12 +57,14 @@ class Evidence:
     """Fewest ranks that account for ``BULK`` of the bytes of the median rank."""
     grid: tuple[int, ...]
     """The Cartesian grid (last dimension fastest) whose neighbours exchange most, compared with chance."""
+    grid_neighbours: str
+    """Which neighbours in it are meant: along an axis, across edges and corners too, or all around."""
     grid_share: float
-    """Share of the bytes between its neighbours along an axis."""
+    """Share of the bytes between these neighbours."""
     grid_chance: float
     """Share of all pairs of ranks that are such neighbours."""
     unit: int
-    """The size of units of consecutive ranks that hold most, compared with chance."""
+    """The size, up to a quarter of the ranks, of units of consecutive ranks that hold most, compared with chance."""
     unit_share: float
     """Share of the bytes within these units."""
     unit_chance: float
@@ -83,14 +87,15 @@ class Verdict:
 def evidence(traffic: Traffic) -> Evidence:
     """What can be measured about the pattern; needs two ranks and some bytes."""
     both = (traffic.total + traffic.total.T).astype(float)
-    grid, grid_share, grid_chance = max(_grid_rows(both), key=lambda row: row[1] - row[2])
+    grid = max(_grid_rows(both), key=lambda row: round(row.share - row.chance, 9))
     unit, unit_share, unit_chance = max(_unit_rows(both), key=lambda row: row[1] - row[2])
     return Evidence(
         partners=float(numpy.median((both > 0).sum(axis=1))),
         bulk_partners=float(numpy.median(_bulk_partners(both))),
-        grid=grid,
-        grid_share=grid_share,
-        grid_chance=grid_chance,
+        grid=grid.sides,
+        grid_neighbours=grid.neighbours,
+        grid_share=grid.share,
+        grid_chance=grid.chance,
         unit=unit,
         unit_share=unit_share,
         unit_chance=unit_chance,
@@ -110,7 +115,7 @@ def _verdict(found: Evidence, ranks: int) -> Verdict:
         return Verdict("unclear", None, f"too few ranks to tell (fewer than {FEWEST_RANKS})")
     if found.grid_share >= GRID_SHARE and found.grid_chance <= found.grid_share / 2:
         sides = " x ".join(map(str, found.grid))
-        words = f"{found.grid_share:.0%} of the bytes go to neighbours in a grid of {sides} ranks"
+        words = f"{found.grid_share:.0%} of the bytes go to neighbours in a grid of {sides} ranks, {found.grid_neighbours}"
         return Verdict("nearest neighbour", _ball(found), f"{words} (by chance {found.grid_chance:.0%})")
     many = f"half of the ranks need {found.bulk_partners:g} of {ranks - 1} others for {BULK:.0%} of their bytes"
     if found.bulk_partners >= MANY_PARTNERS * (ranks - 1):
@@ -136,6 +141,15 @@ def _bulk_partners(both: NDArray[numpy.float64]) -> Ints:
     return found
 
 
+class _GridRow(NamedTuple):
+    """What one grid says."""
+
+    sides: tuple[int, ...]
+    neighbours: str
+    share: float
+    chance: float
+
+
 def grids(ranks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
     """All grids of exactly so many ranks with up to so many dimensions, all sides at least 2."""
     if dimensions == 1:
@@ -147,24 +161,24 @@ def grids(ranks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
             yield from ((side, *rest) for rest in grids(ranks // side, dimensions - 1))
 
 
-def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[tuple[int, ...], float, float]]:
-    """For each grid its sides, the share of the bytes between neighbours, and what it would be by chance."""
+def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[_GridRow]:
+    """All grids with all sorts of neighbours."""
     ranks = len(both)
     total, pairs = both.sum(), ranks * (ranks - 1)
     rows, columns = numpy.nonzero(both)
     values = both[rows, columns]
     everyone = numpy.arange(ranks)
     for sides in dict.fromkeys(grids(ranks, MOST_DIMENSIONS)):
-        at = numpy.stack(numpy.unravel_index(everyone, sides), axis=1)
-        near = sum(_steps(at[rows, axis], at[columns, axis], side) for axis, side in enumerate(sides)) == 1
-        # A line of two has one neighbour, a longer one two, around the ends or not.
-        chance = ranks * sum(1 if side == 2 else 2 for side in sides) / pairs
-        yield sides, float(values[near].sum() / total), min(1.0, chance)
-
-
-def _steps(a: Ints, b: Ints, side: int) -> Ints:
-    apart = numpy.abs(a - b)
-    return numpy.minimum(apart, side - apart)
+        at = numpy.stack(numpy.unravel_index(everyone, sides))
+        apart = numpy.abs(at[:, rows] - at[:, columns])
+        around = numpy.minimum(apart, numpy.array(sides)[:, None] - apart)
+        shares = (
+            (around.sum(axis=0) == 1, ranks * sum(min(2, side - 1) for side in sides), "along an axis"),
+            (apart.max(axis=0) == 1, prod(3 * side - 2 for side in sides) - ranks, "edges and corners too"),
+            (around.max(axis=0) == 1, prod(side * min(3, side) for side in sides) - ranks, "all around, periodic"),
+        )
+        for near, by_chance, neighbours in shares:
+            yield _GridRow(sides, neighbours, float(values[near].sum() / total), by_chance / pairs)
 
 
 def _unit_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[int, float, float]]:
@@ -173,7 +187,7 @@ def _unit_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[int, float, float
     total, pairs = both.sum(), ranks * (ranks - 1)
     rows, columns = numpy.nonzero(both)
     values = both[rows, columns]
-    for size in range(2, max(3, ranks // 2 + 1)):
+    for size in range(2, max(2, ranks // 4) + 1):
         within = rows // size == columns // size
         whole, rest = divmod(ranks, size)
         chance = (whole * size * (size - 1) + rest * (rest - 1)) / pairs
