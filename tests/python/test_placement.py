@@ -84,7 +84,7 @@ def test_every_strategy_is_among_the_examples() -> None:
 
 @pytest.mark.parametrize(("name", "fabric", "parameters"), EXAMPLES)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_an_allocation_is_distinct_free_hosts_of_the_right_number_or_nothing(
     name: str, fabric: Fabric, parameters: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -98,12 +98,19 @@ def test_an_allocation_is_distinct_free_hosts_of_the_right_number_or_nothing(
     assert all(hosts is None or len(hosts) == count for hosts, count in zip(found, counts, strict=True))
 
 
-ANY = [("random", {}), ("packed", {}), ("spread", {}), ("linear", {}), ("domain", {"of": "leaf"}), ("units", {"size": 1})]
+ANY = [
+    ("random", {}),
+    ("packed", {}),
+    ("spread", {}),
+    ("linear", {}),
+    ("domain", {"of": "leaf"}),
+    ("units", {"size": 1}),
+]
 
 
 @pytest.mark.parametrize(("name", "parameters"), ANY)
 @given(free=st.sets(st.integers(0, 15), min_size=1), data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_strategies_that_take_any_hosts_find_them_exactly_if_enough_are_free(
     name: str, parameters: dict[str, Any], free: set[int], data: st.DataObject
 ) -> None:
@@ -113,6 +120,7 @@ def test_strategies_that_take_any_hosts_find_them_exactly_if_enough_are_free(
 
 
 @given(free=st.sets(st.integers(0, 15), min_size=1), data=st.data())
+@settings(deadline=None)
 def test_packed_uses_as_few_leaves_as_possible(free: set[int], data: st.DataObject) -> None:
     count = data.draw(st.integers(1, len(free)))
     room = {leaf: sum(FLAT.leaf_of[host] == leaf for host in free) for leaf in range(4)}
@@ -125,6 +133,7 @@ def test_packed_uses_as_few_leaves_as_possible(free: set[int], data: st.DataObje
 
 
 @given(free=st.sets(st.integers(0, 15), min_size=1), data=st.data())
+@settings(deadline=None)
 def test_spread_uses_as_many_leaves_as_possible(free: set[int], data: st.DataObject) -> None:
     count = data.draw(st.integers(1, len(free)))
     most = min(count, leaves_used(FLAT, list(free)))
@@ -183,7 +192,7 @@ def boxes(sides: tuple[int, ...], shape: tuple[int, ...], *, ring: bool) -> Iter
 
 
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_a_box_is_found_exactly_if_one_is_free(data: st.DataObject) -> None:
     sides = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     shape = tuple(data.draw(st.integers(1, side)) for side in sides)
@@ -194,7 +203,7 @@ def test_a_box_is_found_exactly_if_one_is_free(data: st.DataObject) -> None:
     fit = data.draw(st.sampled_from(["first", "best"]))
     count = data.draw(st.integers(1, prod(shape)))
     found = take(make("box", shape=list(shape), rotate=rotate, fit=fit), free, count, fabric)
-    turned = [one for one in (permutations(shape) if rotate else [shape])]
+    turned = list(permutations(shape)) if rotate else [shape]
     turned = [one for one in dict.fromkeys(turned) if all(a <= b for a, b in zip(one, sides, strict=True))]
     places = [list(boxes(sides, one, ring=not mesh)) for one in turned]
     whole = [[cells for _, cells in one if cells <= set(free)] for one in places]
@@ -218,7 +227,7 @@ def touching(fabric: Fabric, box: set[int], free: list[int]) -> int:
 
 @pytest.mark.parametrize("shape", ["cube", "prism", "plane", [3, 2, 1]])
 @given(busy=st.sets(st.integers(0, 23), max_size=8), count=st.integers(1, 6))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_boxes_are_in_one_piece(shape: Any, busy: set[int], count: int) -> None:
     free = [host for host in range(24) if host not in busy]
     found = take(make("box", shape=shape), free, count, TORUS)
@@ -227,7 +236,10 @@ def test_boxes_are_in_one_piece(shape: Any, busy: set[int], count: int) -> None:
 
 def test_named_shapes_are_those_of_the_torus_papers() -> None:
     sides = (16, 16, 8)
-    assert {name: named_shape(name, 216, sides) for name in ("cube", "prism")} == {"cube": (6, 6, 6), "prism": (9, 8, 3)}
+    assert {name: named_shape(name, 216, sides) for name in ("cube", "prism")} == {
+        "cube": (6, 6, 6),
+        "prism": (9, 8, 3),
+    }
     assert named_shape("cube", 125, sides) == (5, 5, 5)
     assert named_shape("cube", 100, sides) == (5, 5, 4)
     assert named_shape("cube", 64, sides) == (4, 4, 4)
@@ -245,6 +257,7 @@ def test_units_are_interleaved_among_the_jobs_of_a_placement() -> None:
 
 
 @given(size=st.sampled_from([1, 2, 4, 8]), count=st.integers(1, 16), seed=st.integers(0, 99))
+@settings(deadline=None)
 def test_random_units_are_whole(size: int, count: int, seed: int) -> None:
     found = make("units", size=size, order="random").allocate(range(16), Request(count, rng(seed)), TREE) or []
     starts = found[::size]
@@ -314,7 +327,10 @@ def test_scenarios_name_strategies_with_their_parameters() -> None:
         ({"strategy": "box", "shape": "cub"}, "placement.shape"),
         ({"strategy": "units"}, "placement.size: missing"),
         ({"strategy": "units", "size": 7}, "placement.size = 7: does not divide the fabric's 24 hosts; allowed: 1, 2"),
-        ({"strategy": "box", "shape": [5, 1, 1]}, "placement.shape = [5, 1, 1]: does not fit the grid; allowed: within"),
+        (
+            {"strategy": "box", "shape": [5, 1, 1]},
+            "placement.shape = [5, 1, 1]: does not fit the grid; allowed: within",
+        ),
         ({"strategy": "domian"}, 'did you mean "domain"?'),
         ({"strategy": "linear", "size": 2}, "allowed: strategy, seed, ranks_per_host, mapping, hosts, curve, fit"),
     ],

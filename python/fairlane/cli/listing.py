@@ -15,6 +15,7 @@ def _tables() -> dict[str, dict[str, str]]:
     from fairlane.controller import CONTROLLERS
     from fairlane.inputs.tables import collectives, entries
     from fairlane.placement import summaries
+    from fairlane.placement.mapping import MAPPINGS
     from fairlane.workload import WORKLOADS
 
     simulator = {
@@ -24,7 +25,13 @@ def _tables() -> dict[str, dict[str, str]]:
     algorithms = {f"{kind} {name}": line for kind, names in collectives().items() for name, line in names.items()}
     workloads = {name: workload.summary() for name, workload in WORKLOADS.items()}
     controllers = {name: controller.summary() for name, controller in CONTROLLERS.items()}
-    python = {"workloads": workloads, "placements": summaries(), "controllers": controllers}
+    mappings = {name: mapping.summary() for name, mapping in MAPPINGS.items()}
+    python = {
+        "workloads": workloads,
+        "placements": summaries(),
+        "mappings": mappings,
+        "controllers": controllers,
+    }
     return {**simulator, "collectives": algorithms, **python}
 
 
@@ -33,7 +40,8 @@ def list_(
         str | None,
         typer.Argument(
             metavar="WHAT",
-            help="topologies, routings, arbiters, collectives, workloads, placements or controllers; by default all.",
+            help="topologies, routings, arbiters, collectives, workloads, placements, mappings or controllers; "
+            "by default all.",
         ),
     ] = None,
 ) -> None:

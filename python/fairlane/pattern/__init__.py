@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fairlane import _core
 from fairlane.pattern.communities import Communities, communities
 from fairlane.pattern.traffic import KINDS, MOST_RANKS, Traffic, observe, program_of
-from fairlane.pattern.verdict import Evidence, Kind, Verdict, evidence, grids, judge
+from fairlane.pattern.verdict import BULK, Evidence, Kind, Verdict, evidence, grids, judge
 
 __all__ = [
+    "BULK",
     "KINDS",
     "MOST_RANKS",
     "Communities",

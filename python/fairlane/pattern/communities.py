@@ -27,7 +27,7 @@ def communities(traffic: Traffic) -> Communities:
     from networkx.algorithms.community import louvain_communities, modularity
 
     both = numpy.triu(traffic.total + traffic.total.T)
-    graph = Graph()
+    graph: Graph[int] = Graph()
     graph.add_nodes_from(range(traffic.ranks))
     graph.add_weighted_edges_from(
         (int(a), int(b), float(both[a, b])) for a, b in zip(*numpy.nonzero(both), strict=True)
@@ -39,4 +39,4 @@ def communities(traffic: Traffic) -> Communities:
     for number, ranks in enumerate(found):
         of[list(ranks)] = number
     inside = float(both[of[:, None] == of[None, :]].sum() / both.sum())
-    return Communities(tuple(found), inside, float(modularity(graph, found, weight="weight")))
+    return Communities(tuple(found), inside, float(modularity(graph, [set(ranks) for ranks in found], weight="weight")))

@@ -113,7 +113,14 @@ def _spec(ranks: int) -> dict[str, object]:
         "bulk": _POINT_TO_POINT,
         "collective": _COLLECTIVE,
     }
-    job = {"name": "job", "hosts": list(range(ranks)), "service_level": None, "ranks": {}, "start": 0, "stop": None}
+    job: dict[str, object] = {
+        "name": "job",
+        "hosts": list(range(ranks)),
+        "service_level": None,
+        "ranks": {},
+        "start": 0,
+        "stop": None,
+    }
     return {
         "fabric": _fabric(ranks),
         "network": {

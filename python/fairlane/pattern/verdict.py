@@ -8,7 +8,8 @@ traffic, and what "by chance" would be is the share of all pairs of ranks:
 2. *Nearest neighbour*: in some Cartesian grid of the ranks, ``GRID_SHARE`` of the bytes go to neighbours, and by chance
    it would be at most half of that. Neighbours are those along an axis, around the ends or not; or those across edges
    and corners too, with open or with periodic ends.
-3. *Many-to-many*: half of the ranks or more need ``MANY_PARTNERS`` of all others to account for ``BULK`` of their bytes.
+3. *Many-to-many*: half of the ranks or more need ``MANY_PARTNERS`` of all others to account for ``BULK`` of their
+   bytes.
 4. *Hybrid*: units of consecutive ranks of some size hold ``LOCAL_GAIN`` more of the bytes than by chance.
 5. *Nearest neighbour* without a grid: half of the ranks or more have ``BULK`` of their bytes with at most
    ``FEW_PARTNERS`` others.
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from fairlane.pattern.traffic import Traffic
 
-__all__ = ["Evidence", "Kind", "Verdict", "evidence", "grids", "judge"]
+__all__ = ["BULK", "Evidence", "Kind", "Verdict", "evidence", "grids", "judge"]
 
 Kind = Literal["nearest neighbour", "many-to-many", "hybrid", "unclear"]
 
@@ -115,7 +116,9 @@ def _verdict(found: Evidence, ranks: int) -> Verdict:
         return Verdict("unclear", None, f"too few ranks to tell (fewer than {FEWEST_RANKS})")
     if found.grid_share >= GRID_SHARE and found.grid_chance <= found.grid_share / 2:
         sides = " x ".join(map(str, found.grid))
-        words = f"{found.grid_share:.0%} of the bytes go to neighbours in a grid of {sides} ranks, {found.grid_neighbours}"
+        words = (
+            f"{found.grid_share:.0%} of the bytes go to neighbours in a grid of {sides} ranks, {found.grid_neighbours}"
+        )
         return Verdict("nearest neighbour", _ball(found), f"{words} (by chance {found.grid_chance:.0%})")
     many = f"half of the ranks need {found.bulk_partners:g} of {ranks - 1} others for {BULK:.0%} of their bytes"
     if found.bulk_partners >= MANY_PARTNERS * (ranks - 1):

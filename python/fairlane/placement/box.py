@@ -24,7 +24,6 @@ __all__ = ["Box", "named_shape"]
 
 Name = Literal["cube", "prism", "plane"]
 Shape = tuple[int, ...]
-Bools = NDArray[numpy.bool_]
 Ints = NDArray[numpy.int64]
 
 
@@ -49,7 +48,7 @@ class Box(Strategy):
         hosts_of = numpy.argsort(numpy.asarray(fabric.leaf_of), kind="stable").reshape(-1, per_switch)
         is_free = numpy.zeros(fabric.hosts, bool)
         is_free[list(free)] = True
-        grid = is_free[hosts_of].all(axis=1).reshape(sides, order="F")
+        grid: Ints = numpy.all(is_free[hosts_of], axis=1).astype(numpy.int64).reshape(sides, order="F")
         for shape in self._shapes(-(-request.hosts // per_switch), sides):
             start = _place(grid, shape, self.fit, is_ring=is_ring)
             if start is not None:
@@ -108,7 +107,9 @@ def named_shape(name: Name, switches: int, sides: Shape) -> Shape | None:
         boxes = boxes[(boxes > 1).sum(axis=1) <= 2]
     if name == "prism":
         cube = named_shape("cube", switches, sides)
-        thick = min(length for length, side in zip(cube, sides, strict=True) if side > 1) if cube and prod(sides) > 1 else 1
+        thick = (
+            min(length for length, side in zip(cube, sides, strict=True) if side > 1) if cube and prod(sides) > 1 else 1
+        )
         thin = numpy.where(numpy.array(sides) > 1, boxes, max(sides)).min(axis=1)
         boxes = boxes[thin <= max(1, thick // 2)]
     if not len(boxes):
@@ -119,9 +120,9 @@ def named_shape(name: Name, switches: int, sides: Shape) -> Shape | None:
     return tuple(boxes[numpy.lexsort(keys)[0]].tolist())
 
 
-def _place(grid: Bools, shape: Shape, fit: Fit, *, is_ring: bool) -> tuple[int, ...] | None:
+def _place(grid: Ints, shape: Shape, fit: Fit, *, is_ring: bool) -> tuple[int, ...] | None:
     """Where a box begins all of whose switches are free."""
-    room = grid
+    room: Ints = grid
     for axis, length in enumerate(shape):
         room = _windows(room, axis, length, is_ring=is_ring).min(axis=0)
     places = numpy.flatnonzero(room.ravel(order="F"))
@@ -135,12 +136,12 @@ def _place(grid: Bools, shape: Shape, fit: Fit, *, is_ring: bool) -> tuple[int, 
     return tuple(int(at) for at in numpy.unravel_index(chosen, grid.shape, order="F"))
 
 
-def _windows(cells: NDArray[numpy.generic], axis: int, length: int, *, is_ring: bool) -> NDArray[numpy.generic]:
+def _windows(cells: Ints, axis: int, length: int, *, is_ring: bool) -> Ints:
     """For every cell the ``length`` cells that follow it along an axis, itself first; beyond an end there is zero."""
     return numpy.stack([_shifted(cells, axis, step, is_ring=is_ring) for step in range(length)])
 
 
-def _shifted(cells: NDArray[numpy.generic], axis: int, step: int, *, is_ring: bool) -> NDArray[numpy.generic]:
+def _shifted(cells: Ints, axis: int, step: int, *, is_ring: bool) -> Ints:
     """For every cell the one ``step`` further along an axis."""
     moved = numpy.roll(cells, -step, axis)
     if not is_ring and step:
@@ -150,13 +151,13 @@ def _shifted(cells: NDArray[numpy.generic], axis: int, step: int, *, is_ring: bo
     return moved
 
 
-def _around(grid: Bools, shape: Shape, *, is_ring: bool) -> Ints:
+def _around(grid: Ints, shape: Shape, *, is_ring: bool) -> Ints:
     """For every place of a box the number of free switches that touch it."""
-    total = numpy.zeros(grid.shape, numpy.int64)
+    total: Ints = numpy.zeros(grid.shape, numpy.int64)
     for axis, (length, side) in enumerate(zip(shape, grid.shape, strict=True)):
         if length == side:
             continue
-        face = grid.astype(numpy.int64)
+        face = grid
         for other, breadth in enumerate(shape):
             if other != axis:
                 face = _windows(face, other, breadth, is_ring=is_ring).sum(axis=0)
@@ -170,4 +171,5 @@ def _switches(start: Shape, shape: Shape, sides: Shape) -> Ints:
     """The numbers of a box's switches, dimension 0 fastest."""
     places = numpy.stack([axis.ravel(order="F") for axis in numpy.indices(shape)])
     wrapped = (places + numpy.array(start)[:, None]) % numpy.array(sides)[:, None]
-    return numpy.ravel_multi_index(tuple(wrapped), sides, order="F").astype(numpy.int64)
+    found: Ints = numpy.ravel_multi_index(tuple(wrapped), sides, order="F").astype(numpy.int64)
+    return found

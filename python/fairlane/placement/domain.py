@@ -38,6 +38,7 @@ class Domain(Strategy):
 
     def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
         """Groups and subtrees need a fabric that has them."""
+        del hosts
         if self.of == "group" and fabric.plan["kind"] != "groups":
             words = f"the fabric has no groups (it is laid out as {fabric.plan['kind']!r})"
             raise Problems(Problem("of", words, self.of, "leaf; subtree on a fabric with levels"))

@@ -58,9 +58,7 @@ def host_order(fabric: FabricView, curve: Curve) -> list[int]:
 def _snake(places: Ints, sides: tuple[int, ...]) -> list[Ints]:
     """Sort keys, the least significant first: a coordinate runs backwards where the sum of those above it is odd."""
     above = places[:, ::-1].cumsum(axis=1)[:, ::-1] - places
-    return [
-        numpy.where(above[:, at] % 2, side - 1 - places[:, at], places[:, at]) for at, side in enumerate(sides)
-    ]
+    return [numpy.where(above[:, at] % 2, side - 1 - places[:, at], places[:, at]) for at, side in enumerate(sides)]
 
 
 def _hilbert(places: Ints, sides: tuple[int, ...]) -> list[Ints]:
@@ -75,11 +73,11 @@ def _to_transpose(axes: Ints, bits: int) -> None:
     """Turns coordinates, a row for each axis, into the bits of their place on the curve, dealt out to the axes."""
     for bit in range(bits - 1, 0, -1):
         low = (1 << bit) - 1
-        for axis in axes:
-            is_set = (axis >> bit & 1).astype(bool)
-            swapped = numpy.where(is_set, 0, (axes[0] ^ axis) & low)
+        for at in range(len(axes)):
+            is_set = (axes[at] >> bit & 1).astype(bool)
+            swapped = numpy.where(is_set, 0, (axes[0] ^ axes[at]) & low)
             axes[0] ^= numpy.where(is_set, low, swapped)
-            axis ^= swapped
+            axes[at] ^= swapped
     for at in range(1, len(axes)):
         axes[at] ^= axes[at - 1]
     flips = numpy.zeros_like(axes[0])

@@ -14,6 +14,7 @@ class Random(Strategy):
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """Any free hosts."""
+        del fabric
         if len(free) < request.hosts:
             return None
         order = numpy.argsort(request.rng.random(len(free)), kind="stable")

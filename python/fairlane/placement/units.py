@@ -65,6 +65,7 @@ class Units(Strategy):
 
     def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
         """Units must divide the fabric."""
+        del hosts
         check_curve(fabric, self.curve, "curve")
         if fabric.hosts % self.size:
             divisors = ", ".join(str(size) for size in range(1, fabric.hosts + 1) if fabric.hosts % size == 0)

@@ -106,11 +106,11 @@ def _layout(fabric: Fabric) -> _Layout:
 def _of_grid(leaf: Ints, place: Ints, sides: Sequence[int]) -> _Layout:
     """Planes of the first two dimensions; hosts of one switch stand side by side."""
     first, second, *others = [*sides, *([1] * max(0, 2 - len(sides)))]
-    digits, rest = [], leaf // (first * second)
-    planes = rest.copy()
+    planes = leaf // (first * second)
     names = []
     for number in range(prod(others)):
-        digits, left = [], number
+        digits: list[str] = []
+        left = number
         for side in others:
             left, digit = divmod(left, side)
             digits.append(str(digit))
@@ -145,5 +145,12 @@ def _legend(axes: Axes, colours: Mapping[str, str]) -> None:
         for colour in [*(colour for _, colour in named), FREE]
     ]
     axes.legend(
-        marks, labels, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=10, labelcolor=INK
+        marks,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=4,
+        frameon=False,
+        fontsize=10,
+        labelcolor=INK,
     )

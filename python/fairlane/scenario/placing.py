@@ -118,7 +118,7 @@ def _allocate(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy], pool
     seed = scenario.seed if table.seed is None else table.seed
     needs = [_hosts(scenario, copy) for copy in copies]
     if table.allocator is None:
-        given = [list(pool[:needs[0]]) if needs[0] <= len(pool) else None]
+        given = [list(pool[: needs[0]]) if needs[0] <= len(pool) else None]
     else:
         rngs = [stream(seed, Purpose.PLACEMENT, copy.number) for copy in copies]
         requests = [Request(need, rng) for need, rng in zip(needs, rngs, strict=True)]
@@ -145,6 +145,7 @@ def _mapped(scenario: "Scenario", fabric: Fabric, copy: Copy, hosts: Sequence[in
     def traffic() -> NDArray[numpy.float64]:
         from fairlane.pattern import observe, program_of
 
-        return observe(program_of(copy.job, copy.ranks, scenario.seed, copy.number)).bytes.sum(axis=0).astype(float)
+        found = observe(program_of(copy.job, copy.ranks, scenario.seed, copy.number))
+        return found.total.astype(numpy.float64)
 
     return mapped(_placement(scenario, copy).mapping, Slots(places, distances, traffic))

@@ -29,7 +29,9 @@ def _read(given: Any) -> Any:
         raise ValueError("expected a mapping's name, or a table with its `name` and parameters")
     if table["name"] not in MAPPINGS:
         raise Problems(
-            Problem.unknown("" if given == table["name"] else "name", "mapping", table["name"], [*MAPPINGS], table["name"])
+            Problem.unknown(
+                "" if given == table["name"] else "name", "mapping", table["name"], [*MAPPINGS], table["name"]
+            )
         )
     return validated(MAPPINGS[table["name"]], table)
 

@@ -27,6 +27,11 @@ class Mapping(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
+    @classmethod
+    def summary(cls) -> str:
+        """One line about it: the first of its documentation."""
+        return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
+
     def places(self, slots: Slots) -> Sequence[int]:
         """The place of each rank: each of the ``slots`` once."""
         raise NotImplementedError(f"{type(self).__name__} does not say which rank goes where")

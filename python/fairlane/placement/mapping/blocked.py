@@ -26,6 +26,7 @@ class Blocked(Mapping):
 
     def places(self, slots: Slots) -> Sequence[int]:
         """Ranks sorted by block, then by place in the block."""
+        del slots
         at = numpy.indices(self.grid).reshape(len(self.grid), -1).T
         block = numpy.asarray(self.block)
         keys = numpy.concatenate([at // block, at % block], axis=1)

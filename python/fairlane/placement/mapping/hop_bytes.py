@@ -15,6 +15,8 @@ from fairlane.placement.mapping.base import Mapping, Slots
 
 __all__ = ["MOST_EXCHANGED", "MOST_RANKS", "HopBytes", "hop_bytes"]
 
+Floats = NDArray[numpy.float64]
+
 MOST_RANKS = 1024
 """Ranks up to which it can be asked for: the time grows with their cube."""
 MOST_EXCHANGED = 128
@@ -44,35 +46,35 @@ class HopBytes(Mapping):
 
     def problem_with(self, ranks: int) -> tuple[str, str, str] | None:
         """Large jobs would take too long."""
-        return ("name", f"takes too long for {ranks} ranks", f"up to {MOST_RANKS} ranks") if ranks > MOST_RANKS else None
+        return (
+            ("name", f"takes too long for {ranks} ranks", f"up to {MOST_RANKS} ranks") if ranks > MOST_RANKS else None
+        )
 
 
-def hop_bytes(
-    traffic: NDArray[numpy.float64], distances: NDArray[numpy.floating[Any]], places: NDArray[numpy.int64]
-) -> float:
+def hop_bytes(traffic: Floats, distances: NDArray[Any], places: NDArray[numpy.int64]) -> float:
     """Bytes times links of all messages with the ranks at these places."""
     return float((traffic * distances[numpy.ix_(places, places)]).sum())
 
 
-def _faq(
-    flow: NDArray[numpy.float64], distances: NDArray[numpy.float64], start: NDArray[numpy.int64] | None
-) -> NDArray[numpy.int64]:
+def _faq(flow: Floats, distances: Floats, start: NDArray[numpy.int64] | None) -> NDArray[numpy.int64]:
     """FAQ from the middle of all permutations, or from halfway between it and ``start``."""
     from scipy.optimize import quadratic_assignment
 
     ranks = len(flow)
-    options: dict[str, Any] = {"tol": 1e-4}
-    if start is not None:
-        options["P0"] = (numpy.full((ranks, ranks), 1 / ranks) + numpy.eye(ranks)[start]) / 2
-    return cast("NDArray[numpy.int64]", quadratic_assignment(flow, distances, method="faq", options=options).col_ind)
+    middle = numpy.full((ranks, ranks), 1 / ranks)
+    first = middle if start is None else (middle + numpy.eye(ranks)[start]) / 2
+    found = quadratic_assignment(
+        flow, distances, method="faq", options={"P0": first, "tol": 1e-4, "rng": numpy.random.default_rng(0)}
+    )
+    return cast("NDArray[numpy.int64]", found.col_ind)
 
 
-def _exchanged(
-    flow: NDArray[numpy.float64], distances: NDArray[numpy.float64], start: NDArray[numpy.int64]
-) -> NDArray[numpy.int64]:
+def _exchanged(flow: Floats, distances: Floats, start: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+    """2-opt from ``start``: exchanges two ranks as long as that helps."""
     from scipy.optimize import quadratic_assignment
 
-    ranks = len(flow)
-    guess = numpy.column_stack([numpy.arange(ranks), start])
-    options = {"partial_guess": guess, "rng": numpy.random.default_rng(0)}
-    return cast("NDArray[numpy.int64]", quadratic_assignment(flow, distances, method="2opt", options=options).col_ind)
+    guess = numpy.column_stack([numpy.arange(len(flow)), start])
+    found = quadratic_assignment(
+        flow, distances, method="2opt", options={"partial_guess": guess, "rng": numpy.random.default_rng(0)}
+    )
+    return cast("NDArray[numpy.int64]", found.col_ind)
