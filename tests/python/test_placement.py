@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems
-from fairlane.placement import LIST, STRATEGIES, Request, Strategy, fill, hosts_needed, summaries
+from fairlane.placement import LIST, STRATEGIES, Communication, Request, Strategy, fill, hosts_needed, summaries
 from fairlane.placement.box import named_shape
 from fairlane.placement.grid import coordinates, host_order
 from fairlane.placement.metrics import pieces
@@ -59,6 +59,8 @@ EXAMPLES: list[tuple[str, Fabric, dict[str, Any]]] = [
     ("domain", TREE, {"of": "leaf", "fit": "first"}),
     ("domain", TREE, {"of": "subtree"}),
     ("domain", DRAGONFLY, {"of": "group", "split": False}),
+    ("pattern", TORUS, {}),
+    ("pattern", DRAGONFLY, {"wait": False}),
 ]
 
 
@@ -276,6 +278,52 @@ def test_domains_are_leaves_subtrees_and_groups() -> None:
     assert take(groups, list(range(3, 24)), 4, DRAGONFLY) == [6, 7, 8, 9]
     assert take(groups, list(range(3, 24)), 3, DRAGONFLY) == [3, 4, 5]
     assert take(make("domain", of="group", fit="first"), list(range(1, 24)), 5, DRAGONFLY) == [1, 2, 3, 4, 5]
+
+
+def as_pattern(free: list[int], count: int, fabric: Fabric, kind: str, unit: int | None, **parameters: Any) -> Any:
+    request = Request(count, rng(), lambda: Communication(kind, unit))
+    return make("pattern", **parameters).allocate(free, request, fabric)
+
+
+@given(busy=st.sets(st.integers(0, 23), max_size=16), count=st.integers(2, 8), wait=st.booleans())
+@settings(deadline=None)
+def test_many_to_many_jobs_get_a_box_or_wait_if_they_may(busy: set[int], count: int, wait: bool) -> None:
+    free = [host for host in range(24) if host not in busy]
+    found = as_pattern(free, count, TORUS, "many-to-many", None, wait=wait)
+    box = take(make("box", fit="best"), free, count, TORUS)
+    if box is not None or wait:
+        assert found == box
+    else:
+        assert (found is None) == (count > len(free))
+
+
+def test_other_jobs_get_whole_units_from_the_smallest_holes() -> None:
+    free = [0, 1, 2, 3, 4, 5, 8, 10, 11, 13, 14, 15]
+    assert as_pattern(free, 4, TREE, "hybrid", 2) == [10, 11, 13, 14]
+    assert as_pattern(free, 6, TREE, "nearest neighbour", 3) == [13, 14, 15, 0, 1, 2]
+    assert as_pattern(free, 12, TREE, "hybrid", 4) is not None
+    assert as_pattern(free, 13, TREE, "hybrid", 4) is None
+    assert as_pattern(free, 3, TREE, "unclear", None) == [8, 10, 11]
+
+
+def test_compact_places_on_trees_and_dragonflies_are_the_smallest_with_room() -> None:
+    free = list(range(1, 16))
+    assert as_pattern(free, 2, TREE, "many-to-many", None) == [2, 3]
+    assert as_pattern(free, 3, TREE, "many-to-many", None) == [1, 2, 3]
+    assert as_pattern(free, 4, TREE, "many-to-many", None) == [4, 5, 6, 7]
+    assert as_pattern(list(range(3, 24)), 4, DRAGONFLY, "many-to-many", None) == [6, 7, 8, 9]
+
+
+def test_a_scenarios_jobs_are_placed_by_what_they_send() -> None:
+    jobs = [
+        {"name": "dense", "ranks": 8, "workload": {"name": "all_to_all", "compute": "1 us"}},
+        {"name": "pairs", "ranks": 8, "workload": {"name": "flood_pairs", "compute": "1 us"}},
+    ]
+    table = Scenario(fabric={"topology": "torus", "sides": [4, 4, 2]}, placement="pattern", jobs=jobs)
+    dense, pairs = table.resolve().jobs
+    assert len(pieces(torus(4, 4, 2), dense.hosts)) == 1
+    assert sorted(dense.hosts) == [0, 1, 4, 5, 16, 17, 20, 21]
+    assert not set(dense.hosts) & set(pairs.hosts)
 
 
 WRONG: list[tuple[Fabric, str, dict[str, Any], int, str, str]] = [

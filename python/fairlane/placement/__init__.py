@@ -6,11 +6,12 @@ list needs no strategy. A mapping says which rank goes to which of them (``fairl
 
 from collections.abc import Sequence
 
-from fairlane.placement.base import FabricView, Request, Strategy
+from fairlane.placement.base import Communication, FabricView, Request, Strategy
 from fairlane.placement.box import Box
 from fairlane.placement.domain import Domain, Packed
 from fairlane.placement.linear import Linear
 from fairlane.placement.metrics import AllocationMetrics, measure
+from fairlane.placement.pattern import Pattern
 from fairlane.placement.random import Random
 from fairlane.placement.spread import Spread
 from fairlane.placement.units import Units
@@ -20,10 +21,12 @@ __all__ = [
     "STRATEGIES",
     "AllocationMetrics",
     "Box",
+    "Communication",
     "Domain",
     "FabricView",
     "Linear",
     "Packed",
+    "Pattern",
     "Random",
     "Request",
     "Spread",
@@ -43,6 +46,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "box": Box,
     "units": Units,
     "domain": Domain,
+    "pattern": Pattern,
 }
 """Every strategy that can be asked for by name."""
 

@@ -1,7 +1,7 @@
 """What a placement strategy is: it allocates hosts to a job among those that are free."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -9,7 +9,7 @@ import numpy
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["FabricView", "Request", "Strategy", "by_leaf"]
+__all__ = ["Communication", "FabricView", "Request", "Strategy", "by_leaf"]
 
 
 class FabricView(Protocol):
@@ -37,6 +37,16 @@ class FabricView(Protocol):
 
 
 @dataclass(frozen=True)
+class Communication:
+    """What a strategy may know of a job's communication pattern."""
+
+    kind: str
+    """ "nearest neighbour", "many-to-many", "hybrid" or "unclear"."""
+    unit: int | None = None
+    """How many hosts next to each other keep together what is local; None if nothing is."""
+
+
+@dataclass(frozen=True)
 class Request:
     """What a job asks for."""
 
@@ -44,6 +54,8 @@ class Request:
     """How many hosts it needs."""
     rng: numpy.random.Generator
     """Its own stream of random numbers."""
+    communication: Callable[[], Communication] | None = None
+    """Finds out its communication pattern; None if that is not known."""
 
 
 class Strategy(BaseModel):

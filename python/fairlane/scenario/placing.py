@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy
@@ -12,7 +13,7 @@ from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems
-from fairlane.placement import LIST, Request, fill, hosts_needed
+from fairlane.placement import LIST, Communication, Request, fill, hosts_needed
 from fairlane.placement.mapping import Slots, mapped
 from fairlane.seeds import Purpose, stream
 
@@ -121,7 +122,10 @@ def _allocate(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy], pool
         given = [list(pool[: needs[0]]) if needs[0] <= len(pool) else None]
     else:
         rngs = [stream(seed, Purpose.PLACEMENT, copy.number) for copy in copies]
-        requests = [Request(need, rng) for need, rng in zip(needs, rngs, strict=True)]
+        requests = [
+            Request(need, rng, partial(_communication, scenario, copy))
+            for need, rng, copy in zip(needs, rngs, copies, strict=True)
+        ]
         given = table.allocator.allocate_together(pool, requests, fabric)
     found = []
     for copy, need, hosts in zip(copies, needs, given, strict=True):
@@ -133,6 +137,14 @@ def _allocate(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy], pool
             raise Problems(Problem(f"{copy.key}.ranks", words, copy.ranks))
         found.append(hosts)
     return found
+
+
+def _communication(scenario: "Scenario", copy: Copy) -> Communication:
+    """The copy's communication pattern; its local unit is counted in hosts."""
+    from fairlane.pattern import judge, observe, program_of
+
+    verdict, _ = judge(observe(program_of(copy.job, copy.ranks, scenario.seed, copy.number)))
+    return Communication(verdict.kind, verdict.unit and hosts_needed(verdict.unit, _ranks_per_host(scenario, copy)))
 
 
 def _mapped(scenario: "Scenario", fabric: Fabric, copy: Copy, hosts: Sequence[int]) -> list[int]:
