@@ -112,6 +112,50 @@ def test_laws_of_every_schedule(name: str, data: st.DataObject) -> None:
     assert found == replay(jobs, TORUS, ALLOCATORS[name], communication=lambda number: kinds[number % 2])
 
 
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 16), st.integers(1, 20)), min_size=1, max_size=14),
+    extra=st.integers(0, 30),
+)
+@settings(max_examples=50, deadline=None)
+def test_allocators_that_take_any_hosts_give_the_same_schedule(rows: list[tuple[int, int, int]], extra: int) -> None:
+    """Where hosts do not matter, only their number does: EASY as it is usually written."""
+    jobs = [logged(at, *row, row[2] + extra * (at % 2)) for at, row in enumerate(sorted(rows))]
+    blind = [starts(replay(jobs, TORUS, ALLOCATORS[name])) for name in ("linear", "random")]
+    assert blind[0] == blind[1] == counted(jobs, 16)
+
+
+def counted(jobs: list[LoggedJob], hosts: int) -> dict[int, int]:
+    """EASY with a count of hosts instead of hosts, second by second."""
+    found: dict[int, int] = {}
+    now = 0
+    while len(found) < len(jobs):
+        waiting = [job for job in jobs if job.submit <= now and job.number not in found]
+        while waiting and waiting[0].hosts <= hosts - busy(jobs, found, now):
+            found[waiting.pop(0).number] = now
+        if waiting:
+            head, *others = waiting
+            ends = sorted(found[job.number] + job.estimate for job in jobs if is_running(job, found, now))
+            held = [(found[job.number] + job.estimate, job.hosts) for job in jobs if is_running(job, found, now)]
+            room = {end: hosts - sum(count for until, count in held if until > end) for end in ends}
+            shadow = next(end for end in ends if room[end] >= head.hosts)
+            spare = room[shadow] - head.hosts
+            for job in others:
+                outlasts = now + job.estimate > shadow
+                if job.hosts <= min(hosts - busy(jobs, found, now), spare if outlasts else hosts):
+                    found[job.number] = now
+                    spare -= job.hosts if outlasts else 0
+        now += 1
+    return found
+
+
+def is_running(job: LoggedJob, started: dict[int, int], now: int) -> bool:
+    return job.number in started and started[job.number] <= now < started[job.number] + job.run
+
+
+def busy(jobs: list[LoggedJob], started: dict[int, int], now: int) -> int:
+    return sum(job.hosts for job in jobs if is_running(job, started, now))
+
+
 @given(rows=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 9)), min_size=1, max_size=10))
 @settings(max_examples=50, deadline=None)
 def test_nobody_is_idle_while_the_head_could_run(rows: list[tuple[int, int, int]]) -> None:

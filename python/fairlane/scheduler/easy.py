@@ -1,8 +1,8 @@
 """First come first served with EASY backfilling (Lifka 1995), over allocators that may refuse free hosts.
 
 The job at the head of the queue starts as soon as the allocator gives it hosts. While it waits it has a reservation:
-the hosts that the allocator would give it at the earliest end, by the estimates, of running jobs at which it gives any.
-A later job may start before it if it is to end by then, or if it gets hosts outside the reservation.
+the earliest end, by the estimates, of a running job at which the allocator would give it hosts. A later job may start
+before it if it is to end by then, or if the allocator would still give the head hosts then.
 """
 
 import heapq
@@ -112,22 +112,34 @@ class _Machine:
             self._start(self.queue.pop(0), hosts)
         if len(self.queue) < 2 or not self.free:
             return
-        shadow, reserved = self._reservation(self.queue[0])
+        head = self.queue[0]
+        shadow, later = self._reservation(head)
         for job in self.queue[1:]:
-            ends_in_time = self.now + job.estimate <= shadow
-            hosts = self._hosts(job, self.free if ends_in_time else self.free - reserved)
+            hosts = self._hosts(job, self.free)
+            if hosts is not None and self.now + job.estimate > shadow:
+                hosts = self._beside(head, job, hosts, later)
+                later -= set(hosts or ())
             if hosts is not None:
                 self.queue.remove(job)
                 self._start(job, hosts)
 
+    def _beside(
+        self, head: LoggedJob, job: LoggedJob, hosts: tuple[int, ...], later: set[int]
+    ) -> tuple[int, ...] | None:
+        """Hosts for a job that outlasts the reservation: those given, or others, if they leave enough for the head."""
+        if self._hosts(head, later - set(hosts)) is not None:
+            return hosts
+        reserved = self._hosts(head, later)
+        others = self._hosts(job, self.free - set(reserved or ()))
+        return others if others is not None and self._hosts(head, later - set(others)) is not None else None
+
     def _reservation(self, head: LoggedJob) -> tuple[int, set[int]]:
-        """When the head can start at the latest, and where."""
+        """When the head can start at the latest, and which hosts are free then."""
         free = set(self.free)
         for placed in sorted((entry[2] for entry in self.running), key=lambda one: one.start + one.job.estimate):
             free.update(placed.hosts)
-            hosts = self._hosts(head, free)
-            if hosts is not None:
-                return placed.start + placed.job.estimate, set(hosts)
+            if self._hosts(head, free) is not None:
+                return placed.start + placed.job.estimate, free
         raise AssertionError("the head fits the empty machine")
 
     def _start(self, job: LoggedJob, hosts: tuple[int, ...]) -> None:
