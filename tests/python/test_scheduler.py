@@ -223,7 +223,7 @@ def test_a_mix_gives_every_job_a_pattern_by_the_shares(tmp_path: Path) -> None:
 
 
 def test_the_command_compares_allocators(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mix = Path(__file__).parents[2] / "examples" / "pattern-mix.toml"
+    mix = Path(__file__).parents[2] / "examples" / "schedules" / "pattern-mix.toml"
     fabric = ["--set", "sides=[8,4,4]", "--jobs", "60"]
     options = ["--allocator", "linear:fit=first", "--allocator", "pattern", "--mix", str(mix)]
     assert execute(["schedule", str(LOG), *fabric, *options, "--json"]) == 0
