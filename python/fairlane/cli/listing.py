@@ -15,6 +15,7 @@ def _tables() -> dict[str, dict[str, str]]:
     from fairlane.controller import CONTROLLERS
     from fairlane.inputs.tables import collectives, entries
     from fairlane.placement import summaries
+    from fairlane.placement.mapping import MAPPINGS
     from fairlane.qos import summaries as strategies
     from fairlane.workload import WORKLOADS
 
@@ -25,11 +26,13 @@ def _tables() -> dict[str, dict[str, str]]:
     algorithms = {f"{kind} {name}": line for kind, names in collectives().items() for name, line in names.items()}
     workloads = {name: workload.summary() for name, workload in WORKLOADS.items()}
     controllers = {name: controller.summary() for name, controller in CONTROLLERS.items()}
+    mappings = {name: mapping.summary() for name, mapping in MAPPINGS.items()}
     return {
         **simulator,
         "collectives": algorithms,
         "workloads": workloads,
         "placements": summaries(),
+        "mappings": mappings,
         "strategies": strategies(),
         "controllers": controllers,
     }
@@ -40,7 +43,8 @@ def list_(
         str | None,
         typer.Argument(
             metavar="WHAT",
-            help="topologies, routings, arbiters, collectives, workloads, placements, strategies or controllers; "
+            help="topologies, routings, arbiters, collectives, workloads, placements, mappings, strategies or "
+            "controllers; "
             "by default all.",
         ),
     ] = None,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairlane.cli import controlling, describe, listing, reproducing, runs, studies
+from fairlane.cli import controlling, describe, listing, patterns, placing, reproducing, runs, scheduling, studies
 from fairlane.cli.exit import ExitCode
 from fairlane.errors import FairlaneError, RunError
 
@@ -55,11 +55,14 @@ def _options(
 
 
 runs.add_to(app)
+placing.add_to(app)
+scheduling.add_to(app)
 studies.add_to(app)
 controlling.add_to(app)
 reproducing.add_to(app)
 listing.add_to(app)
 describe.add_to(app)
+patterns.add_to(app)
 
 
 def main() -> None:

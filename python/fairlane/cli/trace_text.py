@@ -6,7 +6,7 @@ from typing import Any
 from fairlane.results.text import seconds
 from fairlane.units import SIZE
 
-__all__ = ["trace_lines"]
+__all__ = ["size_text", "trace_lines"]
 
 
 def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
@@ -15,7 +15,7 @@ def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
     yield f"ranks       {trace['ranks']}"
     yield f"events      {trace['events']:,}"
     yield from _times(trace)
-    yield f"messages    {trace['p2p_messages']:,} point to point, {_size(trace['p2p_bytes'])}"
+    yield f"messages    {trace['p2p_messages']:,} point to point, {size_text(trace['p2p_bytes'])}"
     if trace["wildcard_receives"]:
         yield f"wildcards   {trace['wildcard_receives']:,} receives from any source"
     if trace["p2p_messages"]:
@@ -26,7 +26,7 @@ def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(
         "collectives",
         {name: count["calls"] for name, count in collectives.items()},
-        {name: _size(count["bytes"]) for name, count in collectives.items() if count["bytes"]},
+        {name: size_text(count["bytes"]) for name, count in collectives.items() if count["bytes"]},
     )
     yield from _table("calls", trace["calls"], {name: f"{count:,} found nothing" for name, count in polls.items()})
     yield from _table("regions", trace["regions"], {})
@@ -50,7 +50,7 @@ def _table(heading: str, counts: Mapping[str, int], notes: Mapping[str, str]) ->
         yield f"  {name:{width}}  {count:10,}  {notes.get(name, '')}".rstrip()
 
 
-def _size(amount: int) -> str:
+def size_text(amount: int) -> str:
     """Bytes with three significant digits in a fitting binary unit."""
     size, unit = next(((size, unit) for size, unit in SIZE.steps if unit.endswith("iB") and amount >= size), (1, "B"))
     return f"{amount / size:.3g} {unit}"

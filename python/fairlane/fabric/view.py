@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -131,6 +131,15 @@ class Fabric:
             if host >= 0:
                 leaf[host] = switch
         return leaf
+
+    def distances(self, hosts: Sequence[int]) -> NDArray[numpy.int64]:
+        """Links on a shortest way between the switches of every two of ``hosts``, or between hosts without a switch."""
+        leaves = [self.leaf_of[host] for host in hosts]
+        if min(leaves, default=0) < 0:
+            return self._distances(list(hosts), whole=True)[:, list(hosts)].astype(numpy.int64)
+        distinct, place = numpy.unique(leaves, return_inverse=True)
+        between = self._distances(distinct.tolist())[:, distinct].astype(numpy.int64)
+        return between[numpy.ix_(place, place)]
 
     def describe(self) -> FabricDescription:
         """Counts, diameter and bisection."""

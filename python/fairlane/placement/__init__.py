@@ -1,27 +1,55 @@
-"""Placement: which host each rank of a job lives on.
+"""Placement: which hosts a job gets, and which of them each of its ranks lives on.
 
-A strategy is one file with one function; a line in ``STRATEGIES`` gives it a name. An explicit list needs no strategy.
+A strategy allocates hosts; it is one file with one class, and a line in ``STRATEGIES`` gives it a name. An explicit
+list needs no strategy. A mapping says which rank goes to which of them (``fairlane.placement.mapping``).
 """
 
 from collections.abc import Sequence
 
-import numpy
+from fairlane.placement.base import Communication, FabricView, Request, Strategy
+from fairlane.placement.box import Box
+from fairlane.placement.domain import Domain, Packed
+from fairlane.placement.fragmented import Fragmented
+from fairlane.placement.linear import Linear
+from fairlane.placement.metrics import AllocationMetrics, measure
+from fairlane.placement.pattern import Pattern
+from fairlane.placement.random import Random
+from fairlane.placement.spread import Spread
+from fairlane.placement.units import Units
 
-from fairlane.placement.base import FabricView, Strategy
-from fairlane.placement.fragmented import fragmented
-from fairlane.placement.linear import linear
-from fairlane.placement.packed import packed
-from fairlane.placement.random import random
-from fairlane.placement.spread import spread
+__all__ = [
+    "LIST",
+    "STRATEGIES",
+    "AllocationMetrics",
+    "Box",
+    "Communication",
+    "Domain",
+    "FabricView",
+    "Fragmented",
+    "Linear",
+    "Packed",
+    "Pattern",
+    "Random",
+    "Request",
+    "Spread",
+    "Strategy",
+    "Units",
+    "fill",
+    "hosts_needed",
+    "measure",
+    "summaries",
+]
 
-__all__ = ["LIST", "STRATEGIES", "FabricView", "Strategy", "hosts_needed", "place", "summaries"]
-
-STRATEGIES: dict[str, Strategy] = {
-    "random": random,
-    "packed": packed,
-    "spread": spread,
-    "linear": linear,
-    "fragmented": fragmented,
+STRATEGIES: dict[str, type[Strategy]] = {
+    "random": Random,
+    "packed": Packed,
+    "spread": Spread,
+    "linear": Linear,
+    "fragmented": Fragmented,
+    "box": Box,
+    "units": Units,
+    "domain": Domain,
+    "pattern": Pattern,
 }
 """Every strategy that can be asked for by name."""
 
@@ -31,7 +59,7 @@ LIST = "list"
 
 def summaries() -> dict[str, str]:
     """One line about each strategy."""
-    lines = {name: (strategy.__doc__ or "").strip().partition("\n")[0] for name, strategy in STRATEGIES.items()}
+    lines = {name: strategy.summary() for name, strategy in STRATEGIES.items()}
     return {**lines, LIST: "Exactly the hosts listed, in this order."}
 
 
@@ -40,23 +68,6 @@ def hosts_needed(ranks: int, ranks_per_host: int) -> int:
     return -(-ranks // ranks_per_host)
 
 
-def place(
-    free: Sequence[int],
-    ranks: int,
-    ranks_per_host: int,
-    fabric: FabricView,
-    rng: numpy.random.Generator,
-    *,
-    strategy: Strategy | None = random,
-) -> list[int]:
-    """The host of each rank: consecutive ranks share a host, and no host is shared with another job.
-
-    Without a strategy (an explicit list) the first of the ``free`` hosts are taken, in the order given.
-
-    Raises ``ValueError`` when ``free`` does not suffice.
-    """
-    count = hosts_needed(ranks, ranks_per_host)
-    if count > len(free):
-        raise ValueError(f"{ranks} ranks need {count} hosts, {ranks_per_host} a host, and {len(free)} are free")
-    hosts = strategy(sorted(free), count, fabric, rng) if strategy else list(free[:count])
+def fill(hosts: Sequence[int], ranks: int, ranks_per_host: int) -> list[int]:
+    """The host of each rank: consecutive ranks share a host."""
     return [hosts[rank // ranks_per_host] for rank in range(ranks)]

@@ -1,12 +1,15 @@
-"""What a placement strategy is: it picks hosts for a job among those that are free."""
+"""What a placement strategy is: it allocates hosts to a job among those that are free."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
-__all__ = ["FabricView", "Strategy", "by_leaf"]
+__all__ = ["Communication", "FabricView", "Request", "Strategy", "by_leaf"]
 
 
 class FabricView(Protocol):
@@ -20,17 +23,82 @@ class FabricView(Protocol):
     def leaf_of(self) -> Sequence[int]:
         """The switch at each host."""
 
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
 
-class Strategy(Protocol):
-    """Picks ``count`` of the ``free`` hosts for a job, in the order in which its ranks fill them.
+    @property
+    def levels(self) -> Sequence[int]:
+        """The level of each switch in a tree, 1 for leaves; 0 where the fabric has no levels."""
 
-    ``free`` is in ascending order and has at least ``count`` hosts; ``rng`` is the job's own stream of random numbers.
+    @property
+    def links(self) -> Mapping[str, NDArray[Any]]:
+        """The links' columns."""
+
+
+@dataclass(frozen=True)
+class Communication:
+    """What a strategy may know of a job's communication pattern."""
+
+    kind: str
+    """ "nearest neighbour", "many-to-many", "hybrid" or "unclear"."""
+    unit: int | None = None
+    """How many hosts next to each other keep together what is local; None if nothing is."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a job asks for."""
+
+    hosts: int
+    """How many hosts it needs."""
+    rng: numpy.random.Generator
+    """Its own stream of random numbers."""
+    communication: Callable[[], Communication] | None = None
+    """Finds out its communication pattern; None if that is not known."""
+
+
+class Strategy(BaseModel):
+    """Picks hosts for jobs. The fields of a subclass are its parameters, which stand beside its name in a scenario.
+
+    A subclass says in ``allocate`` which hosts it takes, and in ``check`` what its parameters need of the fabric.
     """
 
-    def __call__(
-        self, free: Sequence[int], count: int, fabric: FabricView, rng: numpy.random.Generator, /
-    ) -> list[int]:
-        """The hosts."""
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    together: ClassVar[bool] = False
+    """Whether the jobs of one placement table are dealt hosts in turn, and not one after the other."""
+
+    @classmethod
+    def summary(cls) -> str:
+        """One line about it: the first of its documentation."""
+        return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """Hosts among the ``free`` ones, in the order in which ranks fill them; None if it finds none that will do.
+
+        ``free`` is in ascending order.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say which hosts it takes")
+
+    def allocate_together(
+        self, free: Sequence[int], requests: Sequence[Request], fabric: FabricView
+    ) -> list[list[int] | None]:
+        """Hosts for several jobs; by default for one after the other."""
+        left, found = list(free), []
+        for request in requests:
+            hosts = self.allocate(left, request, fabric)
+            taken = set(hosts or ())
+            left = [host for host in left if host not in taken]
+            found.append(hosts)
+        return found
+
+    def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
+        """Raises ``Problems`` if the parameters do not fit the fabric, or jobs that need this many ``hosts`` each."""
+
+    def wanted(self) -> str:
+        """What a job that gets no hosts would have needed, in words."""
+        return "free hosts"
 
 
 def by_leaf(free: Sequence[int], fabric: FabricView) -> dict[int, list[int]]:

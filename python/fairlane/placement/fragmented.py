@@ -9,18 +9,23 @@ from collections.abc import Sequence
 
 import numpy
 
-from fairlane.placement.base import FabricView
+from fairlane.placement.base import FabricView, Request, Strategy
 
-__all__ = ["fragmented"]
+__all__ = ["Fragmented"]
 
 
-def fragmented(free: Sequence[int], count: int, fabric: FabricView, rng: numpy.random.Generator) -> list[int]:
+class Fragmented(Strategy):
     """Random runs of neighbouring free hosts, none longer than a leaf switch's hosts, in ascending order."""
-    longest = max(Counter(fabric.leaf_of).values())
-    lengths = 1 + (rng.random(len(free)) * longest).astype(int)
-    ends = numpy.cumsum(lengths)
-    runs = numpy.split(numpy.asarray(free), ends[ends < len(free)])
-    order = numpy.argsort(rng.random(len(runs)), kind="stable")
-    taken = numpy.concatenate([runs[at] for at in order])[:count]
-    found: list[int] = numpy.sort(taken).tolist()
-    return found
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """Hosts of random runs, in ascending order."""
+        if len(free) < request.hosts:
+            return None
+        longest = max(Counter(fabric.leaf_of).values())
+        lengths = 1 + (request.rng.random(len(free)) * longest).astype(int)
+        ends = numpy.cumsum(lengths)
+        runs = numpy.split(numpy.asarray(free), ends[ends < len(free)])
+        order = numpy.argsort(request.rng.random(len(runs)), kind="stable")
+        taken = numpy.concatenate([runs[at] for at in order])[: request.hosts]
+        found: list[int] = numpy.sort(taken).tolist()
+        return found

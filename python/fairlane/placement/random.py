@@ -4,12 +4,18 @@ from collections.abc import Sequence
 
 import numpy
 
-from fairlane.placement.base import FabricView
+from fairlane.placement.base import FabricView, Request, Strategy
 
-__all__ = ["random"]
+__all__ = ["Random"]
 
 
-def random(free: Sequence[int], count: int, _fabric: FabricView, rng: numpy.random.Generator) -> list[int]:
+class Random(Strategy):
     """Any free hosts, in any order, all choices equally likely."""
-    order = numpy.argsort(rng.random(len(free)), kind="stable")
-    return [free[at] for at in order[:count]]
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """Any free hosts."""
+        del fabric
+        if len(free) < request.hosts:
+            return None
+        order = numpy.argsort(request.rng.random(len(free)), kind="stable")
+        return [free[at] for at in order[: request.hosts]]

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from itertools import zip_longest
 
-import numpy
+from fairlane.placement.base import FabricView, Request, Strategy, by_leaf
 
-from fairlane.placement.base import FabricView, by_leaf
-
-__all__ = ["spread"]
+__all__ = ["Spread"]
 
 
-def spread(free: Sequence[int], count: int, fabric: FabricView, _rng: numpy.random.Generator) -> list[int]:
+class Spread(Strategy):
     """One free host of each leaf switch in turn, so that neighbouring ranks sit under different switches."""
-    rounds = zip_longest(*by_leaf(free, fabric).values())
-    return [host for hosts in rounds for host in hosts if host is not None][:count]
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """One host of each leaf switch in turn."""
+        if len(free) < request.hosts:
+            return None
+        rounds = zip_longest(*by_leaf(free, fabric).values())
+        return [host for hosts in rounds for host in hosts if host is not None][: request.hosts]

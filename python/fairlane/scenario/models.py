@@ -14,9 +14,10 @@ from pydantic import (
 
 from fairlane.errors import Problem
 from fairlane.inputs.parameters import named, resolve_parameters
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import Problems, validated
 from fairlane.inputs.tables import collectives
-from fairlane.placement import LIST, STRATEGIES
+from fairlane.placement import LIST, STRATEGIES, Strategy
+from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
 from fairlane.units import DURATION, Bandwidth, Duration, Size
@@ -226,24 +227,41 @@ class Observe(Table):
         return self
 
 
-class Placement(Table):
-    """Which hosts jobs get."""
+class Placement(BaseModel):
+    """Which hosts jobs get: a strategy with its parameters (see ``fairlane list placements``)."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
 
     strategy: str = "random"
-    """Name of the strategy (see ``fairlane list placements``), or ``list`` for ``hosts``."""
+    """Name of the strategy, or ``list`` for ``hosts``."""
     seed: int | None = Field(None, ge=0)
     """Seed of random choices; without it the scenario's."""
     ranks_per_host: int = Field(1, ge=1)
     """How many consecutive ranks share a host."""
+    mapping: MappingField = Field(default_factory=Linear)
+    """Which rank goes to which of the hosts (see ``fairlane list mappings``): a name, or a table with parameters."""
     hosts: list[Annotated[int, Field(ge=0)]] | None = None
     """For ``list``: the hosts, in the order in which ranks fill them."""
+    _allocator: Strategy | None = PrivateAttr(None)
+
+    @property
+    def allocator(self) -> Strategy | None:
+        """The strategy with its parameters; None for an explicit list."""
+        return self._allocator
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         if self.strategy not in (*STRATEGIES, LIST):
             raise Problems(Problem.unknown("strategy", "strategy", self.strategy, [*STRATEGIES, LIST], self.strategy))
+        given, own = self.model_extra or {}, list(type(self).model_fields)
+        kind = STRATEGIES.get(self.strategy)
+        known = [] if kind is None else list(kind.model_fields)
+        unknown = [Problem.unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known]
+        if unknown:
+            raise Problems(*unknown)
         if (self.strategy == LIST) != (self.hosts is not None):
             raise Problems(Problem("hosts", f"belongs to strategy {LIST!r}: give both or neither"))
+        self._allocator = validated(kind, given) if kind else None
         return self
 
 

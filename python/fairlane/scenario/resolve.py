@@ -4,7 +4,7 @@ import json
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,18 +13,17 @@ from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
 from fairlane.inputs.parameters import named, with_link_bandwidth
 from fairlane.inputs.problems import Problems
-from fairlane.placement import LIST, STRATEGIES, hosts_needed, place
 from fairlane.qos import JobShare
 from fairlane.scenario.checks import sl2vl
+from fairlane.scenario.placing import Copy, hosts_of, place
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.scenario.strategy import expand
-from fairlane.seeds import Purpose, stream
 from fairlane.workload.builder import JobScript
 from fairlane.workload.calibrate import CalibrationError, calibrate
 from fairlane.workload.registry import file_of
 
 if TYPE_CHECKING:
-    from fairlane.scenario.models import FabricTable, Job
+    from fairlane.scenario.models import FabricTable
     from fairlane.scenario.scenario import Scenario
 
 __all__ = ["decide", "fabric_spec", "resolve"]
@@ -33,23 +32,6 @@ _T = TypeVar("_T")
 
 _HEED_S = 0.1
 """How often Ctrl-C is heeded, s."""
-
-
-@dataclass(frozen=True)
-class _Copy:
-    """One copy of a job of the scenario, before it has hosts."""
-
-    number: int
-    """Its number among all copies of all jobs: what its random streams go by."""
-    key: str
-    """Where its job stands in the scenario."""
-    job: "Job"
-    name: str
-    ranks: int
-    recorded: _core.Program | None
-    """The trace, if it is one."""
-    level: int | None = None
-    """The service level that the strategy gives it, if one does."""
 
 
 def resolve(scenario: "Scenario") -> Resolved:
@@ -71,12 +53,12 @@ def decide(scenario: "Scenario") -> Resolved:
     return _decide(scenario)[1]
 
 
-def _decide(scenario: "Scenario") -> tuple[list[_Copy], Resolved]:
+def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
     scenario, copies = _with_strategy(scenario, list(_copies(scenario)))
     tables = _tables(scenario)
     fabric = _building(lambda: Fabric.build(tables["fabric"]))
     tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
-    hosts = _place(scenario, fabric, copies)
+    hosts = place(scenario, fabric, copies)
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
     idle = [replace(job, marks=job.name in scenario.observe.iterations) for job in idle]
     interval = scenario.observe.interval
@@ -85,9 +67,9 @@ def _decide(scenario: "Scenario") -> tuple[list[_Copy], Resolved]:
     return copies, resolved
 
 
-def _with_strategy(scenario: "Scenario", copies: list[_Copy]) -> tuple["Scenario", list[_Copy]]:
+def _with_strategy(scenario: "Scenario", copies: list[Copy]) -> tuple["Scenario", list[Copy]]:
     """The same with the service levels, lanes and shares that the strategy stands for."""
-    shares = [JobShare(copy.name, hosts_needed(copy.ranks, _ranks_per_host(scenario, copy))) for copy in copies]
+    shares = [JobShare(copy.name, hosts_of(scenario, copy)) for copy in copies]
     qos, levels = expand(scenario.qos, shares)
     return scenario.model_copy(update={"qos": qos}), [replace(copy, level=levels.get(copy.name)) for copy in copies]
 
@@ -154,7 +136,7 @@ def _plain(value: str) -> Any:
         return value
 
 
-def _copies(scenario: "Scenario") -> Iterator[_Copy]:
+def _copies(scenario: "Scenario") -> Iterator[Copy]:
     number = 0
     for at, job in enumerate(scenario.jobs):
         key = f"jobs[{at}]"
@@ -168,52 +150,11 @@ def _copies(scenario: "Scenario") -> Iterator[_Copy]:
                 raise Problems(Problem(f"{key}.ranks", f"the trace has {recorded.ranks} ranks", job.ranks))
         for copy, name in enumerate(job.names()):
             own = number if job.stream is None else job.stream + copy
-            yield _Copy(own, key, job, name, recorded.ranks if recorded else job.ranks or 0, recorded)
+            yield Copy(own, key, job, name, recorded.ranks if recorded else job.ranks or 0, recorded)
             number += 1
 
 
-def _place(scenario: "Scenario", fabric: Fabric, copies: list[_Copy]) -> list[tuple[_Copy, list[int]]]:
-    """Each copy with the host of each rank. Jobs with a list of hosts come first; the others take what is left."""
-    listed = {
-        id(it): list(it.hosts or ()) for it in (scenario.placement, *(job.placement for job in scenario.jobs)) if it
-    }
-    outside = [host for hosts in listed.values() for host in hosts if host >= fabric.hosts]
-    if outside:
-        raise Problems(Problem("placement.hosts", f"there is no host {outside[0]}", allowed=f"0 to {fabric.hosts - 1}"))
-    reserved = {host for hosts in listed.values() for host in hosts}
-    free = [host for host in range(fabric.hosts) if host not in reserved]
-    needed = sum(hosts_needed(copy.ranks, _ranks_per_host(scenario, copy)) for copy in copies)
-    if needed > fabric.hosts:
-        words = f"the jobs need {needed} hosts (more ranks than hosts), and the fabric has {fabric.hosts}"
-        raise Problems(Problem("jobs", words))
-    found: list[tuple[_Copy, list[int]]] = []
-    for copy in copies:
-        placement = copy.job.placement or scenario.placement
-        is_list = placement.strategy == LIST
-        pool = listed[id(placement)] if is_list else free
-        rng = stream(scenario.seed if placement.seed is None else placement.seed, Purpose.PLACEMENT, copy.number)
-        try:
-            hosts = place(
-                pool,
-                copy.ranks,
-                _ranks_per_host(scenario, copy),
-                fabric,
-                rng,
-                strategy=STRATEGIES.get(placement.strategy),
-            )
-        except ValueError as error:
-            raise Problems(Problem(f"{copy.key}.ranks", f"job {copy.name!r}: {error}", copy.ranks)) from None
-        taken = set(hosts)
-        pool[:] = [host for host in pool if host not in taken]
-        found.append((copy, hosts))
-    return found
-
-
-def _ranks_per_host(scenario: "Scenario", copy: _Copy) -> int:
-    return copy.job.ranks_per_host or (copy.job.placement or scenario.placement).ranks_per_host
-
-
-def _job(copy: _Copy, hosts: list[int], program: _core.Program, compute: int | None) -> ResolvedJob:
+def _job(copy: Copy, hosts: list[int], program: _core.Program, compute: int | None) -> ResolvedJob:
     levels = copy.job.service_levels
     own = copy.job.service_level if copy.level is None else copy.level
     level = levels.default if levels and levels.default is not None else own
@@ -230,7 +171,7 @@ def _job(copy: _Copy, hosts: list[int], program: _core.Program, compute: int | N
     )
 
 
-def _programmed(scenario: "Scenario", copy: _Copy, alone: Resolved, stop: Event) -> ResolvedJob:
+def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) -> ResolvedJob:
     """The job with its program; ``alone`` has it without one, on its hosts with nobody beside it."""
     job = alone.jobs[0]
     if copy.recorded is not None:

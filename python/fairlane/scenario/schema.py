@@ -4,7 +4,7 @@ from typing import Any
 
 from fairlane.inputs.parameters import editor_schema
 from fairlane.inputs.tables import Entry, collectives, entries
-from fairlane.placement import LIST, STRATEGIES
+from fairlane.placement import LIST, STRATEGIES, summaries
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.workload import WORKLOADS
 
@@ -25,7 +25,7 @@ def schema() -> dict[str, Any]:
         "properties": {kind: {"enum": list(names)} for kind, names in collectives().items()},
         "additionalProperties": False,
     }
-    tables["Placement"]["properties"]["strategy"]["enum"] = [*STRATEGIES, LIST]
+    tables["Placement"] = _placement(tables["Placement"])
     tables["Qos"]["properties"]["strategy"]["enum"] = [*QOS_STRATEGIES]
     tables["Workload"] = _workloads(tables)
     return {
@@ -56,6 +56,20 @@ def _choice(table: dict[str, Any], key: str, known: dict[str, Entry]) -> dict[st
         "required": [key],
         "oneOf": branches,
     }
+
+
+def _placement(table: dict[str, Any]) -> dict[str, Any]:
+    """A strategy's name with its parameters; without a name it is the default one."""
+    known = {
+        name: Entry(name, strategy.summary(), strategy.model_json_schema()) for name, strategy in STRATEGIES.items()
+    }
+    known[LIST] = Entry(LIST, summaries()[LIST])
+    default = table["properties"]["strategy"]["default"]
+    choice = _choice(table, "strategy", known)
+    for branch in choice["oneOf"]:
+        if branch["properties"]["strategy"]["const"] == default:
+            branch["required"].remove("strategy")
+    return {key: value for key, value in choice.items() if key != "required"}
 
 
 def _workloads(tables: dict[str, Any]) -> dict[str, Any]:

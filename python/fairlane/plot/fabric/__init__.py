@@ -9,14 +9,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import grid, groups, levels, ring
-from fairlane.plot.style import styled
+from fairlane.plot.files import write
 
 __all__ = ["draw", "figure"]
-
-FORMATS = (".png", ".svg", ".pdf")
 
 
 def figure(fabric: Fabric) -> Figure:
@@ -34,12 +31,4 @@ def figure(fabric: Fabric) -> Figure:
 
 def draw(fabric: Fabric, path: Path) -> Path:
     """Draws a fabric into a file and returns its path. Raises ``ScenarioError`` if that is not possible."""
-    if path.suffix.lower() not in FORMATS:
-        raise ScenarioError(Problem("output", "no kind of picture that can be drawn", str(path), ", ".join(FORMATS)))
-    with styled():
-        picture = figure(fabric)
-        try:
-            picture.savefig(path)
-        except OSError as error:
-            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
-    return path
+    return write(lambda: figure(fabric), path)

@@ -1,0 +1,51 @@
+"""Communication patterns: a job's communication matrix, its communities of ranks, and what kind of pattern it is.
+
+``analyse`` does it all for a trace's or a workload's program.
+"""
+
+from dataclasses import dataclass
+
+from fairlane import _core
+from fairlane.pattern.communities import Communities, communities
+from fairlane.pattern.traffic import KINDS, MOST_RANKS, Traffic, observe, program_of
+from fairlane.pattern.verdict import BULK, Evidence, Kind, Verdict, evidence, grids, judge
+
+__all__ = [
+    "BULK",
+    "KINDS",
+    "MOST_RANKS",
+    "Communities",
+    "Evidence",
+    "Kind",
+    "Pattern",
+    "Traffic",
+    "Verdict",
+    "analyse",
+    "communities",
+    "evidence",
+    "grids",
+    "judge",
+    "observe",
+    "program_of",
+]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """All about a job's pattern."""
+
+    traffic: Traffic
+    """Who sends how much to whom."""
+    communities: Communities
+    """Who talks mostly among themselves."""
+    verdict: Verdict
+    """What kind of pattern it is."""
+    evidence: Evidence | None
+    """What the verdict goes by; None if nothing is sent."""
+
+
+def analyse(program: _core.Program) -> Pattern:
+    """The pattern of a program that ends."""
+    traffic = observe(program)
+    verdict, found = judge(traffic)
+    return Pattern(traffic, communities(traffic), verdict, found)

@@ -1,0 +1,175 @@
+"""Who sends how much to whom: a job's messages, counted where nobody is in their way.
+
+The job runs alone, with no time to compute, on a fabric that has a link of its own for every ordered pair of ranks and
+a lane of its own for every kind of traffic: what each of these links carried is a cell of the communication matrix.
+So the matrix is that of the messages which a simulation sends, those of collectives' algorithms among them.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy
+from numpy.typing import NDArray
+
+from fairlane import _core
+from fairlane.errors import Problem, RunError, ScenarioError
+from fairlane.fabric.view import columns
+
+if TYPE_CHECKING:
+    from fairlane.scenario.models import Job
+
+__all__ = ["KINDS", "MOST_RANKS", "Traffic", "observe", "program_of"]
+
+Ints = NDArray[numpy.int64]
+
+KINDS = ("point to point", "collective")
+"""The kinds of traffic, in the order of ``Traffic.bytes``: payload of messages, and of collectives."""
+MOST_RANKS = 1024
+"""Ranks up to which a matrix is observed: it takes a link for every pair."""
+
+_CONTROL, _POINT_TO_POINT, _COLLECTIVE = 0, 1, 2
+_MTU = 2**19
+_FAST = 10**12
+_END = 2**62
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The messages of a job."""
+
+    bytes: Ints
+    """Payload by kind (see ``KINDS``), sender and receiver."""
+    messages: Ints
+    """Messages by kind, sender and receiver; empty ones count too."""
+    sizes: dict[str, dict[int, int]]
+    """How many messages there are of each size in bytes, by kind."""
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks the job has."""
+        return int(self.bytes.shape[1])
+
+    @cached_property
+    def total(self) -> Ints:
+        """Payload of all kinds, by sender and receiver."""
+        found: Ints = self.bytes.sum(axis=0)
+        return found
+
+    @property
+    def sent(self) -> Ints:
+        """Bytes that each rank sends."""
+        found: Ints = self.total.sum(axis=1)
+        return found
+
+    @property
+    def received(self) -> Ints:
+        """Bytes that each rank receives."""
+        found: Ints = self.total.sum(axis=0)
+        return found
+
+    @property
+    def collective_share(self) -> float:
+        """Share of collectives in the payload; 0 without any."""
+        return float(self.bytes[1].sum() / self.total.sum()) if self.total.any() else 0.0
+
+
+def program_of(job: "Job", ranks: int, seed: int = 1, number: int = 0) -> _core.Program:
+    """A job's program for counting: one pass of a trace, or the period of a workload, with no time to compute."""
+    from fairlane.workload.builder import JobScript
+
+    if job.trace:
+        return job.trace.model_copy(update={"repeat": False, "compute_scale": 0.0}).program()
+    assert job.workload is not None, "a job has a workload or a trace"
+    workload = job.workload
+    script = JobScript(ranks, seed=seed, job=number, variant=workload.variant, iterations=workload.period)
+    return workload.program(script, 0)
+
+
+def observe(program: _core.Program) -> Traffic:
+    """Runs a program that ends, and counts its messages. Raises ``ScenarioError`` or ``RunError`` if it cannot."""
+    ranks = program.ranks
+    if ranks > MOST_RANKS:
+        raise ScenarioError(Problem("ranks", "too many for a communication matrix", ranks, f"up to {MOST_RANKS}"))
+    if ranks == 1:
+        nothing = numpy.zeros((2, 1, 1), numpy.int64)
+        return Traffic(nothing, nothing, {kind: {} for kind in KINDS})
+    try:
+        simulation = _core.Simulation(json.dumps(_spec(ranks)), [program])
+        simulation.run_until(_END)
+    except _core.RunError as error:
+        raise RunError(str(error), slug=error.slug) from None
+    return _counted(simulation, ranks)
+
+
+def _spec(ranks: int) -> dict[str, object]:
+    """One switch for each rank, all joined with each other; nothing takes long, and every message is sent eagerly."""
+    arbiter = {"name": "weighted_round_robin", "params": {"weights": [1, 1, 1]}}
+    kinds = {
+        "control": _CONTROL,
+        "collective_control": _CONTROL,
+        "eager": _POINT_TO_POINT,
+        "bulk": _POINT_TO_POINT,
+        "collective": _COLLECTIVE,
+    }
+    job: dict[str, object] = {
+        "name": "job",
+        "hosts": list(range(ranks)),
+        "service_level": None,
+        "ranks": {},
+        "start": 0,
+        "stop": None,
+    }
+    return {
+        "fabric": _fabric(ranks),
+        "network": {
+            "mtu": _MTU,
+            "header": 0,
+            "buffer": 8 * _MTU,
+            "switch_latency": 0,
+            "switching": "cut_through",
+        },
+        "qos": {"lanes": 3, "sl2vl": [0, 1, 2], "default": 0, "kinds": kinds, "arbiter": arbiter},
+        "mpi": {
+            "eager_threshold": 2**40,
+            "send_overhead": 0,
+            "receive_overhead": 0,
+            "control_bytes": 64,
+            "memory_latency": 0,
+            "memory_bandwidth": _FAST,
+            "reduction_bandwidth": _FAST,
+            "collectives": {},
+        },
+        "observe": {"counters": False, "interference_by_port": False, "departures": True},
+        "jobs": [job],
+    }
+
+
+def _fabric(ranks: int) -> dict[str, object]:
+    params = {"sides": [ranks], "hosts_per_switch": 1, "bandwidth": _FAST, "latency": 1000}
+    return {"topology": "hyperx", "params": params, "routing": "dimension_order", "routing_params": {}}
+
+
+def _counted(simulation: _core.Simulation, ranks: int) -> Traffic:
+    links = columns(_core.Fabric(json.dumps(_fabric(ranks))).links())
+    log = columns(simulation.table("departures"))
+    between = (links["from_switch"] >= 0) & (links["to_switch"] >= 0)
+    keep = between[log["link"]] & (log["lane"] > _CONTROL)
+    link, size = log["link"][keep], log["bytes"][keep].astype(numpy.int64)
+    kind, first = log["lane"][keep].astype(numpy.int64) - 1, log["packet"][keep] == 0
+    cell = (kind, links["from_switch"][link], links["to_switch"][link])
+    payload, messages = numpy.zeros((2, 2, ranks, ranks), numpy.int64)
+    numpy.add.at(payload, cell, size)
+    numpy.add.at(messages, cell, first)
+    # The packets of a message stand together when sorted by link and message; a name that is free is used again.
+    order = numpy.lexsort((log["message"][keep], link, kind))
+    if not len(order):
+        return Traffic(payload, messages, {name: {} for name in KINDS})
+    whole = numpy.add.reduceat(size[order], numpy.flatnonzero(first[order]))
+    of_kind = kind[order][first[order]]
+    sizes = {}
+    for at, name in enumerate(KINDS):
+        values, counts = numpy.unique(whole[of_kind == at], return_counts=True)
+        sizes[name] = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    return Traffic(payload, messages, sizes)

@@ -1,0 +1,197 @@
+"""What kind of pattern a job's traffic is, with the evidence.
+
+The kinds are those of Yang et al. 2016: *nearest neighbour*, *many-to-many*, and *hybrid*, which is intense within
+units of consecutive ranks and goes far beyond them too. The rules, in this order; bytes are those of all kinds of
+traffic, and what "by chance" would be is the share of all pairs of ranks:
+
+1. Without any bytes, or with fewer than ``FEWEST_RANKS`` ranks, it is *unclear*.
+2. *Nearest neighbour*: in some Cartesian grid of the ranks, ``GRID_SHARE`` of the bytes go to neighbours, and by chance
+   it would be at most half of that. Neighbours are those along an axis, around the ends or not; or those across edges
+   and corners too, with open or with periodic ends.
+3. *Many-to-many*: half of the ranks or more need ``MANY_PARTNERS`` of all others to account for ``BULK`` of their
+   bytes.
+4. *Hybrid*: units of consecutive ranks of some size hold ``LOCAL_GAIN`` more of the bytes than by chance.
+5. *Nearest neighbour* without a grid: half of the ranks or more have ``BULK`` of their bytes with at most
+   ``FEW_PARTNERS`` others.
+6. Else *many-to-many*.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+
+from fairlane.pattern.traffic import Traffic
+
+__all__ = ["BULK", "Evidence", "Kind", "Verdict", "evidence", "grids", "judge"]
+
+Kind = Literal["nearest neighbour", "many-to-many", "hybrid", "unclear"]
+
+FEWEST_RANKS = 8
+"""With fewer ranks every pattern looks like every other."""
+GRID_SHARE = 0.75
+"""Share of the bytes between neighbours of a grid from which the grid is the pattern."""
+MANY_PARTNERS = 1 / 3
+"""Share of the other ranks from which it is many."""
+BULK = 0.9
+"""Share of a rank's bytes that its partners must account for."""
+LOCAL_GAIN = 0.25
+"""How much more of the bytes than by chance units of consecutive ranks must hold to be local units."""
+FEW_PARTNERS = 8
+"""Partners up to which it is few: the neighbours in four dimensions."""
+MOST_DIMENSIONS = 4
+"""Dimensions of the grids that are tried."""
+
+Ints = NDArray[numpy.int64]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the verdict goes by."""
+
+    partners: float
+    """Ranks with which the median rank exchanges bytes."""
+    bulk_partners: float
+    """Fewest ranks that account for ``BULK`` of the bytes of the median rank."""
+    grid: tuple[int, ...]
+    """The Cartesian grid (last dimension fastest) whose neighbours exchange most, compared with chance."""
+    grid_neighbours: str
+    """Which neighbours in it are meant: along an axis, across edges and corners too, or all around."""
+    grid_share: float
+    """Share of the bytes between these neighbours."""
+    grid_chance: float
+    """Share of all pairs of ranks that are such neighbours."""
+    unit: int
+    """The size, up to a quarter of the ranks, of units of consecutive ranks that hold most, compared with chance."""
+    unit_share: float
+    """Share of the bytes within these units."""
+    unit_chance: float
+    """Share of all pairs of ranks that are within these units."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A job's pattern."""
+
+    kind: Kind
+    """What it is."""
+    unit: int | None
+    """The local unit: how many hosts next to each other keep what is local together. For *nearest neighbour* a rank and
+    the ranks with ``BULK`` of its bytes; for *hybrid* the unit of the evidence; None for the others."""
+    reason: str
+    """Why, in words."""
+
+
+def evidence(traffic: Traffic) -> Evidence:
+    """What can be measured about the pattern; needs two ranks and some bytes."""
+    both = (traffic.total + traffic.total.T).astype(float)
+    grid = max(_grid_rows(both), key=lambda row: round(row.share - row.chance, 9))
+    unit, unit_share, unit_chance = max(_unit_rows(both), key=lambda row: row[1] - row[2])
+    return Evidence(
+        partners=float(numpy.median((both > 0).sum(axis=1))),
+        bulk_partners=float(numpy.median(_bulk_partners(both))),
+        grid=grid.sides,
+        grid_neighbours=grid.neighbours,
+        grid_share=grid.share,
+        grid_chance=grid.chance,
+        unit=unit,
+        unit_share=unit_share,
+        unit_chance=unit_chance,
+    )
+
+
+def judge(traffic: Traffic) -> tuple[Verdict, Evidence | None]:
+    """The verdict, and the evidence for it if there is any."""
+    if traffic.ranks < 2 or not traffic.total.any():
+        return Verdict("unclear", None, "no bytes are sent"), None
+    found = evidence(traffic)
+    return _verdict(found, traffic.ranks), found
+
+
+def _verdict(found: Evidence, ranks: int) -> Verdict:
+    if ranks < FEWEST_RANKS:
+        return Verdict("unclear", None, f"too few ranks to tell (fewer than {FEWEST_RANKS})")
+    if found.grid_share >= GRID_SHARE and found.grid_chance <= found.grid_share / 2:
+        sides = " x ".join(map(str, found.grid))
+        words = (
+            f"{found.grid_share:.0%} of the bytes go to neighbours in a grid of {sides} ranks, {found.grid_neighbours}"
+        )
+        return Verdict("nearest neighbour", _ball(found), f"{words} (by chance {found.grid_chance:.0%})")
+    many = f"half of the ranks need {found.bulk_partners:g} of {ranks - 1} others for {BULK:.0%} of their bytes"
+    if found.bulk_partners >= MANY_PARTNERS * (ranks - 1):
+        return Verdict("many-to-many", None, many)
+    if found.unit_share - found.unit_chance >= LOCAL_GAIN:
+        words = f"units of {found.unit} consecutive ranks hold {found.unit_share:.0%} of the bytes"
+        return Verdict("hybrid", found.unit, f"{words} (by chance {found.unit_chance:.0%}), and the rest goes beyond")
+    if found.bulk_partners <= FEW_PARTNERS:
+        words = f"half of the ranks have {BULK:.0%} of their bytes with {found.bulk_partners:g} others or fewer"
+        return Verdict("nearest neighbour", _ball(found), f"{words}, in no grid")
+    return Verdict("many-to-many", None, f"{many}, and no unit holds much of them")
+
+
+def _ball(found: Evidence) -> int:
+    return round(found.bulk_partners) + 1
+
+
+def _bulk_partners(both: NDArray[numpy.float64]) -> Ints:
+    """For each rank that exchanges anything, the fewest others that account for ``BULK`` of it."""
+    active = both[both.any(axis=1)]
+    share = numpy.sort(active, axis=1)[:, ::-1].cumsum(axis=1) / active.sum(axis=1, keepdims=True)
+    found: Ints = (share < BULK - 1e-9).sum(axis=1) + 1
+    return found
+
+
+class _GridRow(NamedTuple):
+    """What one grid says."""
+
+    sides: tuple[int, ...]
+    neighbours: str
+    share: float
+    chance: float
+
+
+def grids(ranks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
+    """All grids of exactly so many ranks with up to so many dimensions, all sides at least 2."""
+    if dimensions == 1:
+        yield (ranks,)
+        return
+    yield (ranks,)
+    for side in range(2, ranks // 2 + 1):
+        if ranks % side == 0:
+            yield from ((side, *rest) for rest in grids(ranks // side, dimensions - 1))
+
+
+def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[_GridRow]:
+    """All grids with all sorts of neighbours."""
+    ranks = len(both)
+    total, pairs = both.sum(), ranks * (ranks - 1)
+    rows, columns = numpy.nonzero(both)
+    values = both[rows, columns]
+    everyone = numpy.arange(ranks)
+    for sides in dict.fromkeys(grids(ranks, MOST_DIMENSIONS)):
+        at = numpy.stack(numpy.unravel_index(everyone, sides))
+        apart = numpy.abs(at[:, rows] - at[:, columns])
+        around = numpy.minimum(apart, numpy.array(sides)[:, None] - apart)
+        shares = (
+            (around.sum(axis=0) == 1, ranks * sum(min(2, side - 1) for side in sides), "along an axis"),
+            (apart.max(axis=0) == 1, prod(3 * side - 2 for side in sides) - ranks, "edges and corners too"),
+            (around.max(axis=0) == 1, prod(side * min(3, side) for side in sides) - ranks, "all around, periodic"),
+        )
+        for near, by_chance, neighbours in shares:
+            yield _GridRow(sides, neighbours, float(values[near].sum() / total), by_chance / pairs)
+
+
+def _unit_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[int, float, float]]:
+    """For each size of units the share of the bytes within them, and what it would be by chance."""
+    ranks = len(both)
+    total, pairs = both.sum(), ranks * (ranks - 1)
+    rows, columns = numpy.nonzero(both)
+    values = both[rows, columns]
+    for size in range(2, max(2, ranks // 4) + 1):
+        within = rows // size == columns // size
+        whole, rest = divmod(ranks, size)
+        chance = (whole * size * (size - 1) + rest * (rest - 1)) / pairs
+        yield size, float(values[within].sum() / total), chance

@@ -1,0 +1,175 @@
+"""Boxes on tori and meshes: a job gets a contiguous block of switches, as on Blue Gene, and a torus is a block too.
+
+The shapes with names are those of Yang 2016, Fig. 8a, for any number of dimensions and hosts. Of all boxes with enough
+hosts they are those in which two switches are least far apart on average, around the ends of rings or not: of all
+shapes the ``cube``; of those at most half as thick as the cube the ``prism``; of those in one plane the ``plane``.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from math import prod
+from typing import Annotated, Literal
+
+import numpy
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.placement.base import FabricView, Request, Strategy
+from fairlane.placement.domain import Fit
+from fairlane.placement.grid import sides_of
+
+__all__ = ["Box", "named_shape"]
+
+Name = Literal["cube", "prism", "plane"]
+Shape = tuple[int, ...]
+Ints = NDArray[numpy.int64]
+
+
+class Box(Strategy):
+    """A contiguous box of switches on a torus or mesh, of a given or a named shape, or nothing."""
+
+    shape: Name | list[Annotated[int, Field(ge=1)]] = "cube"
+    """Switches along each dimension; or the most balanced box with room for the job (cube), an unbalanced one (prism),
+    or one that is flat (plane). A box may have more hosts than the job takes."""
+    fit: Fit = "first"
+    """Among the free places: the first one by host number, or the one with the fewest free switches around it."""
+    rotate: bool = False
+    """Whether a given shape may be turned; named shapes are."""
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """The hosts of a free box, dimension 0 fastest."""
+        sides = sides_of(fabric)
+        if sides is None:
+            return None
+        per_switch = fabric.hosts // prod(sides)
+        is_ring = fabric.plan["line"] == "ring"
+        hosts_of = numpy.argsort(numpy.asarray(fabric.leaf_of), kind="stable").reshape(-1, per_switch)
+        is_free = numpy.zeros(fabric.hosts, bool)
+        is_free[list(free)] = True
+        grid: Ints = numpy.all(is_free[hosts_of], axis=1).astype(numpy.int64).reshape(sides, order="F")
+        for shape in self._shapes(-(-request.hosts // per_switch), sides):
+            start = _place(grid, shape, self.fit, is_ring=is_ring)
+            if start is not None:
+                switches = _switches(start, shape, sides)
+                found: list[int] = hosts_of[switches].ravel()[: request.hosts].tolist()
+                return found
+        return None
+
+    def _shapes(self, switches: int, sides: Shape) -> Iterator[Shape]:
+        """The shapes to try, the one as given first."""
+        shape = named_shape(self.shape, switches, sides) if isinstance(self.shape, str) else tuple(self.shape)
+        if shape is None or prod(shape) < switches:
+            return
+        turned = permutations(shape) if self.rotate or isinstance(self.shape, str) else [shape]
+        for one in dict.fromkeys(turned):
+            if len(one) == len(sides) and all(length <= side for length, side in zip(one, sides, strict=True)):
+                yield one
+
+    def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
+        """The box must fit the grid, and the jobs the box."""
+        sides = sides_of(fabric)
+        if sides is None:
+            words = f"needs a grid of switches (the fabric is laid out as {fabric.plan['kind']!r})"
+            raise Problems(Problem("strategy", words, "box", 'fabrics such as "torus"'))
+        per_switch = fabric.hosts // prod(sides)
+        most = max(hosts, default=1)
+        if isinstance(self.shape, str):
+            if named_shape(self.shape, -(-most // per_switch), sides) is None:
+                words = f"no such box of the fabric has {most} hosts"
+                raise Problems(Problem("shape", words, self.shape, f"boxes within {_written(sides)}"))
+            return
+        if not list(self._shapes(1, sides)):
+            turned = " (turned or not)" if self.rotate else ""
+            raise Problems(Problem("shape", f"does not fit the grid{turned}", self.shape, f"within {_written(sides)}"))
+        room = prod(self.shape) * per_switch
+        if room < most:
+            raise Problems(
+                Problem("shape", f"has {room} hosts, and a job needs {most}", self.shape, f"at least {most} hosts")
+            )
+
+    def wanted(self) -> str:
+        """A box in one piece."""
+        shape = self.shape if isinstance(self.shape, str) else f"box of {_written(self.shape)} switches"
+        return f"a free {shape} in one piece"
+
+
+def _written(sides: Sequence[int]) -> str:
+    return " x ".join(map(str, sides))
+
+
+def named_shape(name: Name, switches: int, sides: Shape) -> Shape | None:
+    """The box of that name with at least so many switches, longer sides first where it does not matter."""
+    boxes = numpy.stack([axis.ravel() for axis in numpy.indices(sides)], axis=1) + 1
+    boxes = boxes[boxes.prod(axis=1) >= switches]
+    if name == "plane":
+        boxes = boxes[(boxes > 1).sum(axis=1) <= 2]
+    if name == "prism":
+        cube = named_shape("cube", switches, sides)
+        thick = (
+            min(length for length, side in zip(cube, sides, strict=True) if side > 1) if cube and prod(sides) > 1 else 1
+        )
+        thin = numpy.where(numpy.array(sides) > 1, boxes, max(sides)).min(axis=1)
+        boxes = boxes[thin <= max(1, thick // 2)]
+    if not len(boxes):
+        return None
+    # The mean of |i - j| over all pairs of places on a line of s is (s - 1/s) / 3.
+    apart = numpy.round(((boxes - 1 / boxes) / 3).sum(axis=1), 9)
+    keys = [*(-boxes.T[::-1]), boxes.prod(axis=1), apart]
+    return tuple(boxes[numpy.lexsort(keys)[0]].tolist())
+
+
+def _place(grid: Ints, shape: Shape, fit: Fit, *, is_ring: bool) -> tuple[int, ...] | None:
+    """Where a box begins all of whose switches are free."""
+    room: Ints = grid
+    for axis, length in enumerate(shape):
+        room = _windows(room, axis, length, is_ring=is_ring).min(axis=0)
+    places = numpy.flatnonzero(room.ravel(order="F"))
+    if not len(places):
+        return None
+    if fit == "best":
+        around = _around(grid, shape, is_ring=is_ring).ravel(order="F")
+        chosen = places[numpy.argmin(around[places])]
+    else:
+        chosen = places[0]
+    return tuple(int(at) for at in numpy.unravel_index(chosen, grid.shape, order="F"))
+
+
+def _windows(cells: Ints, axis: int, length: int, *, is_ring: bool) -> Ints:
+    """For every cell the ``length`` cells that follow it along an axis, itself first; beyond an end there is zero."""
+    return numpy.stack([_shifted(cells, axis, step, is_ring=is_ring) for step in range(length)])
+
+
+def _shifted(cells: Ints, axis: int, step: int, *, is_ring: bool) -> Ints:
+    """For every cell the one ``step`` further along an axis."""
+    moved = numpy.roll(cells, -step, axis)
+    if not is_ring and step:
+        cut = [slice(None)] * cells.ndim
+        cut[axis] = slice(-step, None) if step > 0 else slice(None, -step)
+        moved[tuple(cut)] = 0
+    return moved
+
+
+def _around(grid: Ints, shape: Shape, *, is_ring: bool) -> Ints:
+    """For every place of a box the number of free switches that touch it."""
+    total: Ints = numpy.zeros(grid.shape, numpy.int64)
+    for axis, (length, side) in enumerate(zip(shape, grid.shape, strict=True)):
+        if length == side:
+            continue
+        face = grid
+        for other, breadth in enumerate(shape):
+            if other != axis:
+                face = _windows(face, other, breadth, is_ring=is_ring).sum(axis=0)
+        total += _shifted(face, axis, length, is_ring=is_ring)
+        if not (is_ring and side == length + 1):  # else the layer before is the layer behind
+            total += _shifted(face, axis, -1, is_ring=is_ring)
+    return total
+
+
+def _switches(start: Shape, shape: Shape, sides: Shape) -> Ints:
+    """The numbers of a box's switches, dimension 0 fastest."""
+    places = numpy.stack([axis.ravel(order="F") for axis in numpy.indices(shape)])
+    wrapped = (places + numpy.array(start)[:, None]) % numpy.array(sides)[:, None]
+    found: Ints = numpy.ravel_multi_index(tuple(wrapped), sides, order="F").astype(numpy.int64)
+    return found

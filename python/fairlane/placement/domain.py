@@ -1,0 +1,107 @@
+"""Placement by domains: the leaf switches, subtrees or groups that a fabric consists of.
+
+A job goes into one domain if one has room, else into as few as possible, like Slurm's best fit on a tree.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy
+from pydantic import Field
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.placement.base import FabricView, Request, Strategy, by_leaf
+
+__all__ = ["Domain", "Fit", "Packed", "fewest", "subtrees"]
+
+Fit = Literal["first", "best"]
+"""The first place that has room, or the one that leaves least behind."""
+
+
+class Domain(Strategy):
+    """Hosts of one leaf switch, subtree or group if one has room for the job, else of as few as possible."""
+
+    of: Literal["leaf", "subtree", "group"] = "leaf"
+    """What is filled: leaf switches, the subtrees below switches of a level, or the groups of a dragonfly."""
+    level: int = Field(2, ge=1)
+    """For subtrees: the level of the switches at their tops; 1 are leaf switches."""
+    fit: Fit = "best"
+    """Among those with room: the first one, or the one with least room."""
+    split: bool = True
+    """Whether a job that fits into none may have several."""
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """Hosts of as few domains as possible."""
+        return fewest(self._rooms(free, fabric), request.hosts, self.fit, split=self.split)
+
+    def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
+        """Groups and subtrees need a fabric that has them."""
+        del hosts
+        if self.of == "group" and fabric.plan["kind"] != "groups":
+            words = f"the fabric has no groups (it is laid out as {fabric.plan['kind']!r})"
+            raise Problems(Problem("of", words, self.of, "leaf; subtree on a fabric with levels"))
+        top = max(fabric.levels, default=0)
+        if self.of == "subtree" and top < 2:
+            raise Problems(Problem("of", "the fabric has no levels above its leaf switches", self.of, "leaf, group"))
+        if self.of == "subtree" and self.level > top:
+            raise Problems(Problem("level", "the fabric has no such level", self.level, f"1 to {top}"))
+
+    def wanted(self) -> str:
+        """One domain, unless it may have several."""
+        return "free hosts" if self.split else f"free hosts of one {self.of}"
+
+    def _rooms(self, free: Sequence[int], fabric: FabricView) -> dict[int, list[int]]:
+        match self.of:
+            case "leaf":
+                return by_leaf(free, fabric)
+            case "group":
+                size = fabric.plan["switches"]
+                domain_of = [leaf // size for leaf in fabric.leaf_of]
+            case "subtree":
+                tree = subtrees(fabric, self.level)
+                domain_of = [tree[leaf] for leaf in fabric.leaf_of]
+        rooms: dict[int, list[int]] = defaultdict(list)
+        for host in free:
+            rooms[domain_of[host]].append(host)
+        return dict(sorted(rooms.items()))
+
+
+class Packed(Strategy):
+    """Hosts under as few leaf switches as possible; the last switch is the fullest one that has room for the rest."""
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """Hosts of as few leaf switches as possible."""
+        return fewest(by_leaf(free, fabric), request.hosts, "best", split=True)
+
+
+def fewest(rooms: Mapping[int, list[int]], count: int, fit: Fit, *, split: bool) -> list[int] | None:
+    """Hosts of as few domains as possible; None if there are too few."""
+    left, taken = dict(rooms), list[int]()
+    while len(taken) < count:
+        missing = count - len(taken)
+        enough = [domain for domain, hosts in left.items() if len(hosts) >= missing]
+        if not left or not (enough or split):
+            return None
+        if enough:
+            chosen = enough[0] if fit == "first" else min(enough, key=lambda domain: len(left[domain]))
+        else:
+            chosen = max(left, key=lambda domain: len(left[domain]))
+        taken += left.pop(chosen)[:missing]
+    return taken
+
+
+def subtrees(fabric: FabricView, level: int) -> list[int]:
+    """For each switch the number of its subtree: what stays joined when all switches above ``level`` are gone."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    levels = numpy.asarray(list(fabric.levels))
+    a, b = fabric.links["from_switch"], fabric.links["to_switch"]
+    keep = (a >= 0) & (b >= 0)
+    a, b = a[keep], b[keep]
+    below = (levels[a] <= level) & (levels[b] <= level)
+    graph = coo_array((numpy.ones(below.sum()), (a[below], b[below])), shape=(len(levels), len(levels)))
+    found: list[int] = connected_components(graph.tocsr(), directed=False)[1].tolist()
+    return found

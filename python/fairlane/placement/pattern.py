@@ -1,0 +1,69 @@
+"""Placement by communication pattern, as Yang et al. 2016 propose in section V.
+
+A job of many-to-many traffic gets a compact place to itself: on a torus a box, whose links nobody else uses under
+dimension-order routing; else the smallest leaf switch, subtree or group with room for it. Any other job gets units that
+hold what is local in its traffic, wherever they are; the smallest holes are filled first, so that boxes stay free.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from fairlane.placement.base import Communication, FabricView, Request, Strategy
+from fairlane.placement.box import Box
+from fairlane.placement.domain import Domain, Packed
+from fairlane.placement.grid import host_order, sides_of
+from fairlane.placement.linear import runs
+
+__all__ = ["Pattern"]
+
+
+class Pattern(Strategy):
+    """By communication pattern: a compact place for many-to-many traffic, units of the local size for any other."""
+
+    wait: bool = True
+    """Whether a job of many-to-many traffic gets nothing where no compact place is free; else it gets what there is."""
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """Hosts that suit the job's pattern."""
+        if len(free) < request.hosts:
+            return None
+        found = request.communication() if request.communication else Communication("unclear")
+        if found.kind == "many-to-many":
+            for strategy in _compact(fabric):
+                hosts = strategy.allocate(free, request, fabric)
+                if hosts is not None:
+                    return hosts
+            if self.wait:
+                return None
+        return _in_units(free, request.hosts, min(found.unit or 1, request.hosts), fabric)
+
+    def wanted(self) -> str:
+        """A compact place."""
+        return "a compact place for its many-to-many traffic"
+
+
+def _compact(fabric: FabricView) -> Iterator[Strategy]:
+    """The strategies that find compact places, the best place first."""
+    if sides_of(fabric) is not None:
+        yield Box(shape="cube", fit="best")
+        return
+    yield Domain(of="leaf", split=False)
+    for level in range(2, max(fabric.levels, default=0) + 1):
+        yield Domain(of="subtree", level=level, split=False)
+    if fabric.plan["kind"] == "groups":
+        yield Domain(of="group")
+    yield Packed()
+
+
+def _in_units(free: Sequence[int], count: int, unit: int, fabric: FabricView) -> list[int]:
+    """Whole units first, from the shortest stretches that have some; what is left then fills up, longest first."""
+    order = host_order(fabric, "hilbert" if sides_of(fabric) is not None else "number")
+    holes = sorted(runs(order, free), key=len)
+    taken: list[int] = []
+    rest: list[list[int]] = []
+    for hole in holes:
+        whole = len(hole) - len(hole) % unit
+        taken += hole[:whole]
+        rest.append(hole[whole:])
+    for hole in sorted(rest, key=len, reverse=True):
+        taken += hole
+    return taken[:count]

@@ -1,0 +1,76 @@
+"""Allocation units: a job gets small sets of adjacent hosts, and these lie anywhere (Yang 2016, Fig. 8b)."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.placement.base import FabricView, Request, Strategy
+from fairlane.placement.grid import Curve, check_curve, host_order
+
+__all__ = ["Units"]
+
+
+class Units(Strategy):
+    """Units of adjacent hosts: interleaved among jobs, at random places, or the first free ones."""
+
+    together = True
+
+    size: int = Field(ge=1)
+    """Hosts of a unit. They follow each other on the line; the first unit begins where the line does."""
+    order: Literal["interleaved", "random", "first"] = "interleaved"
+    """Units are dealt out in turn to the jobs of this placement, or drawn at random, or taken from the line's start."""
+    curve: Curve = "number"
+    """The line: host numbers (on a grid dimension 0 is fastest), or through a grid a snake or Hilbert's curve."""
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """Free units."""
+        return self.allocate_together(free, [request], fabric)[0]
+
+    def allocate_together(
+        self, free: Sequence[int], requests: Sequence[Request], fabric: FabricView
+    ) -> list[list[int] | None]:
+        """Free units for several jobs; the last unit of a job may have more hosts than it takes."""
+        units = self._free_units(free, fabric)
+        if self.order == "interleaved":
+            return self._dealt(units, requests)
+        found: list[list[int] | None] = []
+        for request in requests:
+            order = request.rng.permutation(len(units)).tolist() if self.order == "random" else range(len(units))
+            chosen = list(order)[: -(-request.hosts // self.size)]
+            hosts = [host for at in chosen for host in units[at]][: request.hosts]
+            found.append(hosts if len(hosts) == request.hosts else None)
+            if found[-1]:
+                units = [unit for at, unit in enumerate(units) if at not in set(chosen)]
+        return found
+
+    def _free_units(self, free: Sequence[int], fabric: FabricView) -> list[list[int]]:
+        order, is_free = host_order(fabric, self.curve), set(free)
+        units = (order[start : start + self.size] for start in range(0, len(order), self.size))
+        return [unit for unit in units if len(unit) == self.size and is_free.issuperset(unit)]
+
+    def _dealt(self, units: list[list[int]], requests: Sequence[Request]) -> list[list[int] | None]:
+        found: list[list[int]] = [[] for _ in requests]
+        left = iter(units)
+        while waiting := [at for at, request in enumerate(requests) if len(found[at]) < request.hosts]:
+            for at in waiting:
+                unit = next(left, None)
+                if unit is None:
+                    enough = zip(found, requests, strict=True)
+                    return [hosts if len(hosts) == request.hosts else None for hosts, request in enough]
+                found[at] += unit[: requests[at].hosts - len(found[at])]
+        return list(found)
+
+    def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
+        """Units must divide the fabric."""
+        del hosts
+        check_curve(fabric, self.curve, "curve")
+        if fabric.hosts % self.size:
+            divisors = ", ".join(str(size) for size in range(1, fabric.hosts + 1) if fabric.hosts % size == 0)
+            raise Problems(Problem("size", f"does not divide the fabric's {fabric.hosts} hosts", self.size, divisors))
+
+    def wanted(self) -> str:
+        """Whole units."""
+        return f"free units of {self.size} hosts"

@@ -1,0 +1,29 @@
+"""Writing a picture into a file that a user has named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.plot.style import styled
+
+__all__ = ["FORMATS", "write"]
+
+FORMATS = (".png", ".svg", ".pdf")
+"""What a picture's file may be called."""
+
+
+def write(draw: Callable[[], Figure], path: Path) -> Path:
+    """Draws in the house's style and returns the path. Raises ``ScenarioError`` if that is not possible."""
+    if path.suffix.lower() not in FORMATS:
+        raise ScenarioError(Problem("output", "no kind of picture that can be drawn", str(path), ", ".join(FORMATS)))
+    with styled():
+        picture = draw()
+        try:
+            picture.savefig(path)
+        except OSError as error:
+            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+    return path

@@ -1,0 +1,156 @@
+"""Allocations: a torus by planes, a tree by subtrees and leaves, a dragonfly by groups; a cell is a host.
+
+Cells have the colour of the job that has the host. They stand in blocks: a block is a plane of the first two
+dimensions of a grid, a group, or what hangs below one switch of the level under the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod, sqrt
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+
+from fairlane.fabric.view import Fabric
+from fairlane.placement.domain import subtrees
+from fairlane.plot.style import INK, MUTED, PALETTE, canvas, headline_of
+
+FREE = "#ececec"
+MOST_NAMED = 24
+"""Jobs that the legend names."""
+GAP = 1.6
+"""Space between blocks, in cells."""
+SHAPE = 1.5
+"""Width over height that the blocks together should have."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where each host's cell is."""
+
+    block: Ints
+    column: Ints
+    row: Ints
+    names: Sequence[str]
+    """What each block is called."""
+    what: str
+    """What blocks, columns and rows are, in words."""
+
+
+def figure(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str) -> Figure:
+    """The hosts of each job in the fabric."""
+    layout = _layout(fabric)
+    width, height = int(layout.column.max()) + 1, int(layout.row.max()) + 1
+    blocks = len(layout.names)
+    across = max(1, min(blocks, round(sqrt(blocks * SHAPE * (height + GAP) / (width + GAP)))))
+    x = layout.block % across * (width + GAP) + layout.column
+    y = layout.block // across * (height + GAP) + layout.row
+    wide, tall = float(across * (width + GAP)), ceil(blocks / across) * (height + GAP)
+    size = 11.0 / max(wide, 1.2 * tall, 12.0)
+    rows = ceil(min(len(jobs) + 1, MOST_NAMED) / 4)
+    made = canvas(max(wide * size, 6.5) + 0.4, tall * size + 1.6 + 0.26 * rows)
+    axes = made.subplots()
+    colours = _colours(list(jobs))
+    owner = {host: name for name, hosts in jobs.items() for host in hosts}
+    faces = [colours[owner[host]] if host in owner else FREE for host in range(fabric.hosts)]
+    cells = [Rectangle((left + 0.06, top + 0.06), 0.88, 0.88) for left, top in zip(x, y, strict=True)]
+    axes.add_collection(PatchCollection(cells, facecolors=faces, edgecolors="none"))
+    for number, name in enumerate(layout.names):
+        left, top = number % across * (width + GAP), number // across * (height + GAP)
+        axes.text(left, top - 0.2, name, ha="left", va="bottom", fontsize=9, color=MUTED)
+    axes.set_xlim(-0.3, wide)
+    axes.set_ylim(tall, -1.2)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    _legend(axes, colours)
+    headline_of(made, title, f"A cell is a host; {layout.what}. Grey hosts are free.")
+    return made
+
+
+def _layout(fabric: Fabric) -> _Layout:
+    leaf = np.asarray(fabric.leaf_of, dtype=np.int64)
+    plan = fabric.plan
+    if (leaf < 0).any():
+        side = ceil(sqrt(fabric.hosts))
+        hosts = np.arange(fabric.hosts)
+        return _Layout(np.zeros_like(hosts), hosts % side, hosts // side, [""], "they are cabled to each other")
+    place = _place_at_leaf(leaf)
+    if plan["kind"] == "grid":
+        return _of_grid(leaf, place, plan["sides"])
+    if plan["kind"] == "groups":
+        block, names, what = leaf // plan["switches"], "group {}", "a block is a group, a column a switch of it"
+    else:
+        levels = list(fabric.levels)
+        top = max(levels)
+        block = np.asarray(subtrees(fabric, top - 1) if top > 2 else [0] * len(levels))[leaf]
+        names = "subtree {}" if top > 2 else ""
+        what = "a block is a subtree, a column a leaf switch" if top > 2 else "a column is a leaf switch"
+    block = np.unique(block, return_inverse=True)[1]
+    column = np.zeros_like(leaf)
+    for number in range(int(block.max()) + 1):
+        column[block == number] = np.unique(leaf[block == number], return_inverse=True)[1]
+    return _Layout(block, column, place, [names.format(number) for number in range(int(block.max()) + 1)], what)
+
+
+def _of_grid(leaf: Ints, place: Ints, sides: Sequence[int]) -> _Layout:
+    """Planes of the first two dimensions; hosts of one switch stand side by side."""
+    first, second, *others = [*sides, *([1] * max(0, 2 - len(sides)))]
+    planes = leaf // (first * second)
+    names = []
+    for number in range(prod(others)):
+        digits: list[str] = []
+        left = number
+        for side in others:
+            left, digit = divmod(left, side)
+            digits.append(str(digit))
+        names.append(f"plane {', '.join(digits)}" if digits else "")
+    hosts = int(place.max()) + 1
+    what = "to the right is dimension 0, down dimension 1" + (", and a block is a plane of them" if others else "")
+    return _Layout(planes, leaf % first * hosts + place, leaf // first % second, names, what)
+
+
+def _place_at_leaf(leaf: Ints) -> Ints:
+    """The number of each host among those of its switch."""
+    order = np.argsort(leaf, kind="stable")
+    starts = np.searchsorted(leaf[order], leaf[order])
+    place = np.empty_like(leaf)
+    place[order] = np.arange(len(leaf)) - starts
+    return place
+
+
+def _colours(names: list[str]) -> dict[str, str]:
+    if len(names) <= len(PALETTE):
+        return dict(zip(names, PALETTE, strict=False))
+    shades = matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, len(names)))
+    return {name: to_hex(shade) for name, shade in zip(names, shades, strict=True)}
+
+
+def _legend(axes: Axes, colours: Mapping[str, str]) -> None:
+    named = list(colours.items())[:MOST_NAMED]
+    rest = len(colours) - len(named)
+    labels = [*(name for name, _ in named), "free" if not rest else f"free; {rest} more jobs are not named"]
+    marks = [
+        Line2D([], [], color=colour, marker="s", markersize=9, linestyle="")
+        for colour in [*(colour for _, colour in named), FREE]
+    ]
+    axes.legend(
+        marks,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=4,
+        frameon=False,
+        fontsize=10,
+        labelcolor=INK,
+    )

@@ -1,0 +1,166 @@
+"""The hosts of a scenario's jobs: which hosts each gets, and which rank lives on which."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy
+from numpy.typing import NDArray
+
+from fairlane import _core
+from fairlane.errors import Problem
+from fairlane.fabric import Fabric
+from fairlane.inputs.problems import Problems
+from fairlane.placement import LIST, Communication, Request, fill, hosts_needed
+from fairlane.placement.mapping import Slots, mapped
+from fairlane.seeds import Purpose, stream
+
+if TYPE_CHECKING:
+    from fairlane.scenario.models import Job, Placement
+    from fairlane.scenario.scenario import Scenario
+
+__all__ = ["Copy", "place"]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One copy of a job of the scenario, before it has hosts."""
+
+    number: int
+    """Its number among all copies of all jobs: what its random streams go by."""
+    key: str
+    """Where its job stands in the scenario."""
+    job: "Job"
+    name: str
+    ranks: int
+    recorded: _core.Program | None
+    """The trace, if it is one."""
+    level: int | None = None
+    """The service level that a strategy of quality of service gives it, if one does."""
+
+
+def place(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> list[tuple[Copy, list[int]]]:
+    """Each copy with the host of each rank. Jobs with a list of hosts come first; the others take what is left."""
+    tables = [_placement(scenario, copy) for copy in copies]
+    listed = _listed(scenario, fabric)
+    _check_room(scenario, fabric, copies)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for at, table in enumerate(tables):
+        groups[id(table)].append(at)
+    for members in groups.values():
+        _check(scenario, fabric, [copies[at] for at in members])
+    reserved = {host for hosts in listed.values() for host in hosts}
+    free = [host for host in range(fabric.hosts) if host not in reserved]
+    found: dict[int, list[int]] = {}
+    for at, table in enumerate(tables):
+        if at in found:
+            continue
+        pool = listed[id(table)] if table.strategy == LIST else free
+        members = groups[id(table)] if table.allocator and table.allocator.together else [at]
+        found.update(zip(members, _allocate(scenario, fabric, [copies[one] for one in members], pool), strict=True))
+        taken = {host for one in members for host in found[one]}
+        pool[:] = [host for host in pool if host not in taken]
+    return [(copy, _mapped(scenario, fabric, copy, found[at])) for at, copy in enumerate(copies)]
+
+
+def _placement(scenario: "Scenario", copy: Copy) -> "Placement":
+    return copy.job.placement or scenario.placement
+
+
+def _ranks_per_host(scenario: "Scenario", copy: Copy) -> int:
+    return copy.job.ranks_per_host or _placement(scenario, copy).ranks_per_host
+
+
+def hosts_of(scenario: "Scenario", copy: Copy) -> int:
+    """How many hosts a job needs."""
+    return hosts_needed(copy.ranks, _ranks_per_host(scenario, copy))
+
+
+def _key(copy: Copy) -> str:
+    """Where the copy's placement table stands."""
+    return f"{copy.key}.placement" if copy.job.placement else "placement"
+
+
+def _listed(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
+    """The hosts that placement tables list, by the identity of the table."""
+    tables = (scenario.placement, *(job.placement for job in scenario.jobs))
+    listed = {id(table): list(table.hosts or ()) for table in tables if table}
+    outside = [host for hosts in listed.values() for host in hosts if host >= fabric.hosts]
+    if outside:
+        raise Problems(Problem("placement.hosts", f"there is no host {outside[0]}", allowed=f"0 to {fabric.hosts - 1}"))
+    return listed
+
+
+def _check_room(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> None:
+    needed = sum(hosts_of(scenario, copy) for copy in copies)
+    if needed > fabric.hosts:
+        words = f"the jobs need {needed} hosts (more ranks than hosts), and the fabric has {fabric.hosts}"
+        raise Problems(Problem("jobs", words))
+
+
+def _check(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> None:
+    """What strategy and mapping of a table have against the fabric and the jobs that it is for."""
+    key, table = _key(copies[0]), _placement(scenario, copies[0])
+    if table.allocator:
+        try:
+            table.allocator.check(fabric, [hosts_of(scenario, copy) for copy in copies])
+        except Problems as problems:
+            raise Problems(*(problem.under(key) for problem in problems.problems)) from None
+    for copy in copies:
+        problem = table.mapping.problem_with(copy.ranks)
+        if problem:
+            parameter, words, allowed = problem
+            value = getattr(table.mapping, parameter)
+            raise Problems(Problem(f"{key}.mapping.{parameter}", f"{words} ({copy.name!r})", value, allowed))
+
+
+def _allocate(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy], pool: Sequence[int]) -> list[list[int]]:
+    """The hosts of copies of one placement table, among those of the pool."""
+    table = _placement(scenario, copies[0])
+    seed = scenario.seed if table.seed is None else table.seed
+    needs = [hosts_of(scenario, copy) for copy in copies]
+    if table.allocator is None:
+        given = [list(pool[: needs[0]]) if needs[0] <= len(pool) else None]
+    else:
+        rngs = [stream(seed, Purpose.PLACEMENT, copy.number) for copy in copies]
+        requests = [
+            Request(need, rng, partial(_communication, scenario, copy))
+            for need, rng, copy in zip(needs, rngs, copies, strict=True)
+        ]
+        given = table.allocator.allocate_together(pool, requests, fabric)
+    found = []
+    for copy, need, hosts in zip(copies, needs, given, strict=True):
+        if hosts is None:
+            per_host, free = _ranks_per_host(scenario, copy), f"{len(pool)} are free"
+            words = f"job {copy.name!r}: {copy.ranks} ranks need {need} hosts, {per_host} a host, and {free}"
+            if need <= len(pool):
+                words += f", but not as {table.allocator.wanted() if table.allocator else 'listed'}"
+            raise Problems(Problem(f"{copy.key}.ranks", words, copy.ranks))
+        found.append(hosts)
+    return found
+
+
+def _communication(scenario: "Scenario", copy: Copy) -> Communication:
+    """The copy's communication pattern; its local unit is counted in hosts."""
+    from fairlane.pattern import judge, observe, program_of
+
+    verdict, _ = judge(observe(program_of(copy.job, copy.ranks, scenario.seed, copy.number)))
+    return Communication(verdict.kind, verdict.unit and hosts_needed(verdict.unit, _ranks_per_host(scenario, copy)))
+
+
+def _mapped(scenario: "Scenario", fabric: Fabric, copy: Copy, hosts: Sequence[int]) -> list[int]:
+    """The host of each rank."""
+    places = fill(hosts, copy.ranks, _ranks_per_host(scenario, copy))
+
+    def distances() -> NDArray[numpy.int64]:
+        return fabric.distances(places)
+
+    def traffic() -> NDArray[numpy.float64]:
+        from fairlane.pattern import observe, program_of
+
+        found = observe(program_of(copy.job, copy.ranks, scenario.seed, copy.number))
+        return found.total.astype(numpy.float64)
+
+    return mapped(_placement(scenario, copy).mapping, Slots(places, distances, traffic))

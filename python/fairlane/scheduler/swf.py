@@ -1,0 +1,114 @@
+"""Job logs in the Standard Workload Format, version 2.2 (Chapin et al. 1999): a job a line, 18 numbers, -1 for unknown.
+
+Of each job the number, submit time, run time, processors and requested time are read. A line that cannot be read is a
+problem with its number, and the rest of the log goes on.
+"""
+
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlane.errors import Problem, ScenarioError
+
+__all__ = ["Log", "LoggedJob", "read_log"]
+
+_FIELDS = 18
+_CANCELLED = 5
+
+
+@dataclass(frozen=True)
+class LoggedJob:
+    """A job of the log."""
+
+    number: int
+    """Its number in the log."""
+    submit: int
+    """When it came, seconds from the log's beginning."""
+    run: int
+    """How long it ran, seconds; less than one counts as one."""
+    hosts: int
+    """How many processors it had; each is a host here."""
+    estimate: int
+    """How long it asked for, seconds; its run time where the log does not say, and never less."""
+    line: int
+    """Its line in the file."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log that was read."""
+
+    jobs: tuple[LoggedJob, ...]
+    """The jobs in the order in which they came."""
+    problems: tuple[Problem, ...]
+    """Lines that were left out, and why."""
+
+
+def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, most: int | None = None) -> Log:
+    """Reads a log, plain or gzipped.
+
+    Jobs that need more than ``hosts`` are left out as lines that cannot be read are; ``strict`` raises for both.
+    ``most`` stops after so many jobs. Raises ``ScenarioError`` if the file cannot be read or holds no job.
+    """
+    jobs: list[LoggedJob] = []
+    problems: list[Problem] = []
+    for number, line in _lines(path):
+        try:
+            job = _job(line, number, hosts)
+        except _WrongLineError as error:
+            problems.append(error.problem.at(str(path), number))
+            continue
+        if job is not None:
+            jobs.append(job)
+        if most is not None and len(jobs) >= most:
+            break
+    if strict and problems:
+        raise ScenarioError(problems)
+    if not jobs:
+        raise ScenarioError([*problems, Problem("", "holds no job", file=str(path))])
+    return Log(tuple(sorted(jobs, key=lambda job: (job.submit, job.line))), tuple(problems))
+
+
+class _WrongLineError(Exception):
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(str(problem))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8", errors="replace")
+    except (OSError, EOFError) as error:
+        words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ScenarioError(Problem("", f"cannot be read: {words}", file=str(path))) from None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip() and not line.lstrip().startswith(";"):
+            yield number, line
+
+
+def _job(line: str, number: int, hosts: int | None) -> LoggedJob | None:
+    """The job of a line; None if it was cancelled before it ran."""
+    words = line.split()
+    if len(words) != _FIELDS:
+        raise _WrongLineError(Problem("", f"has {len(words)} fields", allowed=f"{_FIELDS} numbers"))
+    values = []
+    for at, word in enumerate(words, start=1):
+        try:
+            values.append(int(float(word)))
+        except (ValueError, OverflowError):
+            raise _WrongLineError(Problem(f"field {at}", "not a number", word)) from None
+    name, submit, run = values[0], values[1], values[3]
+    size = values[4] if values[4] > 0 else values[7]
+    if submit < 0:
+        raise _WrongLineError(Problem("submit time", "not known", submit, "0 or more seconds"))
+    if run <= 0 and values[10] == _CANCELLED:
+        return None
+    if run < 0 or size <= 0:
+        key, value = ("run time", run) if run < 0 else ("processors", size)
+        raise _WrongLineError(Problem(key, "not known", value, "a number"))
+    run = max(run, 1)
+    if hosts is not None and size > hosts:
+        raise _WrongLineError(Problem("processors", f"job {name} is larger than the machine", size, f"1 to {hosts}"))
+    return LoggedJob(name, submit, run, size, max(run, values[8]), number)
