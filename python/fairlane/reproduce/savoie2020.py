@@ -13,6 +13,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.experiment import DEFAULT, Experiment, Paper, Scale
 from fairlane.reproduce.savoie2020_checks import CHECKS
 from fairlane.reproduce.systems import MICROBENCHMARKS, SHORT, STATIC, SYSTEMS, job, scenario, static_jobs
+from fairlane.scenario.resolve import decide
 
 __all__ = ["PAPER"]
 
@@ -33,9 +34,9 @@ def traces() -> Path:
     return folder
 
 
-def _whole(system: str, jobs: Callable[[], Sequence[Any]], routing: str = "d_mod_k") -> Callable[[int, Scale], Phases]:
+def _whole(system: str, jobs: Callable[[], Sequence[Any]]) -> Callable[[int, Scale], Phases]:
     """The same jobs from beginning to end."""
-    return lambda placement, _scale: {0: scenario(system, SYSTEMS[system], jobs(), placement, routing=routing)}
+    return lambda placement, _scale: {0: scenario(system, SYSTEMS[system], jobs(), placement)}
 
 
 def _static(
@@ -51,7 +52,7 @@ def _mini_amg() -> list[dict[str, Any]]:
 def _arrivals(placement: int, scale: Scale) -> Phases:
     """Five phases of equal length; at the beginning of each but the first, one job is replaced, on the same hosts."""
     system, jobs = SYSTEMS["small"], static_jobs(SYSTEMS["small"])
-    hosts = [found.hosts for found in scenario("arrivals", system, jobs, placement).resolve().jobs]
+    hosts = [found.hosts for found in decide(scenario("arrivals", system, jobs, placement)).jobs]
     jobs = [{**one, "placement": {"strategy": "list", "hosts": list(on)}} for one, on in zip(jobs, hosts, strict=True)]
     phases = {0: scenario("arrivals", system, jobs, placement)}
     for number, workload in enumerate(STATIC, 1):
@@ -174,8 +175,9 @@ EXPERIMENTS = (
         "small.adaptive-routing",
         "Fig. 19",
         "adaptive routing",
-        _whole("small", lambda: static_jobs(SYSTEMS["small"]), routing="adaptive"),
+        _static("small"),
         treatments=(DEFAULT,),
+        routing="adaptive",
     ),
 )
 """In the paper's order."""
