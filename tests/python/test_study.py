@@ -254,10 +254,13 @@ periods = 3
 period = "200 us"
 """
 BAD_CONTROLLERS: list[tuple[dict[str, Any], str]] = [
-    ({"name": "process_prioritization", "threshold": 1.5, "service_levels": 2}, "threshold = 1.5: out of range"),
+    (
+        {"name": "process_prioritization", "threshold": 1.5, "service_levels": 2},
+        "threshold = 1.5: out of range; allowed: at most 1",
+    ),
     (
         {"name": "process_prioritization", "threshold": 0, "service_levels": 2},
-        "threshold = 0: out of range",
+        "threshold = 0: out of range; allowed: above 0",
     ),
     ({"name": "process_prioritization", "service_levels": 4}, "qos.service_levels = 2: "),
     ({"name": "process_priority", "service_levels": 2}, 'did you mean "process_prioritization"?'),

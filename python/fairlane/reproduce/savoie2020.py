@@ -18,7 +18,8 @@ from fairlane.scenario.resolve import decide
 __all__ = ["PAPER"]
 
 FULL = Scale(placements=8, periods=500)
-QUICK = Scale(placements=1, periods=12, period="10 ms", draws=3)
+QUICK = Scale(placements=1, periods=20, period="10 ms", draws=3)
+QUICK_MEDIUM = Scale(placements=1, periods=8, period="20 ms", draws=2)
 TRACES = "FAIRLANE_TRACES"
 """The environment variable that names the folder with recorded traces."""
 
@@ -124,7 +125,7 @@ def _threshold(threshold: float, figure: str) -> Experiment:
 
 EXPERIMENTS = (
     _small("small.static", "Fig. 4", "static jobs on 64 hosts", _static("small")),
-    Experiment("medium.static", "Fig. 3", "static jobs on 324 hosts", _static("medium"), FULL, None),
+    Experiment("medium.static", "Fig. 3", "static jobs on 324 hosts", _static("medium"), FULL, QUICK_MEDIUM),
     _small(
         "small.long-observation",
         "Fig. 5",
@@ -169,8 +170,10 @@ EXPERIMENTS = (
         None,
         parameters={"default_periods": 10},
     ),
-    Experiment("medium.applications", "Fig. 17", "applications", _whole("medium", _applications), FULL, None),
-    Experiment("medium.mixed", "Fig. 18", "applications and microbenchmarks", _whole("medium", _mixed), FULL, None),
+    Experiment("medium.applications", "Fig. 17", "applications", _whole("medium", _applications), FULL, QUICK_MEDIUM),
+    Experiment(
+        "medium.mixed", "Fig. 18", "applications and microbenchmarks", _whole("medium", _mixed), FULL, QUICK_MEDIUM
+    ),
     _small(
         "small.adaptive-routing",
         "Fig. 19",
