@@ -14,12 +14,14 @@ from fairlane.reproduce.experiment import CONTROL, DEFAULT, Scale
 from fairlane.reproduce.rerouted import rerouted
 from fairlane.reproduce.results import Results
 from fairlane.reproduce.systems import SYSTEMS, scenario, static_jobs
+from fairlane.study import Study
 from fairlane.study.progress import StudyProgress
 from fairlane.study.sources import sources
 from fairlane.study.store import Store
 from fairlane.study.task import Stopwatch
 from small_study import Here
 
+STUDIES = Path(__file__).parents[2] / "docs" / "reproduction" / "savoie2020" / "studies"
 TINY = Scale(placements=1, periods=3, period="1 ms", draws=2)
 
 
@@ -39,6 +41,32 @@ def test_the_systems_have_room_for_their_jobs() -> None:
         jobs = static_jobs(system)
         assert sum(job["ranks"] for job in jobs) <= system.hosts
         scenario(name, system, jobs, 1)
+
+
+@pytest.mark.parametrize("name", list(SYSTEMS))
+def test_the_studies_of_controllers_are_of_the_same_jobs(name: str) -> None:
+    study = Study.load(STUDIES / f"{name}.toml")
+    found = study.scenario(next(study.points()))
+    expected = scenario(name, SYSTEMS[name], static_jobs(SYSTEMS[name]), 1)
+    copies = [
+        [(label, job.ranks, job.workload) for job in it.jobs for label in job.names()] for it in (found, expected)
+    ]
+    assert copies[0] == copies[1]
+    assert found.fabric == expected.fabric
+    assert set(study.treatments) == {"algorithm1", "slack"}
+
+
+def test_a_controller_beside_is_run_and_not_judged() -> None:
+    with pytest.raises(ScenarioError, match='did you mean "slack"'):
+        plan("savoie2020", beside=["slak"])
+    chosen = plan("savoie2020", only="savoie.small.adaptive-routing", quick=True, beside=["slack"])
+    cells = [(cell.experiment, cell.treatment) for cell in chosen.cells()]
+    assert ("small.static", "slack") in cells
+    assert ("small.adaptive-routing", "slack") not in cells, "it has no control at all"
+    assert {name: it.judged for name, (it, _) in chosen.experiments.items()} == {
+        "small.static": CONTROL,
+        "small.adaptive-routing": DEFAULT,
+    }
 
 
 def test_a_plan_shares_default_runs_and_says_what_is_left_out() -> None:
