@@ -189,28 +189,6 @@ def test_slack_races_its_designs_and_keeps_what_gains_most() -> None:
     assert settings == favourite
 
 
-def test_slack_undoes_what_a_job_loses_without_giving_up_what_another_gains() -> None:
-    """Job b loses a fifth while any of its ranks is on the default level; job a gains if its urgent rank is not."""
-    controller = Slack(default_periods=1)
-    controller.start({"a": 4, "b": 4})
-
-    def work(settings: Settings) -> Work:
-        levels = {job: [settings.levels.get(job, {}).get(rank, 0) for rank in range(4)] for job in "ab"}
-        used = any(levels["a"])
-        gains = {"a": 0.1 if levels["a"][3] else 0.0, "b": -0.2 if used and not min(levels["b"]) else 0.0}
-        return Work(1.0, {job: made_up(gain).jobs["a"] for job, gain in gains.items()})
-
-    settings, states = controller.observe(work(Settings())), []
-    while controller.state != "CLIMB":
-        states.append(controller.state)
-        done = work(settings)
-        settings = controller.observe(done)
-    assert "BALANCE" in states
-    assert states.count("BALANCE") < 4
-    final = work(settings)
-    assert {job: found.work for job, found in final.jobs.items()} == {"a": 110, "b": 100}
-
-
 def test_slack_starts_over_with_other_jobs() -> None:
     controller = Slack(default_periods=1)
     controller.start({"a": 4})

@@ -7,14 +7,11 @@ class is a service level, and each class gets ``base`` times the weight of the o
 
 1. DEFAULT: a few periods without priorities, for the pace of every job and the slack of every rank.
 2. RACE: ``DESIGNS``, different ways to cut slack into classes, are tried, gentle ones first; the worse half goes after
-   each round, and those that stay are tried longer (successive halving).
-3. BALANCE: of jobs that lose with the winner, the lowest ranks go up a class, two if the loss is large: they had less
-   slack than it seemed. So it goes on until nobody loses, or for ``repairs`` periods. If there is still more harm than
-   good, nobody gets priority.
-4. CLIMB: the winner is changed in several jobs at once: jobs that lose get a class more, or those of their ranks that
+   each round, and those that stay are tried longer (successive halving). If all of them do harm, nobody gets priority.
+3. CLIMB: the winner is changed in several jobs at once: jobs that lose get a class more, or those of their ranks that
    are slowest now; jobs that gain much get one less; ranks with the least waiting time one more, and a few are moved
    at random. A change is confirmed before it is kept.
-5. IDLE: after ``patience`` changes that did not help. It starts over when jobs come or go, or when the work falls
+4. IDLE: after ``patience`` changes that did not help. It starts over when jobs come or go, or when the work falls
    below the default.
 
 A configuration is as good as its mean improvement over jobs, less three times what jobs lose beyond ``guard``.
@@ -42,8 +39,6 @@ TOP_CLASS = 7
 """The highest class there is."""
 GREATEST_WEIGHT = 255
 """Beyond this a weight is as good as a strict priority."""
-MUCH = 0.05
-"""The floor of a job that loses this share of its work goes up two classes at once."""
 TOO_MUCH = 0.1
 """A design that costs a job this share of its work is not followed by harsher ones."""
 UNIT = 2
@@ -63,7 +58,6 @@ class State(StrEnum):
 
     DEFAULT = "DEFAULT"
     RACE = "RACE"
-    BALANCE = "BALANCE"
     CLIMB = "CLIMB"
     IDLE = "IDLE"
 
@@ -153,7 +147,6 @@ class Slack(Controller):
 
     default_periods: int = Field(2, ge=1, description="periods over which the default run is observed")
     guard: float = Field(0.01, ge=0, le=1, description="what a job may lose before it counts three times")
-    repairs: int = Field(8, ge=0, description="periods in which losses of whole jobs are undone, after the race")
     confirm: int = Field(2, ge=1, description="further periods that a change must prove itself in")
     patience: int = Field(40, ge=1, description="changes in a row that do not help, before it idles")
     seed: int = Field(1, ge=0, description="seed of random changes")
@@ -196,12 +189,7 @@ class Slack(Controller):
             self._current.gains.append(self._gains(work))
             if self._current is self._best:
                 self._work = work
-            {
-                State.RACE: self._race,
-                State.BALANCE: self._balance,
-                State.CLIMB: self._climb,
-                State.IDLE: self._watch,
-            }[self._state]()
+            {State.RACE: self._race, State.CLIMB: self._climb, State.IDLE: self._watch}[self._state]()
         return self._unset() if self._state is State.DEFAULT else self._current.settings(self.service_levels)
 
     def _gains(self, work: Work) -> dict[str, float]:
@@ -236,30 +224,12 @@ class Slack(Controller):
         if len(self._pool) > 1:
             self._current = waiting[0]
             return
-        self._best, self._state, self._accepted, self._rounds = self._pool[0], State.BALANCE, True, 0
-        self._current = self._best
-        self._balance()
-
-    def _balance(self) -> None:
-        """Undoes the losses of jobs with the configuration that was seen last, whether it is the best or not."""
-        seen = self._current
-        if seen is not self._best and seen.score(self.guard) > self._best.score(self.guard):
-            self._best, self._accepted = seen, True
-        gains = seen.mean_gains()
-        if self._rounds < self.repairs and min(gains.values()) < -self.guard:
-            self._rounds += 1
-            classes = {job: _raised(ranks, self._owed(gains[job])) for job, ranks in seen.classes.items()}
-            self._current = Candidate(classes, seen.base)
-            return
-        self._state = State.CLIMB
+        self._best, self._state = self._pool[0], State.CLIMB
         if self._best.score(self.guard) < 0:  # nothing at all is better
             nobody = {job: (0,) * ranks for job, ranks in self._jobs.items()}
-            self._best, self._accepted = Candidate(nobody, self._best.base, [dict.fromkeys(self._jobs, 0.0)]), True
+            self._best = Candidate(nobody, self._best.base, [dict.fromkeys(self._jobs, 0.0)])
+        self._accepted = True
         self._current = self._best
-
-    def _owed(self, gain: float) -> int:
-        """By how many classes the lowest ranks of a job go up for what it has lost."""
-        return 2 if gain < -MUCH else 1 if gain < -self.guard else 0
 
     def _climb(self) -> None:
         """Is the change better? Unsure: once more. Yes: keep it. No: another one."""
@@ -334,7 +304,7 @@ class Slack(Controller):
     @property
     @override
     def state(self) -> str:
-        """DEFAULT, RACE, BALANCE, CLIMB or IDLE: what the coming period is for."""
+        """DEFAULT, RACE, CLIMB or IDLE: what the coming period is for."""
         return self._state.value
 
     @property
@@ -355,12 +325,6 @@ def _needs(periods: Sequence[JobWork]) -> list[Need]:
         Need(pace / longest if longest else 1.0, count > AHEAD * slowest)
         for pace, count in zip(paces, iterations, strict=True)
     ]
-
-
-def _raised(ranks: tuple[int, ...], by: int) -> tuple[int, ...]:
-    """The job's floor so many classes higher: its lowest ranks join those above them. All go up if they are equal."""
-    floor = min(TOP_CLASS, min(ranks) + by)
-    return tuple(max(found, floor) for found in ranks)
 
 
 def _move(ranks: tuple[int, ...], which: Sequence[int], by: int) -> tuple[int, ...]:
