@@ -116,6 +116,15 @@ def test_another_simulator_makes_other_cells(monkeypatch: pytest.MonkeyPatch) ->
     assert Cell("savoie2020", "small.static", 1, CONTROL, TINY).digest != before
 
 
+def test_more_placements_leave_cells_as_they_are() -> None:
+    few, many = (
+        {cell.digest for cell in plan("savoie2020", only="savoie.small.static", placements=count).cells()}
+        for count in (2, 3)
+    )
+    assert len(few) == 4
+    assert few < many
+
+
 def test_a_controller_depends_on_its_own_source_only() -> None:
     digests = {name: sources(name) for name in (None, "none", CONTROL, "slack")}
     assert len(set(digests.values())) == 4

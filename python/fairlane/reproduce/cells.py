@@ -57,7 +57,9 @@ class Cell:
         scenarios = {at: phase.model_dump(mode="json") for at, phase in self._phases.items()}
         made_by = sources("none" if self.treatment == DEFAULT else self.treatment)
         files = sorted(set(files_of(scenarios, Path())))
-        key = [made_by, asdict(self), scenarios, self._experiment.routing, self._parameters, files]
+        fields = asdict(self)
+        del fields["scale"]["placements"]  # how many others there are
+        key = [made_by, fields, scenarios, self._experiment.routing, self._parameters, files]
         return sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
