@@ -3,7 +3,7 @@
 from concurrent.futures import Future
 from typing import Any
 
-from fairlane.study.task import Task, perform
+from fairlane.study.task import Computable, perform
 
 SCENARIO = """
 name = "small"
@@ -45,7 +45,7 @@ class Here:
     def __init__(self, *_: Any) -> None:
         self.room = 1
 
-    def submit(self, task: Task) -> Future[dict[str, Any]]:
+    def submit(self, task: Computable) -> Future[dict[str, Any]]:
         future: Future[dict[str, Any]] = Future()
         future.set_result(perform(task))
         return future

@@ -79,6 +79,10 @@ class ScenarioError(FairlaneError, ValueError):
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
+    def __reduce__(self) -> tuple[type["ScenarioError"], tuple[tuple[Problem, ...]]]:
+        """Sent to another process, it keeps its problems."""
+        return type(self), (self.problems,)
+
 
 class BuildError(FairlaneError, ValueError):
     """A simulation cannot be built from values that the scenario alone could not judge."""

@@ -8,8 +8,9 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.controller import CONTROLLERS, JobWork, Settings, Slack, Work, control, make, run
+from fairlane.controller import CONTROLLERS, JobWork, Settings, Slack, Work, check, control, make, run
 from fairlane.controller.episodes import Episodes
+from fairlane.controller.fitting import fit
 from fairlane.controller.slack import DESIGNS
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
@@ -77,6 +78,38 @@ def test_online_the_periods_add_up_to_one_simulation() -> None:
         parts = sum(row["iterations"] for row in rows if row["job"] == job)
         # The slowest rank of a period need not be the slowest of all.
         assert 0.8 * done.work <= parts <= done.work
+
+
+def test_a_job_with_a_stream_keeps_its_variants_when_others_come_and_go() -> None:
+    tables = [job.model_dump(mode="json", exclude_none=True) for job in scenario().jobs]
+    hosts = [{"strategy": "list", "hosts": list(range(8 * at, 8 * at + 8))} for at in range(2)]
+    streams = [{**table, "stream": at, "placement": hosts[at]} for at, table in enumerate(tables)]
+    both, second = (Episodes(scenario(jobs=jobs), period=PERIOD) for jobs in (streams, streams[1:]))
+    combinations = [(both.combination(period), second.combination(period)) for period in range(20)]
+    assert all(two[1:] == one for two, one in combinations)
+    assert len({one for _, one in combinations}) > 1
+    assert both.alone(1, 3).result().jobs == second.alone(0, 3).result().jobs
+
+
+def test_without_the_default_nothing_but_the_treatment_is_simulated() -> None:
+    rows = run(scenario(), "process_prioritization", period=PERIOD, periods=3, default=False)
+    assert {row["default_iterations"] for row in rows} == {None}
+    compared = run(scenario(), "process_prioritization", period=PERIOD, periods=3)
+    assert [row["iterations"] for row in rows] == [row["iterations"] for row in compared]
+
+
+def test_weights_of_a_scenario_need_not_be_as_many_as_a_controllers_levels() -> None:
+    arbiter = {"name": "weighted_round_robin", "weights": [3, 1]}
+    levels = [{**job.model_dump(mode="json", exclude_none=True)} for job in scenario().jobs]
+    levels[1]["service_level"] = 1
+    given = scenario(qos={"arbiter": arbiter}, jobs=levels)
+    fitted = fit(given, make("slack"))
+    assert fitted.qos.arbiter.parameters["weights"] == [3, 1, *[1] * 14]
+    before, after = (Simulation(it.resolve()) for it in (given, fitted))
+    for simulation in (before, after):
+        simulation.run_until(PERIOD)
+    assert before.progress() == after.progress(), "lanes that nobody uses change nothing"
+    check(given, "slack")
 
 
 def test_jobs_that_come_and_go_restart_the_controller() -> None:

@@ -6,13 +6,22 @@ import polars as pl
 import pytest
 
 from fairlane import ScenarioError
+from fairlane.cli.main import execute
 from fairlane.reproduce import PAPERS, plan
-from fairlane.reproduce.cells import Cell, run_cell, run_cells
+from fairlane.reproduce.cells import Cell, Done, run_cells
 from fairlane.reproduce.claims import claims_of
 from fairlane.reproduce.experiment import CONTROL, DEFAULT, Scale
+from fairlane.reproduce.rerouted import rerouted
 from fairlane.reproduce.results import Results
 from fairlane.reproduce.systems import SYSTEMS, scenario, static_jobs
+from fairlane.study import Study
+from fairlane.study.progress import StudyProgress
+from fairlane.study.sources import sources
+from fairlane.study.store import Store
+from fairlane.study.task import Stopwatch
+from small_study import Here
 
+STUDIES = Path(__file__).parents[2] / "docs" / "reproduction" / "savoie2020" / "studies"
 TINY = Scale(placements=1, periods=3, period="1 ms", draws=2)
 
 
@@ -34,6 +43,32 @@ def test_the_systems_have_room_for_their_jobs() -> None:
         scenario(name, system, jobs, 1)
 
 
+@pytest.mark.parametrize("name", list(SYSTEMS))
+def test_the_studies_of_controllers_are_of_the_same_jobs(name: str) -> None:
+    study = Study.load(STUDIES / f"{name}.toml")
+    found = study.scenario(next(study.points()))
+    expected = scenario(name, SYSTEMS[name], static_jobs(SYSTEMS[name]), 1)
+    copies = [
+        [(label, job.ranks, job.workload) for job in it.jobs for label in job.names()] for it in (found, expected)
+    ]
+    assert copies[0] == copies[1]
+    assert found.fabric == expected.fabric
+    assert set(study.treatments) == {"algorithm1", "slack"}
+
+
+def test_a_controller_beside_is_run_and_not_judged() -> None:
+    with pytest.raises(ScenarioError, match='did you mean "slack"'):
+        plan("savoie2020", beside=["slak"])
+    chosen = plan("savoie2020", only="savoie.small.adaptive-routing", quick=True, beside=["slack"])
+    cells = [(cell.experiment, cell.treatment) for cell in chosen.cells()]
+    assert ("small.static", "slack") in cells
+    assert ("small.adaptive-routing", "slack") not in cells, "it has no control at all"
+    assert {name: it.judged for name, (it, _) in chosen.experiments.items()} == {
+        "small.static": CONTROL,
+        "small.adaptive-routing": DEFAULT,
+    }
+
+
 def test_a_plan_shares_default_runs_and_says_what_is_left_out() -> None:
     quick = plan("savoie2020", only="savoie.small.threshold", quick=True)
     cells = [(cell.experiment, cell.treatment) for cell in quick.cells()]
@@ -53,28 +88,71 @@ def test_unknown_papers_and_claims_are_named() -> None:
         plan("savoie2020", only="savoie.small.statik")
 
 
-@pytest.mark.timeout(120)
+def computed(cells: list[Cell], folder: Path) -> list[Done]:
+    return run_cells(cells, Here(), Store(folder), StudyProgress(wanted=False))
+
+
 def test_cells_are_stored_and_not_computed_again(tmp_path: Path) -> None:
     cells = [Cell("savoie2020", "small.compute-90", 1, treatment, TINY) for treatment in (DEFAULT, CONTROL)]
-    first = run_cells(cells, 2, tmp_path)
+    first = computed(cells, tmp_path)
     assert [done.error for done in first] == [None, None]
-    assert all(done.seconds > 0 for done in first)
-    second = run_cells(cells, 2, tmp_path)
-    assert all(done.seconds == 0 for done in second)
-    rows = next(done.rows for done in second if done.cell == cells[0])
+    assert all(done.seconds > 0 and done.cpu > 0 for done in first)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("answers/*.json")}
+    assert {path.stem for path in files} == {cell.digest for cell in cells}
+    second = computed(cells, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("answers/*.json")} == files
+    rows = second[0].rows
     assert rows is not None
-    assert rows.to_dicts() == run_cell(cells[0]), "a cell depends on nothing but itself"
+    assert rows.to_dict(as_series=False) == cells[0].compute(Stopwatch()), "a cell depends on nothing but itself"
     jobs = Results.of(second).jobs("small.compute-90")
     assert jobs.height == 8
     assert jobs["w_default"].drop_nulls().is_between(-1, 0.5).all()
 
 
+def test_another_simulator_makes_other_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = Cell("savoie2020", "small.static", 1, CONTROL, TINY)
+    before = cell.digest
+    monkeypatch.setattr("fairlane.reproduce.cells.sources", lambda _controller: "another")
+    assert Cell("savoie2020", "small.static", 1, CONTROL, TINY).digest != before
+
+
+def test_more_placements_leave_cells_as_they_are() -> None:
+    few, many = (
+        {cell.digest for cell in plan("savoie2020", only="savoie.small.static", placements=count).cells()}
+        for count in (2, 3)
+    )
+    assert len(few) == 4
+    assert few < many
+
+
+def test_a_controller_depends_on_its_own_source_only() -> None:
+    digests = {name: sources(name) for name in (None, "none", CONTROL, "slack")}
+    assert len(set(digests.values())) == 4
+
+
+def test_another_routing_keeps_hosts_and_compute_times() -> None:
+    before = scenario("small", SYSTEMS["small"], static_jobs(SYSTEMS["small"]), 3)
+    after = rerouted(before, "adaptive")
+    assert after.fabric.routing is not None
+    assert after.fabric.routing.name == "adaptive"
+    pairs = zip(before.resolve().jobs, after.resolve().jobs, strict=True)
+    assert all((one.hosts, one.compute) == (other.hosts, other.compute) for one, other in pairs)
+
+
 def test_a_cell_that_fails_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     good = Cell("savoie2020", "small.compute-90", 1, "none", TINY)
     bad = Cell("savoie2020", "small.compute-90", 1, "no such controller", TINY)
-    done = {one.cell: one for one in run_cells([bad, good], 1, tmp_path)}
+    done = {one.cell: one for one in computed([bad, good], tmp_path)}
     assert "unknown controller" in (done[bad].error or "")
     assert done[good].rows is not None
+    assert "no such controller" in next(tmp_path.glob("failed/*.toml")).read_text()
+
+
+def test_the_command_goes_on_only_when_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store(tmp_path).keep(Cell("savoie2020", "small.static", 9, CONTROL, TINY), {"answer": {}})
+    words = ["reproduce", "savoie2020", "--out", str(tmp_path)]
+    assert execute(words) == 2
+    assert "has cells already: --resume goes on with them" in capsys.readouterr().err
 
 
 def results(gains: list[float], experiment: str = "small.static") -> Results:
@@ -100,6 +178,17 @@ def held(claim: str, found: Results) -> list[bool]:
 def test_the_static_claim_is_judged_by_its_bands() -> None:
     assert held("savoie.small.static", results([0.2, 0.12, 0.11, 0.105, 0.02, -0.04])) == [True] * 5
     assert held("savoie.small.static", results([0.5, -0.1, -0.1, 0.0])) == [False] * 4 + [True]
+
+
+def test_another_routing_is_judged_against_the_jobs_alone_under_the_first() -> None:
+    found = results([0.05, 0.0])
+    found.rows["small.adaptive-routing", DEFAULT] = found.rows["small.static", DEFAULT].with_columns(
+        iterations=pl.lit(980), isolated_iterations=pl.lit(5000)
+    )
+    cells = found.rerouted("small.adaptive-routing")
+    assert cells is not None
+    assert cells["w_rerouted"].to_list() == pytest.approx([-0.02, -0.02])
+    assert found.rerouted("small.static", "medium.static") is None
 
 
 def test_w_and_improvement_are_ratios_of_sums() -> None:

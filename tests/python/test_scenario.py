@@ -1,5 +1,6 @@
 """Scenarios: what is read, what is refused with which words, and what they resolve to."""
 
+import pickle
 import tomllib
 from pathlib import Path
 
@@ -222,3 +223,9 @@ def test_each_key_has_its_line(tmp_path: Path) -> None:
     assert lines[("t", "x")] == lines[("t", "x", 0)] == 10
     assert lines[("t", "x", 0, "y", "z")] == 11
     assert lines[("t", "x", 1, "y")] == 13
+
+
+def test_an_error_keeps_its_problems_on_the_way_to_another_process() -> None:
+    error = ScenarioError([Problem("a.b", "wrong", 3, "4", "c", "file.toml", 7), Problem("d", "missing")])
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.problems, str(again)) == (ScenarioError, error.problems, str(error))

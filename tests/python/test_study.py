@@ -164,6 +164,8 @@ def test_a_study_is_loaded_queried_and_drawn(folder: Path, capsys: pytest.Captur
     found = fairlane.load(out)
     assert isinstance(found, StudyResults)
     assert found.digest_of(found.tables()) == found.meta.digest
+    assert execute(["query", out, "select list(distinct seed order by seed) as seeds from work"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["seeds", '"[1, 2]"']
     assert execute(["query", out, "select count(*) as jobs from work where treatment = 'first'"]) == 0
     assert capsys.readouterr().out.split() == ["jobs", "12"]
     (folder / "out" / "work.png").unlink()
@@ -252,10 +254,13 @@ periods = 3
 period = "200 us"
 """
 BAD_CONTROLLERS: list[tuple[dict[str, Any], str]] = [
-    ({"name": "process_prioritization", "threshold": 1.5, "service_levels": 2}, "threshold = 1.5: out of range"),
+    (
+        {"name": "process_prioritization", "threshold": 1.5, "service_levels": 2},
+        "threshold = 1.5: out of range; allowed: at most 1",
+    ),
     (
         {"name": "process_prioritization", "threshold": 0, "service_levels": 2},
-        "threshold = 0: out of range",
+        "threshold = 0: out of range; allowed: above 0",
     ),
     ({"name": "process_prioritization", "service_levels": 4}, "qos.service_levels = 2: "),
     ({"name": "process_priority", "service_levels": 2}, 'did you mean "process_prioritization"?'),
@@ -280,7 +285,9 @@ def test_a_controller_is_a_treatment(folder: Path, mode: str) -> None:
     of = found.periods.group_by("name").agg(pl.col("iterations").sum())
     treated = found.work.filter(pl.col("treatment") == "a")
     assert dict(of.iter_rows()) == dict(treated.select("name", "iterations").iter_rows())
+    assert found.periods["default_iterations"].sum() == treated["default_iterations"].sum()
     assert treated["isolated_iterations"].min() > 0  # type: ignore[operator]
+    assert all(row["improvement"] is not None for row in found.periods.iter_rows(named=True))
     assert treated["default_iterations"].to_list() == (
         found.work.filter(pl.col("treatment") == "default")["iterations"].to_list()
     )

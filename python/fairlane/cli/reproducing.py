@@ -10,7 +10,6 @@ from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
     from fairlane.reproduce import Plan, Reproduction
-    from fairlane.reproduce.cells import Done
 
 __all__ = ["add_to"]
 
@@ -23,21 +22,51 @@ def reproduce(
     resume: Annotated[bool, typer.Option("--resume", help="Go on in a folder that has cells already.")] = False,
     placements: Annotated[int | None, typer.Option(help="At most so many placements.")] = None,
     periods: Annotated[int | None, typer.Option(help="At most so many iterations of the algorithm.")] = None,
+    beside: Annotated[
+        list[str] | None, typer.Option(metavar="CONTROLLER", help="Run and show this controller too, as slack.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, as tcp://host:8786.")] = None,
 ) -> int:
     """Run a paper's experiments and print its claims: paper, measured, holds."""
     from fairlane.reproduce import plan
     from fairlane.reproduce import reproduce as perform
+    from fairlane.study.progress import StudyProgress
+    from fairlane.study.store import Store
 
-    chosen = plan(paper, only=only, quick=quick, placements=placements, periods=periods)
+    chosen = plan(paper, only=only, quick=quick, placements=placements, periods=periods, beside=beside or ())
     folder = out or Path("runs") / f"{paper}{'-quick' if quick else ''}"
-    if not resume and any((folder / "cells").glob("*.parquet")):
+    there = Store(folder).digests()
+    if there and not resume:
         raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
     _left_out(chosen)
-    found = perform(chosen, folder, workers=workers, told=_Progress(len(chosen.cells())))
+    if there:
+        _found(chosen, there)
+    with StudyProgress(wanted=True) as shown:
+        shown.stage("reproducing")
+        found = perform(chosen, folder, shown, workers=workers, dask=dask)
     _claims(found)
+    _time(found)
     typer.echo(f"Everything is in {folder}.")
     return ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
+
+
+def _found(chosen: "Plan", there: set[str]) -> None:
+    """What is stored already, and what of it is of no use."""
+    cells = chosen.cells()
+    known = sum(cell.digest in there for cell in cells)
+    typer.echo(f"{known} of {len(cells)} cells are there already.")
+    if len(there) > known:
+        words = "not used: of other settings, or computed by another version of the simulator"
+        typer.echo(f"{len(there) - known} stored cells are {words}.")
+
+
+def _time(found: "Reproduction") -> None:
+    """What the cells have taken, whenever they were computed."""
+    from fairlane.results.text import seconds
+
+    wall, cpu = (sum(getattr(cell, key) for cell in found.cells) for key in ("seconds", "cpu"))
+    typer.echo(f"{len(found.cells)} cells took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers.")
 
 
 def _left_out(chosen: "Plan") -> None:
@@ -45,18 +74,6 @@ def _left_out(chosen: "Plan") -> None:
         typer.echo("Scaled or left out:")
         for name, words in chosen.left_out.items():
             typer.echo(f"  {name}: {words}")
-
-
-class _Progress:
-    """A line on standard error for each cell."""
-
-    def __init__(self, cells: int) -> None:
-        self._cells, self._done, self._computed, self._seconds = cells, 0, 0, 0.0
-
-    def __call__(self, done: "Done") -> None:
-        self._done += 1
-        words = done.error or (f"{done.seconds:.0f} s" if done.seconds else "was there")
-        typer.echo(f"{self._done} of {self._cells}: {done.cell}: {words}", err=True)
 
 
 def _claims(found: "Reproduction") -> None:

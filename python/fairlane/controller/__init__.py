@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
+from fairlane.controller.fitting import fit
 from fairlane.controller.fixed import Fixed
 from fairlane.controller.isolate import Isolate
 from fairlane.controller.loop import Mode, Outcome, Phases, control, row_of
@@ -34,6 +35,7 @@ __all__ = [
     "Settings",
     "Slack",
     "Work",
+    "check",
     "control",
     "make",
     "row_of",
@@ -57,6 +59,11 @@ def make(name: str, parameters: Mapping[str, Any] | None = None) -> Controller:
         raise ScenarioError(problem.under(f"controller.{name}") for problem in unfold(error, kind)) from None
 
 
+def check(scenario: "Scenario", name: str, parameters: Mapping[str, Any] | None = None) -> None:
+    """Raises ``ScenarioError`` if there is no such controller, or it does not suit the scenario; simulates nothing."""
+    fit(scenario, make(name, parameters))
+
+
 def run(
     scenario: "Scenario | Phases",
     controller: str,
@@ -70,7 +77,7 @@ def run(
 ) -> list[dict[str, Any]]:
     """Runs a controller by name: a row for each period and job.
 
-    ``options`` are those of ``control``: ``variants``, ``draws``, ``isolated``, ``threads``.
+    ``options`` are those of ``control``: ``variants``, ``draws``, ``default``, ``isolated``, ``threads``.
     """
     made = make(controller, parameters)
     outcomes = control(scenario, made, mode=mode, period=period, periods=periods, seed=seed, **options)

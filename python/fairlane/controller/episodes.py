@@ -71,15 +71,17 @@ class Episodes:
         return self._variants.resolved
 
     def combination(self, period: int) -> Combination:
-        """The variants of the jobs in a period."""
+        """The variants of the jobs in a period: each job's own draw, whoever else is there."""
         which = period
         if self._draws is not None:
             which = int(self._rng(0, period).integers(self._draws))
-        drawn = self._rng(1, which).integers(self._count, size=len(self.jobs)).tolist()
-        return tuple(period if self._variants.drifts(job) else variant for job, variant in enumerate(drawn))
+        return tuple(
+            period if self._variants.drifts(job) else int(self._rng(1, which, number).integers(self._count))
+            for job, number in enumerate(self._variants.streams)
+        )
 
-    def _rng(self, kind: int, number: int) -> numpy.random.Generator:
-        return stream(self._seed, Purpose.VARIANT, 2**32 - 1, kind, number)
+    def _rng(self, *numbers: int) -> numpy.random.Generator:
+        return stream(self._seed, Purpose.VARIANT, 2**32 - 1, *numbers)
 
     def together(self, settings: Settings, combination: Combination) -> Future[Work]:
         """All jobs with these settings."""

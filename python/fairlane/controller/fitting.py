@@ -13,6 +13,7 @@ from fairlane.simulation import Simulation
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
+    from fairlane.scenario.models import Arbiter
 
 __all__ = ["Counts", "apply", "fit", "with_settings"]
 
@@ -20,7 +21,9 @@ __all__ = ["Counts", "apply", "fit", "with_settings"]
 def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
     """The scenario with a lane for each of the controller's service levels, where it says nothing about them itself.
 
-    Raises ``ScenarioError`` if it has fewer, or an arbiter without weights.
+    Lanes that its arbiter has no weight for get 1: nobody uses them but the controller, which sets the weights.
+
+    Raises ``ScenarioError`` if it has fewer service levels, or an arbiter without weights.
     """
     qos = scenario.qos
     if controller.needs_weights and qos.strategy is not None:
@@ -35,12 +38,21 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
     if not controller.needs_weights or qos.sl2vl is not None:
         return scenario
     wanted = controller.service_levels
-    if qos.service_levels is None:
-        return scenario.model_copy(update={"qos": qos.model_copy(update={"service_levels": wanted})})
-    if qos.service_levels < wanted:
-        words = f"the controller {controller.name} uses {wanted}: give it `service_levels = {qos.service_levels}`"
-        raise scenario.error(Problems(Problem("qos.service_levels", words, qos.service_levels, f"at least {wanted}")))
-    return scenario
+    own = wanted if qos.service_levels is None else qos.service_levels
+    if own < wanted:
+        words = f"the controller {controller.name} uses {wanted}: give it `service_levels = {own}`"
+        raise scenario.error(Problems(Problem("qos.service_levels", words, own, f"at least {wanted}")))
+    arbiter = _with_weights(qos.arbiter, own)
+    return scenario.model_copy(update={"qos": qos.model_copy(update={"service_levels": own, "arbiter": arbiter})})
+
+
+def _with_weights(arbiter: "Arbiter", lanes: int) -> "Arbiter":
+    """The arbiter with a weight for so many lanes at least, if it has weights at all."""
+    weights = arbiter.parameters.get("weights")
+    if not isinstance(weights, list) or len(weights) >= lanes:
+        return arbiter
+    values = {"name": arbiter.name, **arbiter.parameters, "weights": [*weights, *[1] * (lanes - len(weights))]}
+    return type(arbiter).model_validate(values)
 
 
 def _lane_weights(resolved: Resolved, weights: tuple[int, ...]) -> list[int]:

@@ -89,7 +89,7 @@ def control(
     seed: int = 1,
     variants: int = VARIANTS,
     draws: int | None = None,
-    compare: bool = True,
+    default: bool = True,
     isolated: bool = False,
     threads: int | None = None,
 ) -> Iterator[Outcome]:
@@ -104,7 +104,7 @@ def control(
         seed: Seed of the variants that periods get.
         variants: How many variants each job has; for episodes.
         draws: How many different combinations of variants; None for a new one each period. For episodes.
-        compare: Whether to simulate the default too.
+        default: Whether to simulate the default beside it; without it there is no improvement.
         isolated: Whether to simulate each job alone too.
         threads: Simulations at the same time; None for as many as there are cores.
 
@@ -117,7 +117,7 @@ def control(
     _check(mode_of(mode), span, periods, phases)
     fitted = {start: fit(phase, controller) for start, phase in phases.items()}
     if mode == "online":
-        yield from _online(fitted[0], controller, span, periods, compare=compare, isolated=isolated)
+        yield from _online(fitted[0], controller, span, periods, default=default, isolated=isolated)
         return
     cores = len(os.sched_getaffinity(0)) if threads is None else threads
     starts = [*fitted, periods]
@@ -125,7 +125,7 @@ def control(
         episodes = Episodes(phase, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
         try:
             steps = range(starts[number], min(starts[number + 1], periods))
-            yield from _episodes(episodes, controller, steps, compare=compare, isolated=isolated)
+            yield from _episodes(episodes, controller, steps, default=default, isolated=isolated)
         finally:
             episodes.close()
 
@@ -149,19 +149,21 @@ def _check(mode: Mode, span: int, periods: int, phases: Phases) -> None:
 
 
 def _episodes(
-    episodes: Episodes, controller: Controller, steps: range, *, compare: bool, isolated: bool
+    episodes: Episodes, controller: Controller, steps: range, *, default: bool, isolated: bool
 ) -> Iterator[Outcome]:
     settings = _begin(controller, episodes.jobs, first=steps.start == 0)
     unset = Settings()
     for period in steps:
         combination = episodes.combination(period)
-        default = episodes.together(unset, combination) if compare else None
+        untouched = episodes.together(unset, combination) if default else None
         alone = _alone(episodes, combination) if isolated else {}
         treated = episodes.together(settings, combination).result()
         state, used = controller.state, settings
         settings = controller.observe(treated)
         apart = {job: future.result().jobs[job] for job, future in alone.items()}
-        yield Outcome(period, state, controller.accepted, used, treated, default.result() if default else None, apart)
+        yield Outcome(
+            period, state, controller.accepted, used, treated, untouched.result() if untouched else None, apart
+        )
 
 
 def _begin(controller: Controller, jobs: dict[str, int], *, first: bool) -> Settings:
@@ -174,15 +176,15 @@ def _alone(episodes: Episodes, combination: Combination) -> dict[str, Future[Wor
 
 
 def _online(
-    scenario: "Scenario", controller: Controller, span: int, periods: int, *, compare: bool, isolated: bool
+    scenario: "Scenario", controller: Controller, span: int, periods: int, *, default: bool, isolated: bool
 ) -> Iterator[Outcome]:
     resolved = scenario.resolve()
-    treated, default = Continuous(resolved, span), Continuous(resolved, span) if compare else None
+    treated, untouched = Continuous(resolved, span), Continuous(resolved, span) if default else None
     alone = [Continuous(resolved.alone(job), span) for job in range(len(resolved.jobs))] if isolated else []
     settings = controller.start({job.name: job.ranks for job in resolved.jobs})
     for period in range(periods):
-        work, untouched = treated.run(settings), default.run() if default else None
+        work, reference = treated.run(settings), untouched.run() if untouched else None
         apart = {name: job for one in alone for name, job in one.run().jobs.items()}
         state, used = controller.state, settings
         settings = controller.observe(work)
-        yield Outcome(period, state, controller.accepted, used, work, untouched, apart)
+        yield Outcome(period, state, controller.accepted, used, work, reference, apart)

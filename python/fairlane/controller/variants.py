@@ -29,7 +29,10 @@ class Variants:
         """What they are variants of."""
         self.resolved: Resolved = scenario.resolve()
         """The scenario as it stands: hosts, and the compute times that all variants share."""
-        self._jobs: list[Job] = [job for job in scenario.jobs for _ in range(job.count)]
+        copies = [(job, copy) for job in scenario.jobs for copy in range(job.count)]
+        self._jobs: list[Job] = [job for job, _ in copies]
+        self.streams = [place if job.stream is None else job.stream + copy for place, (job, copy) in enumerate(copies)]
+        """The number of each job's random streams: its own, or its place among all."""
         self._programs: dict[tuple[int, int], _core.Program] = {}
 
     @property
@@ -65,11 +68,11 @@ class Variants:
             return self.resolved.jobs[job].program
         seed, given = self.scenario.seed, self._jobs[job]
         if given.trace is not None:
-            wobble = stream(seed, Purpose.VARIANT, job, variant).uniform(-TRACE_JITTER, TRACE_JITTER)
+            wobble = stream(seed, Purpose.VARIANT, self.streams[job], variant).uniform(-TRACE_JITTER, TRACE_JITTER)
             return given.trace.model_copy(update={"compute_scale": given.trace.compute_scale * (1 + wobble)}).program()
         workload, found = given.workload, self.resolved.jobs[job]
         if workload is None or found.compute is None:
             raise ValueError(f"job {found.name!r} has neither a trace nor a workload")
         number = workload.variant + variant
-        script = JobScript(found.ranks, seed=seed, job=job, variant=number)
+        script = JobScript(found.ranks, seed=seed, job=self.streams[job], variant=number)
         return workload.model_copy(update={"variant": number}).program(script, found.compute)

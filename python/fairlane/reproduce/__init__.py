@@ -1,73 +1,26 @@
 """Reproducing papers: their experiments, cell by cell, and their claims beside what was measured."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
-
+from fairlane.controller import make
 from fairlane.errors import Problem, ScenarioError
-from fairlane.reproduce.cells import Cell, Done, run_cells
-from fairlane.reproduce.claims import Claim, Finding, claims_of
-from fairlane.reproduce.experiment import DEFAULT, Experiment, Paper, Scale
+from fairlane.reproduce.cells import run_cells
+from fairlane.reproduce.claims import Claim, claims_of
+from fairlane.reproduce.experiment import CONTROL, Experiment, Paper, Scale
+from fairlane.reproduce.output import store
+from fairlane.reproduce.report import Judged, Plan, Reproduction
 from fairlane.reproduce.results import Results
 from fairlane.reproduce.savoie2020 import PAPER as SAVOIE2020
+from fairlane.study.execute import Watcher
+from fairlane.study.pool import LocalPool, Pool, cores
+from fairlane.study.store import Store
 
 __all__ = ["PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
 
 PAPERS: Mapping[str, Paper] = {SAVOIE2020.name: SAVOIE2020}
 """Every paper that can be reproduced, by name."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A claim and what was measured."""
-
-    claim: Claim
-    findings: Sequence[Finding]
-    """Empty if something that it needs was not run."""
-    missing: Sequence[str]
-    """The experiments that were not run, or failed."""
-    scaled: bool
-    """Whether less was run than the paper has: then it is a try-out and not a judgement."""
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether all that was measured is in its band; None if not everything was."""
-        return None if self.missing else all(held for _, held in self.findings)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What will be run, and what is left out."""
-
-    paper: Paper
-    claims: Sequence[Claim]
-    experiments: Mapping[str, tuple[Experiment, Scale]]
-    left_out: Mapping[str, str]
-    """Experiments that are not run or are scaled, and how."""
-
-    def cells(self) -> list[Cell]:
-        """The cells, each once: experiments may share their default runs."""
-        found = [
-            Cell(self.paper.name, experiment.default if treatment == DEFAULT else name, placement, treatment, scale)
-            for name, (experiment, scale) in self.experiments.items()
-            for placement in range(1, scale.placements + 1)
-            for treatment in experiment.treatments
-        ]
-        return list(dict.fromkeys(found))
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """What came out."""
-
-    plan: Plan
-    results: Results
-    judged: Sequence[Judged]
-    failed: Sequence[Done]
-    """Cells that have no rows."""
 
 
 def plan(
@@ -77,16 +30,20 @@ def plan(
     quick: bool = False,
     placements: int | None = None,
     periods: int | None = None,
+    beside: Sequence[str] = (),
 ) -> Plan:
-    """Which experiments the claims need; raises ``ScenarioError`` for an unknown paper or claim.
+    """Which experiments the claims need; raises ``ScenarioError`` for an unknown paper, claim or controller.
 
-    ``placements`` and ``periods`` are upper bounds on what each experiment has.
+    ``placements`` and ``periods`` are upper bounds on what each experiment has. Controllers ``beside`` the paper's own
+    are run and shown, and no claim is judged by them.
     """
     if name not in PAPERS:
         raise ScenarioError(Problem.unknown("paper", "paper", name, list(PAPERS), name))
     for option, value in (("--placements", placements), ("--periods", periods)):
         if value is not None and value < 1:
             raise ScenarioError(Problem(option, "out of range", value, "at least 1"))
+    for controller in beside:
+        make(controller)
     paper = PAPERS[name]
     claims = claims_of(name, only)
     needed = {experiment for claim in claims for experiment in paper.checks[claim.id].experiments}
@@ -103,10 +60,17 @@ def plan(
         if problem:
             left_out[experiment.name] = problem
             continue
-        chosen[experiment.name] = (experiment, scale)
+        chosen[experiment.name] = (_beside(experiment, beside), scale)
         if scale != experiment.full:
             left_out[experiment.name] = _scaled(experiment.full, scale)
     return Plan(paper, claims, chosen, left_out)
+
+
+def _beside(experiment: Experiment, controllers: Sequence[str]) -> Experiment:
+    """The experiment with these controllers too, if it has any."""
+    if CONTROL not in experiment.treatments:
+        return experiment
+    return replace(experiment, treatments=tuple(dict.fromkeys([*experiment.treatments, *controllers])))
 
 
 def _scale(experiment: Experiment, *, quick: bool, placements: int | None, periods: int | None) -> Scale | None:
@@ -139,22 +103,33 @@ def _scaled(full: Scale, scale: Scale) -> str:
     )
 
 
-def _silently(done: Done) -> None:
-    """Hears of a cell and says nothing."""
-    del done
-
-
 def reproduce(
-    chosen: Plan, folder: Path, *, workers: int | None = None, told: Callable[[Done], None] = _silently
+    chosen: Plan, folder: Path, watcher: Watcher, *, workers: int | None = None, dask: str | None = None
 ) -> Reproduction:
-    """Runs what is missing in ``folder``, judges the claims, stores tables and draws figures."""
-    cores = len(os.sched_getaffinity(0)) if workers is None else workers
-    done = run_cells(chosen.cells(), cores, folder / "cells", told)
+    """Runs what is missing in ``folder``, judges the claims, stores tables and draws figures.
+
+    Args:
+        chosen: What to run.
+        folder: Where answers are kept and found again, with tables and figures beside them.
+        watcher: Hears of every cell.
+        workers: How many processes of this machine; None for all cores.
+        dask: Address of a Dask scheduler whose workers to use instead.
+    """
+    if dask is None:
+        pool: Pool = LocalPool(cores() if workers is None else workers)
+    else:
+        from fairlane.study.cluster import connect
+
+        pool = connect(dask)
+    try:
+        done = run_cells(chosen.cells(), pool, Store(folder), watcher)
+    finally:
+        pool.close()
     defaults = {name: experiment.default for name, (experiment, _) in chosen.experiments.items()}
     results = Results.of(done, defaults)
     judged = [_judge(claim, chosen, results) for claim in chosen.claims]
-    found = Reproduction(chosen, results, judged, [one for one in done if one.rows is None])
-    _store(found, folder)
+    found = Reproduction(chosen, results, judged, done)
+    store(found, folder)
     return found
 
 
@@ -163,36 +138,7 @@ def _judge(claim: Claim, chosen: Plan, results: Results) -> Judged:
     missing = [
         name
         for name in check.experiments
-        if name not in chosen.experiments or not results.has(name, chosen.experiments[name][0].treatments[-1])
+        if name not in chosen.experiments or not results.has(name, chosen.experiments[name][0].judged)
     ]
     scaled = any(name in chosen.left_out for name in check.experiments)
     return Judged(claim, [] if missing else check.judge(results), missing, scaled)
-
-
-def _store(found: Reproduction, folder: Path) -> None:
-    """A table of jobs for each experiment, its figure, and the claims."""
-    from fairlane.reproduce.figures import draw_experiment, draw_progress
-
-    shown = [
-        (name, experiment)
-        for name, (experiment, _) in found.plan.experiments.items()
-        for treatment in experiment.treatments[-1:]
-        if treatment != DEFAULT and found.results.has(name, treatment)
-    ]
-    for name, experiment in shown:
-        found.results.jobs(name).write_csv(folder / f"{name}.csv", float_precision=4)
-        draw_experiment(experiment, found.results, folder / f"{name}.png")
-    static = [name for name, _ in shown if name.endswith(".static")]
-    if static:
-        draw_progress(found.results, static, folder / "progress.png")
-    rows = [
-        {
-            "claim": one.claim.id,
-            "where": one.claim.where,
-            "paper": one.claim.claim,
-            "measured": "; ".join(words for words, _ in one.findings) or f"not run: {', '.join(one.missing)}",
-            "holds": {True: "yes", False: "no", None: "-"}[one.holds] + (" (scaled)" if one.scaled else ""),
-        }
-        for one in found.judged
-    ]
-    pl.DataFrame(rows).write_csv(folder / "claims.csv")

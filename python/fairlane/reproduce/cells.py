@@ -1,18 +1,13 @@
 """Cells: an experiment with one placement and one treatment. Each is computed by itself, stored at once, kept for ever.
 
-``run_cells`` is the only place that knows of processes and of files.
+A cell is performed and stored as the tasks of studies are: in processes that are replaced when they die, or on Dask.
 """
 
 import json
-import os
-import signal
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from hashlib import sha256
-from importlib.metadata import version
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +15,19 @@ import polars as pl
 
 from fairlane.controller import control, make
 from fairlane.controller.loop import Outcome, Phases
-from fairlane.reproduce.experiment import CONTROL, DEFAULT, Scale
+from fairlane.reproduce.experiment import CONTROL, DEFAULT, Experiment, Scale
+from fairlane.reproduce.rerouted import rerouted
+from fairlane.study.execute import Executed, Watcher, execute
+from fairlane.study.pool import Pool
+from fairlane.study.sources import sources
+from fairlane.study.store import Store
+from fairlane.study.task import Stopwatch, files_of
+from fairlane.units import DURATION
 
-__all__ = ["Cell", "Done", "run_cell", "run_cells"]
+__all__ = ["Cell", "Done", "run_cells"]
+
+TRACE_RANKS = 32
+"""About as many ranks as a trace has, for the estimate of the time left."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +41,66 @@ class Cell:
     scale: Scale
 
     @property
-    def file(self) -> str:
-        """The file of its rows: another name for anything that gives other rows."""
-        key = json.dumps([version("fairlane"), asdict(self)], sort_keys=True)
-        mark = sha256(key.encode()).hexdigest()[:10]
-        return f"{self.experiment}-{self.placement}-{self.treatment}-{mark}.parquet"
-
-    def __str__(self) -> str:
+    def label(self) -> str:
+        """What it is, for people."""
         return f"{self.experiment}, placement {self.placement}, {self.treatment}"
+
+    @property
+    def cost(self) -> float:
+        """About how long it takes, compared with others."""
+        ranks = sum(job.count * (job.ranks or TRACE_RANKS) for job in self._phases[0].jobs)
+        return self.scale.periods * DURATION.parse(self.scale.period) * ranks * 1e-9
+
+    @cached_property
+    def digest(self) -> str:
+        """Another one for anything that gives other rows: other scenarios, another simulator, another controller."""
+        scenarios = {at: phase.model_dump(mode="json") for at, phase in self._phases.items()}
+        made_by = sources("none" if self.treatment == DEFAULT else self.treatment)
+        files = sorted(set(files_of(scenarios, Path())))
+        fields = asdict(self)
+        del fields["scale"]["placements"]  # how many others there are
+        key = [made_by, fields, scenarios, self._experiment.routing, self._parameters, files]
+        return sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """Its fields."""
+        return {"cell": {**asdict(self), "scale": {k: v for k, v in asdict(self.scale).items() if v is not None}}}
+
+    @property
+    def _experiment(self) -> Experiment:
+        from fairlane.reproduce import PAPERS
+
+        return PAPERS[self.paper].experiments[self.experiment]
+
+    @property
+    def _phases(self) -> Phases:
+        return self._experiment.phases(self.placement, self.scale)
+
+    @property
+    def _parameters(self) -> Mapping[str, Any]:
+        return self._experiment.parameters if self.treatment == CONTROL else {}
+
+    def compute(self, watch: Stopwatch) -> dict[str, Any]:
+        """A row for each period and job, column by column. Depends on nothing but the cell."""
+        phases, routing = self._phases, self._experiment.routing
+        if routing is not None:
+            with watch.lap("set-up"):
+                phases = {at: rerouted(phase, routing) for at, phase in phases.items()}
+        untreated = self.treatment == DEFAULT
+        with watch.lap("simulating"):
+            outcomes = control(
+                phases,
+                make("none" if untreated else self.treatment, self._parameters),
+                period=self.scale.period,
+                periods=self.scale.periods,
+                draws=self.scale.draws,
+                default=False,
+                isolated=untreated,
+                threads=1,
+            )
+            rows = [row for outcome in outcomes for row in _rows(outcome, _workloads(phases))]
+        return pl.DataFrame(rows, schema=_SCHEMA).to_dict(as_series=False)
 
 
 @dataclass(frozen=True)
@@ -52,30 +109,11 @@ class Done:
 
     cell: Cell
     rows: pl.DataFrame | None
-    seconds: float
-    """Wall time that it took; 0 if it was there already."""
+    seconds: float = 0.0
+    """Wall time that it took when it was computed."""
+    cpu: float = 0.0
+    """Processor time that it took."""
     error: str | None = None
-
-
-def run_cell(cell: Cell) -> list[dict[str, Any]]:
-    """Computes a cell: a row for each period and job. Depends on nothing but the cell."""
-    from fairlane.reproduce import PAPERS
-
-    experiment = PAPERS[cell.paper].experiments[cell.experiment]
-    phases = experiment.phases(cell.placement, cell.scale)
-    untreated = cell.treatment == DEFAULT
-    parameters = experiment.parameters if cell.treatment == CONTROL else {}
-    outcomes = control(
-        phases,
-        make("none" if untreated else cell.treatment, parameters),
-        period=cell.scale.period,
-        periods=cell.scale.periods,
-        draws=cell.scale.draws,
-        compare=False,
-        isolated=untreated,
-        threads=1,
-    )
-    return [row for outcome in outcomes for row in _rows(outcome, _workloads(phases))]
 
 
 def _workloads(phases: Phases) -> dict[str, str]:
@@ -107,62 +145,19 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-def _silently(done: Done) -> None:
-    del done
+def run_cells(cells: Sequence[Cell], pool: Pool, store: Store, watcher: Watcher) -> list[Done]:
+    """Computes the cells that the store does not have yet; every one is stored as soon as it is done.
 
-
-def run_cells(
-    cells: Sequence[Cell], workers: int, folder: Path, told: Callable[[Done], None] = _silently
-) -> list[Done]:
-    """Computes the cells that ``folder`` does not have yet; every one is stored as soon as it is done.
-
-    ``told`` hears of each. A cell that fails is reported with its error, and the others go on.
+    A cell that fails twice is reported with its error, and the others go on.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    done = [Done(cell, pl.read_parquet(folder / cell.file), 0.0) for cell in cells if (folder / cell.file).is_file()]
-    for one in done:
-        told(one)
-    there = {one.cell for one in done}
-    left = [cell for cell in cells if cell not in there]
-    if not left:
-        return done
-    pool = ProcessPoolExecutor(min(workers, len(left)), mp_context=get_context("spawn"), initializer=_ignore_interrupt)
-    try:
-        futures = {pool.submit(_stored, cell, folder): cell for cell in left}
-        for future in as_completed(futures):
-            cell = futures[future]
-            error = future.exception()
-            if error is None:
-                one = Done(cell, pl.read_parquet(folder / cell.file), future.result())
-            else:
-                one = Done(cell, None, 0.0, str(error))
-            done.append(one)
-            told(one)
-    except KeyboardInterrupt:
-        for process in pool._processes.values():  # what they have not stored is lost in any case
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    return done
+    executed = Executed()
+    execute(cells, pool, store, watcher, executed)
+    return [_done(cell, executed, store) for cell in cells]
 
 
-def _ignore_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-class CellError(Exception):
-    """A cell cannot be computed; the message says why."""
-
-
-def _stored(cell: Cell, folder: Path) -> float:
-    """Computes a cell and stores its rows under their final name only when they are complete."""
-    started = time.monotonic()
-    try:
-        rows = pl.DataFrame(run_cell(cell), schema=_SCHEMA)
-    except Exception as error:  # not every exception can be sent from one process to another; its words can
-        raise CellError(f"{type(error).__name__}: {error}") from None
-    scratch = folder / f".{cell.file}.{os.getpid()}"
-    rows.write_parquet(scratch)
-    scratch.replace(folder / cell.file)
-    return time.monotonic() - started
+def _done(cell: Cell, executed: Executed, store: Store) -> Done:
+    answer = executed.of(cell)
+    if answer is None:
+        return Done(cell, None, error=executed.failures[cell.digest].error)
+    kept = store.answer(cell) or {}
+    return Done(cell, pl.DataFrame(answer, schema=_SCHEMA), sum(kept.get("laps", {}).values()), kept.get("cpu", 0.0))

@@ -14,7 +14,7 @@ __all__ = ["CONTROL", "DEFAULT", "Experiment", "Paper", "Scale"]
 DEFAULT = "default"
 """The treatment that is none: all jobs on one level, and every job alone."""
 CONTROL = "process_prioritization"
-"""The treatment that the paper is about."""
+"""The treatment that the paper is about: claims are judged by it."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,15 @@ class Experiment:
     """Controllers that it is run with; ``default`` is none."""
     default_of: str | None = None
     """The experiment whose default runs are the same; None if it has its own."""
+    routing: str | None = None
+    """Another routing for jobs whose compute times are those of the scenario's own; None for the scenario's."""
     by_job: bool = False
     """Whether figures show jobs and not workloads."""
+
+    @property
+    def judged(self) -> str:
+        """The treatment that claims are about."""
+        return CONTROL if CONTROL in self.treatments else DEFAULT
 
     @property
     def default(self) -> str:

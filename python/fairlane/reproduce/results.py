@@ -54,6 +54,22 @@ class Results:
             improvement=pl.when(default > 0).then(treated / default - 1),
         )
 
+    def rerouted(self, experiment: str, beside: str = "small.static") -> pl.DataFrame | None:
+        """The jobs of ``beside`` with what they do by default in ``experiment``, as ``rerouted_iterations``.
+
+        ``w_rerouted`` is against the jobs alone under the routing of ``beside``, as W with QoS is. None if something
+        is missing.
+        """
+        if not self.has(beside) or (experiment, DEFAULT) not in self.rows:
+            return None
+        keys = ["placement", "job"]
+        sums = (
+            self.rows[experiment, DEFAULT].group_by(keys).agg(pl.col("iterations").sum().alias("rerouted_iterations"))
+        )
+        alone = pl.col("isolated_iterations")
+        joined = self.jobs(beside).join(sums, on=keys, maintain_order="left")
+        return joined.with_columns(w_rerouted=pl.when(alone > 0).then(pl.col("rerouted_iterations") / alone - 1))
+
     def pairs(self, experiment: str, treatment: str = CONTROL) -> pl.DataFrame:
         """A row for each placement, period and job, with the default beside the treatment."""
         default = self.rows[self.default(experiment)].select(

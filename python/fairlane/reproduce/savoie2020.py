@@ -13,11 +13,13 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.experiment import DEFAULT, Experiment, Paper, Scale
 from fairlane.reproduce.savoie2020_checks import CHECKS
 from fairlane.reproduce.systems import MICROBENCHMARKS, SHORT, STATIC, SYSTEMS, job, scenario, static_jobs
+from fairlane.scenario.resolve import decide
 
 __all__ = ["PAPER"]
 
 FULL = Scale(placements=8, periods=500)
-QUICK = Scale(placements=1, periods=12, period="10 ms", draws=3)
+QUICK = Scale(placements=1, periods=20, period="10 ms", draws=3)
+QUICK_MEDIUM = Scale(placements=1, periods=8, period="20 ms", draws=2)
 TRACES = "FAIRLANE_TRACES"
 """The environment variable that names the folder with recorded traces."""
 
@@ -33,9 +35,9 @@ def traces() -> Path:
     return folder
 
 
-def _whole(system: str, jobs: Callable[[], Sequence[Any]], routing: str = "d_mod_k") -> Callable[[int, Scale], Phases]:
+def _whole(system: str, jobs: Callable[[], Sequence[Any]]) -> Callable[[int, Scale], Phases]:
     """The same jobs from beginning to end."""
-    return lambda placement, _scale: {0: scenario(system, SYSTEMS[system], jobs(), placement, routing=routing)}
+    return lambda placement, _scale: {0: scenario(system, SYSTEMS[system], jobs(), placement)}
 
 
 def _static(
@@ -51,7 +53,7 @@ def _mini_amg() -> list[dict[str, Any]]:
 def _arrivals(placement: int, scale: Scale) -> Phases:
     """Five phases of equal length; at the beginning of each but the first, one job is replaced, on the same hosts."""
     system, jobs = SYSTEMS["small"], static_jobs(SYSTEMS["small"])
-    hosts = [found.hosts for found in scenario("arrivals", system, jobs, placement).resolve().jobs]
+    hosts = [found.hosts for found in decide(scenario("arrivals", system, jobs, placement)).jobs]
     jobs = [{**one, "placement": {"strategy": "list", "hosts": list(on)}} for one, on in zip(jobs, hosts, strict=True)]
     phases = {0: scenario("arrivals", system, jobs, placement)}
     for number, workload in enumerate(STATIC, 1):
@@ -123,7 +125,7 @@ def _threshold(threshold: float, figure: str) -> Experiment:
 
 EXPERIMENTS = (
     _small("small.static", "Fig. 4", "static jobs on 64 hosts", _static("small")),
-    Experiment("medium.static", "Fig. 3", "static jobs on 324 hosts", _static("medium"), FULL, None),
+    Experiment("medium.static", "Fig. 3", "static jobs on 324 hosts", _static("medium"), FULL, QUICK_MEDIUM),
     _small(
         "small.long-observation",
         "Fig. 5",
@@ -168,14 +170,17 @@ EXPERIMENTS = (
         None,
         parameters={"default_periods": 10},
     ),
-    Experiment("medium.applications", "Fig. 17", "applications", _whole("medium", _applications), FULL, None),
-    Experiment("medium.mixed", "Fig. 18", "applications and microbenchmarks", _whole("medium", _mixed), FULL, None),
+    Experiment("medium.applications", "Fig. 17", "applications", _whole("medium", _applications), FULL, QUICK_MEDIUM),
+    Experiment(
+        "medium.mixed", "Fig. 18", "applications and microbenchmarks", _whole("medium", _mixed), FULL, QUICK_MEDIUM
+    ),
     _small(
         "small.adaptive-routing",
         "Fig. 19",
         "adaptive routing",
-        _whole("small", lambda: static_jobs(SYSTEMS["small"]), routing="adaptive"),
+        _static("small"),
         treatments=(DEFAULT,),
+        routing="adaptive",
     ),
 )
 """In the paper's order."""

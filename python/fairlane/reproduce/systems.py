@@ -87,14 +87,7 @@ def _unless_given(workload: str, more: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in more.items() if key not in MICROBENCHMARKS[workload]}
 
 
-def scenario(
-    name: str,
-    system: System,
-    jobs: Sequence[Mapping[str, Any]],
-    placement: int,
-    *,
-    routing: str = "d_mod_k",
-) -> Scenario:
+def scenario(name: str, system: System, jobs: Sequence[Mapping[str, Any]], placement: int) -> Scenario:
     """A scenario on one of the systems; ``placement`` is the seed of the hosts, everything else has seed 1.
 
     All placements run the same jobs: the same division of compute time, the same pairs.
@@ -108,7 +101,7 @@ def scenario(
             "radix": system.radix,
             "bandwidth": system.bandwidth,
             "latency": "100 ns",
-            "routing": routing,
+            "routing": "d_mod_k",
         },
         qos={"service_levels": 16},
         observe={"counters": False},

@@ -45,7 +45,7 @@ def print_frame(frame: pl.DataFrame, console: Console | None = None) -> None:
     """Prints the answer to a query: a table on a terminal, CSV where the output goes elsewhere."""
     console = console or console_for_tables()
     if not console.is_terminal:
-        console.file.write(frame.write_csv())
+        console.file.write(_flat(frame).write_csv())
         return
     table = Table(box=SIMPLE_HEAD)
     for name, dtype in frame.schema.items():
@@ -53,6 +53,15 @@ def print_frame(frame: pl.DataFrame, console: Console | None = None) -> None:
     for row in frame.iter_rows():
         table.add_row(*[f"{value:.6g}" if isinstance(value, float) else _plain(value) for value in row])
     console.print(table)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Lists and records as text: CSV has neither."""
+    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
+    return frame.with_columns(
+        pl.Series(name, [None if value is None else str(value) for value in frame[name].to_list()], pl.String)
+        for name in nested
+    )
 
 
 def _fits(console: Console, shown: RenderableType) -> bool:

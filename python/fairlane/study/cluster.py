@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import FairlaneError, Problem, ScenarioError
-from fairlane.study.task import Task, perform
+from fairlane.study.task import Computable, perform
 
 if TYPE_CHECKING:
     from fairlane.study.models import Cluster
@@ -43,7 +43,7 @@ class DaskPool:
         """How many more tasks are worth sending."""
         return max(0, IN_FLIGHT * self.workers - self._running)
 
-    def submit(self, task: Task) -> Future[dict[str, Any]]:
+    def submit(self, task: Computable) -> Future[dict[str, Any]]:
         """Sends a task."""
         self._running += 1
         future: Future[dict[str, Any]] = self._executor.submit(perform, task)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from fairlane.study.pool import Pool
 from fairlane.study.store import Store
-from fairlane.study.task import Task
+from fairlane.study.task import Computable
 
 __all__ = ["Executed", "Failure", "Watcher", "execute"]
 
@@ -28,7 +28,7 @@ WATCH_S = 0.2
 class Failure:
     """A task that has failed as often as it was tried."""
 
-    task: Task
+    task: Computable
     error: str
     scenario: str
     """Where its scenario is, seen from the study's folder."""
@@ -45,7 +45,7 @@ class Executed:
     performed: int = 0
     """How many tasks were performed now, and not found."""
 
-    def of(self, task: Task) -> Mapping[str, Any] | None:
+    def of(self, task: Computable) -> Mapping[str, Any] | None:
         """A task's answer; None if it failed."""
         return self.answers.get(task.digest)
 
@@ -53,17 +53,17 @@ class Executed:
 class Watcher(Protocol):
     """Somebody who is told how it goes."""
 
-    def begin(self, tasks: Iterable[Task], known: Iterable[Task]) -> None:
+    def begin(self, tasks: Iterable[Computable], known: Iterable[Computable]) -> None:
         """These tasks are to be done; the known ones are."""
 
-    def done(self, task: Task) -> None:
+    def done(self, task: Computable) -> None:
         """A task is over, well or not."""
 
     def update(self) -> None:
         """Time has passed."""
 
 
-def execute(tasks: Iterable[Task], pool: Pool, store: Store, watcher: Watcher, executed: Executed) -> None:
+def execute(tasks: Iterable[Computable], pool: Pool, store: Store, watcher: Watcher, executed: Executed) -> None:
     """Performs the tasks whose answers ``executed`` does not have yet, those that take long first."""
     distinct = {task.digest: task for task in tasks}
     todo = []
@@ -80,9 +80,11 @@ def execute(tasks: Iterable[Task], pool: Pool, store: Store, watcher: Watcher, e
 
 
 class _Queue:
-    def __init__(self, tasks: Iterable[Task], pool: Pool, store: Store, watcher: Watcher, executed: Executed) -> None:
+    def __init__(
+        self, tasks: Iterable[Computable], pool: Pool, store: Store, watcher: Watcher, executed: Executed
+    ) -> None:
         self._waiting = deque(sorted(tasks, key=lambda task: -task.cost))
-        self._running: dict[Future[dict[str, Any]], Task] = {}
+        self._running: dict[Future[dict[str, Any]], Computable] = {}
         self._tried: dict[str, int] = {}
         self._pool, self._store, self._watcher, self._executed = pool, store, watcher, executed
 
@@ -97,7 +99,7 @@ class _Queue:
                 self._settle(self._running.pop(future), future)
             self._watcher.update()
 
-    def _settle(self, task: Task, future: Future[dict[str, Any]]) -> None:
+    def _settle(self, task: Computable, future: Future[dict[str, Any]]) -> None:
         """Keeps an answer, or tries again, or gives the task up."""
         error = future.exception()
         found: dict[str, Any] = {"error": f"its worker died ({error})"} if error else future.result()

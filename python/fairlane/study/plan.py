@@ -118,8 +118,10 @@ def _cell(study: Study, point: Point) -> Cell:
     for name, treatment in study.treatments.items():
         try:
             other = study.scenario(point, name)
-            problems += _located(study, name, other, treatment.check(other))
-            outcome = write(other, _decided(other), study.folder, str(point))
+            wrong = list(_located(study, name, other, treatment.check(other)))
+            problems += wrong
+            fitted = other if wrong else treatment.fitted(other)
+            outcome = write(fitted, _decided(fitted), study.folder, str(point))
         except ScenarioError as error:
             problems += error.problems
             continue

@@ -14,7 +14,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import suppress
 from typing import Any, Protocol
 
-from fairlane.study.task import Task, perform
+from fairlane.study.task import Computable, perform
 
 __all__ = ["LocalPool", "Pool", "cores"]
 
@@ -33,7 +33,7 @@ class Pool(Protocol):
     def room(self) -> int:
         """How many tasks it would take now."""
 
-    def submit(self, task: Task) -> Future[dict[str, Any]]:
+    def submit(self, task: Computable) -> Future[dict[str, Any]]:
         """Starts a task. The future raises when the worker has died."""
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class LocalPool:
             self._free.append(worker)
         return len(self._free)
 
-    def submit(self, task: Task) -> Future[dict[str, Any]]:
+    def submit(self, task: Computable) -> Future[dict[str, Any]]:
         """Gives a task to a free worker."""
         worker = self._free.pop()
         future = worker.submit(task)
@@ -90,7 +90,7 @@ class _Worker:
         self._executor = executor
         self._process: Future[int] | None = None
 
-    def submit(self, task: Task) -> Future[dict[str, Any]]:
+    def submit(self, task: Computable) -> Future[dict[str, Any]]:
         if self._process is None:
             self._process = self._executor.submit(os.getpid)
         return self._executor.submit(perform, task)

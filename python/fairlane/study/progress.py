@@ -13,7 +13,7 @@ from fairlane.results.text import seconds
 from fairlane.runner.progress import FIRST_LINE_S, LINES_S
 
 if TYPE_CHECKING:
-    from fairlane.study.task import Task
+    from fairlane.study.task import Computable
 
 __all__ = ["StudyProgress"]
 
@@ -44,7 +44,7 @@ class StudyProgress:
     def __exit__(self, *_error: object) -> None:
         self._bar.stop()
 
-    def begin(self, tasks: Iterable[Task], known: Iterable[Task]) -> None:
+    def begin(self, tasks: Iterable[Computable], known: Iterable[Computable]) -> None:
         """These tasks are to be done; the known ones are."""
         every, found = list(tasks), list(known)
         self._started = time.monotonic()
@@ -52,7 +52,7 @@ class StudyProgress:
         self._cost, self._spent = sum(task.cost for task in every), sum(task.cost for task in found)
         self._known = self._spent
 
-    def done(self, task: Task) -> None:
+    def done(self, task: Computable) -> None:
         """One more."""
         self._count += 1
         self._spent += task.cost

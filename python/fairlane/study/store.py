@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane.results.errors import ResultsError
 from fairlane.results.study import META
+from fairlane.study.sources import sources
 
 if TYPE_CHECKING:
     from fairlane.study.plan import Plan
     from fairlane.study.study import Study
-    from fairlane.study.task import Task
+    from fairlane.study.task import Computable
 
 __all__ = ["Store"]
 
@@ -68,7 +69,7 @@ class Store:
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)
 
-    def answer(self, task: Task) -> dict[str, Any] | None:
+    def answer(self, task: Computable) -> dict[str, Any] | None:
         """What was found out about a task before."""
         try:
             found: dict[str, Any] = json.loads((self.folder / ANSWERS / f"{task.digest}.json").read_bytes())
@@ -76,16 +77,20 @@ class Store:
             return None
         return found
 
-    def keep(self, task: Task, found: Mapping[str, Any]) -> None:
+    def digests(self) -> set[str]:
+        """Of which tasks there are answers."""
+        return {path.stem for path in (self.folder / ANSWERS).glob("[!.]*.json")}
+
+    def keep(self, task: Computable, found: Mapping[str, Any]) -> None:
         """Stores what was found out about a task."""
         self.write(f"{ANSWERS}/{task.digest}.json", json.dumps({"label": task.label, **found}))
 
-    def fail(self, task: Task) -> str:
-        """Stores the scenario of a task that failed; its file, seen from the folder."""
+    def fail(self, task: Computable) -> str:
+        """Stores what a task that failed is about; its file, seen from the folder."""
         import tomlkit
 
         name = f"{FAILED}/{task.digest}.toml"
-        self.write(name, f"# {task.label}\n{tomlkit.dumps(dict(task.scenario))}")
+        self.write(name, f"# {task.label}\n{tomlkit.dumps(dict(task.written))}")
         return name
 
     def describe(self, plan: Plan) -> None:
@@ -111,7 +116,7 @@ class Store:
 
 
 def _identity(study: Study) -> dict[str, Any]:
-    return {"version": version("fairlane"), "study": study.spec}
+    return {"version": version("fairlane"), "sources": sources(), "study": study.spec}
 
 
 def _differences(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -194,8 +194,9 @@ def _compared(work: pl.DataFrame) -> pl.DataFrame:
 
 def _periods(cell: Cell, kinds: Mapping[str, Treatment], executed: Executed) -> Iterator[Row]:
     for treatment, task in cell.runs.items():
-        answer = executed.of(task)
-        for row in kinds[treatment].periods_of(answer) if answer else ():
+        answer, kind = executed.of(task), kinds[treatment]
+        default = executed.of(cell.baselines[kind.baseline].default)
+        for row in kind.periods_of(answer, default) if answer else ():
             yield {"treatment": treatment, "name": row["job"], **{key: it for key, it in row.items() if key != "job"}}
 
 

@@ -1,7 +1,8 @@
-"""A task: one thing to compute, in plain data, so that it can be sent anywhere and is recognised when it comes again.
+"""Tasks: single things to compute, in plain data: they can be sent anywhere and are recognised when they come again.
 
-A task names a function by its module and a scenario in which all is written out. Its digest says which result it has:
-two tasks with the same digest are one. Of files that a scenario refers to, size and time of change are part of it.
+``Computable`` is what can be performed and stored; its digest says which result it has: two with the same digest are
+one. A ``Task`` is the usual kind. It names a function and a scenario in which all is written out. Of files that
+a scenario refers to, size and time of change are part of its digest.
 """
 
 from __future__ import annotations
@@ -15,20 +16,43 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
 
-__all__ = ["Stopwatch", "Task", "perform"]
+__all__ = ["Answer", "Computable", "Stopwatch", "Task", "files_of", "perform"]
 
 Answer = dict[str, Any]
-"""What a task's function returns: JSON, the same wherever it was computed."""
+"""What comes of a task: JSON, the same wherever it was computed."""
+
+
+class Computable(Protocol):
+    """What workers can perform: an object that can be pickled."""
+
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+
+    @property
+    def cost(self) -> float:
+        """About how long it takes, compared with others."""
+
+    @property
+    def digest(self) -> str:
+        """The same for those that have the same result."""
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """What it computes, as tables of a TOML file."""
+
+    def compute(self, watch: Stopwatch) -> Answer:
+        """Computes it, in whatever process this is."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to compute."""
+    """A function of a scenario."""
 
     function: str
     """``module:name`` of a function that takes the scenario, the arguments and a ``Stopwatch``, and returns JSON."""
@@ -47,18 +71,30 @@ class Task:
     def digest(self) -> str:
         """The same for tasks that have the same result."""
         key = {"function": self.function, "scenario": self.scenario, "arguments": self.arguments}
-        text = json.dumps([key, sorted(set(_files(self.scenario, Path(self.folder))))], sort_keys=True)
+        text = json.dumps([key, sorted(set(files_of(self.scenario, Path(self.folder))))], sort_keys=True)
         return sha256(text.encode()).hexdigest()[:32]
 
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """Its scenario, which can be run by itself."""
+        return self.scenario
 
-def _files(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
+    def compute(self, watch: Stopwatch) -> Answer:
+        """Calls the function."""
+        with watch.lap("set-up"):
+            function, scenario = resolve_name(self.function), read(self)
+        answer: Answer = function(scenario, self.arguments, watch)
+        return answer
+
+
+def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
     """Path, size and time of every file that a string in the data names."""
     if isinstance(value, Mapping):
         for inner in value.values():
-            yield from _files(inner, folder)
+            yield from files_of(inner, folder)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _files(inner, folder)
+            yield from files_of(inner, folder)
     elif isinstance(value, str) and ("/" in value or "." in value):
         name, colon, _ = value.rpartition(":")  # file.py:ClassName
         path = folder / (name if colon and name.endswith(".py") else value)
@@ -85,25 +121,25 @@ class Stopwatch:
             self.laps[name] = self.laps.get(name, 0.0) + time.perf_counter() - start
 
 
-def perform(task: Task) -> dict[str, Any]:
+def perform(task: Computable) -> dict[str, Any]:
     """Computes a task in whatever process this is.
 
-    The outcome has ``answer``, or ``error`` in words, and ``laps``. An error is data, to come home from anywhere.
+    The outcome has ``answer`` or ``error`` in words, ``laps``, and the processor time ``cpu``, s. An error is data, to
+    come home from anywhere.
     """
     from fairlane.errors import FairlaneError
 
-    watch, begun = Stopwatch(), time.perf_counter()
+    watch, begun, used = Stopwatch(), time.perf_counter(), time.process_time()
     found: dict[str, Any]
     try:
-        with watch.lap("set-up"):
-            function, scenario = resolve_name(task.function), read(task)
-        found = {"answer": function(scenario, task.arguments, watch)}
+        found = {"answer": task.compute(watch)}
     except FairlaneError as error:
         found = {"error": str(error)}
     except Exception as error:  # of a user's own workload, or of a controller
         found = {"error": f"{type(error).__name__}: {error}"}
     rest = time.perf_counter() - begun - sum(watch.laps.values())
-    return {**found, "laps": {**watch.laps, "set-up": watch.laps.get("set-up", 0.0) + max(0.0, rest)}}
+    laps = {**watch.laps, "set-up": watch.laps.get("set-up", 0.0) + max(0.0, rest)}
+    return {**found, "laps": laps, "cpu": time.process_time() - used}
 
 
 def read(task: Task) -> Scenario:

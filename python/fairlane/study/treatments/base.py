@@ -56,6 +56,10 @@ class Treatment(Table):
                 words = "one simulation cannot end a job at a time; episodes can"
                 yield Problem(f"jobs[{at}].stop", words, job.stop, "a number of iterations")
 
+    def fitted(self, scenario: Scenario) -> Scenario:
+        """The scenario as it is treated, where the treatment needs something of it that the scenario leaves open."""
+        return scenario
+
     @property
     def baseline(self) -> str:
         """What its default and isolated runs are like; treatments that have the same share them."""
@@ -82,7 +86,10 @@ class Treatment(Table):
         """What a job did alone, by the default run's answer, where ``alone`` has no task of its own."""
         raise NotImplementedError(f"{type(self).__name__} says nothing about isolated runs")
 
-    def periods_of(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Rows about single periods: ``period``, ``job``, ``iterations`` and what else there is to say."""
-        del answer
+    def periods_of(self, answer: Mapping[str, Any], default: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+        """Rows about single periods: ``period``, ``job``, ``iterations`` and what else there is to say.
+
+        By the answers of the treated task and of the default one, None if that failed.
+        """
+        del answer, default
         return []

@@ -1,8 +1,7 @@
 """A treatment by a controller, which decides service levels from the work of each period.
 
-In episodes every period is a fresh simulation with variants of its own, so the default run is one of as many episodes
-under the controller ``none``, which also says what each job does alone in the variants that it got. Online it is one
-simulation as long as all periods, and compared like any other.
+The default run has as many periods, under the controller ``none``: in episodes with the same variants, online as one
+simulation that goes on. It also says what each job does alone. Treated runs do not simulate it again.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing_extensions import override
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.study.phases import missing
-from fairlane.study.treatments.base import SIMULATE, Done, Treatment
+from fairlane.study.treatments.base import Done, Treatment
 from fairlane.units import DURATION, Duration
 
 if TYPE_CHECKING:
@@ -42,6 +41,8 @@ class Controlled(Treatment):
     """How long a period is."""
     periods: int = Field(500, ge=1)
     """How many there are."""
+    draws: int | None = Field(None, ge=1)
+    """Different combinations of variants, for episodes; without it a new one for each period."""
 
     @field_validator("controller")
     @classmethod
@@ -58,11 +59,10 @@ class Controlled(Treatment):
     @override
     def check(self, scenario: Scenario) -> Iterator[Problem]:
         from fairlane.controller import make
-        from fairlane.controller.fitting import fit
 
         name = self.controller["name"]
         try:
-            made = make(name, self.parameters)
+            make(name, self.parameters)
         except ScenarioError as error:
             for problem in error.problems:
                 inner = problem.key.removeprefix("controller").removeprefix(f".{name}").removeprefix(".")
@@ -70,7 +70,6 @@ class Controlled(Treatment):
                     f"controller.{inner or 'name'}", problem.message, problem.value, problem.allowed, problem.nearest
                 )
             return
-        fit(scenario, made)
         if self.mode == "online":
             yield from super().check(scenario)
             return
@@ -82,22 +81,25 @@ class Controlled(Treatment):
                 words = "episodes begin anew, so iterations of one do not add up"
                 yield Problem(f"jobs[{at}].stop", words, job.stop, 'a time, as "600 ms"')
 
+    @override
+    def fitted(self, scenario: Scenario) -> Scenario:
+        from fairlane.controller import make
+        from fairlane.controller.fitting import fit
+
+        return fit(scenario, make(self.controller["name"], self.parameters))
+
     @property
     @override
     def baseline(self) -> str:
-        return f"{self.periods} x {DURATION.format(self.period)} {self.mode}"
+        drawn = f", {self.draws} draws" if self.draws else ""
+        return f"{self.periods} x {DURATION.format(self.period)} {self.mode}{drawn}"
 
     @override
     def default(self, written: Written) -> Task:
-        if self.mode == "online":
-            return written.lasting(self.period * self.periods).task(SIMULATE, "default")
         return self._task(written, "default", "none", {}, isolated=True)
 
     @override
     def alone(self, written: Written, job: int) -> Task | None:
-        if self.mode == "online":
-            label = f"{written.names[job]} alone"
-            return written.lasting(self.period * self.periods).alone(job).task(SIMULATE, label)
         return None
 
     @override
@@ -112,13 +114,15 @@ class Controlled(Treatment):
             "period": self.period,
             "periods": self.periods,
             "seed": written.seed,
+            "draws": self.draws,
+            "default": False,
             "isolated": isolated,
         }
         return written.lasting(self.period).task(CONTROL, label, arguments, runs=self.periods)
 
     @override
     def work(self, answer: Mapping[str, Any], job: str) -> Done:
-        return self._sum(answer, job, "iterations") if "periods" in answer else super().work(answer, job)
+        return self._sum(answer, job, "iterations")
 
     @override
     def work_alone(self, answer: Mapping[str, Any], job: str) -> Done:
@@ -129,5 +133,17 @@ class Controlled(Treatment):
         return Done(sum(counts), self.period * len(counts))
 
     @override
-    def periods_of(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-        return list(answer.get("periods", ()))
+    def periods_of(self, answer: Mapping[str, Any], default: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+        keys = ("iterations", "isolated_iterations")
+        before = {(row["period"], row["job"]): [row[key] for key in keys] for row in (default or {}).get("periods", ())}
+        return [_compared(row, *before.get((row["period"], row["job"]), (None, None))) for row in answer["periods"]]
+
+
+def _compared(row: Mapping[str, Any], default: int | None, isolated: int | None) -> dict[str, Any]:
+    """A job's part of a period beside what it did by default and alone."""
+    return {
+        **row,
+        "default_iterations": default,
+        "isolated_iterations": isolated,
+        "improvement": row["iterations"] / default - 1 if default else None,
+    }

@@ -1,0 +1,46 @@
+"""What answers depend on besides what was asked: the simulator itself, as it stands on this machine.
+
+A version number does not change while one works at a checkout; the files do.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import fairlane
+
+__all__ = ["sources"]
+
+APART = ("cli", "plot", "reproduce", "results", "study")
+"""Packages that no number of a simulation comes from."""
+
+
+@lru_cache
+def sources(controller: str | None = None) -> str:
+    """A digest of the compiled simulator and of the Python that makes its inputs.
+
+    With the name of a ``controller``, other controllers do not count.
+    """
+    home = Path(fairlane.__file__).parent
+    found = sha256()
+    for path in sorted([*home.rglob("*.py"), *home.glob("_core.*.so"), *home.glob("_core*.pyd")]):
+        inside = path.relative_to(home)
+        if inside.parts[0] not in APART and not _another(inside, controller):
+            found.update(f"{inside.as_posix()}\0".encode())
+            found.update(sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:16]
+
+
+def _another(path: Path, controller: str | None) -> bool:
+    """Whether the file is that of another controller."""
+    from fairlane.controller import CONTROLLERS
+
+    modules = {name: kind.__module__.rpartition(".")[2] for name, kind in CONTROLLERS.items()}
+    return (
+        controller is not None
+        and path.parts[0] == "controller"
+        and path.stem in modules.values()
+        and path.stem != modules.get(controller)
+    )
