@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fairlane.plot.style import INK, MUTED, PALETTE, canvas, percentages, styled
 from fairlane.reproduce.experiment import CONTROL, Experiment
@@ -132,6 +133,7 @@ def draw_progress(results: Results, experiments: Sequence[str], path: Path) -> N
             axes.plot(steps["adopted"], steps["improvement"], marker="o", color=colour, label=experiment)
         axes.axhline(0, color=INK, linestyle="--", linewidth=1.2)
         percentages(axes.yaxis, signed=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("accepted configurations")
         axes.set_ylabel("mean improvement, median of placements")
         axes.grid(axis="y")
