@@ -15,7 +15,7 @@ __all__ = ["add_to"]
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper, as savoie2020.", show_default=False)],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="savoie2020 or wilke2020.", show_default=False)],
     only: Annotated[str | None, typer.Option(metavar="CLAIM", help="Only what this claim needs.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A scaled version, in a few minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder of cells, tables and figures.")] = None,
@@ -31,11 +31,17 @@ def reproduce(
     """Run a paper's experiments and print its claims: paper, measured, holds."""
     from fairlane.reproduce import plan
     from fairlane.reproduce import reproduce as perform
+    from fairlane.reproduce.wilke2020_report import PAPER as WILKE2020
     from fairlane.study.progress import StudyProgress
     from fairlane.study.store import Store
 
-    chosen = plan(paper, only=only, quick=quick, placements=placements, periods=periods, beside=beside or ())
     folder = out or Path("runs") / f"{paper}{'-quick' if quick else ''}"
+    if paper == WILKE2020:
+        if any(given is not None for given in (placements, periods, beside, workers, dask)):
+            allowed = "--only, --quick, --out, --resume"
+            raise ScenarioError(Problem("options", f"not all of them are for {paper}", allowed=allowed))
+        return _wilke2020(folder, only=only, quick=quick, resume=resume)
+    chosen = plan(paper, only=only, quick=quick, placements=placements, periods=periods, beside=beside or ())
     there = Store(folder).digests()
     if there and not resume:
         raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
@@ -49,6 +55,29 @@ def reproduce(
     _time(found)
     typer.echo(f"Everything is in {folder}.")
     return ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
+
+
+def _wilke2020(folder: Path, *, only: str | None, quick: bool, resume: bool) -> int:
+    """Wilke and Kenny 2020: cells of its own kind, one after the other, each stored when it is done."""
+    from fairlane.reproduce.wilke2020 import FULL, QUICK
+    from fairlane.reproduce.wilke2020_report import cells_of
+    from fairlane.reproduce.wilke2020_report import reproduce as perform
+
+    if any((folder / "cells").glob("*.json")) and not resume:
+        raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
+    scale = QUICK if quick else FULL
+    cells = cells_of(only)
+    typer.echo(f"{len(cells)} cells{', scaled to 128 hosts' if quick else ''}.")
+    judged = perform(scale, folder, only=only, told=lambda cell, words: typer.echo(f"{cell}: {words}", err=True))
+    for one in judged:
+        holds = {True: "holds", False: "does not hold", None: "not run"}[one.holds]
+        typer.echo(f"\n{one.id}: {holds}{', scaled' if quick else ''}\n  paper     {one.claim}")
+        for words, held in one.findings:
+            typer.echo(f"  measured  {words}: {'yes' if held else 'no'}")
+        if one.missing:
+            typer.echo(f"  missing   {', '.join(map(str, one.missing))}")
+    typer.echo(f"\nEverything is in {folder}.")
+    return ExitCode.DONE
 
 
 def _found(chosen: "Plan", there: set[str]) -> None:

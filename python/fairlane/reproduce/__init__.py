@@ -38,7 +38,7 @@ def plan(
     are run and shown, and no claim is judged by them.
     """
     if name not in PAPERS:
-        raise ScenarioError(Problem.unknown("paper", "paper", name, list(PAPERS), name))
+        raise ScenarioError(Problem.unknown("paper", "paper", name, [*PAPERS, "wilke2020"], name))
     for option, value in (("--placements", placements), ("--periods", periods)):
         if value is not None and value < 1:
             raise ScenarioError(Problem(option, "out of range", value, "at least 1"))

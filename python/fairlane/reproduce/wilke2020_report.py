@@ -18,6 +18,10 @@ from fairlane.results.iterations import distribution
 __all__ = ["Judged", "cells_of", "reproduce"]
 
 
+PAPER = "wilke2020"
+"""What the paper is called."""
+
+
 @dataclass(frozen=True)
 class Judged:
     """A claim and what was measured."""
