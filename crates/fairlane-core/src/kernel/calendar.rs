@@ -122,7 +122,7 @@ impl Calendar {
         }
     }
 
-    /// Has `switch` run in a window less than [`SLOTS`] ahead.
+    /// Has `switch` run in a window that is kept as a bit set: less than 64 ahead.
     #[inline]
     pub fn wake_switch_in(&mut self, switch: u32, window: u64) {
         self.switches.insert(slot(window), switch);
