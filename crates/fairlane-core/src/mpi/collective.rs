@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::collectives::{self, Algorithm, Call, Phase};
 use super::communicator::{Alike, Claim, Communicator};
 use super::interpreter::Over;
-use super::library::Library;
 use super::matching::Pattern;
+use super::messaging::Messaging;
 use super::protocol::Send;
 use super::rank::NEVER;
 use super::words;
@@ -51,7 +51,7 @@ impl Running {
     }
 }
 
-impl Library {
+impl Messaging {
     pub(super) fn begin_collective(
         &mut self,
         rank: u32,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::Mpi;
-use super::library::Library;
+use super::messaging::Messaging;
 use super::rank::NEVER;
 use super::words;
 use crate::error::{RunError, StuckRank};
@@ -21,26 +21,26 @@ impl Endpoint for Mpi {
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
     ) -> Result<Option<Instant>, RunError> {
-        let alone = self.library.alone[host.index()];
-        let result = if alone != NONE && self.library.in_memory == 0 {
+        let alone = self.messaging.alone[host.index()];
+        let result = if alone != NONE && self.messaging.in_memory == 0 {
             self.run_alone(host, alone, until.0, deliveries)
         } else {
             self.run_events(host, until.0, deliveries)
         };
-        if !self.library.outbox.is_empty() {
+        if !self.messaging.outbox.is_empty() {
             debug_assert!(injections.is_empty(), "what a host sent before has been taken");
-            std::mem::swap(&mut self.library.outbox, injections);
+            std::mem::swap(&mut self.messaging.outbox, injections);
         }
         let next = result.map_err(|error| *error)?;
-        if std::mem::take(&mut self.library.lull) {
+        if std::mem::take(&mut self.messaging.lull) {
             self.check_progress(host, until)?;
         }
         Ok((next != NEVER).then_some(Instant(next)))
     }
 
     fn prefetch(&self, host: HostId, step: usize) {
-        let Some(&rank) = self.library.residents(host).first() else { return };
-        let (state, source) = (&self.library.ranks[rank as usize], &self.sources[rank as usize]);
+        let Some(&rank) = self.messaging.residents(host).first() else { return };
+        let (state, source) = (&self.messaging.ranks[rank as usize], &self.sources[rank as usize]);
         match step {
             0 => {
                 state.prefetch();
@@ -75,15 +75,15 @@ impl Mpi {
     ) -> Result<u64, Box<RunError>> {
         loop {
             let bound = deliveries.first().map_or(until, |delivery| delivery.at.0);
-            let mut due = self.library.ranks[rank as usize].due;
+            let mut due = self.messaging.ranks[rank as usize].due;
             while due < bound {
                 due = self.go_on(rank, due)?;
-                if self.library.in_memory > 0 {
+                if self.messaging.in_memory > 0 {
                     return self.run_events(host, until, deliveries);
                 }
             }
             let Some((delivery, later)) = deliveries.split_first() else { return Ok(due) };
-            self.library.delivered(delivery);
+            self.messaging.delivered(delivery);
             deliveries = later;
         }
     }
@@ -91,22 +91,22 @@ impl Mpi {
     /// Runs a host through all that is due. Returns when it has something to do next.
     #[inline(never)]
     fn run_events(&mut self, host: HostId, until: u64, deliveries: &[Delivery]) -> Result<u64, Box<RunError>> {
-        let residents = self.library.places(host);
+        let residents = self.messaging.places(host);
         let mut deliveries = deliveries.iter();
         let mut delivery = deliveries.next();
         loop {
-            let memory_at = self.library.next_in_memory(host);
-            let (due_at, rank) = self.library.next_due(residents.clone());
+            let memory_at = self.messaging.next_in_memory(host);
+            let (due_at, rank) = self.messaging.next_due(residents.clone());
             let next = memory_at.min(due_at);
             if let Some(first) = delivery
                 && first.at.0 <= next
             {
-                self.library.delivered(first);
+                self.messaging.delivered(first);
                 delivery = deliveries.next();
             } else if next >= until {
                 return Ok(next);
             } else if memory_at <= due_at {
-                self.library.end_in_memory(host);
+                self.messaging.end_in_memory(host);
             } else {
                 self.go_on(rank, due_at)?;
             }
@@ -116,9 +116,9 @@ impl Mpi {
     /// A job of which no rank will go on and no message is under way, and which has not finished, never will.
     #[cold]
     fn check_progress(&mut self, host: HostId, until: Instant) -> Result<(), RunError> {
-        for place in self.library.places(host) {
-            let id = self.library.ranks[self.library.residents[place] as usize].job;
-            let job = &mut self.library.jobs[id.index()];
+        for place in self.messaging.places(host) {
+            let id = self.messaging.ranks[self.messaging.residents[place] as usize].job;
+            let job = &mut self.messaging.jobs[id.index()];
             if job.active > 0 || job.in_flight > 0 || job.finished == job.size {
                 continue;
             }
@@ -132,9 +132,9 @@ impl Mpi {
     }
 
     fn stuck(&self, id: JobId, until: Instant) -> RunError {
-        let job = &self.library.jobs[id.index()];
+        let job = &self.messaging.jobs[id.index()];
         let range = job.first as usize..(job.first + job.size) as usize;
-        let members = self.library.ranks[range.clone()].iter().zip(&self.sources[range]);
+        let members = self.messaging.ranks[range.clone()].iter().zip(&self.sources[range]);
         let ranks = members.filter(|(rank, _)| !rank.finished).map(|(rank, source)| StuckRank {
             job: id,
             rank: rank.rank,
@@ -144,7 +144,7 @@ impl Mpi {
     }
 }
 
-impl Library {
+impl Messaging {
     /// Of the ranks of one host, which stand at `places` of the list of residents, the one that is due first, and when.
     #[inline]
     fn next_due(&self, places: Range<usize>) -> (u64, u32) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Mpi;
 use super::collective::After;
 use super::communicator::{Communicator, WORLD_CONTEXT};
-use super::library::Library;
 use super::matching::Pattern;
+use super::messaging::Messaging;
 use super::protocol::Send;
 use super::rank::{Activity, NEVER, RUNNING, RankState};
 use super::request::{Named, PENDING, Quorum, Wait};
@@ -33,12 +33,12 @@ impl Mpi {
     /// The program of `rank`, which is due, goes on. Returns when it is due again.
     #[inline]
     pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Over {
-        let Self { sources, library } = self;
-        library.interpret(rank, &mut *sources[rank as usize], now)
+        let Self { sources, messaging } = self;
+        messaging.interpret(rank, &mut *sources[rank as usize], now)
     }
 }
 
-impl Library {
+impl Messaging {
     /// Runs the program of `rank` until an operation lasts, or the end. Returns when the rank is due again.
     fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Over {
         let state = &mut self.ranks[rank as usize];

@@ -14,8 +14,8 @@ mod collective;
 mod communicator;
 mod endpoint;
 mod interpreter;
-mod library;
 mod matching;
+mod messaging;
 mod parameters;
 mod protocol;
 mod rank;
@@ -36,7 +36,7 @@ use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant};
 use collectives::Phase;
 use communicator::{Agreements, Communicator, WORLD_CONTEXT};
-use library::{Job, Library};
+use messaging::{Job, Messaging};
 use rank::{NEVER, RankState};
 
 /// All ranks of all jobs, and what is under way between them.
@@ -44,7 +44,7 @@ use rank::{NEVER, RankState};
 pub struct Mpi {
     /// What each rank does, by rank over all jobs.
     sources: Vec<Box<dyn Source>>,
-    library: Library,
+    messaging: Messaging,
 }
 
 /// A job to be run.
@@ -77,7 +77,7 @@ impl Mpi {
         hosts: usize,
         plans: Vec<JobPlan>,
     ) -> Self {
-        let library = Library {
+        let messaging = Messaging {
             parameters: Arc::new(parameters),
             largest_message,
             levels,
@@ -97,7 +97,7 @@ impl Mpi {
             sequence: 0,
             phase: Phase::default(),
         };
-        let mut mpi = Self { sources: Vec::new(), library };
+        let mut mpi = Self { sources: Vec::new(), messaging };
         for (number, plan) in plans.into_iter().enumerate() {
             let job = JobId(u16::try_from(number).expect("invariant: fewer than 2^16 jobs"));
             mpi.add_job(job, plan);
@@ -108,10 +108,10 @@ impl Mpi {
 
     fn add_job(&mut self, job: JobId, plan: JobPlan) {
         assert_eq!(plan.program.ranks.len(), plan.hosts.len(), "invariant: the simulation has checked its plan");
-        let Self { sources, library } = self;
+        let Self { sources, messaging } = self;
         let (first, size) = (count(sources.len()), count(plan.hosts.len()));
         let members: Arc<[u32]> = (0..size).collect();
-        library.jobs.push(Job {
+        messaging.jobs.push(Job {
             name: plan.name,
             first,
             size,
@@ -127,74 +127,74 @@ impl Mpi {
             let members = Arc::clone(&members);
             let world = Communicator { context: WORLD_CONTEXT, rank, members, collectives: 0 };
             let alone = Communicator { context: 2, rank: 0, members: Arc::new([rank]), collectives: 0 };
-            library.ranks.push(RankState::new(job, world, alone, plan.start));
+            messaging.ranks.push(RankState::new(job, world, alone, plan.start));
         }
-        library.hosts.extend(plan.hosts);
+        messaging.hosts.extend(plan.hosts);
         sources.extend(plan.program.ranks);
     }
 
     /// Lists the ranks of each host.
     fn settle(&mut self, hosts: usize) {
-        let library = &mut self.library;
-        library.residents = (0..count(library.ranks.len())).collect();
-        library.residents.sort_by_key(|&rank| library.hosts[rank as usize]);
+        let messaging = &mut self.messaging;
+        messaging.residents = (0..count(messaging.ranks.len())).collect();
+        messaging.residents.sort_by_key(|&rank| messaging.hosts[rank as usize]);
         let before =
-            |host: usize| library.residents.partition_point(|&rank| library.hosts[rank as usize].index() < host);
-        library.first_resident = (0..=hosts).map(|host| count(before(host))).collect();
+            |host: usize| messaging.residents.partition_point(|&rank| messaging.hosts[rank as usize].index() < host);
+        messaging.first_resident = (0..=hosts).map(|host| count(before(host))).collect();
         let alone =
-            |places: &[u32]| if places[1] - places[0] == 1 { library.residents[places[0] as usize] } else { NONE };
-        library.alone = library.first_resident.windows(2).map(alone).collect();
-        let shared = library.first_resident.windows(2).any(|pair| pair[1] - pair[0] > 1);
-        library.numbering = shared || library.levels.depend_on_kind();
+            |places: &[u32]| if places[1] - places[0] == 1 { messaging.residents[places[0] as usize] } else { NONE };
+        messaging.alone = messaging.first_resident.windows(2).map(alone).collect();
+        let shared = messaging.first_resident.windows(2).any(|pair| pair[1] - pair[0] > 1);
+        messaging.numbering = shared || messaging.levels.depend_on_kind();
     }
 
     /// Which service level messages have.
     #[must_use]
     pub fn levels(&self) -> &Levels {
-        &self.library.levels
+        &self.messaging.levels
     }
 
     /// Changes which service level messages have from now on. What is sent from now on can overtake what was sent before.
     pub fn set_levels(&mut self, levels: Levels) {
-        self.library.levels = levels;
-        self.library.start_numbering();
+        self.messaging.levels = levels;
+        self.messaging.start_numbering();
     }
 
     /// Messages of one rank to another can overtake each other, because packets can.
     pub fn expect_overtaking(&mut self) {
-        self.library.start_numbering();
+        self.messaging.start_numbering();
     }
 
     /// Whether every rank of every job has finished.
     #[must_use]
     pub fn finished(&self) -> bool {
-        self.library.jobs.iter().all(|job| job.finished == job.size || job.ended)
+        self.messaging.jobs.iter().all(|job| job.finished == job.size || job.ended)
     }
 
     /// Hosts that have ranks.
     pub fn used_hosts(&self) -> impl Iterator<Item = HostId> {
-        let used = (0..).zip(self.library.first_resident.windows(2)).filter(|(_, pair)| pair[1] > pair[0]);
+        let used = (0..).zip(self.messaging.first_resident.windows(2)).filter(|(_, pair)| pair[1] > pair[0]);
         used.map(|(host, _)| HostId(host))
     }
 
     /// How many jobs there are.
     #[must_use]
     pub fn jobs(&self) -> usize {
-        self.library.jobs.len()
+        self.messaging.jobs.len()
     }
 
     /// The name of a job.
     #[must_use]
     pub fn job_name(&self, job: JobId) -> &str {
-        &self.library.jobs[job.index()].name
+        &self.messaging.jobs[job.index()].name
     }
 
     /// What is kept of each rank of a job, in order of rank, with its host.
     pub fn records(&self, job: JobId) -> impl ExactSizeIterator<Item = (HostId, &RankRecord)> {
-        let Job { first, size, .. } = self.library.jobs[job.index()];
+        let Job { first, size, .. } = self.messaging.jobs[job.index()];
         let range = first as usize..(first + size) as usize;
-        let records = self.library.ranks[range.clone()].iter().map(|rank| &rank.record);
-        self.library.hosts[range].iter().copied().zip(records)
+        let records = self.messaging.ranks[range.clone()].iter().map(|rank| &rank.record);
+        self.messaging.hosts[range].iter().copied().zip(records)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::library::Library;
 use super::matching::{Envelope, Pattern};
+use super::messaging::Messaging;
 use super::rank::{Blocked, RankState};
 use super::request::{PENDING, Request};
 use crate::ids::{HostId, JobId, Rank};
@@ -92,7 +92,7 @@ fn control(collective: bool) -> TrafficKind {
     if collective { TrafficKind::CollectiveControl } else { TrafficKind::Control }
 }
 
-impl Library {
+impl Messaging {
     /// Whether a send of so much is sent at once.
     #[inline]
     pub(super) fn is_eager(&self, bytes: Bytes, mode: SendMode) -> bool {

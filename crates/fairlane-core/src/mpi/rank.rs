@@ -1,4 +1,4 @@
-//! A rank as the library sees it.
+//! A rank as the MPI library sees it.
 
 use rustc_hash::FxHashMap;
 

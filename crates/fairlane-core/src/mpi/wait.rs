@@ -1,11 +1,11 @@
 //! Waits: until enough of a list of requests is complete.
 
-use super::library::Library;
+use super::messaging::Messaging;
 use super::rank::{Blocked, RankState};
 use super::request::{PENDING, Quorum, Wait};
 use crate::units::Picoseconds;
 
-impl Library {
+impl Messaging {
     /// `rank` waits for the requests it has listed in `awaited`; it is `now`. If the wait is over at once, the rank is
     /// resumed.
     #[inline]

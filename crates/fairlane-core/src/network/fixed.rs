@@ -26,6 +26,8 @@ pub(super) struct Fixed {
     pub lanes: usize,
     /// The first lane of each virtual lane; one more at the end.
     pub first_lane: Vec<u8>,
+    /// The virtual lane of each lane.
+    pub vls_of_lanes: Vec<u8>,
     /// Some virtual lane has several virtual channels.
     pub channels: bool,
     /// Packets are routed when they are at a switch.
@@ -63,10 +65,9 @@ impl Fixed {
     }
 
     /// The virtual lane of a lane.
-    #[cold]
+    #[inline]
     pub fn vl_of(&self, lane: u8) -> u8 {
-        let after = self.first_lane.partition_point(|first| *first <= lane);
-        u8::try_from(after - 1).expect("invariant: at most 32 lanes")
+        self.vls_of_lanes[usize::from(lane)]
     }
 
     /// The lanes of a virtual lane.

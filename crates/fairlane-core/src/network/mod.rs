@@ -148,6 +148,8 @@ impl Network {
         let Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe } = plan;
         let first_lane = first_lanes(&*routing, virtual_lanes);
         let lanes = usize::from(first_lane[first_lane.len() - 1]);
+        let channels = |vl| usize::from(routing.channels_of(vl));
+        let vls_of_lanes = (0..virtual_lanes).flat_map(|vl| std::iter::repeat_n(vl, channels(vl))).collect();
         let (adaptive, switches) = (routing.adaptive(), graph.switches());
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
         let links = graph.links();
@@ -213,6 +215,7 @@ impl Network {
                 lanes,
                 channels: lanes > usize::from(virtual_lanes),
                 first_lane,
+                vls_of_lanes,
                 adaptive,
             },
         }

@@ -20,7 +20,7 @@ use crate::units::Bytes;
 
 /// What the MPI library knows of all ranks: everything but their programs.
 #[derive(Clone)]
-pub(super) struct Library {
+pub(super) struct Messaging {
     pub parameters: Arc<Parameters>,
     /// A send of more is an error.
     pub largest_message: Bytes,
@@ -55,7 +55,7 @@ pub(super) struct Library {
 /// The end of a transfer through memory: time, order, transfer, stage.
 pub(super) type MemoryEnd = (u64, u64, u32, Stage);
 
-/// A job: its ranks are consecutive in [`Library::ranks`].
+/// A job: its ranks are consecutive in [`Messaging::ranks`].
 #[derive(Clone)]
 pub(super) struct Job {
     pub name: String,
@@ -75,7 +75,7 @@ pub(super) struct Job {
     pub marks: bool,
 }
 
-impl Library {
+impl Messaging {
     /// Where the ranks of a host stand in the list of residents.
     #[inline]
     pub fn places(&self, host: HostId) -> Range<usize> {
