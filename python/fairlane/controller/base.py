@@ -4,6 +4,7 @@ A controller sees ``Work``: what a deployed system could know. It answers with `
 ranks and the weights of service levels. It never sees the network, nor the run that it is compared with.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -90,9 +91,9 @@ class Controller(BaseModel):
         del jobs
         return Settings()
 
+    @abstractmethod
     def observe(self, work: Work) -> Settings:
         """The settings of the next period, after a period in which this was done."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it decides")
 
     @property
     def state(self) -> str:

@@ -1,5 +1,6 @@
 """What a placement strategy is: it allocates hosts to a job among those that are free."""
 
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,12 +75,12 @@ class Strategy(BaseModel):
         """One line about it: the first of its documentation."""
         return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
 
+    @abstractmethod
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """Hosts among the ``free`` ones, in the order in which ranks fill them; None if it finds none that will do.
 
         ``free`` is in ascending order.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say which hosts it takes")
 
     def allocate_together(
         self, free: Sequence[int], requests: Sequence[Request], fabric: FabricView

@@ -1,5 +1,6 @@
 """What a mapping is: it says which rank of a job goes to which of its hosts."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -32,9 +33,9 @@ class Mapping(BaseModel):
         """One line about it: the first of its documentation."""
         return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
 
+    @abstractmethod
     def places(self, slots: Slots) -> Sequence[int]:
         """The place of each rank: each of the ``slots`` once."""
-        raise NotImplementedError(f"{type(self).__name__} does not say which rank goes where")
 
     def problem_with(self, ranks: int) -> tuple[str, str, str] | None:
         """The key that does not fit a job of so many ranks, what is wrong, and what is allowed; None if all is well."""
