@@ -30,9 +30,9 @@ def fabrics(draw: st.DrawFn) -> Fabric:
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    """Small packets and buffers."""
+    """Small packets; buffers for one packet, for a few, or for all that a link carries until credits come back."""
     mtu, header = draw(st.sampled_from([16, 32, 50])), draw(st.sampled_from([2, 6, 14]))
-    buffer = draw(st.integers(mtu + header, 3 * (mtu + header)))
+    buffer = (mtu + header) * draw(st.sampled_from([1, 1, 2, 5, 10])) + draw(st.integers(0, 2 * (mtu + header)))
     return Network(mtu, header, buffer, draw(st.sampled_from([0, 16, 100, 999])), draw(st.booleans()))
 
 

@@ -54,6 +54,7 @@ class Port:
         self.carried: int | None = None
         self.settled = 0
         self.aside: dict[int, int] = defaultdict(int)
+        self.lacking: set[int] = set()
 
     def join(self, packet: Packet) -> None:
         """A packet joins its lane's queue."""
@@ -64,12 +65,14 @@ class Port:
         self.interconnect.clock.at(now, Stage.DECIDE, (self.number,), self.decide)
 
     def credit(self, lane: int, size: int, job: int) -> None:
-        """Room of `size` bytes comes back, left by a packet of `job`, which pays for the time the link was stalled."""
+        """Room of `size` bytes comes back, left by a packet of `job`, which pays for a stall for the lack of it."""
         self.settle()
         self.lanes[lane].credits += size
-        for delayed, waited in self.aside.items():
-            self.interconnect.outcome.interference[delayed, job] += waited
-        self.aside.clear()
+        if lane in self.lacking:
+            for delayed, waited in self.aside.items():
+                self.interconnect.outcome.interference[delayed, job] += waited
+            self.aside.clear()
+            self.lacking.clear()
         self.interconnect.clock.at(self.interconnect.clock.now, Stage.DECIDE, (self.number,), self.decide)
 
     def settle(self) -> None:
@@ -83,8 +86,9 @@ class Port:
                     self.aside[packet.message.job] += waited
                 else:
                     outcome.interference[packet.message.job, self.carried] += waited
-            if lane.queue and self.carried is None:
+            if lane.queue and self.carried is None and now > self.settled:
                 outcome.ports[self.number, number].stalled += now - self.settled
+                self.lacking.add(number)
         if self.carried is None and any(lane.queue for lane in self.lanes):
             outcome.links[self.number].stalled += now - self.settled
         self.settled = now

@@ -26,14 +26,49 @@ impl Bits {
     #[inline]
     pub fn drain_into(&mut self, slot: usize, list: &mut Vec<u32>) {
         list.clear();
-        let mut first = 0;
-        for word in &mut self.words[slot * self.width..][..self.width] {
-            let mut left = std::mem::take(word);
-            while left != 0 {
-                list.push(first + left.trailing_zeros());
-                left &= left - 1;
-            }
-            first += 64;
+        for (first, word) in (0..).step_by(64).zip(&mut self.words[slot * self.width..][..self.width]) {
+            extend(list, first, std::mem::take(word));
         }
+    }
+
+    /// Empties the set of a slot into two lists, in ascending order: what is in the mask, and what is not.
+    #[inline]
+    pub fn drain_split(&mut self, slot: usize, mask: &Mask, inside: &mut Vec<u32>, outside: &mut Vec<u32>) {
+        inside.clear();
+        outside.clear();
+        let words = &mut self.words[slot * self.width..][..self.width];
+        for ((first, word), mask) in (0..).step_by(64).zip(words).zip(&mask.words) {
+            let word = std::mem::take(word);
+            extend(outside, first, word & !mask);
+            extend(inside, first, word & mask);
+        }
+    }
+}
+
+/// Adds the bits of a word, of which the lowest is number `first`.
+#[inline]
+fn extend(list: &mut Vec<u32>, first: u32, mut word: u64) {
+    while word != 0 {
+        list.push(first + word.trailing_zeros());
+        word &= word - 1;
+    }
+}
+
+/// A set of indices below a bound.
+#[derive(Clone, Debug)]
+pub struct Mask {
+    words: Vec<u64>,
+}
+
+impl Mask {
+    /// The empty set of indices below `len`.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        Self { words: vec![0; len.div_ceil(64)] }
+    }
+
+    /// Adds an index.
+    pub fn insert(&mut self, index: u32) {
+        self.words[index as usize / 64] |= 1 << (index % 64);
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::Bits;
+use super::{Bits, Mask};
 use crate::units::{Instant, Picoseconds};
 
 /// Windows ahead that are kept as bit sets; what is due later waits in a heap. One bit of a `u64` each.
@@ -84,6 +84,12 @@ impl Calendar {
     #[inline]
     pub fn opening(&self, number: u64) -> Instant {
         Instant(number << self.shift)
+    }
+
+    /// How long a window is.
+    #[must_use]
+    pub fn width(&self) -> Picoseconds {
+        Picoseconds(1 << self.shift)
     }
 
     /// The window that is open, or was last.
@@ -184,10 +190,10 @@ impl Calendar {
         self.hosts.drain_into(slot(self.window), list);
     }
 
-    /// Takes the open window's ports, in ascending order.
+    /// Takes the open window's ports, in ascending order: those in the mask, and those that are not.
     #[inline]
-    pub fn take_ports(&mut self, list: &mut Vec<u32>) {
-        self.ports.drain_into(slot(self.window), list);
+    pub fn take_ports(&mut self, mask: &Mask, inside: &mut Vec<u32>, outside: &mut Vec<u32>) {
+        self.ports.drain_split(slot(self.window), mask, inside, outside);
     }
 
     /// Takes the open window's switches, in ascending order.
@@ -247,7 +253,7 @@ mod tests {
         assert_eq!(calendar.next_due(), Some(Due::Arrival { port: 7, record: 42 }));
         assert_eq!(calendar.next_due(), Some(Due::Crossing { switch: 1, record: 43 }));
         assert_eq!(calendar.next_due(), None);
-        assert_eq!(drained(|list| calendar.take_ports(list)), [7]);
+        assert_eq!(drained(|list| calendar.take_ports(&Mask::new(10), &mut Vec::new(), list)), [7]);
         assert_eq!(drained(|list| calendar.take_switches(list)), [1]);
         calendar.close();
         assert_eq!(calendar.open(5_001, Instant::MAX), Some(10_000));

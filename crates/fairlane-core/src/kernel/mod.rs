@@ -11,6 +11,7 @@ mod pool;
 mod prefetch;
 
 use bits::Bits;
+pub use bits::Mask;
 pub use calendar::{Calendar, Due};
 pub use pool::{NONE, Pool};
 pub use prefetch::prefetch;

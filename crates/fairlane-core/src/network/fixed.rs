@@ -1,16 +1,19 @@
 //! What does not change while packets move: the fabric, its policies and parameters.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::Plan;
 use super::packet::{Packet, ROUTE, Step};
 use super::parameters::{Parameters, Switching};
+use super::port::Wire;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::observe;
-use crate::qos::arbiter::Arbiter;
+use crate::qos::arbiter::{Arbiter, MAX_LANES};
 use crate::routing::{Hop, Routing};
-use crate::topology::Graph;
-use crate::units::Bytes;
+use crate::topology::{Graph, Link, Vertex};
+use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
 #[derive(Clone)]
 pub(super) struct Fixed {
@@ -42,11 +45,78 @@ pub(super) struct Fixed {
     pub first_nic: Vec<u32>,
     /// The switch at the far end of each link, or [`NONE`].
     pub far_switch: Vec<u32>,
+    /// The NIC port at the far end of each link, or [`NONE`].
+    pub far_nic: Vec<u32>,
+    /// What links share, and which of these each link has.
+    pub wires: Vec<Wire>,
+    pub wire_of: Vec<u32>,
+    /// The longest time of flight.
+    pub longest: u64,
+    /// A lane with so many credits cannot run short before credits come that are given back in the open window: not if
+    /// the fastest link is busy from the window's opening until then.
+    pub ample: u32,
     /// Every link has the same bandwidth.
     pub one_rate: bool,
 }
 
 impl Fixed {
+    /// What follows from a plan, for windows of this width.
+    pub fn new(plan: &Plan, window: Picoseconds) -> Self {
+        let Plan { graph, routing, arbiter, virtual_lanes, parameters, observe, .. } = plan;
+        let first_lane = first_lanes(&**routing, *virtual_lanes);
+        let lanes = usize::from(first_lane[first_lane.len() - 1]);
+        assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
+        let links = graph.links();
+        let nics = links.iter().take_while(|link| matches!(link.from, Vertex::Host(_))).count();
+        let ports_before = |host| links[..nics].partition_point(|link| host_of(link.from) < host);
+        let channels = |vl| usize::from(routing.channels_of(vl));
+        let (wires, wire_of) = wires(links, parameters);
+        let longest = wires.iter().map(|wire| wire.latency).max().unwrap_or(0);
+        let mut fixed = Self {
+            full: narrow(parameters.largest_packet()),
+            header: narrow(parameters.header),
+            channels: lanes > usize::from(*virtual_lanes),
+            vls_of_lanes: (0..*virtual_lanes).flat_map(|vl| std::iter::repeat_n(vl, channels(vl))).collect(),
+            first_lane,
+            lanes,
+            adaptive: routing.adaptive(),
+            state_words: arbiter.state_words(),
+            nics: number(nics),
+            nic_host: links[..nics].iter().map(|link| host_of(link.from)).collect(),
+            first_nic: (0..=number(graph.hosts())).map(|host| number(ports_before(host))).collect(),
+            far_switch: links.iter().map(|link| switch_of(link.to)).collect(),
+            far_nic: links.iter().map(nic_of).collect(),
+            one_rate: links.iter().all(|link| link.bandwidth == links[0].bandwidth),
+            longest,
+            ample: 0,
+            wires,
+            wire_of,
+            graph: Arc::clone(graph),
+            routing: Arc::clone(routing),
+            arbiter: Arc::clone(arbiter),
+            parameters: parameters.clone(),
+            observe: *observe,
+        };
+        fixed.ample = fixed.ample_credits(window);
+        fixed
+    }
+
+    /// Given back in a window of this width, credits have come by the end of the window, a full packet's wire time and the
+    /// longest flight later. Until then a link can start what it has the time for, and one packet more; the next must fit.
+    fn ample_credits(&self, window: Picoseconds) -> u32 {
+        let slowest = self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0);
+        let fastest = self.wires.iter().map(|wire| wire.bandwidth.0).max().unwrap_or(0);
+        let span = u128::from(window.0 + slowest + self.longest);
+        let bytes = (span * u128::from(fastest)).div_ceil(8 * 1_000_000_000_000) + 2 * u128::from(self.full);
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    /// The longest that a packet takes from its start on a link to its arrival at the next port or host.
+    pub fn furthest(&self) -> u64 {
+        let slowest = self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0);
+        self.longest + self.parameters.switch_latency.0 + slowest
+    }
+
     /// The NIC ports of `host`.
     #[inline]
     pub fn nics_of(&self, host: HostId) -> std::ops::Range<u32> {
@@ -124,4 +194,59 @@ impl Fixed {
             packet.hops += 1;
         }
     }
+}
+
+/// The distinct kinds of link, and the kind of each.
+fn wires(links: &[Link], parameters: &Parameters) -> (Vec<Wire>, Vec<u32>) {
+    let mut known: HashMap<(Picoseconds, BitsPerSec), u32> = HashMap::new();
+    let mut wires = Vec::new();
+    let mut wire_of = Vec::with_capacity(links.len());
+    for link in links {
+        let (latency, bandwidth) = (link.latency, link.bandwidth);
+        wire_of.push(*known.entry((latency, bandwidth)).or_insert_with(|| {
+            let full_wire_time = bandwidth.serialization(parameters.largest_packet()).0;
+            wires.push(Wire { latency: latency.0, bandwidth, full_wire_time });
+            number(wires.len() - 1)
+        }));
+    }
+    (wires, wire_of)
+}
+
+/// The first lane of each virtual lane, and one more at the end.
+fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> Vec<u8> {
+    let mut first = vec![0];
+    for vl in 0..virtual_lanes {
+        first.push(first[usize::from(vl)] + routing.channels_of(vl));
+    }
+    first
+}
+
+fn host_of(vertex: Vertex) -> u32 {
+    match vertex {
+        Vertex::Host(host) => host.0,
+        Vertex::Switch(_) => NONE,
+    }
+}
+
+fn switch_of(vertex: Vertex) -> u32 {
+    match vertex {
+        Vertex::Switch(switch) => switch.0,
+        Vertex::Host(_) => NONE,
+    }
+}
+
+fn nic_of(link: &Link) -> u32 {
+    match link.to {
+        Vertex::Host(_) => link.reverse.0,
+        Vertex::Switch(_) => NONE,
+    }
+}
+
+fn number(n: usize) -> u32 {
+    u32::try_from(n).expect("invariant: links have 27-bit numbers")
+}
+
+/// A size in 32 bits.
+pub(super) fn narrow(bytes: Bytes) -> u32 {
+    u32::try_from(bytes.0).expect("invariant: the parameters have been checked")
 }

@@ -23,7 +23,8 @@ impl Network {
 
     /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
     fn credits_balance(&self) -> Result<(), String> {
-        let mut held: Vec<u64> = self.lane_table.iter().map(|lane| u64::from(lane.credits)).collect();
+        let mut held: Vec<u64> =
+            self.lane_table.iter().map(|lane| u64::from(lane.credits) + u64::from(lane.soon)).collect();
         for (port, returning) in self.flight.returning.iter().enumerate() {
             for credit in &returning.credits {
                 held[port * self.fixed.lanes + usize::from(credit.lane)] += u64::from(credit.bytes);
@@ -84,8 +85,9 @@ impl Network {
         if !self.flight.messages.is_empty() {
             return Ok(());
         }
-        let waited: u64 = self.lane_records.iter().map(|record| record.waited).sum();
-        let (charged, aside) = self.watch.interference.totals();
+        let waited: u64 = self.lane_table.iter().map(|lane| lane.waited).sum();
+        let aside: u64 = self.ports.iter().map(|port| port.waiters.aside()).sum();
+        let charged = self.watch.interference.charged();
         if waited == charged && aside == 0 {
             return Ok(());
         }

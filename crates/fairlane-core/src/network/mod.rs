@@ -27,18 +27,18 @@ pub use parameters::{Parameters, Switching};
 
 use crate::error::RunError;
 use crate::ids::{HostId, LinkId, VirtualLane};
-use crate::kernel::{Calendar, NONE, Pool};
+use crate::kernel::{Calendar, Mask, NONE, Pool};
 use crate::observe::{self, Departure, Interference};
-use crate::qos::arbiter::{Arbiter, MAX_LANES};
+use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
-use crate::topology::{Graph, Vertex};
+use crate::topology::Graph;
 use crate::units::{Bytes, Instant, Picoseconds};
 use ahead::{AHEAD, LARGE};
-use fixed::Fixed;
+use fixed::{Fixed, narrow};
 use flight::{Flight, Inboxes};
 use loads::LoadBook;
-use port::{Lane, LaneRecord, Port, Returning, SWITCH};
-use turn::{Arrival, Passed, Turn};
+use port::{Lane, Port, Returning};
+use turn::{Arrival, Passed, Turn, kind};
 use watch::Watch;
 
 /// The hosts' side of the network.
@@ -69,9 +69,10 @@ pub struct Network {
     ports: Vec<Port>,
     /// By port, then lane.
     lane_table: Vec<Lane>,
-    lane_records: Vec<LaneRecord>,
     /// By port, as many words as the arbiter needs.
     arbiter_state: Vec<u32>,
+    /// The ports of links that lead to hosts.
+    to_hosts: Mask,
     flight: Flight,
     watch: Watch,
     scratch: Scratch,
@@ -116,6 +117,8 @@ struct Scratch {
     /// The hosts, and the ports, that run in the open window.
     hosts: Vec<u32>,
     ports: Vec<u32>,
+    /// Those of them that lead to hosts.
+    last: Vec<u32>,
     /// The switches that route packets in the open window.
     switches: Vec<u32>,
 }
@@ -145,48 +148,28 @@ impl Network {
     /// If the plan asks for more than [`MAX_LANES`] lanes or its parameters do not pass [`Parameters::check`].
     #[must_use]
     pub fn new(plan: Plan) -> Self {
-        let Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe } = plan;
-        let first_lane = first_lanes(&*routing, virtual_lanes);
-        let lanes = usize::from(first_lane[first_lane.len() - 1]);
-        let channels = |vl| usize::from(routing.channels_of(vl));
-        let vls_of_lanes = (0..virtual_lanes).flat_map(|vl| std::iter::repeat_n(vl, channels(vl))).collect();
-        let (adaptive, switches) = (routing.adaptive(), graph.switches());
-        assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
-        let links = graph.links();
-        let nics = links.iter().take_while(|link| matches!(link.from, Vertex::Host(_))).count();
-        let latency = |pick: fn(u64, u64) -> u64| links.iter().map(|link| link.latency.0).reduce(pick).unwrap_or(1);
-        let calendar = Calendar::new(
-            Picoseconds(latency(u64::min)),
-            graph.hosts(),
-            links.len(),
-            if adaptive { switches } else { 0 },
-        );
-        let ports: Vec<Port> = links.iter().map(|link| new_port(link, &parameters)).collect();
-        let furthest =
-            latency(u64::max) + parameters.switch_latency.0 + ports.iter().map(|p| p.full_wire_time).max().unwrap_or(0);
-        let inbox_slots = (calendar.window_of(Instant(furthest)) + 2).next_power_of_two().min(32);
-        let one_rate = links.iter().all(|link| link.bandwidth == links[0].bandwidth);
-        let bytes = |bytes: Bytes| u32::try_from(bytes.0).expect("invariant: checked");
-        let buffer = bytes(parameters.buffer);
-        let state_words = arbiter.state_words();
-        let nic_host = links[..nics].iter().map(|link| host_of(link.from)).collect();
-        let ports_before = |host| links[..nics].partition_point(|link| host_of(link.from) < host);
-        let number = |n: usize| u32::try_from(n).expect("invariant: links have 27-bit numbers");
-        let first_nic = (0..=number(graph.hosts())).map(|host| number(ports_before(host))).collect();
-        let far_switch = links.iter().map(|link| switch_of(link.to)).collect();
-        let returning = links.iter().map(|link| Returning::new(link.latency.0));
+        let latencies = plan.graph.links().iter().map(|link| link.latency);
+        let lookahead = latencies.min().unwrap_or(Picoseconds(1));
+        let adaptive = plan.routing.adaptive();
+        let (hosts, ports) = (plan.graph.hosts(), plan.graph.links().len());
+        let switches = if adaptive { plan.graph.switches() } else { 0 };
+        let calendar = Calendar::new(lookahead, hosts, ports, switches);
+        let fixed = Fixed::new(&plan, calendar.width());
+        let inbox_slots = (calendar.window_of(Instant(fixed.furthest())) + 2).next_power_of_two().min(32);
+        let mut to_hosts = Mask::new(ports);
+        (0..).zip(&fixed.far_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
+        let returning = plan.graph.links().iter().map(|link| Returning::new(link.latency.0));
         Self {
             next_window: 0,
-            ports,
-            lane_table: vec![Lane::new(buffer); links.len() * lanes],
-            lane_records: vec![LaneRecord::default(); links.len() * lanes],
-            arbiter_state: vec![0; links.len() * state_words],
+            ports: fixed.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
+            lane_table: vec![Lane::new(narrow(fixed.parameters.buffer)); ports * fixed.lanes],
+            arbiter_state: vec![0; ports * fixed.state_words],
             flight: Flight {
                 calendar,
-                inboxes: Inboxes::new(inbox_slots, links.len()),
-                crossing: Inboxes::new(inbox_slots, if adaptive { switches } else { 0 }),
-                loads: LoadBook::new(if adaptive { links.len() } else { 0 }),
-                incoming: vec![(NONE, NONE); nics],
+                inboxes: Inboxes::new(inbox_slots, ports),
+                crossing: Inboxes::new(inbox_slots, switches),
+                loads: LoadBook::new(if adaptive { ports } else { 0 }),
+                incoming: vec![(NONE, NONE); fixed.nic_host.len()],
                 packets: Pool::default(),
                 messages: Pool::default(),
                 returning: returning.collect(),
@@ -194,30 +177,12 @@ impl Network {
                 totals: Totals::default(),
             },
             watch: Watch {
-                interference: Interference::new(jobs, links.len(), observe.interference_by_port),
+                interference: Interference::new(plan.jobs, plan.observe.interference_by_port),
                 departures: Vec::new(),
             },
             scratch: Scratch::default(),
-            fixed: Fixed {
-                full: bytes(parameters.largest_packet()),
-                header: bytes(parameters.header),
-                nics: number(nics),
-                one_rate,
-                state_words,
-                nic_host,
-                first_nic,
-                far_switch,
-                graph,
-                routing,
-                arbiter,
-                parameters,
-                observe,
-                lanes,
-                channels: lanes > usize::from(virtual_lanes),
-                first_lane,
-                vls_of_lanes,
-                adaptive,
-            },
+            to_hosts,
+            fixed,
         }
     }
 
@@ -297,62 +262,66 @@ impl Network {
 
     fn run_ports<const OBSERVE: bool>(&mut self, until: u64) {
         let mut ports = std::mem::take(&mut self.scratch.ports);
-        let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
-        self.flight.calendar.take_ports(&mut ports);
+        let mut last = std::mem::take(&mut self.scratch.last);
+        self.flight.calendar.take_ports(&self.to_hosts, &mut last, &mut ports);
         // In ascending order: first the NICs' ports.
         let nics = ports.partition_point(|&port| port < self.fixed.nics);
+        self.run_each::<OBSERVE, { kind::NIC }>(&ports[..nics], until);
+        self.run_each::<OBSERVE, { kind::THROUGH }>(&ports[nics..], until);
+        self.run_each::<OBSERVE, { kind::LAST }>(&last, until);
+        self.scratch.last = last;
+        self.scratch.ports = ports;
+    }
+
+    fn run_each<const OBSERVE: bool, const KIND: u8>(&mut self, ports: &[u32], until: u64) {
+        let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
         let large = self.ports.len() > LARGE;
-        for place in 0..ports.len() {
+        for (place, &port) in ports.iter().enumerate() {
             if large {
-                self.prefetch_ports(&ports, place);
+                self.prefetch_ports::<KIND>(ports, place);
             }
-            if place < nics {
-                self.run_port::<OBSERVE, true>(ports[place], until, &mut arrivals);
-            } else {
-                self.run_port::<OBSERVE, false>(ports[place], until, &mut arrivals);
-            }
+            self.run_port::<OBSERVE, KIND>(port, until, &mut arrivals);
         }
         self.scratch.arrivals = arrivals;
-        self.scratch.ports = ports;
     }
 
     /// Runs one port through the open window.
     #[inline(always)]
-    fn run_port<const OBSERVE: bool, const NIC: bool>(&mut self, port: u32, until: u64, arrivals: &mut Vec<Arrival>) {
+    fn run_port<const OBSERVE: bool, const KIND: u8>(&mut self, port: u32, until: u64, arrivals: &mut Vec<Arrival>) {
         let mut first = self.flight.inboxes.take(self.flight.calendar.window(), port);
         if first != NONE {
-            match self.turn::<OBSERVE, NIC>(port).pass(first, until) {
+            match self.turn::<OBSERVE, KIND>(port).pass(first, until) {
                 Passed::Yes => return,
                 Passed::Part(lane) => {
-                    self.turn::<OBSERVE, NIC>(port).offer_again(lane, first);
+                    self.turn::<OBSERVE, KIND>(port).offer_again(lane, first);
                     first = NONE;
                 }
                 Passed::No => {}
             }
         }
-        self.run_queue::<OBSERVE, NIC>(port, first, until, arrivals);
+        self.run_queue::<OBSERVE, KIND>(port, first, until, arrivals);
     }
 
     /// What [`Network::run_port`] seldom needs, apart from it so that what it often needs stays in registers.
     #[inline(never)]
-    fn run_queue<const OBSERVE: bool, const NIC: bool>(
+    fn run_queue<const OBSERVE: bool, const KIND: u8>(
         &mut self,
         port: u32,
         first: u32,
         until: u64,
         arrivals: &mut Vec<Arrival>,
     ) {
-        self.turn::<OBSERVE, NIC>(port).run(first, until, arrivals);
+        self.turn::<OBSERVE, KIND>(port).run(first, until, arrivals);
     }
 
     #[inline(always)]
-    fn turn<const OBSERVE: bool, const NIC: bool>(&mut self, number: u32) -> Turn<'_, OBSERVE, NIC> {
+    fn turn<const OBSERVE: bool, const KIND: u8>(&mut self, number: u32) -> Turn<'_, OBSERVE, KIND> {
         Turn {
             number,
             port: &mut self.ports[number as usize],
             lanes: &mut self.lane_table,
-            records: &mut self.lane_records,
             base: number as usize * self.fixed.lanes,
+            opening: self.flight.calendar.opening(self.flight.calendar.window()).0,
             states: &mut self.arbiter_state,
             fixed: &self.fixed,
             flight: &mut self.flight,
@@ -414,14 +383,13 @@ impl Network {
     /// Memory that does not depend on what is in flight, per port: state, lanes, inbox, counters, calendar, graph.
     #[must_use]
     pub fn bytes_per_port(&self) -> Bytes {
-        let lanes = self.fixed.lanes * (size_of::<Lane>() + size_of::<LaneRecord>());
+        let lanes = self.fixed.lanes * size_of::<Lane>();
         let inbox = self.flight.inboxes.bytes_per_place();
         let arbiter = self.fixed.state_words * size_of::<u32>();
         let fixed = size_of::<Returning>()
             + size_of::<Port>()
             + size_of::<crate::topology::Link>()
-            + size_of::<u32>()
-            + Interference::BYTES_PER_PORT
+            + 3 * size_of::<u32>()
             + if self.fixed.adaptive { LoadBook::BYTES_PER_PORT } else { 0 };
         Bytes((lanes + inbox + arbiter + fixed + Calendar::BITS_PER_VERTEX / 8) as u64)
     }
@@ -446,56 +414,16 @@ impl Network {
     #[must_use]
     pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
         let place = link.index() * self.fixed.lanes + usize::from(lane.0);
-        let record = &self.lane_records[place];
-        let packets = record.packets + u64::from(self.lane_table[place].packets);
+        let record = &self.lane_table[place];
         let port = &self.ports[link.index()];
         let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { 0 };
         LaneCounters {
-            bytes: packets * u64::from(self.fixed.full) - record.short,
-            packets,
+            bytes: record.bytes,
+            packets: record.packets,
             waiting: Picoseconds(record.waited),
             stalled: Picoseconds(record.stalled + open_stall),
             // A packet that did not wait was a queue of one for no time.
-            max_queue: record.max_depth.max(u32::from(packets > 0)),
+            max_queue: record.max_depth.max(u32::from(record.packets > 0)),
         }
-    }
-}
-
-fn host_of(vertex: Vertex) -> u32 {
-    match vertex {
-        Vertex::Host(host) => host.0,
-        Vertex::Switch(_) => NONE,
-    }
-}
-
-fn switch_of(vertex: Vertex) -> u32 {
-    match vertex {
-        Vertex::Switch(switch) => switch.0,
-        Vertex::Host(_) => NONE,
-    }
-}
-
-/// The first lane of each virtual lane, and one more at the end.
-fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> Vec<u8> {
-    let mut first = vec![0];
-    for vl in 0..virtual_lanes {
-        first.push(first[usize::from(vl)] + routing.channels_of(vl));
-    }
-    first
-}
-
-fn new_port(link: &crate::topology::Link, parameters: &Parameters) -> Port {
-    Port {
-        busy_until: 0,
-        latency: link.latency.0,
-        rate: link.bandwidth.0,
-        full_wire_time: link.bandwidth.serialization(parameters.largest_packet()).0,
-        active: 0,
-        idle_stalled: 0,
-        waiting: 0,
-        to_nic: if matches!(link.to, Vertex::Host(_)) { link.reverse.0 } else { SWITCH },
-        job: 0,
-        stalled: false,
-        owed: false,
     }
 }

@@ -2,24 +2,28 @@
 
 use super::flight::Flight;
 use super::packet::{Packet, ROUTE, Step};
-use super::port::{Credit, SWITCH};
-use super::turn::Turn;
+use super::port::Credit;
+use super::turn::{Turn, kind};
 use super::watch::Watch;
 use crate::ids::LinkId;
+use crate::kernel::NONE;
 use crate::observe::Departure;
 use crate::routing::Hop;
-use crate::units::{BitsPerSec, Bytes, Instant};
+use crate::units::{Bytes, Instant};
 
-impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
+impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
     /// A packet that is in no queue, and accounted for by the arbiter, starts on the link.
     #[inline(always)]
     pub fn start(&mut self, lane: u8, record: u32, now: u64) {
         let fixed = self.fixed;
         let packet = &mut self.flight.packets[record];
         let (bytes, job, joined, held, hop) = (packet.bytes, packet.job, packet.time, packet.held, packet.hop);
-        let to_switch = self.port.to_nic == SWITCH;
+        let to_switch = match KIND {
+            kind::NIC => fixed.far_switch[self.number as usize] != NONE,
+            _ => KIND == kind::THROUGH,
+        };
         // Before the packet is sent on, while the route still has the hop that it came by.
-        let upstream = if NIC { None } else { Some(packet.route[usize::from(hop) - 1].link()) };
+        let upstream = if KIND == kind::NIC { None } else { Some(packet.route[usize::from(hop) - 1].link()) };
         let mut next = 0;
         if to_switch && fixed.adaptive {
             packet.route[0] = packet.route[usize::from(hop)];
@@ -35,10 +39,11 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
             packet.lane = fixed.lane(packet.vl, step.channel());
             next = step.link();
         }
+        let wire = &fixed.wires[self.port.wire as usize];
         let wire_time = if bytes == fixed.full {
-            self.port.full_wire_time
+            wire.full_wire_time
         } else {
-            BitsPerSec(self.port.rate).serialization(Bytes(u64::from(bytes))).0
+            wire.bandwidth.serialization(Bytes(u64::from(bytes))).0
         };
         let done = now + wire_time;
         self.port.busy_until = done;
@@ -55,41 +60,51 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
             self.book(bytes);
         }
         if to_switch {
-            let time = now + self.port.latency + fixed.parameters.switch_latency.0;
+            let time = now + wire.latency + fixed.parameters.switch_latency.0;
             if fixed.adaptive {
                 self.flight.send_crossing(fixed.far_switch[self.number as usize], record, time);
                 return;
             }
             self.flight.send_packet(next, record, time + fixed.held_back(|| wire_time, bytes, next));
         } else {
-            let time = done + self.port.latency;
+            let time = done + wire.latency;
             self.give_back(self.number, time, bytes, job, lane);
-            self.flight.arrive(fixed, self.port.to_nic, record, time);
+            self.flight.arrive(fixed, fixed.far_nic[self.number as usize], record, time);
         }
     }
 
     /// Gives credits back to `port`, to arrive one flight after `sent`.
     #[inline(always)]
     fn give_back(&mut self, port: u32, sent: u64, bytes: u32, job: u16, lane: u8) {
+        let fixed = self.fixed;
+        let queue = &mut self.lanes[port as usize * fixed.lanes + usize::from(lane)];
+        if !queue.give_back(bytes, sent + fixed.longest, self.opening, fixed.ample) {
+            self.give_back_exactly(port, sent, bytes, job, lane);
+        }
+        if fixed.adaptive {
+            let time = sent + self.flight.returning[port as usize].latency;
+            self.flight.loads.give_back(port, bytes, self.flight.calendar.window_of(Instant(time)));
+        }
+    }
+
+    /// Gives credits back to a lane that may need them the instant they come.
+    #[cold]
+    fn give_back_exactly(&mut self, port: u32, sent: u64, bytes: u32, job: u16, lane: u8) {
         let returning = &mut self.flight.returning[port as usize];
         let time = sent + returning.latency;
         if returning.credits.len() == returning.credits.capacity() {
-            let opening = self.flight.calendar.opening(self.flight.calendar.window());
-            returning.make_room(&mut self.lanes[port as usize * self.fixed.lanes..], opening.0);
+            returning.make_room(&mut self.lanes[port as usize * self.fixed.lanes..], self.opening);
         }
         returning.credits.push(Credit { time, bytes, job, lane });
         if returning.watched {
             self.flight.calendar.wake_port(port, Instant(time));
-        }
-        if self.fixed.adaptive {
-            self.flight.loads.give_back(port, bytes, self.flight.calendar.window_of(Instant(time)));
         }
     }
 
     /// Keeps the book of loads.
     #[inline]
     fn book(&mut self, bytes: u32) {
-        if NIC {
+        if KIND == kind::NIC {
             self.flight.loads.inject(self.number, bytes);
         } else {
             self.flight.loads.start(self.number, bytes);
@@ -104,16 +119,12 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
         if !OBSERVE {
             return;
         }
-        self.port.active += wire_time;
         queue.packets += 1;
-        if bytes != self.fixed.full || waited > 0 || queue.packets == u32::MAX {
-            let record = &mut self.records[self.base + usize::from(lane)];
-            record.packets += u64::from(std::mem::take(&mut queue.packets));
-            record.short += u64::from(self.fixed.full - bytes);
-            record.waited += waited;
-        }
+        queue.bytes += u64::from(bytes);
+        queue.waited += waited;
+        self.port.active += wire_time;
         if self.port.waiting != 0 {
-            self.watch.interference.carried(self.number, job, wire_time);
+            self.watch.interference.carried(self.number, &self.port.waiters, job, wire_time);
         }
     }
 
@@ -155,7 +166,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
         let job = record.job;
         self.append(lane, message);
         if OBSERVE {
-            self.watch.interference.join(self.number, job);
+            self.port.waiters.join(job);
         }
     }
 }

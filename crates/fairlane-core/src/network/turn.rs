@@ -5,7 +5,7 @@
 
 use super::fixed::Fixed;
 use super::flight::Flight;
-use super::port::{Lane, LaneRecord, Port};
+use super::port::{Lane, Port};
 use super::watch::Watch;
 use crate::ids::VirtualLane;
 use crate::kernel::NONE;
@@ -15,16 +15,25 @@ use crate::units::{Bytes, Instant};
 /// An arrival at a port: time, order among those of one time, record.
 pub(super) type Arrival = (u64, u64, u32);
 
-/// A port that runs, with all that it touches.
-///
-/// `NIC`: the port is a NIC's, whose queues hold messages instead of packets. `OBSERVE`: counters are kept.
-pub(super) struct Turn<'a, const OBSERVE: bool, const NIC: bool> {
+/// The kinds of port.
+pub(super) mod kind {
+    /// A NIC's, whose queues hold messages instead of packets.
+    pub const NIC: u8 = 0;
+    /// A switch's towards a switch.
+    pub const THROUGH: u8 = 1;
+    /// A switch's towards a host.
+    pub const LAST: u8 = 2;
+}
+
+/// A port that runs, with all that it touches. `OBSERVE`: counters are kept.
+pub(super) struct Turn<'a, const OBSERVE: bool, const KIND: u8> {
     pub number: u32,
     pub port: &'a mut Port,
     /// Of all ports; this one's begin at `base`.
     pub lanes: &'a mut [Lane],
-    pub records: &'a mut [LaneRecord],
     pub base: usize,
+    /// When the open window opened.
+    pub opening: u64,
     /// The arbiters' states, of all ports.
     pub states: &'a mut State,
     pub fixed: &'a Fixed,
@@ -54,7 +63,9 @@ struct Waiting {
     next: u32,
 }
 
-impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
+impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
+    const NIC: bool = KIND == kind::NIC;
+
     /// Passes `first`, the head of the inbox, on if it is the only arrival of the window, nothing waits, and it can start in
     /// the window: exactly what the queue, the arbiter and the counters would make of it, in fewer steps. Most packets of a
     /// fabric that is not congested go this way.
@@ -72,7 +83,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
             self.watch.interference.charge(self.number, job, self.port.job, now - time);
         }
         self.serve_alone(lane, bytes, now);
-        if NIC {
+        if Self::NIC {
             let (packet, rest) = self.cut(lane, first);
             self.start(lane, packet, now);
             return if rest { Passed::Part(lane) } else { Passed::Yes };
@@ -98,7 +109,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
         }
         if !self.port.stalled {
             self.flight.calendar.wake_port(self.number, Instant(self.port.busy_until));
-        } else if let Some(time) = self.flight.returning[self.number as usize].next() {
+        } else if let Some(time) = self.flight.returning[self.number as usize].next(self.port.waiting) {
             self.flight.calendar.wake_port(self.number, Instant(time));
         }
     }
@@ -132,12 +143,12 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
     }
 
     fn next_credit(&self) -> u64 {
-        self.flight.returning[self.number as usize].next().unwrap_or(u64::MAX)
+        self.flight.returning[self.number as usize].next(self.port.waiting).unwrap_or(u64::MAX)
     }
 
     #[inline]
     fn waiting(&self, record: u32) -> Waiting {
-        if NIC {
+        if Self::NIC {
             let message = &self.flight.messages[record];
             let bytes = self.fixed.payload(message.left) + self.fixed.header;
             let lane = self.fixed.lane(message.vl, 0);
@@ -151,7 +162,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
 
     #[inline]
     fn set_next(&mut self, record: u32, next: u32) {
-        if NIC {
+        if Self::NIC {
             self.flight.messages[record].next = next;
         } else {
             self.flight.packets[record].next = next;
@@ -163,7 +174,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
     fn sort(&self, mut record: u32, arrivals: &mut Vec<Arrival>) {
         arrivals.clear();
         while record != NONE {
-            let (time, tie, next) = if NIC {
+            let (time, tie, next) = if Self::NIC {
                 let message = &self.flight.messages[record];
                 (message.offered, message.sequence, message.next)
             } else {
@@ -189,7 +200,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
             if self.port.busy_until > time {
                 self.watch.interference.charge(self.number, job, self.port.job, self.port.busy_until - time);
             }
-            self.watch.interference.join(self.number, job);
+            self.port.waiters.join(job);
         }
         self.append(lane, record);
     }
@@ -199,9 +210,8 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
         self.set_next(record, NONE);
         let queue = &mut self.lanes[self.base + usize::from(lane)];
         let tail = std::mem::replace(&mut queue.tail, record);
-        let counted = &mut self.records[self.base + usize::from(lane)];
-        counted.depth += 1;
-        counted.max_depth = counted.max_depth.max(counted.depth);
+        queue.depth += 1;
+        queue.max_depth = queue.max_depth.max(queue.depth);
         if tail == NONE {
             queue.head = record;
             self.port.waiting |= 1 << lane;
@@ -215,7 +225,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
     fn take(&mut self, lane: u8) -> u32 {
         let queue = &mut self.lanes[self.base + usize::from(lane)];
         let record = queue.head;
-        let (next, job) = if NIC {
+        let (next, job) = if Self::NIC {
             let message = &self.flight.messages[record];
             (message.next, message.job)
         } else {
@@ -223,13 +233,13 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
             (packet.next, packet.job)
         };
         queue.head = next;
-        self.records[self.base + usize::from(lane)].depth -= 1;
+        queue.depth -= 1;
         if next == NONE {
             queue.tail = NONE;
             self.port.waiting &= !(1 << lane);
         }
         if OBSERVE {
-            self.watch.interference.leave(self.number, job);
+            self.port.waiters.leave(job);
         }
         record
     }
@@ -238,7 +248,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
     #[inline]
     fn decide(&mut self, now: u64) {
         let mut ready = self.ready();
-        if (ready != self.port.waiting || self.port.owed) && self.take_credits(now) {
+        if (ready != self.port.waiting || self.port.owed != 0) && self.take_credits(now) {
             ready = self.ready();
         }
         if ready == 0 {
@@ -261,7 +271,7 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
             lane.0
         };
         let record = self.take(lane);
-        if NIC {
+        if Self::NIC {
             let (packet, rest) = self.cut(lane, record);
             self.start(lane, packet, now);
             if rest {
@@ -324,14 +334,18 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
 
     /// Takes in the credits that have come by `now`. Returns whether there were any.
     fn take_credits(&mut self, now: u64) -> bool {
-        let returning = &mut self.flight.returning[self.number as usize];
-        if OBSERVE && self.port.owed {
-            let Some(job) = returning.first_by(now) else { return false };
-            self.port.owed = false;
-            returning.watched = self.port.stalled;
-            self.watch.interference.credited(self.number, job);
+        let lanes = &mut self.lanes[self.base..][..self.fixed.lanes];
+        let mut come = false;
+        for lane in each(self.port.waiting) {
+            come |= lanes[lane].take_soon(now);
         }
-        returning.settle(&mut self.lanes[self.base..], now)
+        let returning = &mut self.flight.returning[self.number as usize];
+        if OBSERVE && let Some(job) = returning.first_by(now, self.port.owed) {
+            self.port.owed = 0;
+            returning.watched = self.port.stalled;
+            self.watch.interference.credited(self.number, &mut self.port.waiters, job);
+        }
+        returning.settle(lanes, now) | come
     }
 
     /// The link has been idle up to `now` although packets wait.
@@ -340,17 +354,23 @@ impl<const OBSERVE: bool, const NIC: bool> Turn<'_, OBSERVE, NIC> {
         let span = now - self.port.busy_until;
         self.port.busy_until = now;
         self.port.stalled = false;
-        self.port.owed |= OBSERVE && span > 0;
-        self.flight.returning[self.number as usize].watched = self.port.owed;
-        if !OBSERVE || span == 0 {
-            return;
+        if OBSERVE && span > 0 {
+            self.port.owed |= self.port.waiting;
+            self.port.idle_stalled += span;
+            for lane in each(self.port.waiting) {
+                self.lanes[self.base + lane].stalled += span;
+            }
+            self.port.waiters.stalled(span);
         }
-        self.port.idle_stalled += span;
-        let mut waiting = self.port.waiting;
-        while waiting != 0 {
-            self.records[self.base + waiting.trailing_zeros() as usize].stalled += span;
-            waiting &= waiting - 1;
-        }
-        self.watch.interference.stalled(self.number, span);
+        self.flight.returning[self.number as usize].watched = self.port.owed != 0;
     }
+}
+
+/// The lanes of a set.
+fn each(mut set: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = set.trailing_zeros();
+        set &= set.wrapping_sub(1);
+        (lane < u32::BITS).then_some(lane as usize)
+    })
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::kernel::prefetch;
+use thin_vec::ThinVec;
 
 /// Packets of one job that wait at a port.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,10 +25,58 @@ impl Waiting {
 
 /// Packets that wait at a port, by job. Mostly they are of one: that needs no list.
 #[derive(Clone, Debug, Default)]
-struct Queue {
+pub struct Waiters {
     first: Waiting,
     /// Other jobs than the first; none of them is empty.
-    others: Vec<Waiting>,
+    others: ThinVec<Waiting>,
+}
+
+impl Waiters {
+    /// A packet of `job` begins to wait.
+    #[inline]
+    pub fn join(&mut self, job: u16) {
+        if self.first.job == job {
+            self.first.count += 1;
+        } else if self.first.is_empty() && self.others.is_empty() {
+            self.first = Waiting { aside: 0, count: 1, job };
+        } else {
+            self.join_others(job);
+        }
+    }
+
+    fn join_others(&mut self, job: u16) {
+        if let Some(other) = self.others.iter_mut().find(|other| other.job == job) {
+            other.count += 1;
+        } else {
+            self.others.push(Waiting { aside: 0, count: 1, job });
+        }
+    }
+
+    /// A packet of `job` no longer waits.
+    #[inline]
+    pub fn leave(&mut self, job: u16) {
+        if self.first.job == job {
+            self.first.count -= 1;
+        } else if let Some(place) = self.others.iter().position(|other| other.job == job) {
+            self.others[place].count -= 1;
+            if self.others[place].is_empty() {
+                self.others.swap_remove(place);
+            }
+        }
+    }
+
+    /// The link was idle for `span` because all that wait lacked credits.
+    pub fn stalled(&mut self, span: u64) {
+        for entry in std::iter::once(&mut self.first).chain(&mut self.others) {
+            entry.aside += u64::from(entry.count) * span;
+        }
+    }
+
+    /// What is set aside, in picoseconds.
+    #[must_use]
+    pub fn aside(&self) -> u64 {
+        std::iter::once(&self.first).chain(&self.others).map(|entry| entry.aside).sum()
+    }
 }
 
 /// The interference matrix, in picoseconds of packet waiting.
@@ -37,25 +85,15 @@ pub struct Interference {
     jobs: usize,
     /// Delayed x delaying.
     matrix: Vec<u64>,
-    /// By port.
-    waiting: Vec<Queue>,
     /// By port, delayed, delaying; only if asked for.
     by_port: Option<HashMap<(u32, u16, u16), u64>>,
 }
 
 impl Interference {
-    /// What it keeps of a port at which packets of one job wait.
-    pub const BYTES_PER_PORT: usize = size_of::<Queue>();
-
-    /// An empty matrix for this many jobs and ports.
+    /// An empty matrix for this many jobs.
     #[must_use]
-    pub fn new(jobs: usize, ports: usize, by_port: bool) -> Self {
-        Self {
-            jobs,
-            matrix: vec![0; jobs * jobs],
-            waiting: vec![Queue::default(); ports],
-            by_port: by_port.then(HashMap::new),
-        }
+    pub fn new(jobs: usize, by_port: bool) -> Self {
+        Self { jobs, matrix: vec![0; jobs * jobs], by_port: by_port.then(HashMap::new) }
     }
 
     /// Charges `span` of waiting at `port` by a packet of job `delayed` to job `delaying`.
@@ -63,81 +101,33 @@ impl Interference {
     pub fn charge(&mut self, port: u32, delayed: u16, delaying: u16, span: u64) {
         self.matrix[usize::from(delayed) * self.jobs + usize::from(delaying)] += span;
         if let Some(by_port) = &mut self.by_port {
-            *by_port.entry((port, delayed, delaying)).or_default() += span;
-        }
-    }
-
-    /// `port` will be asked about soon.
-    #[inline]
-    pub fn prefetch(&self, port: u32) {
-        prefetch(&self.waiting[port as usize]);
-    }
-
-    /// A packet of `job` begins to wait at `port`.
-    #[inline]
-    pub fn join(&mut self, port: u32, job: u16) {
-        let Queue { first, others } = &mut self.waiting[port as usize];
-        if first.job == job {
-            first.count += 1;
-        } else if first.is_empty() && others.is_empty() {
-            *first = Waiting { aside: 0, count: 1, job };
-        } else if let Some(other) = others.iter_mut().find(|other| other.job == job) {
-            other.count += 1;
-        } else {
-            others.push(Waiting { aside: 0, count: 1, job });
-        }
-    }
-
-    /// A packet of `job` no longer waits at `port`.
-    #[inline]
-    pub fn leave(&mut self, port: u32, job: u16) {
-        let Queue { first, others } = &mut self.waiting[port as usize];
-        if first.job == job {
-            first.count -= 1;
-        } else if let Some(place) = others.iter().position(|other| other.job == job) {
-            others[place].count -= 1;
-            if others[place].is_empty() {
-                others.swap_remove(place);
-            }
+            add(by_port, (port, delayed, delaying), span);
         }
     }
 
     /// The link of `port` carries a packet of `delaying` for `span`: all that wait there wait for it.
     #[inline]
-    pub fn carried(&mut self, port: u32, delaying: u16, span: u64) {
-        let Waiting { count, job, .. } = self.waiting[port as usize].first;
+    pub fn carried(&mut self, port: u32, waiters: &Waiters, delaying: u16, span: u64) {
+        let Waiting { count, job, .. } = waiters.first;
         if count > 0 {
             self.charge(port, job, delaying, u64::from(count) * span);
         }
-        for place in 0..self.waiting[port as usize].others.len() {
-            let Waiting { count, job, .. } = self.waiting[port as usize].others[place];
+        for &Waiting { count, job, .. } in &waiters.others {
             if count > 0 {
                 self.charge(port, job, delaying, u64::from(count) * span);
             }
         }
     }
 
-    /// The link of `port` was idle for `span` because all that wait there lacked credits.
-    #[inline]
-    pub fn stalled(&mut self, port: u32, span: u64) {
-        let Queue { first, others } = &mut self.waiting[port as usize];
-        for entry in std::iter::once(first).chain(others) {
-            entry.aside += u64::from(entry.count) * span;
-        }
-    }
-
     /// A packet of `delaying` has given credits back to `port`: what was set aside is charged to it.
-    #[inline]
-    pub fn credited(&mut self, port: u32, delaying: u16) {
-        let Queue { mut first, mut others } = std::mem::take(&mut self.waiting[port as usize]);
-        for entry in std::iter::once(&mut first).chain(&mut others) {
+    pub fn credited(&mut self, port: u32, waiters: &mut Waiters, delaying: u16) {
+        for entry in std::iter::once(&mut waiters.first).chain(&mut waiters.others) {
             let aside = std::mem::take(&mut entry.aside);
             if aside > 0 {
                 self.charge(port, entry.job, delaying, aside);
             }
         }
-        others.retain(|entry| !entry.is_empty());
-        self.waiting[port as usize] = Queue { first, others };
+        waiters.others.retain(|entry| !entry.is_empty());
     }
 
     /// How many jobs there are.
@@ -155,21 +145,21 @@ impl Interference {
     /// The matrix by port, if it was asked for: (port, delayed, delaying, picoseconds), in ascending order.
     #[must_use]
     pub fn by_port(&self) -> Vec<(u32, u16, u16, u64)> {
-        let mut rows: Vec<_> = self
-            .by_port
-            .iter()
-            .flatten()
-            .map(|(&(port, delayed, delaying), &span)| (port, delayed, delaying, span))
-            .collect();
+        let cells = self.by_port.iter().flatten();
+        let mut rows: Vec<_> =
+            cells.map(|(&(port, delayed, delaying), &span)| (port, delayed, delaying, span)).collect();
         rows.sort_unstable();
         rows
     }
 
-    /// All that has been charged, and all that is still set aside, in picoseconds.
+    /// All that has been charged, in picoseconds.
     #[must_use]
-    pub fn totals(&self) -> (u64, u64) {
-        let queues = self.waiting.iter().flat_map(|queue| std::iter::once(&queue.first).chain(&queue.others));
-        let aside = queues.map(|entry| entry.aside).sum();
-        (self.matrix.iter().sum(), aside)
+    pub fn charged(&self) -> u64 {
+        self.matrix.iter().sum()
     }
+}
+
+#[cold]
+fn add(by_port: &mut HashMap<(u32, u16, u16), u64>, cell: (u32, u16, u16), span: u64) {
+    *by_port.entry(cell).or_default() += span;
 }

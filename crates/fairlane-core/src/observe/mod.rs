@@ -5,7 +5,7 @@ mod interference;
 mod ranks;
 
 pub use departures::Departure;
-pub use interference::Interference;
+pub use interference::{Interference, Waiters};
 pub use ranks::{CALLS, CallTime, RankRecord, call_name, call_of};
 
 use schemars::JsonSchema;
