@@ -7,11 +7,10 @@
 use super::Network;
 use super::fixed::Fixed;
 use super::flight::Flight;
-use super::packet::Step;
 use super::turn::Arrival;
-use crate::ids::{HostId, LinkId, SwitchId};
+use crate::ids::{HostId, SwitchId};
 use crate::kernel::NONE;
-use crate::routing::{Hop, Visit};
+use crate::routing::{Step, Visit};
 
 impl Network {
     /// Routes what comes to switches in the open window.
@@ -47,7 +46,7 @@ fn cross(fixed: &Fixed, flight: &mut Flight, switch: u32, &(time, _, record): &A
     let packet = &mut flight.packets[record];
     let step = packet.route[0];
     let mut visit = Visit {
-        previous: Hop { link: LinkId(step.link()), channel: step.channel() },
+        previous: step.hop(),
         to: HostId(packet.to),
         vl: packet.vl,
         note: packet.note,

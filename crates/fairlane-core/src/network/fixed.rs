@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Plan;
-use super::packet::{Packet, ROUTE, Step};
+use super::packet::Packet;
 use super::parameters::{Parameters, Switching};
 use super::port::Wire;
-use crate::ids::{HostId, LinkId, SwitchId};
+use crate::ids::{HostId, LinkId};
 use crate::kernel::NONE;
 use crate::observe;
 use crate::qos::arbiter::{Arbiter, MAX_LANES};
-use crate::routing::{Hop, Routing};
+use crate::routing::Routing;
 use crate::topology::{Graph, Link, Vertex};
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
@@ -178,21 +178,9 @@ impl Fixed {
 
     /// Fills in the next hops of a packet that has come to the end of those it carries.
     pub fn extend_route(&self, packet: &mut Packet) {
-        let mut step = packet.route[usize::from(packet.hop)];
-        packet.route = [Step::NONE; ROUTE];
-        packet.route[0] = step;
+        packet.route[0] = packet.route[usize::from(packet.hop)];
         packet.hop = 0;
-        packet.hops = 1;
-        for place in &mut packet.route[1..] {
-            let at = self.far_switch[step.link() as usize];
-            if at == NONE {
-                break;
-            }
-            let previous = Hop { link: LinkId(step.link()), channel: step.channel() };
-            step = Step::new(self.routing.next_hop(SwitchId(at), previous, HostId(packet.to)));
-            *place = step;
-            packet.hops += 1;
-        }
+        packet.hops = self.routing.way(&self.far_switch, HostId(packet.to), &mut packet.route);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ids::{HostId, JobId, VirtualLane};
 use crate::kernel::NONE;
-use crate::routing::Hop;
+use crate::routing::Step;
 use crate::units::{Bytes, Instant};
 
 /// Hops that a packet carries with it; a longer way is filled in as it goes.
@@ -95,31 +95,4 @@ pub(super) struct Packet {
     pub route: [Step; ROUTE],
     /// What an adaptive routing has noted.
     pub note: u32,
-}
-
-/// A [`Hop`] in four bytes: 27 bits of link, 5 of channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step(u32);
-
-impl Step {
-    /// No step.
-    pub const NONE: Self = Self(NONE);
-    const LINK_BITS: u32 = 27;
-
-    #[inline]
-    pub fn new(hop: Hop) -> Self {
-        debug_assert!(hop.link.0 < 1 << Self::LINK_BITS && hop.channel < 32, "{hop:?} does not fit a step");
-        Self(hop.link.0 | u32::from(hop.channel) << Self::LINK_BITS)
-    }
-
-    #[inline]
-    pub const fn link(self) -> u32 {
-        self.0 & ((1 << Self::LINK_BITS) - 1)
-    }
-
-    #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "five bits")]
-    pub const fn channel(self) -> u8 {
-        (self.0 >> Self::LINK_BITS) as u8
-    }
 }

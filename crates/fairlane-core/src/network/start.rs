@@ -1,14 +1,14 @@
 //! A packet starts on a link: credits go back, the packet goes on to its next port or to its host.
 
 use super::flight::Flight;
-use super::packet::{Packet, ROUTE, Step};
-use super::port::Credit;
+use super::packet::{Packet, ROUTE};
+use super::port::{Credit, Lane};
 use super::turn::{Turn, kind};
 use super::watch::Watch;
 use crate::ids::LinkId;
 use crate::kernel::NONE;
 use crate::observe::Departure;
-use crate::routing::Hop;
+use crate::routing::{Hop, Step};
 use crate::units::{Bytes, Instant};
 
 impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
@@ -79,25 +79,12 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         let fixed = self.fixed;
         let queue = &mut self.lanes[port as usize * fixed.lanes + usize::from(lane)];
         if !queue.give_back(bytes, sent + fixed.longest, self.opening, fixed.ample) {
-            self.give_back_exactly(port, sent, bytes, job, lane);
+            let lanes = &mut self.lanes[port as usize * fixed.lanes..];
+            give_back_exactly(self.flight, lanes, (port, sent), (bytes, job, lane), self.opening);
         }
         if fixed.adaptive {
             let time = sent + self.flight.returning[port as usize].latency;
             self.flight.loads.give_back(port, bytes, self.flight.calendar.window_of(Instant(time)));
-        }
-    }
-
-    /// Gives credits back to a lane that may need them the instant they come.
-    #[cold]
-    fn give_back_exactly(&mut self, port: u32, sent: u64, bytes: u32, job: u16, lane: u8) {
-        let returning = &mut self.flight.returning[port as usize];
-        let time = sent + returning.latency;
-        if returning.credits.len() == returning.credits.capacity() {
-            returning.make_room(&mut self.lanes[port as usize * self.fixed.lanes..], self.opening);
-        }
-        returning.credits.push(Credit { time, bytes, job, lane });
-        if returning.watched {
-            self.flight.calendar.wake_port(port, Instant(time));
         }
     }
 
@@ -168,6 +155,27 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         if OBSERVE {
             self.port.waiters.join(job);
         }
+    }
+}
+
+/// Gives credits back to a lane that may need them the instant they come. Apart from the turn, whose parts stay in registers
+/// only if nobody asks for its address.
+#[cold]
+fn give_back_exactly(
+    flight: &mut Flight,
+    lanes: &mut [Lane],
+    (port, sent): (u32, u64),
+    (bytes, job, lane): (u32, u16, u8),
+    opening: u64,
+) {
+    let returning = &mut flight.returning[port as usize];
+    let time = sent + returning.latency;
+    if returning.credits.len() == returning.credits.capacity() {
+        returning.make_room(lanes, opening);
+    }
+    returning.credits.push(Credit { time, bytes, job, lane });
+    if returning.watched {
+        flight.calendar.wake_port(port, Instant(time));
     }
 }
 

@@ -24,6 +24,7 @@ use serde::Deserialize;
 
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
+use crate::kernel::NONE;
 use crate::topology::Graph;
 pub use loads::{Loads, Visit};
 
@@ -34,6 +35,46 @@ pub struct Hop {
     pub link: LinkId,
     /// The virtual channel it takes on that link, below [`Routing::virtual_channels`].
     pub channel: u8,
+}
+
+/// A [`Hop`] in four bytes: 27 bits of link, 5 of channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step(u32);
+
+impl Step {
+    /// No hop.
+    pub const NONE: Self = Self(NONE);
+    const LINK_BITS: u32 = 27;
+
+    /// Packs a hop.
+    #[inline]
+    #[must_use]
+    pub fn new(hop: Hop) -> Self {
+        debug_assert!(hop.link.0 < 1 << Self::LINK_BITS && hop.channel < 32, "{hop:?} does not fit a step");
+        Self(hop.link.0 | u32::from(hop.channel) << Self::LINK_BITS)
+    }
+
+    /// The number of its link.
+    #[inline]
+    #[must_use]
+    pub const fn link(self) -> u32 {
+        self.0 & ((1 << Self::LINK_BITS) - 1)
+    }
+
+    /// Its virtual channel.
+    #[inline]
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "five bits")]
+    pub const fn channel(self) -> u8 {
+        (self.0 >> Self::LINK_BITS) as u8
+    }
+
+    /// The hop.
+    #[inline]
+    #[must_use]
+    pub const fn hop(self) -> Hop {
+        Hop { link: LinkId(self.link()), channel: self.channel() }
+    }
 }
 
 /// A routing of one fabric, with everything precomputed that it needs.
@@ -54,6 +95,25 @@ pub trait Routing: Send + Sync {
     /// Called once for each hop; must be a pure function of its arguments. `previous` is the hop that led here; for
     /// a packet fresh from a host it is the host's link, on channel 0.
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop;
+
+    /// Fills in the hops behind the first of `way`, up to the last hop to `to` or the end of `way`. Returns how many hops it has
+    /// then. `far` is the switch at the far end of each link, [`NONE`] where that is a host.
+    fn way(&self, far: &[u32], to: HostId, way: &mut [Step]) -> u8 {
+        let mut hops = 0;
+        let mut last = Step::NONE;
+        for step in way {
+            if hops > 0 {
+                let at = far[last.link() as usize];
+                if at == NONE {
+                    break;
+                }
+                *step = Step::new(self.next_hop(SwitchId(at), last.hop(), to));
+            }
+            last = *step;
+            hops += 1;
+        }
+        hops
+    }
 
     /// Whether hops depend on loads or on what is noted in the packet: then [`Routing::choose`] is asked, at each switch.
     fn adaptive(&self) -> bool {
