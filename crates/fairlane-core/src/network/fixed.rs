@@ -40,6 +40,10 @@ pub(super) struct Fixed {
     pub nic_host: Vec<u32>,
     /// The first NIC port of each host; one more at the end.
     pub first_nic: Vec<u32>,
+    /// Adapters of each host that have an address of their own.
+    pub rails: u32,
+    /// The least time between two messages of each NIC, in picoseconds; empty where there is none.
+    pub gaps: Vec<u64>,
     /// The switch at the far end of each link, or [`NONE`].
     pub far_switch: Vec<u32>,
     /// Every link has the same bandwidth.
@@ -51,6 +55,12 @@ impl Fixed {
     #[inline]
     pub fn nics_of(&self, host: HostId) -> std::ops::Range<u32> {
         self.first_nic[host.index()]..self.first_nic[host.index() + 1]
+    }
+
+    /// What packets to a host are addressed to: the host, or its adapter of this rail.
+    #[inline]
+    pub fn endpoint(&self, host: HostId, rail: u8) -> u32 {
+        if self.rails == 1 { host.0 } else { host.0 * self.rails + u32::from(rail) }
     }
 
     /// The lane of a virtual lane and a virtual channel.

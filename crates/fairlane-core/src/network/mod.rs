@@ -173,6 +173,7 @@ impl Network {
         let ports_before = |host| links[..nics].partition_point(|link| host_of(link.from) < host);
         let number = |n: usize| u32::try_from(n).expect("invariant: links have 27-bit numbers");
         let first_nic = (0..=number(graph.hosts())).map(|host| number(ports_before(host))).collect();
+        let gaps = message_gaps(&graph, nics);
         let far_switch = links.iter().map(|link| switch_of(link.to)).collect();
         let returning = links.iter().map(|link| Returning::new(link.latency.0));
         Self {
@@ -190,6 +191,7 @@ impl Network {
                 packets: Pool::default(),
                 messages: Pool::default(),
                 returning: returning.collect(),
+                next_offer: vec![0; gaps.len()],
                 sequence: 0,
                 totals: Totals::default(),
             },
@@ -206,6 +208,8 @@ impl Network {
                 state_words,
                 nic_host,
                 first_nic,
+                rails: graph.rails(),
+                gaps,
                 far_switch,
                 graph,
                 routing,
@@ -473,6 +477,13 @@ fn switch_of(vertex: Vertex) -> u32 {
         Vertex::Switch(switch) => switch.0,
         Vertex::Host(_) => NONE,
     }
+}
+
+/// The least time between two messages of each NIC; empty where there is none.
+fn message_gaps(graph: &Graph, nics: usize) -> Vec<u64> {
+    let hosts = (0..).take(graph.hosts()).map(|host| graph.ports(Vertex::Host(HostId(host))).len());
+    let gaps: Vec<u64> = hosts.flat_map(|ports| (0..ports).map(|rail| graph.message_gap(rail).0)).take(nics).collect();
+    if gaps.iter().all(|gap| *gap == 0) { Vec::new() } else { gaps }
 }
 
 /// The first lane of each virtual lane, and one more at the end.

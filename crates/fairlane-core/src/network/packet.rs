@@ -19,6 +19,8 @@ pub struct Injection {
     pub to: HostId,
     /// Payload.
     pub bytes: Bytes,
+    /// The adapter of the sending host that sends it: its place among the host's ports.
+    pub rail: u8,
     /// Its virtual lane.
     pub vl: VirtualLane,
     /// The job it is counted for.
