@@ -26,6 +26,8 @@ class Purpose(IntEnum):
     """The small variations between two runs of one application."""
     SOCKETS = 5
     """What manufacturing made of the sockets of a machine."""
+    RAILS = 6
+    """Which of its host's adapters a process opens."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":

@@ -346,11 +346,16 @@ fn rails(graph: &Graph, number: usize, job: &JobSpec) -> Result<(RailPolicy, u8)
     let fewest = job.hosts.iter().min_by_key(|host| of_host(host));
     let adapters = fewest.map_or(1, |host| u8::try_from(of_host(host)).unwrap_or(u8::MAX));
     let usual = if graph.rails() > 1 { RailPolicy::RoundRobin } else { RailPolicy::Only { only: 0 } };
-    let policy = job.rails.unwrap_or(usual);
-    match (policy, fewest) {
-        (RailPolicy::Only { only }, Some(host)) if only >= adapters => {
-            let path = format!("jobs[{number}].rails.only");
-            Err(BuildError::value(path, only, format!("a rail of host {host}, 0 to {}", adapters - 1)))
+    let policy = job.rails.clone().unwrap_or(usual);
+    let (key, most) = match &policy {
+        RailPolicy::Only { only } => ("only", Some(only)),
+        RailPolicy::BySource { ranks } => ("ranks", ranks.iter().max()),
+        _ => return Ok((policy, adapters)),
+    };
+    match (most, fewest) {
+        (Some(rail), Some(host)) if *rail >= adapters => {
+            let path = format!("jobs[{number}].rails.{key}");
+            Err(BuildError::value(path, rail, format!("a rail of host {host}, 0 to {}", adapters - 1)))
         }
         _ => Ok((policy, adapters)),
     }

@@ -116,6 +116,12 @@ class Fabric:
         """How many adapters with an address of its own each host has."""
         return self._core.rails
 
+    def adapters(self, hosts: Sequence[int]) -> int:
+        """How many adapters each of these hosts has at least."""
+        of_hosts = self.links["from_host"]
+        counts = numpy.bincount(of_hosts[of_hosts >= 0], minlength=self.hosts)
+        return int(counts[list(hosts)].min())
+
     def rates(self) -> list[int]:
         """The bandwidths that links have, bits per second."""
         found: list[int] = numpy.unique(self.links["bandwidth"]).tolist()

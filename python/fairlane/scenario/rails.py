@@ -1,12 +1,17 @@
 """The adapters of a fabric's hosts, and how a job shares its messages among them."""
 
-from typing import Annotated, Any, Literal, Self
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.units import Bandwidth, Duration, Size
+
+if TYPE_CHECKING:
+    import numpy
 
 __all__ = ["MAX_RAILS", "RailPolicy", "RailPolicyField", "Rails", "RailsField"]
 
@@ -60,25 +65,42 @@ class RailPolicy(BaseModel):
     policy: Literal["round_robin", "stripe", "by_destination", "by_source", "only"]
     """``round_robin``: each rank sends over one rail after the other, message by message. ``stripe``: payloads above
     ``above`` are cut into equal parts, one for each rail, and have come when all parts have; other messages go round
-    robin. ``by_destination``, ``by_source``: by the number of the rank that receives or sends, modulo the rails.
-    ``only``: one rail for all."""
+    robin. ``by_destination``: by the number of the rank that receives, modulo the rails. ``by_source``: each rank has a
+    rail of its own. ``only``: one rail for all."""
     only: int | None = Field(None, ge=0, lt=MAX_RAILS)
     """The number of that rail."""
     above: Size = 16384
     """The largest payload that is not striped."""
+    order: Literal["rank", "random"] = "rank"
+    """For ``by_source``: the rail of a rank is its number modulo the rails; or the ranks of each host are dealt to the
+    rails in turn in a random order, as libraries do that go by which process opens an adapter first."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.policy == "only") != (self.only is not None):
             raise Problems(Problem("only", "belongs to policy 'only': give both or neither", self.only))
-        if self.policy != "stripe" and "above" in self.model_fields_set:
-            raise Problems(Problem("above", "belongs to policy 'stripe'", self.policy))
+        for key, policy in (("above", "stripe"), ("order", "by_source")):
+            if self.policy != policy and key in self.model_fields_set:
+                raise Problems(Problem(key, f"belongs to policy {policy!r}", self.policy))
         return self
 
-    def spec(self) -> dict[str, Any]:
-        """The policy as the simulator takes it."""
-        extra: dict[str, dict[str, Any]] = {"only": {"only": self.only}, "stripe": {"above": self.above}}
+    def spec(self, hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> dict[str, Any]:
+        """The policy as the simulator takes it, for ranks on these ``hosts`` of so many ``rails``."""
+        extra: dict[str, dict[str, Any]] = {
+            "only": {"only": self.only},
+            "stripe": {"above": self.above},
+            "by_source": {"ranks": _dealt(hosts, rails, rng) if self.order == "random" else []},
+        }
         return {"policy": self.policy, **extra.get(self.policy, {})}
+
+
+def _dealt(hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> list[int]:
+    """The rail of each rank: those of a host take turns in a random order, beginning with rail 0."""
+    turns, found = Counter[int](), [0] * len(hosts)
+    for rank in rng.permutation(len(hosts)).tolist():
+        found[rank] = turns[hosts[rank]] % rails
+        turns[hosts[rank]] += 1
+    return found
 
 
 def _count(given: Any) -> Any:

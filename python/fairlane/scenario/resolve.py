@@ -20,6 +20,7 @@ from fairlane.scenario.checks import sl2vl
 from fairlane.scenario.placing import Copy, hosts_of, place
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.scenario.strategy import expand
+from fairlane.seeds import Purpose, stream
 from fairlane.workload.builder import JobScript
 from fairlane.workload.calibrate import CalibrationError, calibrate
 from fairlane.workload.registry import file_of
@@ -62,7 +63,10 @@ def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
     tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
     hosts = place(scenario, fabric, copies)
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
-    idle = [replace(job, marks=job.name in scenario.observe.iterations) for job in idle]
+    idle = [
+        replace(job, marks=job.name in scenario.observe.iterations, rails=_rails(scenario, copy, job, fabric))
+        for copy, job in zip(copies, idle, strict=True)
+    ]
     interval = scenario.observe.interval
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), interval)
     try:
@@ -70,6 +74,13 @@ def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
     except Problems as problems:
         raise Problems(*(_of_job(problem, copies) for problem in problems.problems)) from None
     return copies, replace(resolved, jobs=_with_power(scenario, copies, resolved.jobs, fabric.hosts))
+
+
+def _rails(scenario: "Scenario", copy: Copy, job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:
+    """The job's rail policy as the simulator takes it; None for the usual one."""
+    if copy.job.rails is None:
+        return None
+    return copy.job.rails.spec(job.hosts, fabric.adapters(job.hosts), stream(scenario.seed, Purpose.RAILS, copy.number))
 
 
 def _of_job(problem: Problem, copies: list[Copy]) -> Problem:
@@ -193,7 +204,6 @@ def _job(copy: Copy, hosts: list[int], program: _core.Program, compute: int | No
         service_level=level,
         rank_levels=dict(levels.ranks) if levels else {},
         compute=compute,
-        rails=copy.job.rails.spec() if copy.job.rails else None,
         start=copy.job.start,
         stop=copy.job.departure,
     )

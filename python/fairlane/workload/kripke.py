@@ -5,7 +5,7 @@ from itertools import product
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.units import Size
+from fairlane.units import Duration, Size
 from fairlane.workload.base import KIB
 from fairlane.workload.builder import Rank, Request
 from fairlane.workload.grid import neighbours
@@ -23,12 +23,14 @@ class Kripke(GriddedWorkload):
 
     The unknowns are cut into sets of energy groups and, within an octant, of directions; each pair of sets is a sweep
     of its own, in which a rank computes when the faces from its up to three upwind neighbours have come, and sends its
-    own downwind. By default two sets of groups, one of directions in each octant, and faces of 8 KiB.
+    own downwind. By default two sets of groups, one of directions in each octant, and faces of 8 KiB,
+    and 40 us for a rank's part of a sweep.
     """
 
     message_size: Size = Field(8 * KIB, description="bytes of a face in one sweep")
     group_sets: int = Field(2, ge=1, description="sets of energy groups")
     direction_sets: int = Field(1, ge=1, description="sets of directions in each octant")
+    compute: Duration | None = Field(640_000_000, description="Y: compute time an iteration of the slowest rank")
     memory_bound: float = Field(0.5, ge=0, le=1, description="part of the compute time that waits for memory")
     imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
     period: int = Field(2, ge=1, description="iterations with jitter of their own, before they repeat")

@@ -30,7 +30,8 @@ class Mg(GriddedWorkload):
 
     A rank has a cube of points with half the side on each coarser grid; below one point every other rank along each
     axis goes on, as long as that leaves two. On each grid the faces are exchanged three times in a cycle, on the
-    coarsest twice: after the restriction, the residual and the smoothing. By default 32 x 32 x 32 points: class W on 64 ranks.
+    coarsest twice: after the restriction, the residual and the smoothing. By default 32 x 32 x 32 points: class W on
+    64 ranks.
     """
 
     message_size: Size = Field(0, description="not used: sizes follow from `points`")

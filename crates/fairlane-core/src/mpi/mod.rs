@@ -106,7 +106,7 @@ impl Mpi {
             phase: Phase::default(),
         };
         let mut mpi = Self { sources: Vec::new(), messaging };
-        let policies = plans.iter().map(|plan| (plan.rails, plan.adapters)).collect();
+        let policies = plans.iter().map(|plan| (plan.rails.clone(), plan.adapters)).collect();
         for (number, plan) in plans.into_iter().enumerate() {
             let job = JobId(u16::try_from(number).expect("invariant: fewer than 2^16 jobs"));
             mpi.add_job(job, plan);

@@ -10,7 +10,7 @@ use crate::network::Injection;
 use crate::units::Bytes;
 
 /// How a job's messages are shared among the rails. The parts of a rendezvous are messages of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "policy", rename_all = "snake_case", deny_unknown_fields)]
 pub enum RailPolicy {
     /// Each rank sends its messages over one rail after the other.
@@ -23,8 +23,12 @@ pub enum RailPolicy {
     },
     /// By the number of the rank that receives.
     ByDestination,
-    /// By the number of the rank that sends.
-    BySource,
+    /// By the rank that sends: each has a rail of its own.
+    BySource {
+        /// The rail of each rank; its number modulo the rails if the list is empty.
+        #[serde(default)]
+        ranks: Vec<u8>,
+    },
     /// One rail for all.
     Only {
         /// Its number.
@@ -34,14 +38,14 @@ pub enum RailPolicy {
 
 impl RailPolicy {
     /// Whether messages from one rank to another can overtake each other, on this many rails.
-    fn overtakes(self, rails: u8) -> bool {
+    fn overtakes(&self, rails: u8) -> bool {
         rails > 1 && matches!(self, Self::RoundRobin | Self::Stripe { .. })
     }
 
     /// The rail, if it is the same for all messages.
-    fn constant(self, rails: u8) -> Option<u8> {
+    fn constant(&self, rails: u8) -> Option<u8> {
         match self {
-            Self::Only { only } => Some(only),
+            Self::Only { only } => Some(*only),
             _ => (rails == 1).then_some(0),
         }
     }
@@ -89,17 +93,17 @@ impl Messaging {
     #[inline(never)]
     pub(super) fn send_over_rails(&mut self, injection: Injection, from: u32, [sender, receiver]: [Rank; 2]) {
         let JobId(job) = injection.job;
-        let (policy, rails) = self.rails.jobs[usize::from(job)];
+        let (ref policy, rails) = self.rails.jobs[usize::from(job)];
         let of_rank = |rank: Rank| u8::try_from(rank.0 % u32::from(rails)).expect("invariant: at most 255 rails");
         let payload = injection.stage == Stage::Eager as u8 || injection.stage == Stage::Bulk as u8;
-        let rail = match policy {
+        let rail = match *policy {
             RailPolicy::Stripe { above } if rails > 1 && payload && injection.bytes > above => {
                 self.send_parts(injection, rails);
                 return;
             }
             RailPolicy::RoundRobin | RailPolicy::Stripe { .. } => self.rails.next(from, rails),
             RailPolicy::ByDestination => of_rank(receiver),
-            RailPolicy::BySource => of_rank(sender),
+            RailPolicy::BySource { ref ranks } => ranks.get(sender.index()).copied().unwrap_or_else(|| of_rank(sender)),
             RailPolicy::Only { only } => only,
         };
         self.outbox.push(Injection { rail, ..injection });

@@ -137,7 +137,9 @@ fn messages_in_turn_take_as_long_as_half_of_them() {
         let two = |policy| time(switch(&json!({ "count": 2 })), policy, count, 5_000);
         assert_eq!(two(ROUND_ROBIN), alone, "{count} messages");
         let same_rail = time(switch(&Value::Null), only(0), count, 5_000);
-        assert_eq!([two(RailPolicy::ByDestination), two(RailPolicy::BySource)], [same_rail; 2]);
+        let by_source = |ranks: &[u8]| two(RailPolicy::BySource { ranks: ranks.to_vec() });
+        assert_eq!([two(RailPolicy::ByDestination), by_source(&[])], [same_rail; 2]);
+        assert_eq!([by_source(&[0, 0]), by_source(&[1, 0])], [same_rail; 2]);
         assert_eq!(two(only(1)), same_rail);
     }
 }
@@ -304,14 +306,19 @@ fn a_message_that_overtakes_on_another_rail_waits_for_its_turn() {
 
 #[test]
 fn a_rail_that_a_host_does_not_have_is_named() {
-    let spec: Spec = serde_json::from_value(json!({
-        "fabric": switch(&Value::Null),
-        "qos": { "arbiter": { "name": "weighted_round_robin", "params": {} } },
-        "jobs": [{ "name": "job", "hosts": [0, 1], "rails": { "policy": "only", "only": 1 } }],
-    }))
-    .unwrap();
-    let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
-    let program = Program { ranks: messages(1, 10).into_iter().map(source).collect() };
-    let error = Simulation::new(spec, vec![program]).err().unwrap().to_string();
-    assert_eq!(error, "jobs[0].rails.only = 1: a rail of host 0, 0 to 0");
+    for (rails, expected) in [
+        (json!({ "policy": "only", "only": 1 }), "jobs[0].rails.only = 1: a rail of host 0, 0 to 0"),
+        (json!({ "policy": "by_source", "ranks": [0, 3] }), "jobs[0].rails.ranks = 3: a rail of host 0, 0 to 0"),
+    ] {
+        let spec: Spec = serde_json::from_value(json!({
+            "fabric": switch(&Value::Null),
+            "qos": { "arbiter": { "name": "weighted_round_robin", "params": {} } },
+            "jobs": [{ "name": "job", "hosts": [0, 1], "rails": rails }],
+        }))
+        .unwrap();
+        let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
+        let program = Program { ranks: messages(1, 10).into_iter().map(source).collect() };
+        let error = Simulation::new(spec, vec![program]).err().unwrap().to_string();
+        assert_eq!(error, expected);
+    }
 }

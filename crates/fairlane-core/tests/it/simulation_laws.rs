@@ -67,7 +67,7 @@ const POLICIES: [RailPolicy; 5] = [
     RailPolicy::RoundRobin,
     RailPolicy::Stripe { above: Bytes(700) },
     RailPolicy::ByDestination,
-    RailPolicy::BySource,
+    RailPolicy::BySource { ranks: Vec::new() },
     RailPolicy::Only { only: 0 },
 ];
 /// A tree of two levels, routed by destination.
@@ -171,7 +171,7 @@ impl Case {
             hosts: hosts.iter().map(|&host| HostId(host)).collect(),
             service_level: Some(u8::try_from(job).unwrap() % self.lanes),
             ranks: [(1, top)].into(),
-            rails: Some(POLICIES[self.rails.1[job]]),
+            rails: Some(POLICIES[self.rails.1[job]].clone()),
             start: Picoseconds::ZERO,
             stop: None,
             marks: false,
