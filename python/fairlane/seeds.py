@@ -24,6 +24,10 @@ class Purpose(IntEnum):
     """Who talks to whom."""
     VARIANT = 4
     """The small variations between two runs of one application."""
+    SOCKETS = 5
+    """What manufacturing made of the sockets of a machine."""
+    RAILS = 6
+    """Which of its host's adapters a process opens."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":

@@ -1,4 +1,6 @@
-"""Quantities with units: "3.2 GB/s", "4 KiB", "100 ns" to whole bits per second, bytes and picoseconds, and back.
+"""Quantities with units to whole numbers of base units, and back.
+
+"3.2 GB/s" are bits per second, "4 KiB" bytes, "100 ns" picoseconds, "65 W" milliwatts.
 
 Numbers are fractions throughout, so nothing is rounded: a quantity that is not a whole number of its base unit is an
 error, and so is a bare number other than zero. Prefixes are decimal (k, M, G, T) or binary (Ki, Mi, Gi, Ti), and case
@@ -17,7 +19,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 if TYPE_CHECKING:
     import pint
 
-__all__ = ["BANDWIDTH", "DURATION", "SIZE", "Bandwidth", "Duration", "Kind", "Size"]
+__all__ = ["BANDWIDTH", "DURATION", "POWER", "SIZE", "Bandwidth", "Duration", "Kind", "Power", "Size"]
 
 _DEFINITIONS = (
     *("pico- = 1e-12 = p-", "nano- = 1e-9 = n-", "micro- = 1e-6 = µ- = μ- = u-", "milli- = 1e-3 = m-"),
@@ -25,6 +27,7 @@ _DEFINITIONS = (
     *("kibi- = 1024 = Ki-", "mebi- = 1048576 = Mi-", "gibi- = 1073741824 = Gi-", "tebi- = 1099511627776 = Ti-"),
     *("second = [time] = s = sec", "minute = 60 * second = min", "hour = 3600 * second = h"),
     *("bit = [information] = b", "byte = 8 * bit = B", "bps = bit / second", "Bps = byte / second"),
+    "watt = [power] = W",
 )
 _QUANTITY = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>.*?)\s*", re.DOTALL)
 
@@ -120,6 +123,7 @@ _RATES = (
     (1000, "kb/s"),
     (1, "b/s"),
 )
+_POWERS = ((10**6, "kW"), (1000, "W"), (1, "mW"))
 _SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
 
 DURATION = Kind("duration", "picosecond", "picoseconds", '"100 ns"', _TIMES, decimals=3)
@@ -128,6 +132,8 @@ BANDWIDTH = Kind("bandwidth", "bit / second", "bits per second", '"3.2 GB/s"', _
 """Bandwidths, in bits per second."""
 SIZE = Kind("size", "byte", "bytes", '"4 KiB"', _SIZES)
 """Numbers of bytes."""
+POWER = Kind("power", "milliwatt", "milliwatts", '"65 W"', _POWERS, decimals=3)
+"""Powers, in milliwatts."""
 
 
 def _schema(kind: Kind) -> dict[str, Any]:
@@ -146,3 +152,5 @@ Bandwidth = Annotated[
 """A model's field that reads "3.2 GB/s" and holds bits per second."""
 Size = Annotated[int, BeforeValidator(SIZE.parse), PlainSerializer(SIZE.format), WithJsonSchema(_schema(SIZE))]
 """A model's field that reads "4 KiB" and holds bytes."""
+Power = Annotated[int, BeforeValidator(POWER.parse), PlainSerializer(POWER.format), WithJsonSchema(_schema(POWER))]
+"""A model's field that reads "65 W" and holds milliwatts."""

@@ -186,6 +186,7 @@ fn uniform(case: Case) -> (Spec, Vec<Program>) {
             hosts: own.iter().map(|&host| HostId(host)).collect(),
             service_level: Some(u8::try_from(job).expect("four jobs") % case.service_levels),
             ranks: (0..size).filter(|_| case.service_levels > 4).map(|rank| (rank, (rank % 16) as u8)).collect(),
+            rails: None,
             start: Picoseconds::ZERO,
             stop: None,
             marks: false,
@@ -197,6 +198,7 @@ fn uniform(case: Case) -> (Spec, Vec<Program>) {
             params: serde_json::Value::Null,
             routing: case.routing.into(),
             routing_params: serde_json::Value::Null,
+            rails: None,
         },
         network: Default::default(),
         qos: QosSpec {

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{BuildError, RunError};
 use crate::ids::{HostId, JobId, Rank, ServiceLevel};
-use crate::mpi::{self, JobPlan, Mpi};
+use crate::mpi::{self, JobPlan, Mpi, RailPolicy};
 use crate::network::{self, Network};
 use crate::observe;
 use crate::program::Program;
 use crate::qos::arbiter::{self, MAX_LANES};
 use crate::qos::levels::{Levels, Sl2Vl, TrafficKind};
-use crate::topology::Graph;
+use crate::topology::{Graph, Rails, Vertex};
 use crate::units::{Instant, Picoseconds};
 use crate::{routing, topology};
 
@@ -46,6 +46,20 @@ pub struct FabricSpec {
     /// Its parameters.
     #[serde(default)]
     pub routing_params: serde_json::Value,
+    /// Adapters of each host, where there are several.
+    #[serde(default)]
+    pub rails: Option<Rails>,
+}
+
+impl FabricSpec {
+    /// Builds the graph.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn build(&self) -> Result<Graph, BuildError> {
+        let graph = topology::build(&self.topology, &self.params)?;
+        self.rails.iter().try_fold(graph, Graph::with_rails)
+    }
 }
 
 /// Service levels, virtual lanes and arbitration.
@@ -82,6 +96,10 @@ pub struct JobSpec {
     /// Service levels of single ranks.
     #[serde(default)]
     pub ranks: BTreeMap<u32, u8>,
+    /// How its messages are shared among the adapters of its hosts; by default round robin where the fabric has rails,
+    /// else over each host's first adapter.
+    #[serde(default)]
+    pub rails: Option<RailPolicy>,
     /// When its ranks begin.
     #[serde(default)]
     pub start: Picoseconds,
@@ -129,7 +147,7 @@ impl Simulation {
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
     pub fn new(spec: Spec, programs: Vec<Program>) -> Result<Self, BuildError> {
-        let graph = topology::build(&spec.fabric.topology, &spec.fabric.params)?;
+        let graph = spec.fabric.build()?;
         Self::on(Arc::new(graph), spec, programs)
     }
 
@@ -161,7 +179,7 @@ impl Simulation {
         let levels = levels(&spec)?;
         let jobs = spec.jobs.len();
         let hosts = graph.hosts();
-        let plans = plans(spec.jobs, programs, hosts)?;
+        let plans = plans(spec.jobs, programs, &graph)?;
         let (parameters, observe) = (spec.network, spec.observe);
         let largest_message = parameters.largest_message();
         let plan = network::Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe };
@@ -322,7 +340,29 @@ fn levels(spec: &Spec) -> Result<Levels, BuildError> {
     Ok(levels)
 }
 
-fn plans(jobs: Vec<JobSpec>, programs: Vec<Program>, hosts: usize) -> Result<Vec<JobPlan>, BuildError> {
+/// A job's rail policy, and how many adapters all of its hosts have.
+fn rails(graph: &Graph, number: usize, job: &JobSpec) -> Result<(RailPolicy, u8), BuildError> {
+    let of_host = |host: &HostId| graph.ports(Vertex::Host(*host)).len();
+    let fewest = job.hosts.iter().min_by_key(|host| of_host(host));
+    let adapters = fewest.map_or(1, |host| u8::try_from(of_host(host)).unwrap_or(u8::MAX));
+    let usual = if graph.rails() > 1 { RailPolicy::RoundRobin } else { RailPolicy::Only { only: 0 } };
+    let policy = job.rails.clone().unwrap_or(usual);
+    let (key, most) = match &policy {
+        RailPolicy::Only { only } => ("only", Some(only)),
+        RailPolicy::BySource { ranks } => ("ranks", ranks.iter().max()),
+        _ => return Ok((policy, adapters)),
+    };
+    match (most, fewest) {
+        (Some(rail), Some(host)) if *rail >= adapters => {
+            let path = format!("jobs[{number}].rails.{key}");
+            Err(BuildError::value(path, rail, format!("a rail of host {host}, 0 to {}", adapters - 1)))
+        }
+        _ => Ok((policy, adapters)),
+    }
+}
+
+fn plans(jobs: Vec<JobSpec>, programs: Vec<Program>, graph: &Graph) -> Result<Vec<JobPlan>, BuildError> {
+    let hosts = graph.hosts();
     if jobs.len() != programs.len() {
         return Err(BuildError::value("jobs", jobs.len(), format!("as many as programs ({})", programs.len())));
     }
@@ -340,8 +380,10 @@ fn plans(jobs: Vec<JobSpec>, programs: Vec<Program>, hosts: usize) -> Result<Vec
             let path = format!("jobs[{number}].stop");
             return Err(BuildError::value(path, job.stop.unwrap_or_default(), "an instant after jobs[].start"));
         }
+        let (rails, adapters) = rails(graph, number, &job)?;
         let (start, stop) = (Instant(job.start.0), job.stop.map(|stop| Instant(stop.0)));
-        plans.push(JobPlan { name: job.name, program, hosts: job.hosts, start, stop, marks: job.marks });
+        let JobSpec { name, hosts, marks, .. } = job;
+        plans.push(JobPlan { name, program, hosts, rails, adapters, start, stop, marks });
     }
     Ok(plans)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairlane_core::ids::{HostId, LinkId, SwitchId};
 use fairlane_core::routing::{self, Hop, Routing};
 use fairlane_core::simulation::{self, FabricSpec};
-use fairlane_core::topology::{self, Graph, Link, Vertex};
+use fairlane_core::topology::{Graph, Link, Vertex};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -29,7 +29,7 @@ impl Fabric {
     #[new]
     fn new(spec: &str) -> PyResult<Self> {
         let spec: FabricSpec = serde_json::from_str(spec).map_err(|error| errors::shape("fabric", error))?;
-        let graph = topology::build(&spec.topology, &spec.params).map_err(|error| errors::build(&error))?;
+        let graph = spec.build().map_err(|error| errors::build(&error))?;
         let routing =
             routing::build(&spec.routing, &spec.routing_params, &graph).map_err(|error| errors::build(&error))?;
         Ok(Self { graph: Arc::new(graph), routing })
@@ -75,20 +75,30 @@ impl Fabric {
         links(&self.graph).into_dict(py)
     }
 
-    /// The links of the way from one host to another.
-    fn route(&self, source: u32, destination: u32) -> PyResult<Vec<u32>> {
+    /// Adapters of each host that have an address of their own.
+    #[getter]
+    fn rails(&self) -> u32 {
+        self.graph.rails()
+    }
+
+    /// The links of the way from one host to another, over its adapter of this number.
+    #[pyo3(signature = (source, destination, rail = 0))]
+    fn route(&self, source: u32, destination: u32, rail: u32) -> PyResult<Vec<u32>> {
         let hosts = self.graph.hosts();
         if source as usize >= hosts || destination as usize >= hosts {
             return Err(PyIndexError::new_err(format!("the fabric has {hosts} hosts, numbered from 0")));
         }
-        let Some(first) = self.graph.ports(Vertex::Host(HostId(source))).next() else { return Ok(Vec::new()) };
+        let Some(first) = self.graph.ports(Vertex::Host(HostId(source))).nth(rail as usize) else {
+            return Err(PyIndexError::new_err(format!("host {source} has no adapter {rail}")));
+        };
+        let to = self.graph.endpoint(HostId(destination), if self.graph.rails() > 1 { rail } else { 0 });
         let mut hop = Hop { link: first, channel: 0 };
         let mut route = Vec::new();
         while route.len() < TOO_LONG && source != destination {
             route.push(hop.link.0);
             match self.graph.link(hop.link).to {
                 Vertex::Host(_) => return Ok(route),
-                Vertex::Switch(at) => hop = self.routing.next_hop(at, hop, HostId(destination)),
+                Vertex::Switch(at) => hop = self.routing.next_hop(at, hop, to),
             }
         }
         if source == destination {
@@ -113,9 +123,9 @@ pub fn links(graph: &Graph) -> Columns {
         Vertex::Switch(switch) => u32::from(graph.level(switch)),
     };
     let all = || graph.links().iter();
-    let id = |place: usize| LinkId(u32::try_from(place).unwrap_or(u32::MAX)).0;
+    let ids = || (0..).map(LinkId).take(graph.links().len());
     Columns::default()
-        .u32("link", (0..graph.links().len()).map(id))
+        .u32("link", ids().map(|link| link.0))
         .i64("from_host", all().map(|link| host(link.from)))
         .i64("from_switch", all().map(|link| switch(link.from)))
         .i64("to_host", all().map(|link| host(link.to)))
@@ -123,7 +133,8 @@ pub fn links(graph: &Graph) -> Columns {
         .u32("from_level", all().map(|link| level(link.from)))
         .u32("to_level", all().map(|link| level(link.to)))
         .u32("class", all().map(|link: &Link| u32::from(link.class)))
-        .text("role", (0..).map(LinkId).take(graph.links().len()).map(|link| graph.role(link).to_string()))
+        .i64("rail", ids().map(|link| graph.rail(link).map_or(-1, i64::from)))
+        .text("role", ids().map(|link| graph.role(link).to_string()))
         .u64("bandwidth", all().map(|link| link.bandwidth.0))
         .u64("latency", all().map(|link| link.latency.0))
 }

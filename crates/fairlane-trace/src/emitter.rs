@@ -22,10 +22,10 @@ pub struct Emitter {
 }
 
 impl Emitter {
-    /// An emitter that has seen nothing.
-    pub fn new(options: &Options) -> Self {
+    /// An emitter of a rank that has seen nothing.
+    pub fn new(options: &Options, rank: u32) -> Self {
         Self {
-            scale: options.compute_scale,
+            scale: options.scale_of(rank),
             iteration: options.iteration.clone(),
             queue: Vec::new(),
             passed: 0,

@@ -56,6 +56,8 @@ pub enum Iteration {
 pub struct Options {
     /// Compute times are multiplied by this; at least 0.
     pub compute_scale: f64,
+    /// And by this of their rank, as ranks on CPUs of different speeds have it; 1 for ranks beyond the list.
+    pub rank_scales: Vec<f64>,
     /// What counts as an iteration.
     pub iteration: Iteration,
     /// Start over at the end of the trace, for ever.
@@ -66,17 +68,28 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { compute_scale: 1.0, iteration: Iteration::Pass, repeat: true, otf2_library: None }
+        Self {
+            compute_scale: 1.0,
+            rank_scales: Vec::new(),
+            iteration: Iteration::Pass,
+            repeat: true,
+            otf2_library: None,
+        }
     }
 }
 
 impl Options {
     fn check(&self) -> Result<(), TraceError> {
-        if self.compute_scale.is_finite() && self.compute_scale >= 0.0 {
-            return Ok(());
-        }
+        let of_ranks = self.rank_scales.iter().map(|scale| ("rank_scales", *scale));
+        let mut scales = of_ranks.chain([("compute_scale", self.compute_scale)]);
+        let Some((key, scale)) = scales.find(|(_, scale)| !scale.is_finite() || *scale < 0.0) else { return Ok(()) };
         let problem = "a factor of at least 0 is allowed".to_owned();
-        Err(TraceError::Option { key: "compute_scale", value: self.compute_scale.to_string(), problem })
+        Err(TraceError::Option { key, value: scale.to_string(), problem })
+    }
+
+    /// What the compute times of a rank are multiplied by.
+    fn scale_of(&self, rank: u32) -> f64 {
+        self.compute_scale * self.rank_scales.get(rank as usize).copied().unwrap_or(1.0)
     }
 }
 

@@ -16,7 +16,7 @@ __all__ = ["fabric_lines", "lanes_text", "survey_lines"]
 
 def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
     """What ``fabric describe`` prints."""
-    yield f"hosts      {fabric.hosts}"
+    yield f"hosts      {fabric.hosts}{f', {fabric.rails} adapters each' if fabric.rails > 1 else ''}"
     yield f"switches   {sum(fabric.switches.values())}: {_layout(fabric)}"
     yield f"links      {sum(kind.links for kind in fabric.links)}"
     for kind in fabric.links:

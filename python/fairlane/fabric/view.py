@@ -49,6 +49,8 @@ class FabricDescription:
     """A fabric in a few numbers."""
 
     hosts: int
+    rails: int
+    """Adapters of each host with an address of their own."""
     switches: dict[int, int]
     """How many switches there are at each level; level 1 has hosts, level n is n - 1 links above it."""
     plan: Mapping[str, Any]
@@ -109,14 +111,25 @@ class Fabric:
         """The level of each switch in a tree, 1 for leaves; 0 where the fabric has no levels."""
         return self._core.levels()
 
+    @property
+    def rails(self) -> int:
+        """How many adapters with an address of its own each host has."""
+        return self._core.rails
+
+    def adapters(self, hosts: Sequence[int]) -> int:
+        """How many adapters each of these hosts has at least."""
+        of_hosts = self.links["from_host"]
+        counts = numpy.bincount(of_hosts[of_hosts >= 0], minlength=self.hosts)
+        return int(counts[list(hosts)].min())
+
     def rates(self) -> list[int]:
         """The bandwidths that links have, bits per second."""
         found: list[int] = numpy.unique(self.links["bandwidth"]).tolist()
         return found
 
-    def route(self, source: int, destination: int) -> list[int]:
-        """The links that packets between two hosts take, in order."""
-        return self._core.route(source, destination)
+    def route(self, source: int, destination: int, rail: int = 0) -> list[int]:
+        """The links that packets between two hosts take, in order, over the source's adapter ``rail``."""
+        return self._core.route(source, destination, rail)
 
     def required_virtual_lanes(self, virtual_lanes: int) -> list[tuple[int, int]]:
         """Every pair of a virtual lane, below ``virtual_lanes``, and a virtual channel that it has."""
@@ -148,6 +161,7 @@ class Fabric:
         first, second = halves[0]
         return FabricDescription(
             hosts=self.hosts,
+            rails=self.rails,
             switches=dict(sorted(Counter(self._switch_levels()).items())),
             links=self._link_classes(),
             diameter=diameter,

@@ -130,7 +130,10 @@ def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame
 
 
 def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
-    """The fabric's links: ends, class, role, levels (0 for a host), bandwidth in bit/s, latency in ps."""
+    """The fabric's links: ends, class, role, levels (0 for a host), bandwidth in bit/s, latency in ps, rail.
+
+    Links that all rails share have none.
+    """
     end = [
         pl.when(pl.col(f"{side}_host") >= 0)
         .then(pl.format("host {}", f"{side}_host"))
@@ -140,7 +143,8 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
     ]
     named = pl.Series(classes, dtype=pl.String).gather(raw["class"].cast(pl.UInt32)).alias("class")
     kept = ("role", "from_level", "to_level", "bandwidth", "latency")
-    return _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept), ["latency"])
+    rail = pl.when(pl.col("rail") >= 0).then(pl.col("rail")).cast(pl.UInt8)
+    return _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept, rail), ["latency"])
 
 
 def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
 
 
@@ -70,12 +70,14 @@ class Run:
     """One row per interval, port and virtual lane in which something happened; with ``observe.interval``."""
     iterations: pl.DataFrame | None = None
     """One row per rank and iteration of the jobs in ``observe.iterations``: when it was marked, and its time."""
+    power: pl.DataFrame | None = None
+    """One row per socket of every host that has ranks: what it drew, and how fast it ran; with a table ``power``."""
     folder: Path | None = None
     """Where it is stored; None while it is only in memory."""
 
     TABLES = ("jobs", "ranks", "calls", "ports", "interference")
     """The names of the tables: attributes here, files in the folder, views in a query."""
-    ON_DEMAND = ("samples", "iterations")
+    ON_DEMAND = ("samples", "iterations", "power")
     """The names of those that a run has only if its scenario asked for them."""
 
     def tables(self) -> dict[str, pl.DataFrame]:

@@ -34,6 +34,8 @@ def print_summary(run: Run, console: Console | None = None) -> None:
     console.print(Text(ABOUT_W, style="dim"))
     if run.iterations is not None and run.iterations["seconds"].count():
         console.print(iterations_table(run.iterations))
+    if run.power is not None:
+        console.print(power_table(run.power))
     if run.interference["seconds"].sum() > 0:
         between_jobs = run.jobs.height <= MOST_COLUMNS and _fits(console, interference_table(run))
         console.print(interference_table(run, by="job" if between_jobs else "workload"))
@@ -100,6 +102,23 @@ def iterations_table(iterations: pl.DataFrame) -> Group:
         times = [seconds(job[key]) for key in ("q1", "q25", "q50", "q75", "q99", "greatest")]
         table.add_row(job["name"], str(job["count"]), *times, str(job["outliers"]))
     return Group(Text("\nTime per iteration, over all ranks", style="bold"), table)
+
+
+def power_table(power: pl.DataFrame) -> Group:
+    """One row per job: its cap, how far that slows its sockets down, what a host draws, and the energy of all."""
+    from fairlane.power import by_job
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("job", no_wrap=True)
+    for heading in ("hosts", "cap of a\nsocket", "frequency:\nmean", "slowest\nsocket", "power of\na host", "energy"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for job in by_job(power).iter_rows(named=True):
+        cap = "none" if job["cap_w"] is None else f"{job['cap_w']:g} W"
+        shares = [percent(job[key]) for key in ("mean_frequency", "least_frequency")]
+        table.add_row(
+            job["name"], str(job["hosts"]), cap, *shares, f"{job['host_w']:.1f} W", f"{number(job['energy_j'])} J"
+        )
+    return Group(Text("\nPower", style="bold"), table)
 
 
 def interference_table(run: Run, by: Literal["job", "workload"] = "job") -> Group:

@@ -17,7 +17,7 @@ import polars as pl
 
 from fairlane.results import Run, RunMeta, derive, save
 from fairlane.results.derive import JobLabel
-from fairlane.results.measured import frame
+from fairlane.results.measured import Measured, frame
 from fairlane.results.store import new_folder
 from fairlane.runner.experiment import Experiment, Outcome
 
@@ -83,7 +83,15 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
         interference=derive.interference(labels, together),
         samples=None if outcome.samples is None else derive.samples(links, outcome.samples),
         iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
+        power=_power(resolved, together),
     )
+
+
+def _power(resolved: Resolved, together: Measured) -> pl.DataFrame | None:
+    from fairlane.power import power
+
+    jobs = [job.power for job in resolved.jobs if job.power is not None]
+    return power([job.name for job in resolved.jobs], jobs, together.ranks, together.now) if jobs else None
 
 
 def _links(fabric: Mapping[str, Any]) -> pl.DataFrame:

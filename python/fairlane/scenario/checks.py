@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fairlane.errors import Problem
 from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.scenario.strategy import said_twice
+from fairlane.units import POWER
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Placement, Qos
@@ -22,6 +23,8 @@ def check(scenario: "Scenario") -> Iterator[Problem]:
     yield from _observed(scenario)
     yield from _lanes(scenario)
     yield from _lists(scenario)
+    yield from _rails(scenario)
+    yield from _caps(scenario)
 
 
 def _names(scenario: "Scenario") -> Iterator[Problem]:
@@ -81,6 +84,29 @@ def _lanes(scenario: "Scenario") -> Iterator[Problem]:
         level = mapped.index(max(mapped))
         words = f"service level {level} takes lane {max(mapped)}: more service levels than lanes"
         yield Problem("qos.lanes", words, lanes, f"at least {max(mapped) + 1}")
+
+
+def _rails(scenario: "Scenario") -> Iterator[Problem]:
+    rails = scenario.fabric.rails
+    if rails is None and scenario.fabric.topology == "imported":
+        return  # how many adapters its hosts have is known once it is built
+    count = rails.count if rails else 1
+    for at, job in enumerate(scenario.jobs):
+        only = job.rails.only if job.rails else None
+        if only is not None and only >= count:
+            allowed = f"0 to {count - 1}" if rails else "0, or more in fabric.rails"
+            yield Problem(f"jobs[{at}].rails.only", "the fabric has no such rail", only, allowed)
+
+
+def _caps(scenario: "Scenario") -> Iterator[Problem]:
+    for at, job in enumerate(scenario.jobs):
+        if job.power_cap is None:
+            continue
+        if scenario.power is None:
+            words = "there is no table `power` that says what sockets draw"
+            yield Problem(f"jobs[{at}].power_cap", words, POWER.format(job.power_cap), "with a table `power`")
+        elif problem := scenario.power.problem_with(job.power_cap):
+            yield problem.under(f"jobs[{at}].power_cap")
 
 
 def _lists(scenario: "Scenario") -> Iterator[Problem]:

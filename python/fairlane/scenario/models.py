@@ -20,7 +20,8 @@ from fairlane.placement import LIST, STRATEGIES, Strategy
 from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
-from fairlane.units import DURATION, Bandwidth, Duration, Size
+from fairlane.scenario.rails import RailPolicyField, RailsField
+from fairlane.units import DURATION, Bandwidth, Duration, Power, Size
 from fairlane.workload.registry import WorkloadField
 from fairlane.workload.trace import Trace
 
@@ -76,6 +77,9 @@ class FabricTable(Parameterised):
     """Name of the topology."""
     routing: Annotated[Routing, BeforeValidator(_table_of_name, json_schema_input_type=Routing | str)] | None = None
     """Its name, or a table with its name and parameters; without it the one that the topology is usually run with."""
+    rails: RailsField | None = None
+    """Adapters of each host, a number or a table; without it as many as the topology gives it, which is one unless it
+    is imported."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -295,6 +299,11 @@ class Job(Table):
     """Service level of its messages, unless a rank or the traffic kind has one."""
     service_levels: RankLevelsField | None = None
     """Service levels of its ranks: a table, or a file of ``rank level`` lines with at most one ``default level``."""
+    rails: RailPolicyField | None = None
+    """Which of its hosts' adapters its messages go through, a policy's name or a table: without it ``round_robin``
+    where the fabric has ``rails``, else the first adapter only."""
+    power_cap: Power | None = None
+    """The most that each socket of its hosts may draw, instead of the scenario's ``power.cap``."""
     start: Duration = 0
     """When it arrives: its ranks do nothing before."""
     stop: Annotated[int, Field(strict=True, ge=1)] | str | None = None

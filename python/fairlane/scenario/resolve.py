@@ -1,6 +1,7 @@
 """From a scenario to what the simulator takes: choices made, quantities whole, programs written."""
 
 import json
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
@@ -13,11 +14,13 @@ from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
 from fairlane.inputs.parameters import named, with_link_bandwidth
 from fairlane.inputs.problems import Problems
+from fairlane.power.job import Pace, job_power
 from fairlane.qos import JobShare
 from fairlane.scenario.checks import sl2vl
 from fairlane.scenario.placing import Copy, hosts_of, place
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.scenario.strategy import expand
+from fairlane.seeds import Purpose, stream
 from fairlane.workload.builder import JobScript
 from fairlane.workload.calibrate import CalibrationError, calibrate
 from fairlane.workload.registry import file_of
@@ -60,11 +63,44 @@ def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
     tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
     hosts = place(scenario, fabric, copies)
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
-    idle = [replace(job, marks=job.name in scenario.observe.iterations) for job in idle]
+    idle = [
+        replace(job, marks=job.name in scenario.observe.iterations, rails=_rails(scenario, copy, job, fabric))
+        for copy, job in zip(copies, idle, strict=True)
+    ]
     interval = scenario.observe.interval
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), interval)
-    _building(resolved.engine)
-    return copies, resolved
+    try:
+        _building(resolved.engine)
+    except Problems as problems:
+        raise Problems(*(_of_job(problem, copies) for problem in problems.problems)) from None
+    return copies, replace(resolved, jobs=_with_power(scenario, copies, resolved.jobs, fabric.hosts))
+
+
+def _rails(scenario: "Scenario", copy: Copy, job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:
+    """The job's rail policy as the simulator takes it; None for the usual one."""
+    if copy.job.rails is None:
+        return None
+    return copy.job.rails.spec(job.hosts, fabric.adapters(job.hosts), stream(scenario.seed, Purpose.RAILS, copy.number))
+
+
+def _of_job(problem: Problem, copies: list[Copy]) -> Problem:
+    """The problem with the key of the job in the scenario: the simulator counts copies."""
+    found = re.match(r"jobs\[(\d+)\]", problem.key)
+    return replace(problem, key=copies[int(found[1])].key + problem.key[found.end() :]) if found else problem
+
+
+def _with_power(
+    scenario: "Scenario", copies: list[Copy], jobs: tuple[ResolvedJob, ...], hosts: int
+) -> tuple[ResolvedJob, ...]:
+    """The jobs with their sockets, if the scenario says anything of power."""
+    table = scenario.power
+    if table is None:
+        return jobs
+    machine, found = table.draw(hosts), []
+    for copy, job in zip(copies, jobs, strict=True):
+        cap = table.cap if copy.job.power_cap is None else copy.job.power_cap
+        found.append(replace(job, power=job_power(cap, table.waiting, job.hosts, machine)))
+    return tuple(found)
 
 
 def _with_strategy(scenario: "Scenario", copies: list[Copy]) -> tuple["Scenario", list[Copy]]:
@@ -83,7 +119,9 @@ def _result(job: Future[_T]) -> _T:
 
 def fabric_spec(fabric: "FabricTable") -> dict[str, Any]:
     """The fabric as the simulator takes it."""
-    spec = {"topology": fabric.topology, "params": fabric.parameters}
+    spec: dict[str, Any] = {"topology": fabric.topology, "params": fabric.parameters}
+    if fabric.rails:
+        spec["rails"] = fabric.rails.spec()
     if fabric.routing is None:
         return {**spec, "routing": named("topology", fabric.topology, "topology").routing}
     return {**spec, "routing": fabric.routing.name, "routing_params": fabric.routing.parameters}
@@ -174,18 +212,24 @@ def _job(copy: Copy, hosts: list[int], program: _core.Program, compute: int | No
 def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) -> ResolvedJob:
     """The job with its program; ``alone`` has it without one, on its hosts with nobody beside it."""
     job = alone.jobs[0]
+    capped = job.power is not None and job.power.capped()
+    frequencies = job.power.frequencies() if job.power and capped else ()
     if copy.recorded is not None:
-        return replace(job, program=copy.recorded)
+        if copy.job.trace is None or not capped:
+            return replace(job, program=copy.recorded)
+        pace = Pace(frequencies, copy.job.trace.memory_bound)
+        return replace(job, program=copy.job.trace.program(pace))
     workload = copy.job.workload
     assert workload is not None, "a job has a workload or a trace"
 
-    def script(iterations: int | None = None) -> JobScript:
+    def script(iterations: int | None = None, pace: Pace | None = None) -> JobScript:
         return JobScript(
             copy.ranks,
             seed=scenario.seed,
             job=copy.number,
             variant=workload.variant,
             iterations=iterations,
+            pace=pace,
             stop=stop,
         )
 
@@ -193,7 +237,9 @@ def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) 
         always = replace(alone, jobs=(replace(job, start=0, stop=None),))
         compute = workload.compute if workload.compute is not None else calibrate(workload, script, always, stop)
         iterations = copy.job.stop if isinstance(copy.job.stop, int) else None
-        written = workload.program(script(iterations), compute)
+        # Compute times are found uncapped: what a cap adds comes on top.
+        paced = Pace(frequencies, workload.memory_bound) if capped else None
+        written = workload.program(script(iterations, paced), compute)
         return replace(job, program=written, compute=compute)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None

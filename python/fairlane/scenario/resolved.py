@@ -7,6 +7,7 @@ from typing import Any
 
 from fairlane import _core
 from fairlane.errors import BuildError
+from fairlane.power.job import JobPower
 
 __all__ = ["Resolved", "ResolvedJob"]
 
@@ -29,6 +30,10 @@ class ResolvedJob:
     """Service levels of ranks that have one of their own."""
     compute: int | None
     """Y: the compute time that the workload was given or calibrated to, ps; None for a trace."""
+    rails: Mapping[str, Any] | None = None
+    """How its messages are shared among its hosts' adapters, as the simulator takes it; None for the default."""
+    power: JobPower | None = None
+    """The sockets that it runs on; None where the scenario says nothing of power."""
     start: int = 0
     """When its ranks begin, ps."""
     stop: int | None = None
@@ -49,6 +54,7 @@ class ResolvedJob:
             "hosts": list(self.hosts),
             "service_level": self.service_level,
             "ranks": levels,
+            "rails": None if self.rails is None else dict(self.rails),
             "start": self.start,
             "stop": self.stop,
             "marks": self.marks,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from fairlane.errors import ScenarioError
 from fairlane.inputs.document import Document, current_document
 from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.power.table import PowerTable
 from fairlane.scenario.checks import check
 from fairlane.scenario.models import FabricTable, Job, Mpi, Network, Observe, Placement, PlacementField, Qos
 from fairlane.units import DURATION, Duration
@@ -51,6 +52,8 @@ class Scenario(BaseModel):
     """Service levels, virtual lanes, and how they share links."""
     mpi: Mpi = Field(default_factory=Mpi)
     """Costs and protocols of MPI."""
+    power: PowerTable | None = None
+    """Sockets of the hosts, what they draw, and their cap; without it nothing is said of power."""
     observe: Observe = Field(default_factory=Observe)
     """What is measured."""
     placement: PlacementField = Field(default_factory=Placement)
@@ -73,6 +76,7 @@ class Scenario(BaseModel):
             network: Network | Mapping[str, Any] = ...,
             qos: Qos | Mapping[str, Any] = ...,
             mpi: Mpi | Mapping[str, Any] = ...,
+            power: PowerTable | Mapping[str, Any] | None = ...,
             observe: Observe | Mapping[str, Any] = ...,
             placement: Placement | Mapping[str, Any] | str = ...,
         ) -> None: ...

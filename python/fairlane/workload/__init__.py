@@ -8,12 +8,17 @@ from fairlane.workload.all_to_all import AllToAll
 from fairlane.workload.allreduce import Allreduce
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript, Rank, Request
+from fairlane.workload.comd import Comd
 from fairlane.workload.fft import Fft
 from fairlane.workload.flood_pairs import FloodPairs
+from fairlane.workload.ft import Ft
 from fairlane.workload.gridded import GriddedWorkload
 from fairlane.workload.halo3d import Halo3D
 from fairlane.workload.imbalance import Growing, Imbalance, OneRank, Uniform
 from fairlane.workload.incast import Incast
+from fairlane.workload.kripke import Kripke
+from fairlane.workload.lu import Lu
+from fairlane.workload.mg import Mg
 from fairlane.workload.mini_amg import MiniAmg
 from fairlane.workload.mini_paradis import MiniParadis
 from fairlane.workload.nearest_neighbor import NearestNeighbor
@@ -30,14 +35,19 @@ __all__ = [
     "WORKLOADS",
     "AllToAll",
     "Allreduce",
+    "Comd",
     "Fft",
     "FloodPairs",
+    "Ft",
     "GriddedWorkload",
     "Growing",
     "Halo3D",
     "Imbalance",
     "Incast",
     "JobScript",
+    "Kripke",
+    "Lu",
+    "Mg",
     "MiniAmg",
     "MiniParadis",
     "NearestNeighbor",
@@ -74,5 +84,10 @@ WORKLOADS: dict[str, type[Workload]] = {
     "incast": Incast,
     "put_broadcast": PutBroadcast,
     "ring": PointToPointRing,
+    "lu": Lu,
+    "ft": Ft,
+    "mg": Mg,
+    "comd": Comd,
+    "kripke": Kripke,
 }
 """Every workload that can be asked for by name."""

@@ -39,6 +39,9 @@ class Workload(BaseModel):
         None, gt=0, lt=1, description="share of its time that the slowest rank computes, alone; 0.65 without `compute`"
     )
     imbalance: ImbalanceField = Field(default_factory=Uniform, description="how Y is divided among the ranks")
+    memory_bound: float = Field(
+        0.0, ge=0, le=1, description="part of the compute time that waits for memory: a power cap does not slow it down"
+    )
     variant: int = Field(0, ge=0, description="which of the variations: each draws its own jitter")
     jitter: float = Field(0.02, ge=0, lt=1, description="compute times vary by up to this part, up and down")
     period: int = Field(8, ge=1, description="iterations with jitter of their own, before they repeat")
@@ -57,6 +60,11 @@ class Workload(BaseModel):
     def communicate(self, rank: Rank, iteration: int) -> None:
         """Writes what ``rank`` communicates in an iteration; ``iteration`` counts up to ``period``."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it communicates")
+
+    def iterate(self, rank: Rank, iteration: int, compute: int) -> None:
+        """Writes an iteration of ``rank`` in which it computes this long, ps: all of it before it communicates."""
+        rank.compute(compute)
+        self.communicate(rank, iteration)
 
     def problem_with(self, ranks: int) -> str | None:
         """Why it cannot run on this many ranks, if so."""
@@ -109,8 +117,7 @@ class Workload(BaseModel):
             return
         with rank.repeat(passes):
             for iteration, time in enumerate(times):
-                rank.compute(time)
-                self.communicate(rank, iteration)
+                self.iterate(rank, iteration, time)
                 rank.mark_progress()
 
     def __str__(self) -> str:

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from threading import Event
-from typing import Any, Literal, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NewType, TypeVar
 from zlib import crc32
 
 import numpy
 
 from fairlane import _core
 from fairlane.seeds import Purpose, stream
+
+if TYPE_CHECKING:
+    from fairlane.power.job import Pace
 
 __all__ = ["CollectiveKind", "JobScript", "Rank", "Request"]
 
@@ -39,11 +42,13 @@ class JobScript:
         job: int = 0,
         variant: int = 0,
         iterations: int | None = None,
+        pace: "Pace | None" = None,
         stop: Event | None = None,
     ) -> None:
         self.ranks = ranks
         """How many ranks the job has."""
-        """How long its ranks do nothing at first, ps."""
+        self.pace = pace
+        """How much longer its computations take under a power cap; None for not at all."""
         self.iterations = iterations
         """After how many iterations it ends; None for never."""
         self.key = (seed, job, variant)
@@ -93,9 +98,15 @@ class Rank:
         """How many ranks the job has."""
         return self.job.ranks
 
-    def compute(self, picoseconds: int) -> None:
-        """Works on the CPU for this long."""
-        self._builder.compute(self.index, picoseconds)
+    def compute(self, picoseconds: int, *, memory_bound: float | None = None) -> None:
+        """Works on the CPU for this long, at full frequency.
+
+        ``memory_bound`` is the part of it that waits for memory, which a power cap does not slow down; without it, that
+        of the workload.
+        """
+        pace = self.job.pace
+        time = picoseconds if pace is None else pace.stretched(self.index, picoseconds, memory_bound)
+        self._builder.compute(self.index, time)
 
     def send(self, to: int, size: int, *, tag: int = 0, comm: int = 0, synchronous: bool = False) -> None:
         """Sends ``size`` bytes and waits until the send is complete."""

@@ -31,6 +31,8 @@ ITERATIONS = 6
 """Iterations that a measurement takes; the first one only fills the pipes."""
 PRECISION = 0.003
 """How near to the wanted share is near enough."""
+STALLED = 0.0005
+"""If twice the compute time raises the share by less than this, nothing will."""
 STANDSTILL = 500
 """So many iterations of one rank without any of another mean that the other waits for what never comes."""
 FIRST_GUESS = 10**6
@@ -79,6 +81,9 @@ def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolve
     lower, upper = 0, max(1, round(FIRST_GUESS * (1 / share(FIRST_GUESS) - 1) * target / (1 - target)))
     while excess(upper) < 0:
         lower, upper = upper, 2 * upper
+        if share(upper) < target and share(upper) - share(lower) < STALLED:
+            reached = f"{share(upper):.0%} of its time"
+            raise CalibrationError(f"the rank that computes longest waits for others' computations: {reached} at most")
     return round(brentq(excess, lower, upper, xtol=1.0, rtol=1e-4)) if excess(upper) else upper
 
 

@@ -7,7 +7,7 @@ import tarfile
 import tempfile
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -16,6 +16,9 @@ from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.document import current_document
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.workload.builder import CollectiveKind
+
+if TYPE_CHECKING:
+    from fairlane.power.job import Pace
 
 __all__ = ["Iteration", "Trace", "read_trace", "unpack"]
 
@@ -67,11 +70,14 @@ class Trace(BaseModel):
     ] = Field(default_factory=lambda: Iteration(collective=None, region=None), description="what one iteration is")
     compute_scale: float = Field(1.0, ge=0, description="factor on the compute time between MPI calls")
     repeat: bool = Field(True, description="start over at the end")
+    memory_bound: float = Field(
+        0.0, ge=0, le=1, description="part of the compute time that waits for memory: a power cap does not slow it down"
+    )
 
-    def program(self) -> _core.Program:
-        """Opens the trace; raises ``Problems`` when it cannot be read."""
+    def program(self, pace: "Pace | None" = None) -> _core.Program:
+        """Opens the trace, with the compute times that a ``pace`` makes; raises ``Problems`` when it cannot be read."""
         try:
-            return _core.open_trace(str(unpack(self.path)), self._options())
+            return _core.open_trace(str(unpack(self.path)), self._options(pace))
         except (_core.BuildError, _core.RunError, OSError) as error:
             raise Problems(Problem("path", str(error).removeprefix("trace: "), str(self.path))) from None
 
@@ -89,11 +95,12 @@ class Trace(BaseModel):
             raise ScenarioError(Problem("", message, file=None if named else str(self.path))) from None
         return description
 
-    def _options(self) -> str:
+    def _options(self, pace: "Pace | None" = None) -> str:
         chosen = self.iteration.model_dump(exclude_none=True) or "pass"
         return json.dumps(
             {
                 "compute_scale": self.compute_scale,
+                "rank_scales": pace.factors() if pace else [],
                 "iteration": chosen,
                 "repeat": self.repeat,
                 "otf2_library": _otf2_library(),

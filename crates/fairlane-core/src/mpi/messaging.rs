@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::collectives::Phase;
 use super::communicator::Agreements;
 use super::protocol::{Stage, Transfer};
+use super::rails::Rails;
 use super::rank::{NEVER, RankState};
 use super::{Parameters, words};
 use crate::error::RunError;
@@ -26,6 +27,7 @@ pub(super) struct Messaging {
     pub largest_message: Bytes,
     pub levels: Levels,
     pub sl2vl: Sl2Vl,
+    pub rails: Rails,
     pub jobs: Vec<Job>,
     pub ranks: Vec<RankState>,
     /// The host of each rank, by rank over all jobs.

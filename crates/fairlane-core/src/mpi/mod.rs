@@ -18,6 +18,7 @@ mod matching;
 mod messaging;
 mod parameters;
 mod protocol;
+mod rails;
 mod rank;
 mod request;
 mod wait;
@@ -27,6 +28,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 pub use parameters::Parameters;
+pub use rails::RailPolicy;
 
 use crate::ids::{HostId, JobId};
 use crate::kernel::{NONE, Pool};
@@ -37,6 +39,7 @@ use crate::units::{Bytes, Instant};
 use collectives::Phase;
 use communicator::{Agreements, Communicator, WORLD_CONTEXT};
 use messaging::{Job, Messaging};
+use rails::Rails;
 use rank::{NEVER, RankState};
 
 /// All ranks of all jobs, and what is under way between them.
@@ -55,6 +58,10 @@ pub struct JobPlan {
     pub program: Program,
     /// The host of each rank.
     pub hosts: Vec<HostId>,
+    /// How its messages are shared among the adapters of its hosts.
+    pub rails: RailPolicy,
+    /// How many adapters each of its hosts has.
+    pub adapters: u8,
     /// When its ranks begin.
     pub start: Instant,
     /// When it ends, whatever its programs say.
@@ -82,6 +89,7 @@ impl Mpi {
             largest_message,
             levels,
             sl2vl,
+            rails: Rails::default(),
             jobs: Vec::new(),
             ranks: Vec::new(),
             hosts: Vec::new(),
@@ -98,10 +106,12 @@ impl Mpi {
             phase: Phase::default(),
         };
         let mut mpi = Self { sources: Vec::new(), messaging };
+        let policies = plans.iter().map(|plan| (plan.rails.clone(), plan.adapters)).collect();
         for (number, plan) in plans.into_iter().enumerate() {
             let job = JobId(u16::try_from(number).expect("invariant: fewer than 2^16 jobs"));
             mpi.add_job(job, plan);
         }
+        mpi.messaging.rails = Rails::new(policies, mpi.sources.len());
         mpi.settle(hosts);
         mpi
     }
@@ -145,7 +155,7 @@ impl Mpi {
             |places: &[u32]| if places[1] - places[0] == 1 { messaging.residents[places[0] as usize] } else { NONE };
         messaging.alone = messaging.first_resident.windows(2).map(alone).collect();
         let shared = messaging.first_resident.windows(2).any(|pair| pair[1] - pair[0] > 1);
-        messaging.numbering = shared || messaging.levels.depend_on_kind();
+        messaging.numbering = shared || messaging.levels.depend_on_kind() || messaging.rails.overtake();
     }
 
     /// Which service level messages have.

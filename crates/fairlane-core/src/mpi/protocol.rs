@@ -55,6 +55,23 @@ pub(super) struct Transfer {
     eager: bool,
     payload_done: bool,
     collective: bool,
+    /// Parts of its payload that have not come whole, if it was cut, and whether any packet of them has come.
+    parts: u8,
+    begun: bool,
+}
+
+impl Transfer {
+    /// Its payload is sent in so many parts.
+    pub fn await_parts(&mut self, parts: u8) {
+        (self.parts, self.begun) = (parts, false);
+    }
+
+    /// The first or the last packet of a part of the payload has come: whether it is the first or the last of all.
+    fn part_came(&mut self, first: bool, last: bool) -> (bool, bool) {
+        let first = first && !std::mem::replace(&mut self.begun, true);
+        self.parts -= u8::from(last);
+        (first, last && self.parts == 0)
+    }
 }
 
 /// One message of a transfer: between ranks over all jobs, and the same as ranks of their job.
@@ -129,6 +146,8 @@ impl Messaging {
             eager,
             payload_done: false,
             collective: send.collective,
+            parts: 0,
+            begun: false,
         });
         let (stage, bytes, kind) = match (eager, send.collective) {
             (true, false) => (Stage::Eager, bytes, TrafficKind::Eager),
@@ -145,6 +164,7 @@ impl Messaging {
     fn transmit(&mut self, job: JobId, message: Message) {
         let Message { from, sender, to, receiver, bytes, kind, transfer, stage, at } = message;
         self.jobs[job.index()].in_flight += 1;
+        let rank = from;
         let (from, to) = (self.hosts[from as usize], self.hosts[to as usize]);
         if from == to {
             self.transmit_through_memory(from, bytes, transfer, stage, at);
@@ -152,7 +172,12 @@ impl Messaging {
         }
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
         let (token, stage) = (transfer, stage as u8);
-        self.outbox.push(Injection { at: Instant(at), from, to, bytes, vl, job, token, stage });
+        let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, token, stage };
+        if self.rails.trivial() {
+            self.outbox.push(injection);
+        } else {
+            self.send_over_rails(injection, rank, [sender, receiver]);
+        }
     }
 
     #[cold]
@@ -216,6 +241,7 @@ impl Messaging {
     #[inline(never)]
     fn take_part(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
         let transfer = &mut self.transfers[record];
+        let (first, last) = if transfer.parts == 0 { (first, last) } else { transfer.part_came(first, last) };
         transfer.payload_done |= last && stage == Stage::Eager;
         let Transfer { from, to, bytes, send, receive, collective, .. } = *transfer;
         match stage {

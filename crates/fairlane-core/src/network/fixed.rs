@@ -43,6 +43,10 @@ pub(super) struct Fixed {
     pub nic_host: Vec<u32>,
     /// The first NIC port of each host; one more at the end.
     pub first_nic: Vec<u32>,
+    /// Adapters of each host that have an address of their own.
+    pub rails: u32,
+    /// The least time between two messages of each NIC, in picoseconds; empty where there is none.
+    pub gaps: Vec<u64>,
     /// The switch at the far end of each link, or [`NONE`].
     pub far_switch: Vec<u32>,
     /// The NIC port at the far end of each link, or [`NONE`].
@@ -84,6 +88,8 @@ impl Fixed {
             nics: number(nics),
             nic_host: links[..nics].iter().map(|link| host_of(link.from)).collect(),
             first_nic: (0..=number(graph.hosts())).map(|host| number(ports_before(host))).collect(),
+            rails: graph.rails(),
+            gaps: message_gaps(graph, nics),
             far_switch: links.iter().map(|link| switch_of(link.to)).collect(),
             far_nic: links.iter().map(nic_of).collect(),
             one_rate: links.iter().all(|link| link.bandwidth == links[0].bandwidth),
@@ -121,6 +127,12 @@ impl Fixed {
     #[inline]
     pub fn nics_of(&self, host: HostId) -> std::ops::Range<u32> {
         self.first_nic[host.index()]..self.first_nic[host.index() + 1]
+    }
+
+    /// What packets to a host are addressed to: the host, or its adapter of this rail.
+    #[inline]
+    pub fn endpoint(&self, host: HostId, rail: u8) -> u32 {
+        if self.rails == 1 { host.0 } else { host.0 * self.rails + u32::from(rail) }
     }
 
     /// The lane of a virtual lane and a virtual channel.
@@ -198,6 +210,13 @@ fn wires(links: &[Link], parameters: &Parameters) -> (Vec<Wire>, Vec<u32>) {
         }));
     }
     (wires, wire_of)
+}
+
+/// The least time between two messages of each NIC; empty where there is none.
+fn message_gaps(graph: &Graph, nics: usize) -> Vec<u64> {
+    let hosts = (0..).take(graph.hosts()).map(|host| graph.ports(Vertex::Host(HostId(host))).len());
+    let gaps: Vec<u64> = hosts.flat_map(|ports| (0..ports).map(|rail| graph.message_gap(rail).0)).take(nics).collect();
+    if gaps.iter().all(|gap| *gap == 0) { Vec::new() } else { gaps }
 }
 
 /// The first lane of each virtual lane, and one more at the end.

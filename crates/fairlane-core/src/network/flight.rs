@@ -22,6 +22,8 @@ pub(super) struct Flight {
     pub messages: Pool<Message>,
     /// By port.
     pub returning: Vec<Returning>,
+    /// From when on each NIC takes another message; empty where none has a gap between messages.
+    pub next_offer: Vec<u64>,
     /// How many messages have been handed in.
     pub sequence: u64,
     pub totals: Totals,

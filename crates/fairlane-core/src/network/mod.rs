@@ -173,6 +173,7 @@ impl Network {
                 packets: Pool::default(),
                 messages: Pool::default(),
                 returning: returning.collect(),
+                next_offer: vec![0; fixed.gaps.len()],
                 sequence: 0,
                 totals: Totals::default(),
             },

@@ -84,19 +84,22 @@ impl Network {
         }
     }
 
-    /// Hands a message to a NIC: to its port's inbox.
+    /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message.
     fn inject(&mut self, injection: Injection) {
-        let Injection { at, from, to, bytes, vl, job, token, stage } = injection;
+        let Injection { at, from, to, bytes, rail, vl, job, token, stage } = injection;
+        let nic = self.fixed.first_nic[from.index()] + u32::from(rail);
+        debug_assert!(nic < self.fixed.first_nic[from.index() + 1], "host {from} has no rail {rail}");
         let packets = self.fixed.packets_of(bytes.0);
+        let offered = self.offer(nic, at.0);
         let record = self.flight.messages.insert(Message {
-            offered: at.0,
+            offered,
             sequence: self.flight.sequence,
             bytes: bytes.0,
             left: bytes.0,
             undelivered: u32::try_from(packets).expect("invariant: a message has fewer than 2^32 packets"),
             sent: 0,
             next: NONE,
-            to: to.0,
+            to: self.fixed.endpoint(to, rail),
             token,
             job: job.0,
             vl: vl.0,
@@ -106,6 +109,18 @@ impl Network {
         self.flight.sequence += 1;
         self.flight.totals.messages_injected += 1;
         self.flight.totals.bytes_injected += bytes.0;
-        self.flight.send_message(self.fixed.first_nic[from.index()], record);
+        self.flight.send_message(nic, record);
+    }
+
+    /// When a message handed over at `at` is offered: no sooner after the one before than the adapter's gap.
+    #[inline]
+    fn offer(&mut self, nic: u32, at: u64) -> u64 {
+        if self.fixed.gaps.is_empty() {
+            return at;
+        }
+        let next = &mut self.flight.next_offer[nic as usize];
+        let offered = at.max(*next);
+        *next = offered + self.fixed.gaps[nic as usize];
+        offered
     }
 }

@@ -1,7 +1,6 @@
 //! What travels: messages, their packets, and what the network tells a host of them.
 
 use crate::ids::{HostId, JobId, VirtualLane};
-use crate::kernel::NONE;
 use crate::routing::Step;
 use crate::units::{Bytes, Instant};
 
@@ -19,6 +18,8 @@ pub struct Injection {
     pub to: HostId,
     /// Payload.
     pub bytes: Bytes,
+    /// The adapter of the sending host that sends it: its place among the host's ports.
+    pub rail: u8,
     /// Its virtual lane.
     pub vl: VirtualLane,
     /// The job it is counted for.

@@ -12,6 +12,7 @@ mod dimension_order;
 mod loads;
 mod minimal;
 mod per_lane;
+mod planes;
 mod progressive;
 mod tables;
 mod ugal_g;
@@ -182,8 +183,14 @@ pub const TABLE: &[Entry] = &[
 pub fn build(name: &str, params: &serde_json::Value, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
     let entry = crate::table::find("routing", TABLE, |entry| entry.name, name)?;
     let none = serde_json::json!({});
-    (entry.build)(graph, if params.is_null() { &none } else { params }).map_err(|error| match graph.topology() {
+    let (base, planes) = graph.base();
+    let built = (entry.build)(base, if params.is_null() { &none } else { params });
+    let inner = built.map_err(|error| match graph.topology() {
         Some(topology) => error.and(&format!("topology {} is usually routed by {}", topology.name, topology.routing)),
         None => error,
+    })?;
+    Ok(match planes {
+        Some(planes) => Box::new(planes::OnPlanes { inner, planes, rails: graph.rails() }),
+        None => inner,
     })
 }

@@ -28,9 +28,16 @@ pub const ENTRY: Entry = Entry {
     build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
 };
 
-// Of J. J. Wilke and J. P. Kenny, "Opportunities and limitations of quality-of-service in message passing applications
-// on adaptively routed dragonfly and fat tree networks", IPDPS 2020.
 const PRESETS: &[Preset] = &[
+    // T. Patki, E. Ates, A. Coskun and J. Thiagarajan, "Understanding simultaneous impact of network QoS and power on HPC
+    // application performance", 2016. QDR: four lanes of 10 Gb/s with 8b/10b code.
+    Preset {
+        name: "catalyst",
+        summary: "one rail of Catalyst (Patki et al. 2016): 324 hosts, 18 leaves of 18 hosts, 9 spines, InfiniBand QDR",
+        params: || json!({ "hosts": 324, "levels": 2, "radix": 36, "bandwidth": 32_000_000_000_u64 }),
+    },
+    // J. J. Wilke and J. P. Kenny, "Opportunities and limitations of quality-of-service in message passing applications
+    // on adaptively routed dragonfly and fat tree networks", IPDPS 2020.
     Preset {
         name: "wilke2020",
         summary: "8192 hosts, 640 switches of 64 ports: 256 leaves, 256 aggregation, 128 core (Wilke and Kenny, IPDPS 2020)",
@@ -329,11 +336,12 @@ mod tests {
 
     #[test]
     fn the_examples_have_their_known_shapes() {
-        let known: [(usize, &[usize]); 6] = [
+        let known: [(usize, &[usize]); 7] = [
             (64, &[8, 4]),
             (324, &[18, 9]),
             (1296, &[72, 72, 36]),
             (128, &[32, 32, 16]),
+            (324, &[18, 9]),
             (8192, &[256, 256, 128]),
             (8192, &[228, 171, 81]),
         ];
@@ -344,7 +352,7 @@ mod tests {
             let graph = build(params.clone());
             assert_eq!((graph.hosts(), switches(&graph).as_slice()), (hosts, expected), "{params}");
         }
-        let tapered = build(shapes[5].clone());
+        let tapered = build(shapes[6].clone());
         assert_eq!(["leaf up", "aggregation down"].map(|class| links(&tapered, class)), [228 * 27, 171 * 27]);
     }
 

@@ -1,8 +1,11 @@
 //! The graph of a fabric: hosts and switches joined by links.
 
+use std::sync::Arc;
+
 use super::Entry;
 use super::forwarding::Forwarding;
 use super::plan::{Plan, Role};
+use super::rails::{Made, Rails};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -49,6 +52,7 @@ pub struct Graph {
     plan: Plan,
     forwarding: Option<Forwarding>,
     topology: Option<&'static Entry>,
+    made: Option<Arc<Made>>,
 }
 
 impl Graph {
@@ -105,6 +109,35 @@ impl Graph {
 
     pub(super) fn built_by(self, topology: &'static Entry) -> Self {
         Self { topology: Some(topology), ..self }
+    }
+
+    /// What a graph of several rails was made from.
+    pub(super) fn made(&self) -> Option<&Made> {
+        self.made.as_deref()
+    }
+
+    /// The graph of these links, which join `hosts` hosts and `copies` times this graph's switches.
+    pub(super) fn multiplied(self, rails: Rails, hosts: usize, copies: usize, links: Vec<Link>) -> Self {
+        let starts = |count: usize, place: &dyn Fn(Vertex) -> Option<usize>| {
+            let mut first = vec![0_u32; count + 1];
+            links.iter().filter_map(|link| place(link.from)).for_each(|place| first[place + 1] += 1);
+            (0..count).for_each(|place| first[place + 1] += first[place]);
+            first
+        };
+        let host_ports = starts(hosts, &|end| if let Vertex::Host(host) = end { Some(host.index()) } else { None });
+        let switch = |end| if let Vertex::Switch(switch) = end { Some(switch.index()) } else { None };
+        let of_switches = starts(copies * self.switches(), &switch);
+        Self {
+            switch_ports: of_switches.into_iter().map(|first| first + host_ports[hosts]).collect(),
+            host_ports,
+            levels: self.levels.repeat(copies),
+            classes: self.classes.clone(),
+            plan: self.plan.clone(),
+            forwarding: None,
+            topology: self.topology,
+            links,
+            made: Some(Arc::new(Made { rails, base: self })),
+        }
     }
 
     /// How the switches are laid out.
@@ -264,6 +297,7 @@ impl GraphBuilder {
             plan: self.plan,
             forwarding: self.forwarding,
             topology: None,
+            made: None,
         })
     }
 }

@@ -14,6 +14,7 @@ mod imported;
 mod lattice;
 mod plan;
 mod preset;
+mod rails;
 mod torus;
 
 use schemars::Schema;
@@ -22,6 +23,7 @@ use crate::error::BuildError;
 pub use forwarding::Forwarding;
 pub use graph::{Graph, GraphBuilder, Link, Vertex};
 pub use plan::{Grid, Line, Plan, Role};
+pub use rails::{Adapter, Planes, Rails, Wiring};
 
 /// A topology that can be asked for by name.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 mod arbiter_laws;
 mod fabrics;
 mod layers;
+mod rails;
 mod routing_laws;
 mod saturation;
 mod simulation_laws;

@@ -68,6 +68,7 @@ impl Load {
             hosts,
             service_level: None,
             ranks: Default::default(),
+            rails: None,
             start: Picoseconds::ZERO,
             stop: None,
             marks: false,
@@ -78,6 +79,7 @@ impl Load {
                 params: self.params.clone(),
                 routing: self.routing.into(),
                 routing_params: json!({}),
+                rails: None,
             },
             network: Default::default(),
             qos: QosSpec {

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use fairlane_core::error::RunError;
 use fairlane_core::ids::{HostId, JobId, LinkId, Rank, ServiceLevel, VirtualLane};
-use fairlane_core::mpi;
+use fairlane_core::mpi::{self, RailPolicy};
 use fairlane_core::network::{self, Switching};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
-use fairlane_core::units::{Bytes, Instant, Picoseconds};
+use fairlane_core::topology::{Adapter, Rails, Wiring};
+use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -35,6 +36,8 @@ struct Case {
     collective: usize,
     /// Number of the fabric and its routing; see [`FABRICS`].
     fabric: usize,
+    /// Planes of the fabric, and the policies of the two jobs; see [`POLICIES`].
+    rails: (u8, [usize; 2]),
 }
 
 /// Topology, routing, and the parameters of both: twelve hosts each, with every routing that goes by loads or at random.
@@ -59,6 +62,14 @@ const FABRICS: &[(&str, &str, &str, &str)] = &[
 ];
 const DRAGONFLY: &str = r#"{ "groups": 3, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 1 }"#;
 const CASCADE: &str = r#"{ "groups": 3, "columns": 2, "rows": 2, "hosts_per_switch": 1, "bundle_links": 1 }"#;
+/// How messages are shared among rails.
+const POLICIES: [RailPolicy; 5] = [
+    RailPolicy::RoundRobin,
+    RailPolicy::Stripe { above: Bytes(700) },
+    RailPolicy::ByDestination,
+    RailPolicy::BySource { ranks: Vec::new() },
+    RailPolicy::Only { only: 0 },
+];
 /// A tree of two levels, routed by destination.
 const TREE: usize = 1;
 
@@ -67,8 +78,17 @@ fn case() -> impl Strategy<Value = Case> {
     let message = (0..6_u32, 0..6_u32, 0..5000_u64, any::<bool>(), 0..2_000_000_u64);
     let messages = proptest::collection::vec(proptest::collection::vec(message, 1..30), 2);
     let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64, 0..FABRICS.len());
-    (hosts, messages, network, 0..3000_u64, any::<bool>(), 0..CollectiveKind::ALL.len()).prop_map(
-        |(hosts, messages, (lanes, arbiter, kinds_differ, room, mtu, fabric), eager, store_and_forward, collective)| {
+    let rails = (1..4_u8, proptest::array::uniform2(0..POLICIES.len()));
+    (hosts, messages, network, 0..3000_u64, any::<bool>(), 0..CollectiveKind::ALL.len(), rails).prop_map(
+        |(
+            hosts,
+            messages,
+            (lanes, arbiter, kinds_differ, room, mtu, fabric),
+            eager,
+            store_and_forward,
+            collective,
+            rails,
+        )| {
             Case {
                 hosts,
                 messages,
@@ -81,6 +101,7 @@ fn case() -> impl Strategy<Value = Case> {
                 store_and_forward,
                 collective,
                 fabric,
+                rails,
             }
         },
     )
@@ -150,6 +171,7 @@ impl Case {
             hosts: hosts.iter().map(|&host| HostId(host)).collect(),
             service_level: Some(u8::try_from(job).unwrap() % self.lanes),
             ranks: [(1, top)].into(),
+            rails: Some(POLICIES[self.rails.1[job]].clone()),
             start: Picoseconds::ZERO,
             stop: None,
             marks: false,
@@ -160,6 +182,7 @@ impl Case {
                 params: params_of_fabric,
                 routing: routing.into(),
                 routing_params: serde_json::from_str(routing_params).unwrap(),
+                rails: self.rails(),
             },
             network: network::Parameters {
                 mtu: Bytes(self.mtu),
@@ -178,6 +201,18 @@ impl Case {
             jobs: jobs.collect(),
             observe: fairlane_core::observe::Parameters { departures: true, ..Default::default() },
         }
+    }
+
+    /// Planes, the last of them with adapters that are slower and take their time between messages.
+    fn rails(&self) -> Option<Rails> {
+        let slow = Adapter {
+            bandwidth: Some(BitsPerSec(3_000_000_000)),
+            latency: Some(Picoseconds(90_001)),
+            message_gap: Picoseconds(123_456),
+        };
+        let mut adapters = vec![Adapter::default(); usize::from(self.rails.0)];
+        adapters[usize::from(self.rails.0) - 1] = slow;
+        (self.rails.0 > 1).then(|| Rails { count: self.rails.0, wiring: Wiring::Planes, adapters })
     }
 
     fn simulation(&self) -> Simulation {
@@ -267,6 +302,7 @@ fn sparse() -> Case {
         store_and_forward: false,
         collective: 0,
         fabric: TREE,
+        rails: (1, [0, 0]),
     }
 }
 

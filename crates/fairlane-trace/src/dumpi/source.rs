@@ -77,7 +77,7 @@ impl RankReader {
     pub fn new(file: Arc<TraceFile>, rank: u32, ranks: u32, options: &Options) -> Self {
         let cancels = file.calls.as_ref().is_none_or(|calls| calls[CANCEL] > 0);
         let state = State::new(&file, rank, ranks);
-        Self { file, rank, ranks, repeat: options.repeat, cancels, out: Emitter::new(options), state }
+        Self { file, rank, ranks, repeat: options.repeat, cancels, out: Emitter::new(options, rank), state }
     }
 
     /// The record that was read last.

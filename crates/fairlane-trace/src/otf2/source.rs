@@ -79,7 +79,7 @@ impl RankReader {
     /// At the first event.
     pub fn new(archive: Arc<Archive>, anchor: Arc<PathBuf>, rank: u32, options: &Options) -> Self {
         let state = State::new(&archive, rank);
-        let out = Emitter::new(options);
+        let out = Emitter::new(options, rank);
         Self { archive, anchor, rank, repeat: options.repeat, out, defined: HashSet::new(), state }
     }
 

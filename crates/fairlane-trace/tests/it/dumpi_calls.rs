@@ -438,13 +438,20 @@ fn compute_is_time_between_calls_on_the_best_clock() {
     ] {
         let mut w = Writer::with_clocks(clocks);
         w.call(52, &[H(WORLD)]).call(82, &[H(WORLD), I(1)]).call(52, &[H(WORLD)]);
-        let options = Options { repeat: false, compute_scale: scale, ..Options::default() };
-        let (_directory, mut ranks) = open_copies(&w.finish(), 2, &options).unwrap();
-        let ops = drain(&mut ranks[0]);
-        let spans: Vec<u64> =
-            ops.iter().filter_map(|op| if let Op::Compute(Picoseconds(ps)) = op { Some(*ps) } else { None }).collect();
-        // Before the first barrier; around a call that does not communicate; before MPI_Finalize.
-        assert_eq!(spans, expected.map_or(vec![], |gap| vec![gap, 2 * gap, gap]));
+        let options =
+            Options { repeat: false, compute_scale: scale, rank_scales: vec![1.0, 1.5], ..Options::default() };
+        let (_directory, ranks) = open_copies(&w.finish(), 3, &options).unwrap();
+        for (mut rank, factor) in ranks.into_iter().zip([2, 3, 2]) {
+            let spans: Vec<u64> = drain(&mut rank)
+                .iter()
+                .filter_map(|op| if let Op::Compute(Picoseconds(ps)) = op { Some(*ps) } else { None })
+                .collect();
+            // Before the first barrier; around a call that does not communicate; before MPI_Finalize.
+            assert_eq!(
+                spans,
+                expected.map_or(vec![], |gap| [gap, 2 * gap, gap].map(|span| span * factor / 2).to_vec())
+            );
+        }
     }
 }
 

@@ -108,6 +108,8 @@ fn sets_of_files_must_be_whole() {
     assert!(problem().contains("numprocs=many"), "{}", problem());
     let missing = open(directory.path().join("nothing"), &Options::default()).err().unwrap();
     assert!(matches!(missing, TraceError::File { .. }) && missing.to_string().contains("no such file"));
+    let scale = Options { rank_scales: vec![1.0, f64::NAN], ..Options::default() };
+    assert!(matches!(open(directory.path(), &scale), Err(TraceError::Option { key: "rank_scales", .. })));
     let scale = Options { compute_scale: -1.0, ..Options::default() };
     assert!(matches!(open(directory.path(), &scale), Err(TraceError::Option { key: "compute_scale", .. })));
 }

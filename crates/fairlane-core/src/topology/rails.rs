@@ -1,0 +1,333 @@
+//! Rails: hosts with several adapters, each on a plane of its own or on a port of its own of one fabric.
+//!
+//! Any topology is built once and multiplied here; its routing is built on what the topology built, too, so a packet
+//! stays on the rail that it was sent on. An adapter has an address of its own, its *endpoint*: endpoints are numbered
+//! host by host, those of one host rail by rail.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::graph::{Graph, Link, Vertex};
+use crate::error::BuildError;
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::units::{BitsPerSec, Picoseconds};
+
+/// More adapters than any host has.
+const MOST: u8 = 8;
+
+/// How many adapters each host has, and what they are joined to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rails {
+    /// Adapters of each host.
+    pub count: u8,
+    /// What they are joined to.
+    #[serde(default)]
+    pub wiring: Wiring,
+    /// What is particular to each adapter; all alike if absent.
+    #[serde(default)]
+    pub adapters: Vec<Adapter>,
+}
+
+/// What the adapters of a host are joined to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wiring {
+    /// Each to a fabric of its own, with switches of its own: as many copies of the topology as there are rails.
+    #[default]
+    Planes,
+    /// All to one fabric: the topology's hosts are adapters, and consecutive ones make a host.
+    Shared,
+}
+
+/// An adapter that is not like the topology's links say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Adapter {
+    /// Bandwidth of its cable, in both directions.
+    #[serde(default)]
+    pub bandwidth: Option<BitsPerSec>,
+    /// Latency of its cable, in both directions.
+    #[serde(default)]
+    pub latency: Option<Picoseconds>,
+    /// The least time from one message that it sends to the next: LogP's gap, the inverse of its message rate.
+    #[serde(default)]
+    pub message_gap: Picoseconds,
+}
+
+/// What a graph of several rails was made from.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub rails: Rails,
+    pub base: Graph,
+}
+
+/// The links of one plane in the graph of all planes: those of hosts come first, then plane by plane those of switches.
+#[derive(Clone, Copy, Debug)]
+pub struct Planes {
+    rails: u32,
+    hosts: u32,
+    switches: u32,
+    switch_links: u32,
+}
+
+impl Planes {
+    fn new(base: &Graph, rails: u32) -> Self {
+        let number = |count: usize| u32::try_from(count).expect("invariant: links have 32-bit numbers");
+        let (hosts, links) = (number(base.hosts()), number(base.links().len()));
+        Self { rails, hosts, switches: number(base.switches()), switch_links: links - hosts }
+    }
+
+    /// The plane of a switch, and its number there.
+    #[must_use]
+    #[inline]
+    pub fn inside(&self, switch: SwitchId) -> (u32, SwitchId) {
+        (switch.0 / self.switches, SwitchId(switch.0 % self.switches))
+    }
+
+    /// How much greater the numbers of a plane's links between switches are here than there.
+    #[must_use]
+    #[inline]
+    pub fn shift(&self, plane: u32) -> u32 {
+        (self.rails - 1) * self.hosts + plane * self.switch_links
+    }
+
+    /// The number of a link within its plane.
+    #[must_use]
+    #[inline]
+    pub fn link_inside(&self, plane: u32, link: LinkId) -> LinkId {
+        let of_host = link.0 < self.rails * self.hosts;
+        LinkId(if of_host { link.0 / self.rails } else { link.0 - self.shift(plane) })
+    }
+
+    fn link(&self, plane: u32, link: LinkId) -> LinkId {
+        let of_host = link.0 < self.hosts;
+        LinkId(if of_host { link.0 * self.rails + plane } else { link.0 + self.shift(plane) })
+    }
+}
+
+impl Graph {
+    /// The same hosts with several adapters each.
+    ///
+    /// # Errors
+    /// [`BuildError`] when the rails contradict themselves or the topology.
+    pub fn with_rails(self, rails: &Rails) -> Result<Self, BuildError> {
+        rails.check(&self)?;
+        Ok(match rails.wiring {
+            Wiring::Planes => planes(self, rails),
+            Wiring::Shared => shared(self, rails),
+        })
+    }
+
+    /// Adapters of each host that have an address of their own: 1 unless the fabric was made with rails.
+    #[must_use]
+    pub fn rails(&self) -> u32 {
+        self.made().map_or(1, |made| made.rails.count.into())
+    }
+
+    /// The address of an adapter.
+    #[must_use]
+    #[inline]
+    pub fn endpoint(&self, host: HostId, rail: u32) -> HostId {
+        HostId(host.0 * self.rails() + rail)
+    }
+
+    /// The least time between two messages that an adapter sends.
+    #[must_use]
+    pub fn message_gap(&self, rail: usize) -> Picoseconds {
+        let adapter = self.made().and_then(|made| made.rails.adapters.get(rail));
+        adapter.map_or(Picoseconds::ZERO, |adapter| adapter.message_gap)
+    }
+
+    /// The graph that routings know, and how its links are found in this one where there are several planes of it.
+    #[must_use]
+    pub fn base(&self) -> (&Self, Option<Planes>) {
+        let Some(made) = self.made() else { return (self, None) };
+        let planes = (made.rails.wiring == Wiring::Planes).then(|| Planes::new(&made.base, self.rails()));
+        (&made.base, planes)
+    }
+
+    /// The rail that a link belongs to; none for a link between switches that all rails share.
+    #[must_use]
+    pub fn rail(&self, id: LinkId) -> Option<u8> {
+        let link = self.link(id);
+        let end = |vertex, port: LinkId| match vertex {
+            Vertex::Host(_) => self.ports(vertex).position(|other| other == port),
+            Vertex::Switch(_) => None,
+        };
+        let rail =
+            end(link.from, id).or_else(|| end(link.to, link.reverse)).or_else(|| match (self.base(), link.from) {
+                ((_, Some(planes)), Vertex::Switch(switch)) => Some(planes.inside(switch).0 as usize),
+                _ => (self.rails() == 1).then_some(0),
+            });
+        rail.and_then(|rail| u8::try_from(rail).ok())
+    }
+}
+
+impl Rails {
+    fn check(&self, base: &Graph) -> Result<(), BuildError> {
+        if !(1..=MOST).contains(&self.count) {
+            return Err(BuildError::value("fabric.rails.count", self.count, format!("1 to {MOST} adapters a host")));
+        }
+        if !self.adapters.is_empty() && self.adapters.len() != usize::from(self.count) {
+            let allowed = format!("none, or one for each of the {} rails", self.count);
+            return Err(BuildError::value("fabric.rails.adapters", self.adapters.len(), allowed));
+        }
+        let hosts = || (0..).take(base.hosts()).map(|host| Vertex::Host(HostId(host)));
+        if let Some(host) = hosts().find(|host| base.ports(*host).len() != 1) {
+            let allowed = format!("only for a topology whose hosts have one link each, and {host:?} has several");
+            return Err(BuildError::value("fabric.rails.count", self.count, allowed));
+        }
+        if self.wiring == Wiring::Shared && !base.hosts().is_multiple_of(usize::from(self.count)) {
+            let allowed = format!(
+                "with wiring \"shared\" a divisor of the topology's {} hosts, which are the adapters",
+                base.hosts()
+            );
+            return Err(BuildError::value("fabric.rails.count", self.count, allowed));
+        }
+        let zero = |adapter: &Adapter| {
+            adapter.bandwidth == Some(BitsPerSec::ZERO) || adapter.latency == Some(Picoseconds::ZERO)
+        };
+        if let Some(rail) = self.adapters.iter().position(zero) {
+            let path = format!("fabric.rails.adapters[{rail}]");
+            return Err(BuildError::value(path, 0, "a link needs a bandwidth and a latency above zero"));
+        }
+        Ok(())
+    }
+
+    /// A host's cable, or one direction of it, as the adapter of this rail has it.
+    fn fitted(&self, rail: usize, link: Link) -> Link {
+        let Some(adapter) = self.adapters.get(rail) else { return link };
+        Link {
+            bandwidth: adapter.bandwidth.unwrap_or(link.bandwidth),
+            latency: adapter.latency.unwrap_or(link.latency),
+            ..link
+        }
+    }
+}
+
+/// A copy of the fabric for each rail; the hosts are the same.
+fn planes(base: Graph, rails: &Rails) -> Graph {
+    let count = u32::from(rails.count);
+    let map = Planes::new(&base, count);
+    let (host_links, switch_links) = base.links().split_at(base.hosts());
+    let copy = |plane: u32, link: &Link| {
+        let vertex = |vertex| match vertex {
+            Vertex::Switch(switch) => Vertex::Switch(SwitchId(switch.0 + plane * map.switches)),
+            host @ Vertex::Host(_) => host,
+        };
+        let copied =
+            Link { from: vertex(link.from), to: vertex(link.to), reverse: map.link(plane, link.reverse), ..*link };
+        let of_host = [link.from, link.to].iter().any(|end| matches!(end, Vertex::Host(_)));
+        if of_host { rails.fitted(plane as usize, copied) } else { copied }
+    };
+    let of_hosts = host_links.iter().flat_map(|link| (0..count).map(move |plane| (plane, link)));
+    let of_switches = (0..count).flat_map(|plane| switch_links.iter().map(move |link| (plane, link)));
+    let links = of_hosts.chain(of_switches).map(|(plane, link)| copy(plane, link)).collect();
+    let (hosts, copies) = (base.hosts(), usize::from(rails.count));
+    base.multiplied(rails.clone(), hosts, copies, links)
+}
+
+/// The fabric itself; consecutive hosts become the adapters of one.
+fn shared(base: Graph, rails: &Rails) -> Graph {
+    let count = u32::from(rails.count);
+    let rail_of = |vertex| if let Vertex::Host(host) = vertex { Some(host.0 % count) } else { None };
+    let merged = |vertex| match vertex {
+        Vertex::Host(host) => Vertex::Host(HostId(host.0 / count)),
+        switch @ Vertex::Switch(_) => switch,
+    };
+    let merge = |link: &Link| {
+        let rail = rail_of(link.from).or_else(|| rail_of(link.to));
+        let link = Link { from: merged(link.from), to: merged(link.to), ..*link };
+        rail.map_or(link, |rail| rails.fitted(rail as usize, link))
+    };
+    let links = base.links().iter().map(merge).collect();
+    let hosts = base.hosts() / usize::from(rails.count);
+    base.multiplied(rails.clone(), hosts, 1, links)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tree(hosts: u32) -> Graph {
+        crate::topology::build("fat_tree", &json!({ "hosts": hosts, "levels": 2, "radix": 8 })).unwrap()
+    }
+
+    fn rails(params: serde_json::Value) -> Rails {
+        serde_json::from_value(params).unwrap()
+    }
+
+    #[test]
+    fn each_plane_is_the_topology_once_more() {
+        let base = tree(16);
+        let graph = tree(16).with_rails(&rails(json!({ "count": 3 }))).unwrap();
+        assert_eq!((graph.hosts(), graph.switches(), graph.rails()), (16, 3 * base.switches(), 3));
+        assert_eq!(graph.links().len(), 3 * base.links().len());
+        let (known, planes) = graph.base();
+        let planes = planes.unwrap();
+        assert_eq!(known.links(), base.links());
+        for (id, link) in (0..).map(LinkId).zip(graph.links()) {
+            let back = graph.link(link.reverse);
+            assert_eq!((back.reverse, back.from, back.to), (id, link.to, link.from));
+            let plane = u32::from(graph.rail(id).unwrap());
+            let inside = planes.link_inside(plane, id);
+            assert_eq!(planes.link(plane, inside), id, "there and back");
+            assert_eq!(graph.rail(link.reverse), graph.rail(id), "a cable is in one plane");
+            let same = base.link(inside);
+            for (here, there) in [(link.from, same.from), (link.to, same.to)] {
+                match (here, there) {
+                    (Vertex::Switch(here), Vertex::Switch(there)) => assert_eq!(planes.inside(here), (plane, there)),
+                    (here, there) => assert_eq!(here, there),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn consecutive_adapters_make_a_host_of_a_shared_fabric() {
+        let graph = tree(16).with_rails(&rails(json!({ "count": 2, "wiring": "shared" }))).unwrap();
+        assert_eq!((graph.hosts(), graph.switches()), (8, tree(16).switches()));
+        let ports: Vec<LinkId> = graph.ports(Vertex::Host(HostId(3))).collect();
+        assert_eq!(ports, [6, 7].map(LinkId));
+        assert!(ports.iter().all(|port| graph.link(*port).from == Vertex::Host(HostId(3))));
+        assert_eq!((graph.endpoint(HostId(3), 1), graph.rail(LinkId(7))), (HostId(7), Some(1)));
+        assert_eq!((graph.rail(LinkId(20)), graph.rail(graph.link(LinkId(7)).reverse)), (None, Some(1)));
+    }
+
+    #[test]
+    fn an_adapter_has_a_cable_of_its_own() {
+        let adapters = json!([{}, { "bandwidth": 5, "latency": 7, "message_gap": 9 }]);
+        for (wiring, hosts) in [("planes", 16), ("shared", 8)] {
+            let given = rails(json!({ "count": 2, "wiring": wiring, "adapters": adapters }));
+            let graph = tree(16).with_rails(&given).unwrap();
+            let wire = |link: LinkId| (graph.link(link).bandwidth.0, graph.link(link).latency.0);
+            for host in (0..hosts).map(|host| Vertex::Host(HostId(host))) {
+                let own: Vec<LinkId> = graph.ports(host).collect();
+                assert_eq!([wire(own[1]), wire(graph.link(own[1]).reverse)], [(5, 7); 2]);
+                assert_ne!(wire(own[0]), (5, 7));
+            }
+            assert_eq!([0, 1, 2].map(|rail| graph.message_gap(rail).0), [0, 9, 0]);
+            assert_eq!(graph.links().iter().filter(|link| link.bandwidth.0 == 5).count(), 2 * hosts as usize);
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_allowed() {
+        for (given, expected) in [
+            (json!({ "count": 0 }), "fabric.rails.count = 0: 1 to 8"),
+            (json!({ "count": 9 }), "fabric.rails.count = 9: 1 to 8"),
+            (json!({ "count": 3, "wiring": "shared" }), "fabric.rails.count = 3: with wiring \"shared\" a divisor"),
+            (json!({ "count": 2, "adapters": [{}] }), "fabric.rails.adapters = 1: none, or one for each of the 2"),
+            (json!({ "count": 1, "adapters": [{ "latency": 0 }] }), "fabric.rails.adapters[0] = 0: a link needs"),
+        ] {
+            let error = tree(16).with_rails(&rails(given)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let two = tree(16).with_rails(&rails(json!({ "count": 2 }))).unwrap();
+        let error = two.with_rails(&rails(json!({ "count": 2 }))).unwrap_err().to_string();
+        assert!(error.contains("one link each"), "{error}");
+    }
+}

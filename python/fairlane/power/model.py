@@ -1,0 +1,48 @@
+"""What a socket draws, how fast it runs under a cap, and how much longer that makes a computation.
+
+At the share ``f`` of its full frequency a busy socket draws
+
+    P(f) = idle + e (busy - idle) f^3
+
+because dynamic power goes with the square of the voltage times the frequency, and the voltage with the frequency
+(K. Choi, R. Soma, M. Pedram, DATE 2004; X. Fan, W.-D. Weber, L. Barroso, ISCA 2007 measure the idle part). ``e`` is the
+socket's own: manufacturing makes sockets draw different power at one frequency, so under one cap they run at different
+speeds (B. Rountree et al., HPPAC 2012; Y. Inadomi et al., SC 2015). A cap sets the greatest ``f`` with P(f) <= cap.
+
+A computation of which the part ``m`` waits for memory, which keeps its own clock, takes
+
+    T(f) = T(1) (m + (1 - m) / f)
+
+times as long (C.-H. Hsu and U. Kremer, PLDI 2003).
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["Socket", "stretch"]
+
+
+@dataclass(frozen=True)
+class Socket:
+    """One socket: powers in watts."""
+
+    idle: float
+    """What it draws when nothing computes."""
+    busy: float
+    """What the mean socket draws when all of it computes at full frequency."""
+    efficiency: float = 1.0
+    """``e``: its dynamic power over the mean socket's at the same frequency; more is worse."""
+
+    def dynamic(self, frequency: float) -> float:
+        """What it draws above idle at this share of the full frequency, W."""
+        return self.efficiency * (self.busy - self.idle) * frequency**3
+
+    def frequency(self, cap: float | None) -> float:
+        """The share of the full frequency that a cap leaves; exactly 1 without a cap or below one."""
+        if cap is None or self.idle + self.dynamic(1.0) <= cap:
+            return 1.0
+        return float(((cap - self.idle) / self.dynamic(1.0)) ** (1 / 3))
+
+
+def stretch(frequency: float, memory_bound: float) -> float:
+    """How many times as long a computation takes at this share of the full frequency; exactly 1 at full frequency."""
+    return 1.0 if frequency == 1.0 else memory_bound + (1.0 - memory_bound) / frequency

@@ -1,0 +1,48 @@
+"""CoMD: molecular dynamics with short-range forces (Pearce et al. 2018; a proxy application of ExMatEx)."""
+
+from pydantic import Field
+from typing_extensions import override
+
+from fairlane.units import Size
+from fairlane.workload.builder import Rank
+from fairlane.workload.gridded import GriddedWorkload
+from fairlane.workload.imbalance import ImbalanceField, Uniform
+from fairlane.workload.mg import around
+
+__all__ = ["Comd"]
+
+_ATOM = 56
+"""Number, species, position and momentum of an atom, bytes."""
+
+
+class Comd(GriddedWorkload):
+    """Time steps of molecular dynamics: the atoms of the outer cells to six neighbours. Mostly computation.
+
+    Faces go axis by axis, each with the cells that came along the axes before; every ten steps the energies are summed.
+    By default 3 x 3 x 3 cells of 32 atoms a rank.
+    """
+
+    message_size: Size = Field(0, description="not used: sizes follow from `cells` and `atoms`")
+    cells: int = Field(3, ge=1, description="link cells along each side of a rank's cube")
+    atoms: int = Field(32, ge=1, description="atoms of a cell")
+    compute_share: float | None = Field(0.9, gt=0, lt=1, description="share of its time that a rank computes, alone")
+    memory_bound: float = Field(0.1, ge=0, le=1, description="part of the compute time that waits for memory")
+    imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
+    period: int = Field(10, ge=1, description="steps with jitter of their own, before they repeat")
+
+    @override
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        """Both faces of one axis after the other; in the first step of a period the energies."""
+        side, wide = self.cells, self.cells + 2
+        shape = self.shape(rank.ranks)
+        for axis, cells in zip((2, 1, 0), (side * side, wide * side, wide * wide), strict=True):
+            before, behind = around(rank.index, shape, axis)
+            if before == rank.index:
+                continue
+            for source in (before, behind):
+                rank.irecv(source, tag=axis)
+            for target in (before, behind):
+                rank.isend(target, _ATOM * self.atoms * cells, tag=axis)
+            rank.wait_all()
+        if iteration == 0:
+            rank.collective("allreduce", 2 * 8)

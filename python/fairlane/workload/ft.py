@@ -1,0 +1,45 @@
+"""FT of the NAS parallel benchmarks: a Fourier transform in three dimensions (Bailey et al. 1991)."""
+
+from pydantic import Field
+from typing_extensions import override
+
+from fairlane.units import Size
+from fairlane.workload.base import Workload
+from fairlane.workload.builder import Rank
+from fairlane.workload.grid import grid_shape
+from fairlane.workload.imbalance import ImbalanceField, Uniform
+
+__all__ = ["Ft"]
+
+_COMPLEX = 16
+_ROW, _COLUMN = 2, 3
+"""Names of the communicators; 0 and 1 are the world and the rank itself."""
+
+
+class Ft(Workload):
+    """A Fourier transform of a grid in pencils: all-to-all in rows, then in columns of ranks. Bound by bandwidth.
+
+    Every rank has all of its points to hand on in both, and a sum of 16 bytes ends an iteration. By default 4096 points
+    a rank: class S on 64 ranks.
+    """
+
+    message_size: Size = Field(0, description="not used: sizes follow from `points`")
+    points: int = Field(4096, ge=1, description="grid points of a rank, complex numbers of 16 bytes")
+    memory_bound: float = Field(0.5, ge=0, le=1, description="part of the compute time that waits for memory")
+    imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
+
+    @override
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        """Makes a communicator of each row and each column first."""
+        columns = grid_shape(rank.ranks)[-1]
+        rank.comm_split(_ROW, rank.index // columns, rank.index)
+        rank.comm_split(_COLUMN, rank.index % columns, rank.index)
+        super().write(rank, stages)
+
+    @override
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        """Both transposes, and the checksum."""
+        rows, columns = grid_shape(rank.ranks)
+        rank.collective("alltoall", _COMPLEX * self.points // columns, comm=_ROW)
+        rank.collective("alltoall", _COMPLEX * self.points // rows, comm=_COLUMN)
+        rank.collective("reduce", _COMPLEX)
