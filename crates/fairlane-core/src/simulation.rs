@@ -262,6 +262,7 @@ impl Simulation {
             levels.set_rank(job, Rank(rank), Some(ServiceLevel(level)))?;
         }
         self.mpi.set_levels(levels);
+        self.network.rouse();
         Ok(())
     }
 
@@ -276,6 +277,7 @@ impl Simulation {
         let mut levels = self.mpi.levels().clone();
         let result = change(&mut levels)?;
         self.mpi.set_levels(levels);
+        self.network.rouse();
         Ok(result)
     }
 

@@ -22,6 +22,12 @@ impl Bits {
         self.words[slot * self.width + index as usize / 64] |= 1 << (index % 64);
     }
 
+    /// Takes an index from the set of a slot.
+    #[inline]
+    pub fn remove(&mut self, slot: usize, index: u32) {
+        self.words[slot * self.width + index as usize / 64] &= !(1 << (index % 64));
+    }
+
     /// Empties the set of a slot into `list`, in ascending order.
     #[inline]
     pub fn drain_into(&mut self, slot: usize, list: &mut Vec<u32>) {

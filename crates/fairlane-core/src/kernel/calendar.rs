@@ -128,6 +128,12 @@ impl Calendar {
         }
     }
 
+    /// Has `port` not run in the open window.
+    #[inline]
+    pub fn forget_port(&mut self, port: u32) {
+        self.ports.remove(slot(self.window), port);
+    }
+
     /// Has `switch` run in a window that is kept as a bit set: less than 64 ahead.
     #[inline]
     pub fn wake_switch_in(&mut self, switch: u32, window: u64) {

@@ -10,7 +10,7 @@ use super::words;
 use crate::error::{RunError, StuckRank};
 use crate::ids::{HostId, JobId};
 use crate::kernel::{NONE, prefetch};
-use crate::network::{Delivery, Endpoint, Injection};
+use crate::network::{Delivery, Endpoint, Injection, Pause};
 use crate::units::Instant;
 
 impl Endpoint for Mpi {
@@ -20,7 +20,7 @@ impl Endpoint for Mpi {
         until: Instant,
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
-    ) -> Result<Option<Instant>, RunError> {
+    ) -> Result<Pause, RunError> {
         let alone = self.messaging.alone[host.index()];
         let result = if alone != NONE && self.messaging.in_memory == 0 {
             self.run_alone(host, alone, until.0, deliveries)
@@ -35,7 +35,9 @@ impl Endpoint for Mpi {
         if std::mem::take(&mut self.messaging.lull) {
             self.check_progress(host, until)?;
         }
-        Ok((next != NEVER).then_some(Instant(next)))
+        // A rank that waits for nothing takes what has come when it goes on.
+        let patient = alone != NONE && self.messaging.ranks[alone as usize].due != NEVER;
+        Ok(Pause { at: (next != NEVER).then_some(Instant(next)), patient })
     }
 
     fn prefetch(&self, host: HostId, step: usize) {
@@ -59,6 +61,10 @@ impl Endpoint for Mpi {
                 }
             }
         }
+    }
+
+    fn prefetch_message(&self, token: u32) {
+        prefetch(&self.messaging.transfers[token]);
     }
 }
 

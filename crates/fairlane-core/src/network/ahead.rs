@@ -1,7 +1,7 @@
 //! Fetches what a port or host will read soon: on a large fabric the engine's limit is memory latency.
 
-use super::Network;
 use super::turn::kind;
+use super::{Endpoint, Network};
 use crate::ids::HostId;
 use crate::kernel::{NONE, prefetch};
 
@@ -47,12 +47,24 @@ impl Network {
         prefetch(&self.lane_table[port as usize * lanes + lane]);
     }
 
-    /// `host` will run soon: fetches the packets that come to it.
-    pub(super) fn prefetch_incoming(&self, host: HostId) {
-        for nic in self.fixed.nics_of(host) {
-            let head = self.flight.incoming[nic as usize].0;
-            if head != NONE {
+    /// A host will run after three times, twice, and once [`AHEAD`] others: fetches what is known of it by then, and of what
+    /// comes to it first.
+    #[inline(always)]
+    pub(super) fn prefetch_hosts(&self, coming: &[u32], place: usize, endpoint: &impl Endpoint) {
+        for step in 0..3 {
+            let Some(&host) = coming.get(place + (3 - step) * AHEAD) else { continue };
+            let host = HostId(host);
+            endpoint.prefetch(host, step);
+            let head = self.flight.incoming[self.fixed.nics_of(host).start as usize].0;
+            if head != NONE && step == 0 {
                 prefetch(&self.flight.packets[head]);
+            } else if head != NONE && step == 1 {
+                let packet = &self.flight.packets[head];
+                if packet.load.whole() {
+                    endpoint.prefetch_message(packet.message);
+                } else {
+                    prefetch(&self.flight.messages[packet.message]);
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::Totals;
 use super::fixed::Fixed;
 use super::loads::LoadBook;
-use super::packet::{Message, Packet};
+use super::packet::{Message, Packet, Whole};
 use super::port::Returning;
 use crate::kernel::{Calendar, Due, NONE, Pool};
 use crate::units::Instant;
@@ -24,6 +24,9 @@ pub(super) struct Flight {
     pub returning: Vec<Returning>,
     /// From when on each NIC takes another message; empty where none has a gap between messages.
     pub next_offer: Vec<u64>,
+    /// Hosts that look at what comes to them only when they run by themselves, unless it is prompt.
+    pub patient: Vec<bool>,
+    pub whole: Whole,
     /// How many messages have been handed in.
     pub sequence: u64,
     pub totals: Totals,
@@ -96,6 +99,7 @@ impl Flight {
         let packet = &mut self.packets[record];
         packet.time = time;
         packet.next = NONE;
+        let prompt = packet.load.prompt();
         let queue = &mut self.incoming[nic as usize];
         let tail = std::mem::replace(&mut queue.1, record);
         if tail == NONE {
@@ -103,7 +107,10 @@ impl Flight {
         } else {
             self.packets[tail].next = record;
         }
-        self.calendar.wake_host(fixed.nic_host[nic as usize], Instant(time));
+        let host = fixed.nic_host[nic as usize];
+        if prompt || !self.patient[host as usize] {
+            self.calendar.wake_host(host, Instant(time));
+        }
     }
 }
 
@@ -132,7 +139,7 @@ impl Inboxes {
 
     /// Puts a record at the front of a list and returns what was there.
     #[inline]
-    fn push(&mut self, window: u64, place: u32, record: u32) -> u32 {
+    pub fn push(&mut self, window: u64, place: u32, record: u32) -> u32 {
         let index = self.index(window, place);
         std::mem::replace(&mut self.heads[index], record)
     }

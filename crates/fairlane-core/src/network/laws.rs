@@ -58,14 +58,18 @@ impl Network {
             (
                 "messages",
                 self.flight.totals.messages_injected - self.flight.totals.messages_delivered,
-                alive().count() as u64,
+                alive().count() as u64 + self.flight.whole.messages,
             ),
             (
                 "bytes",
                 self.flight.totals.bytes_injected - self.flight.totals.bytes_delivered,
-                alive().map(|message| message.bytes).sum(),
+                alive().map(|message| message.bytes).sum::<u64>() + self.flight.whole.bytes,
             ),
-            ("packets", self.flight.packets.len() as u64, alive().map(|message| self.packets_under_way(message)).sum()),
+            (
+                "packets",
+                self.flight.packets.len() as u64,
+                alive().map(|message| self.packets_under_way(message)).sum::<u64>() + self.flight.whole.messages,
+            ),
         ];
         for (what, expected, found) in balances {
             if expected != found {
@@ -82,7 +86,7 @@ impl Network {
 
     /// With nothing in flight: the interference matrix sums to the packets' waiting time.
     fn waiting_balances(&self) -> Result<(), String> {
-        if !self.flight.messages.is_empty() {
+        if !self.flight.messages.is_empty() || !self.flight.packets.is_empty() {
             return Ok(());
         }
         let waited: u64 = self.lane_table.iter().map(|lane| lane.waited).sum();

@@ -33,10 +33,11 @@ use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::Graph;
 use crate::units::{Bytes, Instant, Picoseconds};
-use ahead::{AHEAD, LARGE};
+use ahead::LARGE;
 use fixed::{Fixed, narrow};
 use flight::{Flight, Inboxes};
 use loads::LoadBook;
+use packet::Whole;
 use port::{Lane, Port, Returning};
 use turn::{Arrival, Passed, Turn, kind};
 use watch::Watch;
@@ -44,7 +45,7 @@ use watch::Watch;
 /// The hosts' side of the network.
 pub trait Endpoint {
     /// Runs `host` alone up to (not including) `until`, given what is delivered to it before then, in order. Pushes
-    /// what the host sends. Returns when the host has something to do next by itself, at `until` or later.
+    /// what the host sends.
     ///
     /// # Errors
     /// Ends the run.
@@ -54,10 +55,22 @@ pub trait Endpoint {
         until: Instant,
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
-    ) -> Result<Option<Instant>, RunError>;
+    ) -> Result<Pause, RunError>;
 
     /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2).
     fn prefetch(&self, host: HostId, step: usize);
+
+    /// The message with this token will be delivered soon.
+    fn prefetch_message(&self, token: u32);
+}
+
+/// How a host goes on once it has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// When it has something to do by itself, at the end of the window or later.
+    pub at: Option<Instant>,
+    /// What comes to it until then makes no difference to anyone before, unless it is prompt: it need not run for that.
+    pub patient: bool,
 }
 
 /// A fabric in operation.
@@ -174,6 +187,8 @@ impl Network {
                 messages: Pool::default(),
                 returning: returning.collect(),
                 next_offer: vec![0; fixed.gaps.len()],
+                patient: vec![false; hosts],
+                whole: Whole::default(),
                 sequence: 0,
                 totals: Totals::default(),
             },
@@ -212,14 +227,10 @@ impl Network {
             };
             self.flight.take_due(&self.fixed);
             let until = self.flight.calendar.opening(window + 1);
-            self.run_hosts(until, endpoint)?;
-            if self.fixed.adaptive {
-                self.run_switches();
-            }
             if self.fixed.observe.counters {
-                self.run_ports::<true>(until.0)
+                self.run_window::<true, E>(until, endpoint)?;
             } else {
-                self.run_ports::<false>(until.0)
+                self.run_window::<false, E>(until, endpoint)?;
             }
             self.flight.calendar.close();
             self.next_window = window + 1;
@@ -238,25 +249,39 @@ impl Network {
         if self.flight.calendar.opening(window) < at { window + 1 } else { window }
     }
 
-    fn run_hosts<E: Endpoint>(&mut self, until: Instant, endpoint: &mut E) -> Result<(), RunError> {
+    fn run_window<const OBSERVE: bool, E: Endpoint>(
+        &mut self,
+        until: Instant,
+        endpoint: &mut E,
+    ) -> Result<(), RunError> {
+        self.run_hosts::<OBSERVE, E>(until, endpoint)?;
+        if self.fixed.adaptive {
+            self.run_switches();
+        }
+        self.run_ports::<OBSERVE>(until.0);
+        Ok(())
+    }
+
+    fn run_hosts<const OBSERVE: bool, E: Endpoint>(
+        &mut self,
+        until: Instant,
+        endpoint: &mut E,
+    ) -> Result<(), RunError> {
         let mut hosts = std::mem::take(&mut self.scratch.hosts);
+        let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
         self.flight.calendar.take_hosts(&mut hosts);
         let mut result = Ok(());
         let large = self.ports.len() > LARGE;
-        for place in 0..hosts.len() {
-            for step in 0..if large { 3 } else { 0 } {
-                if let Some(&ahead) = hosts.get(place + (3 - step) * AHEAD) {
-                    endpoint.prefetch(HostId(ahead), step);
-                    if step == 0 {
-                        self.prefetch_incoming(HostId(ahead));
-                    }
-                }
+        for (place, &host) in hosts.iter().enumerate() {
+            if large {
+                self.prefetch_hosts(&hosts, place, endpoint);
             }
-            result = self.run_host(HostId(hosts[place]), until, endpoint);
+            result = self.run_host::<OBSERVE, E>(HostId(host), until, endpoint, &mut arrivals);
             if result.is_err() {
                 break;
             }
         }
+        self.scratch.arrivals = arrivals;
         self.scratch.hosts = hosts;
         result
     }

@@ -1,56 +1,82 @@
 //! A host's end of the network: messages become packets, packets deliveries.
 
-use super::packet::{Delivery, Injection, Message, Packet};
-use super::{Endpoint, Network};
+use super::fixed::Fixed;
+use super::flight::Flight;
+use super::packet::{Delivery, Injection, Load, Message, Packet};
+use super::turn::{Arrival, kind};
+use super::{Endpoint, Network, Pause};
 use crate::error::RunError;
 use crate::ids::HostId;
 use crate::kernel::NONE;
 use crate::units::Instant;
 
 impl Network {
-    /// Runs one host through the open window.
-    pub(super) fn run_host<E: Endpoint>(
+    /// Runs one host through the open window, then the ports that it hands messages to.
+    #[inline(always)]
+    pub(super) fn run_host<const OBSERVE: bool, E: Endpoint>(
         &mut self,
         host: HostId,
         until: Instant,
         endpoint: &mut E,
+        arrivals: &mut Vec<Arrival>,
     ) -> Result<(), RunError> {
-        let mut deliveries = std::mem::take(&mut self.scratch.deliveries);
-        let mut injections = std::mem::take(&mut self.scratch.injections);
-        self.deliveries(host, until.0, &mut deliveries);
-        let wake = endpoint.run(host, until, &deliveries, &mut injections);
-        for injection in injections.drain(..) {
-            self.inject(injection);
+        let Self { fixed, flight, scratch, .. } = self;
+        let nics = fixed.nics_of(host);
+        flight.deliver(fixed, nics.clone(), until.0, &mut scratch.deliveries);
+        let pause = endpoint.run(host, until, &scratch.deliveries, &mut scratch.injections)?;
+        let mut now = false;
+        for injection in &scratch.injections {
+            now |= flight.inject(fixed, injection, until.0);
         }
-        self.scratch.deliveries = deliveries;
-        self.scratch.injections = injections;
-        if let Some(at) = wake? {
-            self.flight.calendar.wake_host(host.0, at);
+        scratch.injections.clear();
+        flight.pause(fixed, host, pause);
+        if now {
+            for nic in nics {
+                self.run_now::<OBSERVE>(nic, until.0, arrivals);
+            }
         }
         Ok(())
     }
 
-    /// Takes what comes to `host` before `until`: in order of time, then NIC port.
-    fn deliveries(&mut self, host: HostId, until: u64, deliveries: &mut Vec<Delivery>) {
+    /// Has every host look at what is on its way to it when it comes.
+    pub fn rouse(&mut self) {
+        let now = self.now();
+        for host in (0..).take(self.fixed.graph.hosts()).map(HostId) {
+            self.flight.rouse(&self.fixed, host, now);
+        }
+    }
+
+    /// Runs a NIC's port, with what its host has just handed over, unless there is nothing.
+    fn run_now<const OBSERVE: bool>(&mut self, nic: u32, until: u64, arrivals: &mut Vec<Arrival>) {
+        let calendar = &mut self.flight.calendar;
+        if self.flight.inboxes.head(calendar.window(), nic) != NONE {
+            calendar.forget_port(nic);
+            self.run_port::<OBSERVE, { kind::NIC }>(nic, until, arrivals);
+        }
+    }
+}
+
+impl Flight {
+    /// Takes what comes to a host before `until`: in order of time, then NIC port.
+    #[inline(always)]
+    fn deliver(&mut self, fixed: &Fixed, nics: std::ops::Range<u32>, until: u64, deliveries: &mut Vec<Delivery>) {
         deliveries.clear();
-        let nics = self.fixed.nics_of(host);
         let several = nics.len() > 1;
         for nic in nics {
-            let mut record = self.flight.incoming[nic as usize].0;
+            let mut record = self.incoming[nic as usize].0;
             if record == NONE {
                 continue;
             }
-            while record != NONE && self.flight.packets[record].time < until {
-                let Packet { time, next, message, number, .. } = self.flight.packets[record];
-                debug_assert!(
-                    self.fixed.adaptive || number == self.delivered_of(message),
-                    "packets of a message on one way overtake"
-                );
-                self.flight.packets.remove(record);
-                self.deliver(message, time, deliveries);
+            while record != NONE {
+                let packet = &self.packets[record];
+                if packet.time >= until {
+                    break;
+                }
+                let next = packet.next;
+                self.take(fixed, record, deliveries);
                 record = next;
             }
-            let queue = &mut self.flight.incoming[nic as usize];
+            let queue = &mut self.incoming[nic as usize];
             queue.0 = record;
             if record == NONE {
                 queue.1 = NONE;
@@ -61,66 +87,119 @@ impl Network {
         }
     }
 
-    /// How many packets of a message have come.
-    fn delivered_of(&self, record: u32) -> u32 {
-        let message = &self.flight.messages[record];
-        u32::try_from(self.fixed.packets_of(message.bytes)).unwrap_or(u32::MAX) - message.undelivered
+    /// Takes a packet that has come to its host.
+    #[inline(always)]
+    fn take(&mut self, fixed: &Fixed, record: u32, deliveries: &mut Vec<Delivery>) {
+        let Packet { time, message, bytes, load, .. } = self.packets[record];
+        self.packets.remove(record);
+        if load.whole() {
+            let payload = u64::from(bytes - fixed.header);
+            self.totals.messages_delivered += 1;
+            self.totals.bytes_delivered += payload;
+            self.whole.messages -= 1;
+            self.whole.bytes -= payload;
+            let stage = load.stage();
+            deliveries.push(Delivery { at: Instant(time), token: message, stage, first: true, last: true });
+        } else {
+            self.take_part(fixed, record, deliveries);
+        }
     }
 
-    #[inline]
-    fn deliver(&mut self, record: u32, time: u64, deliveries: &mut Vec<Delivery>) {
-        let message = &mut self.flight.messages[record];
+    /// Takes one of several packets of a message.
+    fn take_part(&mut self, fixed: &Fixed, record: u32, deliveries: &mut Vec<Delivery>) {
+        let Packet { time, message: record, number, .. } = self.packets[record];
+        let message = &mut self.messages[record];
+        debug_assert!(
+            fixed.adaptive || u64::from(number) + u64::from(message.undelivered) == fixed.packets_of(message.bytes),
+            "packets of a message on one way overtake"
+        );
         let first = !std::mem::replace(&mut message.any_delivered, true);
         message.undelivered -= 1;
         let last = message.undelivered == 0;
         if first || last {
-            let (token, stage) = (message.token, message.stage);
+            let (token, stage) = (message.token, message.load.stage());
             deliveries.push(Delivery { at: Instant(time), token, stage, first, last });
         }
         if last {
-            self.flight.totals.messages_delivered += 1;
-            self.flight.totals.bytes_delivered += message.bytes;
-            self.flight.messages.remove(record);
+            self.totals.messages_delivered += 1;
+            self.totals.bytes_delivered += message.bytes;
+            self.messages.remove(record);
         }
     }
 
-    /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message.
-    fn inject(&mut self, injection: Injection) {
-        let Injection { at, from, to, bytes, rail, vl, job, token, stage } = injection;
-        let nic = self.fixed.first_nic[from.index()] + u32::from(rail);
-        debug_assert!(nic < self.fixed.first_nic[from.index() + 1], "host {from} has no rail {rail}");
-        let packets = self.fixed.packets_of(bytes.0);
-        let offered = self.offer(nic, at.0);
-        let record = self.flight.messages.insert(Message {
+    /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message. Returns whether that is before
+    /// `until`, the end of the open window; then the port must be run.
+    #[inline(always)]
+    fn inject(&mut self, fixed: &Fixed, injection: &Injection, until: u64) -> bool {
+        let Injection { at, from, to, bytes, rail, vl, job, token, stage, prompt } = *injection;
+        let nic = fixed.first_nic[from.index()] + u32::from(rail);
+        debug_assert!(nic < fixed.first_nic[from.index() + 1], "host {from} has no rail {rail}");
+        let packets = fixed.packets_of(bytes.0);
+        let offered = self.offer(fixed, nic, at.0);
+        let record = self.messages.insert(Message {
             offered,
-            sequence: self.flight.sequence,
+            sequence: self.sequence,
             bytes: bytes.0,
             left: bytes.0,
             undelivered: u32::try_from(packets).expect("invariant: a message has fewer than 2^32 packets"),
             sent: 0,
             next: NONE,
-            to: self.fixed.endpoint(to, rail),
+            to: fixed.endpoint(to, rail),
             token,
             job: job.0,
             vl: vl.0,
-            stage,
+            load: Load::new(stage, packets == 1, prompt),
             any_delivered: false,
         });
-        self.flight.sequence += 1;
-        self.flight.totals.messages_injected += 1;
-        self.flight.totals.bytes_injected += bytes.0;
-        self.flight.send_message(nic, record);
+        self.sequence += 1;
+        self.totals.messages_injected += 1;
+        self.totals.bytes_injected += bytes.0;
+        if offered >= until {
+            self.send_message(nic, record);
+            return false;
+        }
+        self.messages[record].next = self.inboxes.push(self.calendar.window(), nic, record);
+        true
     }
 
     /// When a message handed over at `at` is offered: no sooner after the one before than the adapter's gap.
     #[inline]
-    fn offer(&mut self, nic: u32, at: u64) -> u64 {
-        if self.fixed.gaps.is_empty() {
+    fn offer(&mut self, fixed: &Fixed, nic: u32, at: u64) -> u64 {
+        if fixed.gaps.is_empty() {
             return at;
         }
-        let next = &mut self.flight.next_offer[nic as usize];
+        let next = &mut self.next_offer[nic as usize];
         let offered = at.max(*next);
-        *next = offered + self.fixed.gaps[nic as usize];
+        *next = offered + fixed.gaps[nic as usize];
         offered
+    }
+
+    /// A host has run: has it run again at its own time, and for what comes to it unless it can wait.
+    #[inline(always)]
+    fn pause(&mut self, fixed: &Fixed, host: HostId, Pause { at, patient }: Pause) {
+        if let Some(at) = at {
+            self.calendar.wake_host(host.0, at);
+        }
+        if patient {
+            self.patient[host.index()] = true;
+        } else {
+            self.rouse(fixed, host, Instant::ZERO);
+        }
+    }
+
+    /// A host is no longer patient: has it run for all that is on its way to it, at `now` for what has come.
+    #[inline(always)]
+    fn rouse(&mut self, fixed: &Fixed, host: HostId, now: Instant) {
+        if !std::mem::replace(&mut self.patient[host.index()], false) {
+            return;
+        }
+        for nic in fixed.nics_of(host) {
+            let mut record = self.incoming[nic as usize].0;
+            while record != NONE {
+                let packet = &self.packets[record];
+                self.calendar.wake_host(host.0, Instant(packet.time).max(now));
+                record = packet.next;
+            }
+        }
     }
 }

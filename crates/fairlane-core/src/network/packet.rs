@@ -26,8 +26,10 @@ pub struct Injection {
     pub job: JobId,
     /// The caller's name for it, given back in the [`Delivery`].
     pub token: u32,
-    /// A word of the caller's, given back in the [`Delivery`].
+    /// A word of the caller's below 64, given back in the [`Delivery`].
     pub stage: u8,
+    /// The receiving host must look at it when it comes, even if it is patient; see [`Pause`](super::Pause).
+    pub prompt: bool,
 }
 
 /// A packet that has come to its host: the first or the last of its message, or both.
@@ -45,7 +47,7 @@ pub struct Delivery {
     pub last: bool,
 }
 
-/// A message on its way, from its injection to the delivery of its last packet.
+/// A message on its way, from its injection to the delivery of its last packet, or, if it is one packet, to its start.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     /// When its next packet is offered to the NIC's port.
@@ -65,8 +67,48 @@ pub(super) struct Message {
     pub token: u32,
     pub job: u16,
     pub vl: u8,
-    pub stage: u8,
+    pub load: Load,
     pub any_delivered: bool,
+}
+
+/// What a packet is to its host, in a byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load(u8);
+
+impl Load {
+    const WHOLE: u8 = 0x80;
+    const PROMPT: u8 = 0x40;
+
+    #[inline]
+    pub fn new(stage: u8, whole: bool, prompt: bool) -> Self {
+        debug_assert!(stage < Self::PROMPT, "a stage is below 64, not {stage}");
+        Self(stage | if whole { Self::WHOLE } else { 0 } | if prompt { Self::PROMPT } else { 0 })
+    }
+
+    /// The injection's stage.
+    #[inline]
+    pub const fn stage(self) -> u8 {
+        self.0 & (Self::PROMPT - 1)
+    }
+
+    /// The packet is all of its message.
+    #[inline]
+    pub const fn whole(self) -> bool {
+        self.0 & Self::WHOLE != 0
+    }
+
+    /// The host must look at it when it comes.
+    #[inline]
+    pub const fn prompt(self) -> bool {
+        self.0 & Self::PROMPT != 0
+    }
+}
+
+/// Messages on their way that are a single packet, which stands for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Whole {
+    pub messages: u64,
+    pub bytes: u64,
 }
 
 /// A packet. One cache line.
@@ -76,6 +118,7 @@ pub(super) struct Packet {
     /// When it joins the queue it is in, or is going to; at the end, when it is delivered.
     pub time: u64,
     pub next: u32,
+    /// The record of its message; if it is all of the message, the message's token.
     pub message: u32,
     /// On the wire.
     pub bytes: u32,
@@ -92,6 +135,7 @@ pub(super) struct Packet {
     pub hop: u8,
     /// Hops filled in.
     pub hops: u8,
+    pub load: Load,
     /// With a deterministic routing, all hops or the next few. With an adaptive one, the hop it came by and the next.
     pub route: [Step; ROUTE],
     /// What an adaptive routing has noted.

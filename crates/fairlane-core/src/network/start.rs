@@ -118,18 +118,19 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
     /// Cuts the next packet from a message that is in no queue. Returns the packet, and whether the message has more.
     #[inline(always)]
     pub fn cut(&mut self, lane: u8, record: u32) -> (u32, bool) {
-        let Flight { messages, packets, .. } = &mut *self.flight;
+        let Flight { messages, packets, whole, .. } = &mut *self.flight;
         let message = &mut messages[record];
         let payload = self.fixed.payload(message.left);
         message.left -= u64::from(payload);
         let number = message.sent;
         message.sent += 1;
+        let load = message.load;
         let mut route = [Step::NONE; ROUTE];
         route[0] = Step::new(Hop { link: LinkId(self.number), channel: 0 });
         let packet = packets.insert(Packet {
             time: message.offered,
             next: crate::kernel::NONE,
-            message: record,
+            message: if load.whole() { message.token } else { record },
             bytes: payload + self.fixed.header,
             to: message.to,
             number,
@@ -141,7 +142,16 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
             hops: 1,
             route,
             note: 0,
+            load,
         });
+        if load.whole() {
+            // The packet stands for it from now on.
+            message.undelivered = 0;
+            whole.messages += 1;
+            whole.bytes += message.bytes;
+            messages.remove(record);
+            return (packet, false);
+        }
         (packet, message.left > 0)
     }
 
@@ -182,14 +192,19 @@ fn give_back_exactly(
 #[cold]
 fn log(flight: &Flight, watch: &mut Watch, (link, lane): (u32, u8), record: u32, now: u64) {
     let packet = &flight.packets[record];
-    let message = &flight.messages[packet.message];
+    let (token, stage) = if packet.load.whole() {
+        (packet.message, packet.load.stage())
+    } else {
+        let message = &flight.messages[packet.message];
+        (message.token, message.load.stage())
+    };
     watch.departures.push(Departure {
         time: now,
         link,
         lane,
         job: packet.job,
-        token: message.token,
-        stage: message.stage,
+        token,
+        stage,
         packet: packet.number,
         bytes: packet.bytes,
     });
