@@ -12,10 +12,10 @@ pub(super) const AHEAD: usize = 4;
 pub(super) const LARGE: usize = 1024;
 
 impl Network {
-    /// A port will run after twice, and once, [`AHEAD`] others: fetches what is known of it by then.
+    /// A port will run after three times, twice, and once [`AHEAD`] others: fetches what is known of it by then.
     #[inline(always)]
     pub(super) fn prefetch_ports<const KIND: u8>(&self, coming: &[u32], place: usize) {
-        if let Some(&port) = coming.get(place + 2 * AHEAD) {
+        if let Some(&port) = coming.get(place + 3 * AHEAD) {
             prefetch(&self.ports[port as usize]);
             let head = self.flight.inboxes.head(self.flight.calendar.window(), port);
             if head != NONE && KIND == kind::NIC {
@@ -24,42 +24,72 @@ impl Network {
                 prefetch(&self.flight.packets[head]);
             }
         }
+        if let Some(&port) = coming.get(place + 2 * AHEAD) {
+            self.prefetch_lanes::<KIND>(port);
+        }
         if let Some(&port) = coming.get(place + AHEAD) {
-            self.prefetch_lane::<KIND>(port);
+            self.prefetch_queue::<KIND>(port);
         }
     }
 
-    /// The lane that the first arrival joins, and the one its credits go to; or the lane that waits.
+    /// The lane that the first arrival joins, the one its credits go to, and where it goes next; the lane that waits.
     #[inline(always)]
-    fn prefetch_lane<const KIND: u8>(&self, port: u32) {
+    fn prefetch_lanes<const KIND: u8>(&self, port: u32) {
         let lanes = self.fixed.lanes;
         let head = self.flight.inboxes.head(self.flight.calendar.window(), port);
-        let lane = if head == NONE {
-            (self.ports[port as usize].waiting.trailing_zeros() as usize).min(lanes - 1)
-        } else if KIND == kind::NIC {
-            usize::from(self.fixed.lane(self.flight.messages[head].vl, 0))
-        } else {
+        let waiting = self.ports[port as usize].waiting;
+        if waiting != 0 {
+            prefetch(&self.lane_table[port as usize * lanes + waiting.trailing_zeros() as usize]);
+        }
+        if head != NONE && KIND == kind::NIC {
+            let lane = self.fixed.lane(self.flight.messages[head].vl, 0);
+            prefetch(&self.lane_table[port as usize * lanes + usize::from(lane)]);
+        } else if head != NONE {
             let packet = &self.flight.packets[head];
-            let upstream = packet.route[usize::from(packet.hop) - 1].link();
-            prefetch(&self.lane_table[upstream as usize * lanes + usize::from(packet.held)]);
-            usize::from(packet.lane)
-        };
-        prefetch(&self.lane_table[port as usize * lanes + lane]);
+            let hop = usize::from(packet.hop);
+            prefetch(&self.lane_table[port as usize * lanes + usize::from(packet.lane)]);
+            prefetch(&self.lane_table[packet.route[hop - 1].link() as usize * lanes + usize::from(packet.held)]);
+            if KIND == kind::THROUGH && packet.hop + 1 < packet.hops {
+                self.flight.inboxes.prefetch(self.flight.calendar.window() + 1, packet.route[hop + 1].link());
+            }
+        }
     }
 
-    /// A host will run after three times, twice, and once [`AHEAD`] others: fetches what is known of it by then, and of what
-    /// comes to it first.
+    /// The packet that has waited longest.
+    #[inline(always)]
+    fn prefetch_queue<const KIND: u8>(&self, port: u32) {
+        let waiting = self.ports[port as usize].waiting;
+        if waiting == 0 {
+            return;
+        }
+        let head = self.lane_table[port as usize * self.fixed.lanes + waiting.trailing_zeros() as usize].head;
+        if KIND == kind::NIC {
+            prefetch(&self.flight.messages[head]);
+        } else {
+            prefetch(&self.flight.packets[head]);
+        }
+    }
+
+    /// A host will run after three times, twice, and once [`AHEAD`] others: fetches what is known of it by then, of what
+    /// comes to it first, and of its port.
     #[inline(always)]
     pub(super) fn prefetch_hosts(&self, coming: &[u32], place: usize, endpoint: &impl Endpoint) {
         for step in 0..3 {
             let Some(&host) = coming.get(place + (3 - step) * AHEAD) else { continue };
-            let host = HostId(host);
-            endpoint.prefetch(host, step);
-            let head = self.flight.incoming[self.fixed.nics_of(host).start as usize].0;
-            if head != NONE && step == 0 {
-                prefetch(&self.flight.packets[head]);
+            let nic = self.fixed.nics_of(HostId(host)).start;
+            endpoint.prefetch(HostId(host), step);
+            let head = self.flight.incoming[nic as usize].0;
+            if step == 0 {
+                prefetch(&self.ports[nic as usize]);
+                self.flight.inboxes.prefetch(self.flight.calendar.window(), nic);
+                if head != NONE {
+                    prefetch(&self.flight.packets[head]);
+                }
             } else if head != NONE && step == 1 {
                 let packet = &self.flight.packets[head];
+                if packet.next != NONE {
+                    prefetch(&self.flight.packets[packet.next]);
+                }
                 if packet.load.whole() {
                     endpoint.prefetch_message(packet.message);
                 } else {
