@@ -11,6 +11,7 @@ use crate::error::{RunError, StuckRank};
 use crate::ids::{HostId, JobId};
 use crate::kernel::{NONE, prefetch};
 use crate::network::{Delivery, Endpoint, Injection, Pause};
+use crate::program::Op;
 use crate::units::Instant;
 
 impl Endpoint for Mpi {
@@ -41,7 +42,10 @@ impl Endpoint for Mpi {
     }
 
     fn prefetch(&self, host: HostId, step: usize) {
-        let Some(&rank) = self.messaging.residents(host).first() else { return };
+        let rank = self.messaging.alone[host.index()];
+        if rank == NONE {
+            return;
+        }
         let (state, source) = (&self.messaging.ranks[rank as usize], &self.sources[rank as usize]);
         match step {
             0 => {
@@ -54,10 +58,15 @@ impl Endpoint for Mpi {
                     prefetch(receive);
                 }
             }
-            _ => {
-                source.prefetch();
+            2 => {
+                source.coming().iter().take(2).for_each(prefetch);
                 if let Some((_, receive)) = state.matching.oldest() {
                     state.requests.prefetch(*receive);
+                }
+            }
+            _ => {
+                if let Some(Op::Isend { request, .. } | Op::Irecv { request, .. }) = source.coming().first() {
+                    state.requests.prefetch(*request);
                 }
             }
         }

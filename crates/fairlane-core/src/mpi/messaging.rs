@@ -84,12 +84,6 @@ impl Messaging {
         self.first_resident[host.index()] as usize..self.first_resident[host.index() + 1] as usize
     }
 
-    /// The ranks of a host, as indices over all jobs.
-    #[inline]
-    pub fn residents(&self, host: HostId) -> &[u32] {
-        &self.residents[self.places(host)]
-    }
-
     /// The rank, as an index over all jobs, that is rank `rank` of the job of `of`.
     #[inline]
     pub fn peer(&self, of: u32, rank: u32) -> u32 {

@@ -35,9 +35,9 @@ pub(super) struct RankState {
     pub blocked: Blocked,
     pub collective: Option<Box<Running>>,
     pub requests: Requests,
-    pub matching: Matching,
     /// The requests it waits for, while it is blocked on requests.
     pub awaited: Vec<u32>,
+    pub matching: Matching,
     pub record: RankRecord,
     pub finished: bool,
     pub world: Communicator,
@@ -108,6 +108,8 @@ impl RankState {
     pub fn prefetch(&self) {
         prefetch(&self.due);
         prefetch(&self.requests);
+        prefetch(&self.matching);
+        prefetch(&self.awaited);
         self.record.prefetch();
     }
 }

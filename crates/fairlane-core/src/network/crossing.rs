@@ -10,7 +10,7 @@ use super::flight::Flight;
 use super::turn::Arrival;
 use crate::ids::{HostId, SwitchId};
 use crate::kernel::NONE;
-use crate::routing::{Step, Visit};
+use crate::routing::Visit;
 
 impl Network {
     /// Routes what comes to switches in the open window.
@@ -25,7 +25,7 @@ impl Network {
             arrivals.clear();
             while record != NONE {
                 let packet = &self.flight.packets[record];
-                arrivals.push((packet.time, u64::from(packet.route[0].link()), record));
+                arrivals.push((packet.time, u64::from(packet.came.link()), record));
                 record = packet.next;
             }
             // The list has the newest first: of equals (empty packets of one link) the older comes before.
@@ -44,7 +44,7 @@ impl Network {
 /// `switch` routes a packet and sends it on to a port's queue.
 fn cross(fixed: &Fixed, flight: &mut Flight, switch: u32, &(time, _, record): &Arrival) {
     let packet = &mut flight.packets[record];
-    let step = packet.route[0];
+    let step = packet.came;
     let mut visit = Visit {
         previous: step.hop(),
         to: HostId(packet.to),
@@ -55,8 +55,6 @@ fn cross(fixed: &Fixed, flight: &mut Flight, switch: u32, &(time, _, record): &A
     let hop = fixed.routing.choose(SwitchId(switch), &mut visit, &flight.loads.view());
     let (next, bytes) = (hop.link.0, packet.bytes);
     packet.note = visit.note;
-    packet.route[1] = Step::new(hop);
-    packet.hop = 1;
     packet.lane = fixed.lane(packet.vl, hop.channel);
     flight.loads.route(next, bytes);
     let late = fixed.held_back(|| fixed.wire_time(step.link(), bytes), bytes, next);

@@ -44,7 +44,7 @@ impl Network {
             let mut record = self.lane_table[next as usize * self.fixed.lanes + queue].head;
             while record != crate::kernel::NONE {
                 let packet = &self.flight.packets[record];
-                if packet.held == lane && packet.route[usize::from(packet.hop) - 1].link() == port {
+                if packet.held == lane && packet.came.link() == port {
                     return true;
                 }
                 record = packet.next;

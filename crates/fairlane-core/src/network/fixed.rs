@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Plan;
-use super::packet::Packet;
 use super::parameters::{Parameters, Switching};
 use super::port::Wire;
-use crate::ids::{HostId, LinkId};
+use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::observe;
 use crate::qos::arbiter::{Arbiter, MAX_LANES};
-use crate::routing::Routing;
+use crate::routing::{Routing, Step};
 use crate::topology::{Graph, Link, Vertex};
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
@@ -188,11 +187,17 @@ impl Fixed {
         }
     }
 
-    /// Fills in the next hops of a packet that has come to the end of those it carries.
-    pub fn extend_route(&self, packet: &mut Packet) {
-        packet.route[0] = packet.route[usize::from(packet.hop)];
-        packet.hop = 0;
-        packet.hops = self.routing.way(&self.far_switch, HostId(packet.to), &mut packet.route);
+    /// The virtual channel of a lane of this virtual lane.
+    #[inline]
+    pub fn channel(&self, vl: u8, lane: u8) -> u8 {
+        lane - self.first_lane[usize::from(vl)]
+    }
+
+    /// The hop behind `step` of a packet to `to`, where that is not chosen on loads.
+    #[inline]
+    pub fn behind(&self, step: Step, to: u32) -> Step {
+        let at = SwitchId(self.far_switch[step.link() as usize]);
+        Step::new(self.routing.next_hop(at, step.hop(), HostId(to)))
     }
 }
 

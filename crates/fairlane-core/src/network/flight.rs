@@ -114,30 +114,30 @@ impl Flight {
     }
 }
 
-/// What arrives where (at ports, say) in each of the next windows: heads of lists, by place, then by window modulo the number
-/// of slots.
+/// What arrives where (at ports, say) in each of the next windows: heads of lists, by window modulo the number of slots, then
+/// place.
 #[derive(Clone)]
 pub(super) struct Inboxes {
     heads: Vec<u32>,
     /// A power of two.
     slots: u64,
-    shift: u32,
+    places: usize,
 }
 
 impl Inboxes {
     pub fn new(slots: u64, places: usize) -> Self {
         let heads = vec![NONE; usize::try_from(slots).expect("invariant: few slots") * places];
-        Self { heads, slots, shift: slots.trailing_zeros() }
+        Self { heads, slots, places }
     }
 
     #[inline]
     fn index(&self, window: u64, place: u32) -> usize {
         #[allow(clippy::cast_possible_truncation, reason = "below the number of slots")]
         let slot = (window & (self.slots - 1)) as usize;
-        (place as usize) << self.shift | slot
+        slot * self.places + place as usize
     }
 
-    /// Something will be put into, or taken from, a list soon.
+    /// A list will be added to, or taken, soon.
     #[inline]
     pub fn prefetch(&self, window: u64, place: u32) {
         prefetch(&self.heads[self.index(window, place)]);
@@ -164,13 +164,12 @@ impl Inboxes {
 
     /// Every list that is not empty: place and head.
     pub fn heads(&self) -> impl Iterator<Item = (u32, u32)> {
-        let places = (0..).zip(self.heads.chunks(1 << self.shift));
-        let lists = places.flat_map(|(place, heads)| heads.iter().map(move |head| (place, *head)));
-        lists.filter(|(_, head)| *head != NONE)
+        let lists = self.heads.chunks(self.places.max(1)).flat_map(|slot| (0..).zip(slot));
+        lists.filter(|(_, head)| **head != NONE).map(|(place, head)| (place, *head))
     }
 
     /// Bytes that they take for every place.
     pub fn bytes_per_place(&self) -> usize {
-        size_of::<u32>() << self.shift
+        self.heads.len() / self.places * size_of::<u32>()
     }
 }

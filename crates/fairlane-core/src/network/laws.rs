@@ -31,11 +31,7 @@ impl Network {
             }
         }
         self.for_each_queued(|packet| {
-            // One that is to be routed at a switch stands at the hop it came by.
-            let upstream = packet.route[usize::from(packet.hop.saturating_sub(1))].link();
-            if packet.hop > 0 || self.fixed.adaptive {
-                held[upstream as usize * self.fixed.lanes + usize::from(packet.held)] += u64::from(packet.bytes);
-            }
+            held[packet.came.link() as usize * self.fixed.lanes + usize::from(packet.held)] += u64::from(packet.bytes);
         });
         match held.iter().position(|&bytes| bytes != self.fixed.parameters.buffer.0) {
             None => Ok(()),

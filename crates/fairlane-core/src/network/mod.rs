@@ -57,7 +57,7 @@ pub trait Endpoint {
         injections: &mut Vec<Injection>,
     ) -> Result<Pause, RunError>;
 
-    /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2).
+    /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2), and so on (3).
     fn prefetch(&self, host: HostId, step: usize);
 
     /// The message with this token will be delivered soon.

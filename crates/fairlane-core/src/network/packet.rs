@@ -4,9 +4,6 @@ use crate::ids::{HostId, JobId, VirtualLane};
 use crate::routing::Step;
 use crate::units::{Bytes, Instant};
 
-/// Hops that a packet carries with it; a longer way is filled in as it goes.
-pub(super) const ROUTE: usize = 6;
-
 /// A message to hand to a host's NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Injection {
@@ -131,13 +128,11 @@ pub(super) struct Packet {
     pub lane: u8,
     /// The lane it took on the link before: the buffer that it holds.
     pub held: u8,
-    /// Where in `route` it is: the hop it takes next.
-    pub hop: u8,
-    /// Hops filled in.
-    pub hops: u8,
     pub load: Load,
-    /// With a deterministic routing, all hops or the next few. With an adaptive one, the hop it came by and the next.
-    pub route: [Step; ROUTE],
+    /// The hop it came by.
+    pub came: Step,
+    /// The hop behind the one it takes next, if that has been looked up ahead of time.
+    pub ahead: Step,
     /// What an adaptive routing has noted.
     pub note: u32,
 }

@@ -1,7 +1,7 @@
 //! A packet starts on a link: credits go back, the packet goes on to its next port or to its host.
 
 use super::flight::Flight;
-use super::packet::{Packet, ROUTE};
+use super::packet::Packet;
 use super::port::{Credit, Lane};
 use super::turn::{Turn, kind};
 use super::watch::Watch;
@@ -17,27 +17,22 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
     pub fn start(&mut self, lane: u8, record: u32, now: u64) {
         let fixed = self.fixed;
         let packet = &mut self.flight.packets[record];
-        let (bytes, job, joined, held, hop) = (packet.bytes, packet.job, packet.time, packet.held, packet.hop);
+        let (bytes, job, joined, held) = (packet.bytes, packet.job, packet.time, packet.held);
         let to_switch = match KIND {
             kind::NIC => fixed.far_switch[self.number as usize] != NONE,
             _ => KIND == kind::THROUGH,
         };
-        // Before the packet is sent on, while the route still has the hop that it came by.
-        let upstream = if KIND == kind::NIC { None } else { Some(packet.route[usize::from(hop) - 1].link()) };
+        let upstream = if KIND == kind::NIC { None } else { Some(packet.came.link()) };
         let mut next = 0;
-        if to_switch && fixed.adaptive {
-            packet.route[0] = packet.route[usize::from(hop)];
-            packet.hop = 0;
+        if to_switch {
+            packet.came = Step::new(Hop { link: LinkId(self.number), channel: fixed.channel(packet.vl, lane) });
             packet.held = lane;
-        } else if to_switch {
-            if hop + 1 == packet.hops {
-                fixed.extend_route(packet);
+            if !fixed.adaptive {
+                let ahead = std::mem::replace(&mut packet.ahead, Step::NONE);
+                let step = if ahead == Step::NONE { fixed.behind(packet.came, packet.to) } else { ahead };
+                packet.lane = fixed.lane(packet.vl, step.channel());
+                next = step.link();
             }
-            packet.hop += 1;
-            let step = packet.route[usize::from(packet.hop)];
-            packet.held = lane;
-            packet.lane = fixed.lane(packet.vl, step.channel());
-            next = step.link();
         }
         let wire = &fixed.wires[self.port.wire as usize];
         let wire_time = if bytes == fixed.full {
@@ -125,8 +120,6 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         let number = message.sent;
         message.sent += 1;
         let load = message.load;
-        let mut route = [Step::NONE; ROUTE];
-        route[0] = Step::new(Hop { link: LinkId(self.number), channel: 0 });
         let packet = packets.insert(Packet {
             time: message.offered,
             next: crate::kernel::NONE,
@@ -138,9 +131,8 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
             vl: message.vl,
             lane,
             held: lane,
-            hop: 0,
-            hops: 1,
-            route,
+            came: Step::NONE,
+            ahead: Step::NONE,
             note: 0,
             load,
         });

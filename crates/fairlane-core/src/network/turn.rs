@@ -179,7 +179,7 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
                 (message.offered, message.sequence, message.next)
             } else {
                 let packet = &self.flight.packets[record];
-                (packet.time, u64::from(packet.route[usize::from(packet.hop) - 1].link()), packet.next)
+                (packet.time, u64::from(packet.came.link()), packet.next)
             };
             // Sorted in place: there are one to three.
             let mut place = arrivals.len();

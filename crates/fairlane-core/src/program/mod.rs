@@ -264,8 +264,10 @@ pub trait Source: Send + Sync {
         Ok(next)
     }
 
-    /// The source will be asked soon: fetches what it will read. Changes nothing.
-    fn prefetch(&self) {}
+    /// The operations that come next, as far as that is known without any work: they may be fetched ahead of time.
+    fn coming(&self) -> &[Op] {
+        &[]
+    }
 
     /// A copy that goes on from the same place.
     fn boxed_clone(&self) -> Box<dyn Source>;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Op, Source};
-use crate::kernel::prefetch;
 
 /// One line of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,11 +200,8 @@ impl Source for Player {
         self.ops.get((self.next as usize).checked_sub(1)?)
     }
 
-    fn prefetch(&self) {
-        // Most ranks go on to start a send and to compute.
-        for op in self.ops.iter().skip(self.next as usize).take(2) {
-            prefetch(op);
-        }
+    fn coming(&self) -> &[Op] {
+        &self.ops[self.next as usize..self.end as usize]
     }
 
     fn boxed_clone(&self) -> Box<dyn Source> {

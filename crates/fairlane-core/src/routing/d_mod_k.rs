@@ -81,7 +81,7 @@ impl DModK {
 }
 
 impl Routing for DModK {
-    #[inline(always)]
+    #[inline]
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let link = match &self.switches[at.index()] {
             Ways::Arithmetic(span) => span.link(to),

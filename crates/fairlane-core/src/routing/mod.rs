@@ -97,25 +97,6 @@ pub trait Routing: Send + Sync {
     /// a packet fresh from a host it is the host's link, on channel 0.
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop;
 
-    /// Fills in the hops behind the first of `way`, up to the last hop to `to` or the end of `way`. Returns how many hops it has
-    /// then. `far` is the switch at the far end of each link, [`NONE`] where that is a host.
-    fn way(&self, far: &[u32], to: HostId, way: &mut [Step]) -> u8 {
-        let mut hops = 0;
-        let mut last = Step::NONE;
-        for step in way {
-            if hops > 0 {
-                let at = far[last.link() as usize];
-                if at == NONE {
-                    break;
-                }
-                *step = Step::new(self.next_hop(SwitchId(at), last.hop(), to));
-            }
-            last = *step;
-            hops += 1;
-        }
-        hops
-    }
-
     /// Whether hops depend on loads or on what is noted in the packet: then [`Routing::choose`] is asked, at each switch.
     fn adaptive(&self) -> bool {
         false
