@@ -24,6 +24,8 @@ class Purpose(IntEnum):
     """Who talks to whom."""
     VARIANT = 4
     """The small variations between two runs of one application."""
+    MOMENT = 5
+    """Which jobs are on a machine at a moment that is simulated."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":

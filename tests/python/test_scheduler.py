@@ -162,7 +162,7 @@ def test_nobody_is_idle_while_the_head_could_run(rows: list[tuple[int, int, int]
     jobs = [logged(at, *row) for at, row in enumerate(sorted(rows))]
     found = replay(jobs, LINE, ALLOCATORS["linear"])
     for one in found.jobs:
-        for instant in range(one.job.submit, one.start):
+        for instant in range(one.job.submit, round(one.start)):
             busy = sum(other.job.hosts for other in found.jobs if other.start <= instant < other.end)
             is_head = all(other.start <= instant for other in found.jobs if other.job.number < one.job.number)
             assert not is_head or busy + one.job.hosts > 4
