@@ -170,14 +170,21 @@ class _Machine:
             return
         head = self.queue[0]
         shadow, later = self._reservation(head)
+        in_the_way: set[tuple[int, Communication | None]] = set()
+        waiting = [head]
         for job in self.queue[1:]:
-            hosts = self._now(job)
-            if hosts is not None and self.now + job.estimate > shadow:
+            outlasts, key = self.now + job.estimate > shadow, (job.hosts, self._pattern(job))
+            hosts = None if outlasts and key in in_the_way else self._now(job)
+            if hosts is not None and outlasts:
                 hosts = self._beside(head, job, hosts, later)
                 later -= set(hosts or ())
-            if hosts is not None:
-                self.queue.remove(job)
+                if hosts is None:
+                    in_the_way.add(key)
+            if hosts is None:
+                waiting.append(job)
+            else:
                 self._start(job, hosts)
+        self.queue = waiting
 
     def _beside(
         self, head: LoggedJob, job: LoggedJob, hosts: tuple[int, ...], later: set[int]
