@@ -34,7 +34,7 @@ def logged(number: int, submit: int, hosts: int, run: int, estimate: int | None 
     return LoggedJob(number, submit, run, hosts, estimate or run, number)
 
 
-def starts(schedule: Schedule) -> dict[int, int]:
+def starts(schedule: Schedule) -> dict[int, float]:
     return {one.job.number: one.start for one in schedule.jobs}
 
 

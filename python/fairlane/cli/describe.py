@@ -1,4 +1,4 @@
-"""Looking at one thing before anything is simulated: fabric describe, draw, import and topology-conf, trace describe."""
+"""Looking at one thing before anything is simulated: fabric describe, draw, import, topology-conf; trace describe."""
 
 import json
 from collections.abc import Iterable

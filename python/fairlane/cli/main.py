@@ -6,7 +6,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairlane.cli import controlling, describe, listing, patterns, placing, reproducing, runs, scheduling, slowdown, studies
+from fairlane.cli import (
+    controlling,
+    describe,
+    listing,
+    patterns,
+    placing,
+    reproducing,
+    runs,
+    scheduling,
+    slowdown,
+    studies,
+)
 from fairlane.cli.exit import ExitCode
 from fairlane.errors import FairlaneError, RunError
 

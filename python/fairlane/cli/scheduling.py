@@ -45,7 +45,8 @@ def schedule(
     load: Annotated[float, typer.Option(min=0.001, help="Jobs come this many times as fast.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
     verify: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Simulate so many moments of each schedule, packet by packet.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Simulate so many moments of each schedule by packets."),
     ] = None,
     claim: Annotated[
         bool, typer.Option("--claim", help="Judge the claim yang.pattern-aware; allocators are box, linear, pattern.")
@@ -72,15 +73,8 @@ def schedule(
     _check(machine, strategies, verify=verify, claim=claim)
     window = _window(hours)
     arriving = _arriving(log, machine.fabric, jobs, load, strict=strict)
-    from fairlane.scheduler import compare_allocators, verify as simulate_moments
-
-    found = compare_allocators(
-        arriving, machine.fabric, strategies, seed=seed, communication=machine.patterns, forecast=machine.forecast
-    )
-    checked: dict[str, Verification] = {}
-    if verify and machine.forecast:
-        for name, one in found.schedules.items():
-            checked[name] = simulate_moments(one, machine.forecast, verify, seed)
+    found = _compared(arriving, machine, strategies, seed)
+    checked = _verified(found, machine, verify, seed)
     _print(found, checked, as_json=as_json, claim=claim)
     if placed:
         from fairlane.scheduler.placed import write_placed
@@ -194,6 +188,37 @@ def _arriving(log: Path, fabric: "Fabric", most: int | None, load: float, *, str
     return [replace(job, submit=round(job.submit / load)) for job in read.jobs]
 
 
+def _compared(
+    jobs: "Sequence[LoggedJob]", machine: _Machine, strategies: "Mapping[str, Strategy]", seed: int
+) -> "Comparison":
+    """All replays, with a bar for each on a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from fairlane.scheduler import compare_allocators
+
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        bars = {name: shown.add_task(name, total=len(jobs)) for name in strategies}
+        return compare_allocators(
+            jobs,
+            machine.fabric,
+            strategies,
+            seed=seed,
+            communication=machine.patterns,
+            forecast=machine.forecast,
+            told=lambda name, done: shown.update(bars[name], completed=done),
+        )
+
+
+def _verified(found: "Comparison", machine: _Machine, moments: int | None, seed: int) -> "dict[str, Verification]":
+    """Simulates moments of every schedule, if that was asked for."""
+    if not moments or machine.forecast is None:
+        return {}
+    from fairlane.scheduler import verify
+
+    return {name: verify(one, machine.forecast, moments, seed) for name, one in found.schedules.items()}
+
+
 def _print(found: "Comparison", checked: "Mapping[str, Verification]", *, as_json: bool, claim: bool) -> None:
     from dataclasses import asdict
 
@@ -218,9 +243,7 @@ def _print(found: "Comparison", checked: "Mapping[str, Verification]", *, as_jso
             typer.echo(line)
 
 
-def _draw(
-    found: "Comparison", machine: _Machine, log: Path, output: Path, window: tuple[float, float] | None
-) -> None:
+def _draw(found: "Comparison", machine: _Machine, log: Path, output: Path, window: tuple[float, float] | None) -> None:
     from fairlane.plot import gantt
     from fairlane.plot.files import write
 
@@ -229,7 +252,7 @@ def _draw(
     shown = window or gantt.busiest_window(next(iter(found.schedules.values())))
     count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
     title = f"{log.name.split('.')[0]}: {count} jobs on {machine.fabric.hosts} hosts"
-    typer.echo(write(lambda: gantt.figure(found, machine.fabric.hosts, title, kind_of, shown), output), err=True)
+    typer.echo(write(lambda: gantt.figure(found, machine.fabric, title, kind_of, shown), output), err=True)
 
 
 def add_to(app: typer.Typer) -> None:

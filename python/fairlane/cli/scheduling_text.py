@@ -7,6 +7,7 @@ from rich.table import Table
 
 from fairlane.results.text import percent
 from fairlane.scheduler import Comparison, ScheduleMetrics, SlowdownModel, Verification, pattern_aware_findings
+from fairlane.scheduler.compare import CLAIM
 
 __all__ = ["claim_lines", "model_tables", "schedule_table", "verification_table"]
 
@@ -61,13 +62,11 @@ def verification_table(checked: Mapping[str, Verification]) -> Table:
 
 def claim_lines(found: Comparison) -> Iterator[str]:
     """The claim of Yang et al.: paper, measured, holds."""
-    from fairlane.reproduce.claims import claims_of
-
-    claim = claims_of("yang2016", "yang.pattern-aware")[0]
+    name, where, words = CLAIM
     findings = pattern_aware_findings(found)
     holds = "holds" if all(held for _, held in findings) else "does not hold"
-    yield f"\n{claim.id} ({claim.where}): {holds}"
-    yield f"  paper     {claim.claim}"
+    yield f"\n{name} ({where}): {holds}"
+    yield f"  paper     {words}"
     for words, held in findings:
         yield f"  measured  {words}: {'yes' if held else 'no'}"
 

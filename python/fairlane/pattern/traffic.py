@@ -202,7 +202,7 @@ def _departures(simulation: _core.Simulation, ranks: int) -> tuple[dict[str, Int
 def _by_message(sent: dict[str, Ints], received: dict[str, Ints]) -> tuple[dict[str, Ints], dict[str, Ints]]:
     """Both with the packets of each message together: those of one name are told apart by which use of it they are."""
     new = numpy.ones(len(sent["message"]), bool)
-    new[1:] = (numpy.diff(sent["message"].astype(numpy.int64)) != 0) | (numpy.diff(sent["packet"].astype(numpy.int64)) != 0)
+    new[1:] = (sent["message"][1:] != sent["message"][:-1]) | (sent["packet"][1:] != sent["packet"][:-1])
     starts = numpy.flatnonzero(new)
     use = numpy.arange(len(new)) - numpy.repeat(starts, numpy.diff([*starts, len(new)]))
     order = numpy.lexsort((sent["packet"], use, sent["message"]))

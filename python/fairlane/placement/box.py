@@ -141,7 +141,8 @@ def _sums(cells: Ints, axis: int, length: int, *, is_ring: bool) -> Ints:
     if length == 1:
         return cells
     side = cells.shape[axis]
-    first = numpy.take(cells, range(length - 1), axis) if is_ring else numpy.zeros_like(cells).take(range(length - 1), axis)
+    beyond = cells if is_ring else numpy.zeros_like(cells)
+    first = numpy.take(beyond, range(length - 1), axis)
     running = numpy.cumsum(numpy.concatenate([cells, first], axis), axis)
     upper = numpy.take(running, range(length - 1, length - 1 + side), axis)
     before = numpy.take(running, range(side - 1), axis)

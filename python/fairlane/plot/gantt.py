@@ -1,4 +1,7 @@
-"""Schedules: hosts over time, a panel for each allocator; a bar is a job on hosts whose numbers follow each other.
+"""Schedules: hosts over time, a panel for each allocator; a bar is a job on hosts that follow each other.
+
+Hosts stand in the order of their numbers, on a grid along Hilbert's curve: so what is compact in the fabric is compact
+in the picture.
 
 Bars have the colour of the job's pattern, or of its size where patterns are not known, in shades that tell jobs apart.
 What is not covered is free.
@@ -9,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from fairlane.placement import FabricView
+from fairlane.placement.grid import host_order, sides_of
 from fairlane.plot.style import PALETTE, canvas, headline_of
 from fairlane.results.text import percent
 from fairlane.scheduler import Comparison, Placed, Schedule
@@ -30,17 +36,19 @@ _SIZES = (1, 8, 32, 128)
 
 
 def figure(
-    found: Comparison, hosts: int, title: str, kind_of: Callable[[int], str] | None, window: tuple[float, float]
+    found: Comparison, fabric: FabricView, title: str, kind_of: Callable[[int], str] | None, window: tuple[float, float]
 ) -> Figure:
     """The schedules between two instants, s; ``kind_of`` is the pattern of a job by its number, if that is known."""
     label = (lambda one: kind_of(one.job.number)) if kind_of else _size
     shown = {name: _shown(schedule, window) for name, schedule in found.schedules.items()}
     labels = sorted({label(one) for jobs in shown.values() for one in jobs}, key=_order)
     colour = dict(zip(labels, PALETTE, strict=False))
+    is_grid = sides_of(fabric) is not None
+    place = np.argsort(host_order(fabric, "hilbert" if is_grid else "number"))
     drawn = canvas(13, 1.4 + 2.6 * len(shown))
     panels = drawn.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (name, jobs) in zip(panels, shown.items(), strict=True):
-        _panel(axes, jobs, label, colour, window, hosts)
+        _panel(axes, jobs, label, colour, window, place)
         metrics = found.metrics[name]
         lost = f", {percent(metrics.interference)} lost to neighbours" if metrics.mean_slowdown != 1 else ""
         words = f"utilisation {percent(metrics.utilisation)}, mean slowdown {metrics.mean_slowdown:.3f}{lost}"
@@ -49,7 +57,9 @@ def figure(
     panels[-1].set_xlabel("Time [h]")
     handles = [Patch(color=colour[one], label=one) for one in labels]
     drawn.legend(handles=handles, frameon=False, ncols=len(handles), loc="outside upper right")
-    headline_of(drawn, title, f"Hours {window[0] / 3600:.0f} to {window[1] / 3600:.0f}; what is said is of all.")
+    order = " Hosts stand along Hilbert's curve through the grid." if is_grid else ""
+    span = f"Hours {window[0] / 3600:.0f} to {window[1] / 3600:.0f}"
+    headline_of(drawn, title, f"{span}; figures are of the whole schedule.{order}")
     return drawn
 
 
@@ -78,19 +88,20 @@ def _panel(
     label: Callable[[Placed], str],
     colour: Mapping[str, str],
     window: tuple[float, float],
-    hosts: int,
+    place: npt.NDArray[np.int64],
 ) -> None:
     bars, faces = [], []
     for at, one in enumerate(jobs):
         start, end = max(one.start, window[0]), min(one.end, window[1])
         white = _SHADES[at % len(_SHADES)]
         face = tuple(white + (1 - white) * part for part in to_rgb(colour[label(one)]))
-        for first, count in _stretches(sorted(one.hosts)):
+        for first, count in _stretches(np.sort(place[list(one.hosts)]).tolist()):
             bars.append(Rectangle((start / 3600, first), (end - start) / 3600, count))
             faces.append(face)
     axes.add_collection(PatchCollection(bars, facecolors=faces, edgecolors="white", linewidths=0.15))
     axes.set_xlim(window[0] / 3600, window[1] / 3600)
-    axes.set_ylim(0, hosts)
+    axes.set_ylim(0, len(place))
+    axes.set_yticks(sorted({round(part * len(place) / 4) for part in range(5)}))
 
 
 def _stretches(hosts: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -109,5 +120,5 @@ def _size(one: Placed) -> str:
 
 
 def _order(label: str) -> tuple[int, str]:
-    head = label.split()[0]
+    head = label.split(maxsplit=1)[0]
     return (int(head), "") if head.isdigit() else (0, label)

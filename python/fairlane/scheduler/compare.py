@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import polars as pl
 
@@ -12,8 +13,15 @@ from fairlane.scheduler.metrics import ScheduleMetrics, metrics_of
 from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.swf import LoggedJob
 
-__all__ = ["AWARE", "BLIND", "CONTIGUOUS", "Comparison", "compare_allocators", "pattern_aware_findings"]
+__all__ = ["AWARE", "BLIND", "CLAIM", "CONTIGUOUS", "Comparison", "compare_allocators", "pattern_aware_findings"]
 
+CLAIM = (
+    "yang.pattern-aware",
+    "Yang et al. 2016, V",
+    "pattern-aware allocation keeps jobs as fast as contiguous allocation and utilisation as high as non-contiguous "
+    "allocation",
+)
+"""The claim's name, where it stands, and what it says."""
 CONTIGUOUS, BLIND, AWARE = "box", "linear", "pattern"
 """The allocators that the claim is about: contiguous only; any free hosts, blind to patterns; by pattern."""
 MOST_SLOWDOWN = 1.05
@@ -45,6 +53,7 @@ def compare_allocators(
     seed: int = 1,
     communication: Callable[[int], Communication] | None = None,
     forecast: Forecast | None = None,
+    told: Callable[[str, int], None] | None = None,
 ) -> Comparison:
     """Replays the jobs once with every allocator.
 
@@ -55,12 +64,13 @@ def compare_allocators(
         seed: Seed of random choices.
         communication: The pattern of a job by its number, for allocators that ask; by default the forecast's.
         forecast: How hosts and neighbours slow jobs down; without it run times are those of the log.
+        told: Hears the allocator's name and how many of its jobs have ended, from time to time.
     """
     known = communication or (forecast.communication if forecast else None)
-    schedules = {
-        name: replay(jobs, fabric, one, seed=seed, communication=known, forecast=forecast)
-        for name, one in allocators.items()
-    }
+    schedules = {}
+    for name, one in allocators.items():
+        hears = partial(told, name) if told else None
+        schedules[name] = replay(jobs, fabric, one, seed=seed, communication=known, forecast=forecast, told=hears)
     return Comparison(schedules, {name: metrics_of(one, fabric.hosts) for name, one in schedules.items()})
 
 

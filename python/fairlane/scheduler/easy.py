@@ -55,7 +55,7 @@ class Placed:
     @property
     def lost(self) -> float:
         """Seconds that it ran longer because of its neighbours."""
-        return max(0.0, self.ran - self.own * self.job.run)
+        return max(0.0, round(self.ran - self.own * self.job.run, 6))
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,20 @@ def replay(
     seed: int = 1,
     communication: Callable[[int], Communication] | None = None,
     forecast: Forecast | None = None,
+    told: Callable[[int], None] | None = None,
 ) -> Schedule:
-    """Runs the jobs, in the order in which they came. The same arguments always give the same schedule."""
-    return _Machine(fabric, allocator, seed, communication, Pace(forecast)).run(jobs)
+    """Runs the jobs, in the order in which they came. The same arguments always give the same schedule.
+
+    Args:
+        jobs: What comes, in the order of submission.
+        fabric: The machine.
+        allocator: Gives jobs their hosts.
+        seed: Seed of random choices.
+        communication: The pattern of a job by its number, for allocators that ask.
+        forecast: How hosts and neighbours slow jobs down; without it run times are those of the log.
+        told: Hears how many jobs have ended or were refused, from time to time.
+    """
+    return _Machine(fabric, allocator, seed, communication, Pace(forecast), told).run(jobs)
 
 
 @dataclass
@@ -94,6 +105,7 @@ class _Machine:
     seed: int
     communication: Callable[[int], Communication] | None
     pace: Pace
+    told: Callable[[int], None] | None = None
     now: float = 0
     queue: list[LoggedJob] = field(default_factory=list)
     done: list[tuple[int, Placed]] = field(default_factory=list)
@@ -109,7 +121,8 @@ class _Machine:
 
     def run(self, jobs: Sequence[LoggedJob]) -> Schedule:
         takes: dict[tuple[int, Communication | None], bool] = {}
-        refused, coming = [], []
+        refused: list[LoggedJob] = []
+        coming: list[LoggedJob] = []
         for job in jobs:
             key = (job.hosts, self._pattern(job))
             if key not in takes:
@@ -117,14 +130,16 @@ class _Machine:
             (coming if takes[key] else refused).append(job)
         coming.reverse()
         while coming or self.queue or self.pace.running:
-            times = [coming[-1].submit] if coming else []
+            times: list[float] = [coming[-1].submit] if coming else []
             times += [self.pace.next_end] if self.pace.running else []
             self._go_to(min(times))
-            for job in self.pace.ended():
-                self._end(job)
+            for one in self.pace.ended():
+                self._end(one)
             while coming and coming[-1].submit <= self.now:
                 self.queue.append(coming.pop())
             self._start_what_can()
+            if self.told is not None:
+                self.told(len(self.done) + len(refused))
         placed = tuple(one for _, one in sorted(self.done, key=lambda row: row[0]))
         return Schedule(placed, tuple(refused), self.fragmented)
 

@@ -29,7 +29,7 @@ class ScheduleMetrics:
     median_wait: float
     """Seconds that the median job waited."""
     mean_bounded_slowdown: float
-    """Mean of (wait + time that it ran) / run time of the log, with run times below 10 s counted as 10 s; 1 at least."""
+    """Mean of (wait + time that it ran) / run time of the log, run times below 10 s counted as 10 s; 1 at least."""
     useful: float
     """Share of the hosts' time that the jobs would have needed at their best: run times of the log."""
     mean_slowdown: float

@@ -13,8 +13,11 @@ __all__ = ["write_placed"]
 
 
 def write_placed(found: Comparison, names: Sequence[str], path: Path) -> Path:
-    """Writes ``allocator``, ``job``, ``submit``, ``start`` and ``end`` (s), ``slowdown``, ``lost`` (s to neighbours),
-    ``hosts``, and ``node_list`` as Slurm's ``--nodelist`` takes it. Raises ``ScenarioError`` if that is not possible."""
+    """Writes the file; raises ``ScenarioError`` if that is not possible.
+
+    Its columns are ``allocator``, ``job``, ``submit``, ``start`` and ``end`` (s), ``slowdown``, ``lost`` (s, to
+    neighbours), ``hosts``, and ``node_list`` as Slurm's ``--nodelist`` takes it.
+    """
     rows = [
         {
             "allocator": allocator,

@@ -35,7 +35,7 @@ def compress(names: Iterable[str]) -> str:
     for name in names:
         if not can_hold(name):
             words = "cannot stand in a list of hosts"
-            raise ScenarioError(Problem("host", words, name, "letters, digits and signs without blanks, , [ ] = # \""))
+            raise ScenarioError(Problem("host", words, name, 'letters, digits and signs without blanks, , [ ] = # "'))
         prefix, digits = _split(name)
         groups.setdefault(prefix, set()).add(digits)
     return ",".join(entry for prefix, numbers in groups.items() for entry in _entries(prefix, numbers))

@@ -21,6 +21,7 @@ from fairlane.scheduler.mix import PatternMix
 from fairlane.seeds import Purpose, stream
 
 if TYPE_CHECKING:
+    from fairlane import Scenario
     from fairlane.scenario.models import FabricTable
 
 __all__ = ["Bench", "Best", "Measured", "Resident"]
@@ -120,7 +121,7 @@ class Bench:
 
     def _calibrated(self, pattern: int, hosts: tuple[int, ...]) -> int:
         """The compute time, which only the best hosts decide."""
-        compute = self._scenario([Resident(pattern, hosts)], None, [0]).resolve().jobs[0].compute
+        compute: int | None = self._scenario([Resident(pattern, hosts)], None, [0]).resolve().jobs[0].compute
         assert compute is not None, "a workload has a compute time"
         return compute
 
@@ -152,7 +153,9 @@ class Bench:
         spans = (ranks["last_mark"] - ranks["first_mark"]) / (ranks["iterations"] - 1) * 1e-12
         return [float(spans[ranks["job"] == job].max()) for job in range(len(moment))]
 
-    def _scenario(self, moment: Sequence[Resident], computes: Sequence[int] | None, starts: Sequence[int]) -> "Scenario":
+    def _scenario(
+        self, moment: Sequence[Resident], computes: Sequence[int] | None, starts: Sequence[int]
+    ) -> "Scenario":
         from fairlane import Scenario
 
         jobs = []

@@ -4,9 +4,10 @@ A job's *use* of a link between switches is the share of time that its bytes tak
 best. What a byte *meets* of a job on its way is the sum of that job's use over the links that the byte crosses: bytes
 of a busy neighbour are met often, and on long ways more often.
 
-Own features compare the job's hosts with its best ones: the links that a byte crosses, what it meets of its own job, and
-the use of the busiest link. Features of neighbours are: what a byte meets of all other jobs; of those that are as large as its own or larger,
-whose bursts are longer; and of all others, times the use of the busiest link, which has least room for more.
+Own features compare the job's hosts with its best ones: the links that a byte crosses, what it meets of its own job,
+and the use of the busiest link. Features of neighbours are: what a byte meets of all other jobs; of those that are as
+large as its own or larger, whose bursts are longer; and of all others, times the use of the busiest link, which has
+least room for more.
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,6 @@ from fairlane.placement import Communication
 from fairlane.scheduler.slowdown.bench import Bench, Resident
 from fairlane.scheduler.slowdown.features import Use, neighbour_features, own_features, use_of
 from fairlane.scheduler.slowdown.model import SlowdownModel
-from fairlane.seeds import Purpose, stream
 
 __all__ = ["Forecast", "Neighbourhood"]
 

@@ -124,7 +124,7 @@ class SlowdownModel(_Table):
     def save(self, path: Path) -> None:
         """Writes the file; raises ``ScenarioError``."""
         document = tomlkit.document()
-        document.add(tomlkit.comment("How allocations and neighbours slow jobs down, fitted to packet-level simulations."))
+        document.add(tomlkit.comment("How hosts and neighbours slow jobs down, fitted to packet-level simulations."))
         document.update(self.model_dump(mode="json", exclude_none=True))
         try:
             path.write_text(tomlkit.dumps(document), encoding="utf-8")

@@ -28,9 +28,8 @@ def allocators(fabric: Fabric) -> list[Strategy]:
         STRATEGIES["fragmented"](),
         STRATEGIES["box"]() if sides_of(fabric) is not None else STRATEGIES["packed"](),
     ]
-    for size in (4, 8):
-        if fabric.hosts % size == 0:
-            found.append(STRATEGIES["units"].model_validate({"size": size, "order": "random"}))
+    units = [size for size in (4, 8) if fabric.hosts % size == 0]
+    found += [STRATEGIES["units"].model_validate({"size": size, "order": "random"}) for size in units]
     return found
 
 
