@@ -11,11 +11,15 @@ import typer
 from fairlane.cli.exit import ExitCode
 
 if TYPE_CHECKING:
+    from fairlane.errors import Problem
     from fairlane.fabric import Fabric
     from fairlane.placement import Communication, Strategy
     from fairlane.scheduler import Comparison, Forecast, LoggedJob, Verification
 
 __all__ = ["add_to"]
+
+MOST_TOLD = 20
+"""Lines of a log that are told one by one."""
 
 
 def schedule(
@@ -72,7 +76,8 @@ def schedule(
     strategies = _strategies(allocator or ["box", "linear", *(["pattern"] if claim or machine.kinds else [])], machine)
     _check(machine, strategies, verify=verify, claim=claim)
     window = _window(hours)
-    arriving = _arriving(log, machine.fabric, jobs, load, strict=strict)
+    _check_files(output, placed)
+    arriving = _arriving(log, machine, strategies, most=jobs, load=load, seed=seed, strict=strict)
     found = _compared(arriving, machine, strategies, seed)
     checked = _verified(found, machine, verify, seed)
     _print(found, checked, as_json=as_json, claim=claim)
@@ -118,7 +123,8 @@ def _machine(
     for option, given in (("--fabric", fabric), ("--set", assignments), ("--mix", mix)):
         if given:
             words = "comes from the model: fit another with fairlane slowdown fit"
-            raise ScenarioError(Problem(option, words, str(given), "not together with --slowdown"))
+            value = ", ".join(given) if isinstance(given, list) else str(given)
+            raise ScenarioError(Problem(option, words, value, "not together with --slowdown"))
     forecast = Forecast(load_model(slowdown), seed)
     names = host_names(fabric_spec(forecast.model.table))
     return _Machine(forecast.fabric, names, forecast.communication, forecast)
@@ -177,15 +183,55 @@ def _window(hours: str | None) -> tuple[float, float] | None:
     return window
 
 
-def _arriving(log: Path, fabric: "Fabric", most: int | None, load: float, *, strict: bool) -> "list[LoggedJob]":
+def _check_files(output: Path | None, placed: Path | None) -> None:
+    """Replays take a while: what cannot be written afterwards is told before."""
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.plot.files import FORMATS
+
+    if output and output.suffix.lower() not in FORMATS:
+        raise ScenarioError(
+            Problem("--output", "no kind of picture that can be drawn", str(output), ", ".join(FORMATS))
+        )
+    for file in (output, placed):
+        if file and not file.parent.is_dir():
+            raise ScenarioError(Problem("", "cannot be written: there is no such folder", file=str(file)))
+
+
+def _arriving(
+    log: Path,
+    machine: _Machine,
+    strategies: "Mapping[str, Strategy]",
+    *,
+    most: int | None,
+    load: float,
+    seed: int,
+    strict: bool,
+) -> "list[LoggedJob]":
+    """The jobs as they come; lines that cannot be used, and jobs that an allocator refuses, are named."""
     from dataclasses import replace
 
-    from fairlane.scheduler import read_log
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.scheduler import read_log, refusals
 
-    read = read_log(log, hosts=fabric.hosts, strict=strict, most=most)
-    for problem in read.problems:
-        typer.echo(f"fairlane: left out: {problem}", err=True)
+    read = read_log(log, hosts=machine.fabric.hosts, strict=strict, most=most)
+    _tell("left out", read.problems)
+    for name, one in strategies.items():
+        words = f"gets no hosts even on the empty machine: it wants {one.wanted()}"
+        refused = [
+            Problem("processors", f"job {job.number} {words}", job.hosts).at(str(log), job.line)
+            for job in refusals(read.jobs, machine.fabric, one, seed=seed, communication=machine.patterns)
+        ]
+        if strict and refused:
+            raise ScenarioError(refused)
+        _tell(f"refused by {name}", refused)
     return [replace(job, submit=round(job.submit / load)) for job in read.jobs]
+
+
+def _tell(what: str, problems: "Sequence[Problem]") -> None:
+    for problem in problems[:MOST_TOLD]:
+        typer.echo(f"fairlane: {what}: {problem}", err=True)
+    if len(problems) > MOST_TOLD:
+        typer.echo(f"fairlane: {what}: {len(problems) - MOST_TOLD} more; --strict tells all", err=True)
 
 
 def _compared(

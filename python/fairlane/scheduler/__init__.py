@@ -5,7 +5,7 @@ Run times are those of the log, or stretch by the slowdowns that a fitted model 
 """
 
 from fairlane.scheduler.compare import Comparison, compare_allocators, pattern_aware_findings
-from fairlane.scheduler.easy import Placed, Schedule, replay
+from fairlane.scheduler.easy import Placed, Schedule, refusals, replay
 from fairlane.scheduler.metrics import ScheduleMetrics, metrics_of
 from fairlane.scheduler.mix import PatternMix, Share, read_mix
 from fairlane.scheduler.slowdown import SlowdownModel, fit_model, load_model
@@ -32,6 +32,7 @@ __all__ = [
     "pattern_aware_findings",
     "read_log",
     "read_mix",
+    "refusals",
     "replay",
     "verify",
 ]

@@ -19,7 +19,7 @@ from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["Placed", "Schedule", "replay"]
+__all__ = ["Placed", "Schedule", "refusals", "replay"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,18 @@ def replay(
     return _Machine(fabric, allocator, seed, communication, Pace(forecast), told).run(jobs)
 
 
+def refusals(
+    jobs: Sequence[LoggedJob],
+    fabric: FabricView,
+    allocator: Strategy,
+    *,
+    seed: int = 1,
+    communication: Callable[[int], Communication] | None = None,
+) -> list[LoggedJob]:
+    """The jobs that the allocator would give no hosts even on the empty machine."""
+    return _Machine(fabric, allocator, seed, communication, Pace(None)).refusals(jobs)
+
+
 @dataclass
 class _Machine:
     fabric: FabricView
@@ -120,14 +132,9 @@ class _Machine:
         self.free = set(range(self.fabric.hosts))
 
     def run(self, jobs: Sequence[LoggedJob]) -> Schedule:
-        takes: dict[tuple[int, Communication | None], bool] = {}
-        refused: list[LoggedJob] = []
-        coming: list[LoggedJob] = []
-        for job in jobs:
-            key = (job.hosts, self._pattern(job))
-            if key not in takes:
-                takes[key] = self._hosts(job, self.free) is not None
-            (coming if takes[key] else refused).append(job)
+        refused = self.refusals(jobs)
+        without = {job.line for job in refused}
+        coming = [job for job in jobs if job.line not in without]
         coming.reverse()
         while coming or self.queue or self.pace.running:
             times: list[float] = [coming[-1].submit] if coming else []
@@ -142,6 +149,14 @@ class _Machine:
                 self.told(len(self.done) + len(refused))
         placed = tuple(one for _, one in sorted(self.done, key=lambda row: row[0]))
         return Schedule(placed, tuple(refused), self.fragmented)
+
+    def refusals(self, jobs: Sequence[LoggedJob]) -> list[LoggedJob]:
+        takes: dict[tuple[int, Communication | None], bool] = {}
+        for job in jobs:
+            key = (job.hosts, self._pattern(job))
+            if key not in takes:
+                takes[key] = self._hosts(job, self.free) is not None
+        return [job for job in jobs if not takes[job.hosts, self._pattern(job)]]
 
     def _go_to(self, time: float) -> None:
         if self.queue and self.queue[0].hosts <= len(self.free):

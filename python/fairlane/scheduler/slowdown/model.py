@@ -146,7 +146,7 @@ def load_model(name: str | Path) -> SlowdownModel:
     try:
         return _read(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
-        raise ScenarioError(Problem.unknown("", "file or model", str(name), shipped_models(), str(name))) from None
+        raise ScenarioError(Problem.unknown("model", "file or model", str(name), shipped_models(), str(name))) from None
     except (OSError, UnicodeDecodeError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
         raise ScenarioError(Problem("", f"cannot be read: {words}", file=str(path))) from None
