@@ -47,7 +47,7 @@ def expand(text: str) -> list[str]:
     at = 0
     while at < len(text):
         entry = _ENTRY.match(text, at)
-        if entry is None or not entry[0]:
+        if entry is None or not (entry[1] or entry[2]):
             raise ScenarioError(Problem("hosts", f"no list of hosts from {text[at:]!r} on", text, "as rack[01-03,7],a"))
         found += _expanded(entry[1], entry[2], text)
         at = entry.end()
