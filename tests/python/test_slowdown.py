@@ -133,7 +133,7 @@ def test_a_fit_repeats_and_is_better_than_no_model(tmp_path: Path) -> None:
     assert error.mean < error.without
     model.save(tmp_path / "model.toml")
     assert load_model(tmp_path / "model.toml") == model
-    with pytest.raises(ScenarioError, match="only .* were simulated"):
+    with pytest.raises(ScenarioError, match="were simulated"):
         fit_model(table(), SMALL, moments=1, seed=2)
 
 

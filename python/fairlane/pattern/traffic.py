@@ -183,8 +183,8 @@ def _counted(simulation: _core.Simulation, ranks: int) -> Traffic:
 def _departures(simulation: _core.Simulation, ranks: int) -> tuple[dict[str, Ints], dict[str, Ints]]:
     """Payload packets as they left a rank, and the same ones in the same order as they left the switch.
 
-    A message's name is used again only once the message is gone: so of the packets of one name and place, the first to
-    leave a rank is the first to leave the switch, and so on.
+    Both are sorted by name of the message, then as they went. Packets of a message go one after the other, and its name
+    is used again only once it is gone: so they stand together, the first one first, and in the same order at both ends.
     """
     links = columns(_core.Fabric(json.dumps(_fabric(ranks))).links())
     log = columns(simulation.table("departures"))
@@ -193,17 +193,6 @@ def _departures(simulation: _core.Simulation, ranks: int) -> tuple[dict[str, Int
         rank = links[end][log["link"]]
         keep = (rank >= 0) & (log["lane"] > _CONTROL)
         rows = {"rank": rank[keep], **{name: log[name][keep] for name in ("message", "packet", "bytes", "lane")}}
-        place = rows["message"].astype(numpy.int64) << 32 | rows["packet"]
-        order = numpy.argsort(place, kind="stable")
+        order = numpy.argsort(rows["message"], kind="stable")
         found.append({name: column[order] for name, column in rows.items()})
-    return _by_message(*found)
-
-
-def _by_message(sent: dict[str, Ints], received: dict[str, Ints]) -> tuple[dict[str, Ints], dict[str, Ints]]:
-    """Both with the packets of each message together: those of one name are told apart by which use of it they are."""
-    new = numpy.ones(len(sent["message"]), bool)
-    new[1:] = (sent["message"][1:] != sent["message"][:-1]) | (sent["packet"][1:] != sent["packet"][:-1])
-    starts = numpy.flatnonzero(new)
-    use = numpy.arange(len(new)) - numpy.repeat(starts, numpy.diff([*starts, len(new)]))
-    order = numpy.lexsort((sent["packet"], use, sent["message"]))
-    return tuple({name: column[order] for name, column in rows.items()} for rows in (sent, received))  # type: ignore[return-value]
+    return found[0], found[1]

@@ -2,7 +2,8 @@
 
 The job at the head of the queue starts as soon as the allocator gives it hosts. While it waits it has a reservation:
 the earliest end, by the estimates, of a running job at which the allocator would give it hosts. A later job may start
-before it if it is to end by then, or if the allocator would still give the head hosts then.
+before it if it is to end by then, or if the allocator would still give the head hosts then; the first ``DEPTH`` are
+looked at.
 
 With a forecast of slowdowns jobs take longer than the log says, from moment to moment as long as their hosts and their
 neighbours of that moment make them; the scheduler expects the rest of a running job's estimate to go on at its present
@@ -19,7 +20,10 @@ from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["Placed", "Schedule", "refusals", "replay"]
+__all__ = ["DEPTH", "Placed", "Schedule", "refusals", "replay"]
+
+DEPTH = 500
+"""Waiting jobs behind the head that are looked at, as schedulers limit it so that long queues do not slow them down."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,11 @@ class _Machine:
         shadow, later = self._reservation(head)
         in_the_way: set[tuple[int, Communication | None]] = set()
         waiting = [head]
-        for job in self.queue[1:]:
+        looked_at, behind = self.queue[1 : DEPTH + 1], self.queue[DEPTH + 1 :]
+        for job in looked_at:
+            if job.hosts > len(self.free):
+                waiting.append(job)
+                continue
             outlasts, key = self.now + job.estimate > shadow, (job.hosts, self._pattern(job))
             hosts = None if outlasts and key in in_the_way else self._now(job)
             if hosts is not None and outlasts:
@@ -214,7 +222,7 @@ class _Machine:
                 waiting.append(job)
             else:
                 self._start(job, hosts)
-        self.queue = waiting
+        self.queue = waiting + behind
 
     def _beside(
         self, head: LoggedJob, job: LoggedJob, hosts: tuple[int, ...], later: set[int]
