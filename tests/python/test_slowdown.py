@@ -220,7 +220,7 @@ def test_the_claim_is_judged_by_its_bands(forecast: Forecast) -> None:
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture, placed = tmp_path / "gantt.png", tmp_path / "placed.csv"
-    options = ["--slowdown", "torus-128", "--jobs", "60", "--load", "2", "--claim", "--verify", "1"]
+    options = ["--slowdown", "torus-128", "--jobs", "40", "--load", "2", "--claim", "--verify", "1"]
     files = ["-o", str(picture), "--placed", str(placed)]
     assert execute(["schedule", str(LOG), *options, *files]) == 0
     out = capsys.readouterr().out
