@@ -214,3 +214,17 @@ def test_place_prints_json_and_says_what_does_not_fit(tmp_path: Path, capsys: py
     assert found["second"]["pieces"] == 1
     assert execute(["place", str(tmp_path / "s.toml"), "--set", "placement.shape=[5,1,1]"]) == 2
     assert "does not fit the grid; allowed: within 4 x 4 x 2" in capsys.readouterr().err
+
+
+def test_loads_are_sums_over_routes() -> None:
+    fabric = torus(4, 3, 2)
+    hosts = [0, 5, 7, 23, 11]
+    traffic = np.random.default_rng(1).random((5, 5))
+    expected = np.zeros(len(fabric.links["link"]))
+    for (a, source), (b, destination) in permutations(enumerate(hosts), 2):
+        expected[fabric.route(source, destination)] += traffic[a, b]
+    assert fabric.loads(hosts, traffic) == pytest.approx(expected)
+    with pytest.raises(IndexError, match="24 hosts"):
+        fabric.loads([0, 24], np.ones((2, 2)))
+    with pytest.raises(ValueError, match="each pair"):
+        fabric.loads(hosts, np.ones((2, 2)))

@@ -13,6 +13,7 @@ from fairlane import _core
 from fairlane.cli.main import execute
 from fairlane.errors import RunError
 from fairlane.pattern import Pattern, Traffic, analyse, communities, evidence, grids, judge, observe, program_of
+from fairlane.pattern.verdict import _neighbour_bytes, _unit_rows
 from fairlane.scenario.models import Job
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
@@ -206,9 +207,42 @@ def test_the_commands_print_draw_and_refuse(tmp_path: Path, capsys: pytest.Captu
         (["workload", "pattern", "pf4d"], 'did you mean "pf3d"?'),
         (["workload", "pattern", "flood_pairs", "--ranks", "7"], "allowed: an even number of ranks"),
         (["workload", "pattern", "flood_pairs", "--set", "mesage_size=3"], "unknown key"),
-        (["workload", "pattern", "flood_pairs", "--ranks", "2000"], "too many for a communication matrix"),
+        (["workload", "pattern", "flood_pairs", "--ranks", "5000"], "too many for a communication matrix"),
         (["trace", "pattern", str(tmp_path / "none.tar.zst")], "there is no"),
         (["workload", "pattern", "pf3d", "-o", str(tmp_path / "m.gif")], "allowed: .png, .svg, .pdf"),
     ):
         assert execute(arguments) == 2
         assert words in capsys.readouterr().err
+
+
+def test_neighbours_and_units_are_summed_as_they_are_defined() -> None:
+    """Grids and units pair by pair, on random bytes: sides of two, three and more, and units that do not divide."""
+    for ranks, seed in ((12, 1), (18, 2), (30, 3)):
+        bytes_ = np.random.default_rng(seed).integers(0, 100, (ranks, ranks))
+        np.fill_diagonal(bytes_, 0)
+        both = (bytes_ + bytes_.T).astype(float)
+        for sides in set(grids(ranks, 4)):
+            at = np.stack(np.unravel_index(np.arange(ranks), sides))
+            apart = np.abs(at[:, :, None] - at[:, None, :])
+            around = np.minimum(apart, np.array(sides)[:, None, None] - apart)
+            near = (around.sum(axis=0) == 1, apart.max(axis=0) == 1, around.max(axis=0) == 1)
+            assert _neighbour_bytes(both, sides) == pytest.approx([both[one].sum() for one in near])
+        for size, share, _ in _unit_rows(both):
+            of = np.arange(ranks) // size
+            assert share == pytest.approx(both[of[:, None] == of].sum() / both.sum())
+
+
+def test_names_of_messages_that_are_used_again_are_told_apart() -> None:
+    """Many messages of several packets one after the other: each is counted once, with its size."""
+    builder = _core.ProgramBuilder(3)
+    sizes = [1, 3 * 2**19, 700_000, 2**19, 5]
+    for size in sizes * 3:
+        for rank in range(3):
+            builder.isend(rank, (rank + 1) % 3, size, 0)
+            builder.irecv(rank, (rank - 1) % 3, 1)
+            builder.wait_all(rank, [0, 1])
+    traffic = observe(builder.build())
+    ring = np.roll(np.eye(3, dtype=int), 1, axis=1)
+    assert (traffic.total == ring * 3 * sum(sizes)).all()
+    assert (traffic.messages[0] == ring * 15).all()
+    assert traffic.sizes["point to point"] == dict.fromkeys(sorted(sizes), 9)

@@ -34,7 +34,7 @@ def logged(number: int, submit: int, hosts: int, run: int, estimate: int | None 
     return LoggedJob(number, submit, run, hosts, estimate or run, number)
 
 
-def starts(schedule: Schedule) -> dict[int, int]:
+def starts(schedule: Schedule) -> dict[int, float]:
     return {one.job.number: one.start for one in schedule.jobs}
 
 
@@ -162,7 +162,7 @@ def test_nobody_is_idle_while_the_head_could_run(rows: list[tuple[int, int, int]
     jobs = [logged(at, *row) for at, row in enumerate(sorted(rows))]
     found = replay(jobs, LINE, ALLOCATORS["linear"])
     for one in found.jobs:
-        for instant in range(one.job.submit, one.start):
+        for instant in range(one.job.submit, round(one.start)):
             busy = sum(other.job.hosts for other in found.jobs if other.start <= instant < other.end)
             is_head = all(other.start <= instant for other in found.jobs if other.job.number < one.job.number)
             assert not is_head or busy + one.job.hosts > 4

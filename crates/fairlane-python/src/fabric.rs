@@ -6,9 +6,9 @@ use fairlane_core::ids::{HostId, LinkId, SwitchId};
 use fairlane_core::routing::{self, Hop, Routing};
 use fairlane_core::simulation::{self, FabricSpec};
 use fairlane_core::topology::{Graph, Link, Vertex};
-use pyo3::exceptions::{PyIndexError, PyRuntimeError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
 
 use crate::columns::Columns;
@@ -84,25 +84,60 @@ impl Fabric {
     /// The links of the way from one host to another, over its adapter of this number.
     #[pyo3(signature = (source, destination, rail = 0))]
     fn route(&self, source: u32, destination: u32, rail: u32) -> PyResult<Vec<u32>> {
+        self.check(&[source, destination])?;
+        let mut route = Vec::new();
+        self.walk((source, destination), rail, |link| route.push(link.0))?;
+        Ok(route)
+    }
+
+    /// What each link carries (64-bit floats) if `hosts[i]` sends `bytes[i * hosts.len() + j]` to `hosts[j]` over rail 0.
+    fn loads<'py>(&self, py: Python<'py>, hosts: Vec<u32>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        self.check(&hosts)?;
+        if bytes.len() != hosts.len() * hosts.len() * size_of::<f64>() {
+            return Err(PyValueError::new_err("needs a 64-bit float for each pair of hosts"));
+        }
+        let loads = py.detach(|| self.sum(&hosts, bytes))?;
+        Ok(PyBytes::new(py, &loads.into_iter().flat_map(f64::to_le_bytes).collect::<Vec<_>>()))
+    }
+}
+
+impl Fabric {
+    fn check(&self, given: &[u32]) -> PyResult<()> {
         let hosts = self.graph.hosts();
-        if source as usize >= hosts || destination as usize >= hosts {
+        if given.iter().any(|host| *host as usize >= hosts) {
             return Err(PyIndexError::new_err(format!("the fabric has {hosts} hosts, numbered from 0")));
         }
+        Ok(())
+    }
+
+    fn sum(&self, hosts: &[u32], bytes: &[u8]) -> PyResult<Vec<f64>> {
+        let mut loads = vec![0.0; self.graph.links().len()];
+        let pairs = hosts.iter().flat_map(|source| hosts.iter().map(move |destination| (*source, *destination)));
+        for (pair, value) in pairs.zip(bytes.chunks_exact(size_of::<f64>())) {
+            let value = f64::from_le_bytes(value.try_into().expect("invariant: chunks have this size"));
+            if value != 0.0 {
+                self.walk(pair, 0, |link| loads[link.0 as usize] += value)?;
+            }
+        }
+        Ok(loads)
+    }
+
+    /// Goes from one host to another, over its adapter `rail`, and tells every link on the way; a host with itself needs none.
+    fn walk(&self, (source, destination): (u32, u32), rail: u32, mut told: impl FnMut(LinkId)) -> PyResult<()> {
         let Some(first) = self.graph.ports(Vertex::Host(HostId(source))).nth(rail as usize) else {
             return Err(PyIndexError::new_err(format!("host {source} has no adapter {rail}")));
         };
+        if source == destination {
+            return Ok(());
+        }
         let to = self.graph.endpoint(HostId(destination), if self.graph.rails() > 1 { rail } else { 0 });
         let mut hop = Hop { link: first, channel: 0 };
-        let mut route = Vec::new();
-        while route.len() < TOO_LONG && source != destination {
-            route.push(hop.link.0);
+        for _ in 0..TOO_LONG {
+            told(hop.link);
             match self.graph.link(hop.link).to {
-                Vertex::Host(_) => return Ok(route),
+                Vertex::Host(_) => return Ok(()),
                 Vertex::Switch(at) => hop = self.routing.next_hop(at, hop, to),
             }
-        }
-        if source == destination {
-            return Ok(route);
         }
         Err(PyRuntimeError::new_err(format!("the route from {source} to {destination} does not end")))
     }

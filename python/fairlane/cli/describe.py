@@ -1,4 +1,4 @@
-"""Looking at one thing before anything is simulated: fabric describe, fabric draw, fabric import, trace describe."""
+"""Looking at one thing before anything is simulated: fabric describe, draw, import, topology-conf; trace describe."""
 
 import json
 from collections.abc import Iterable
@@ -106,6 +106,47 @@ def import_fabric(
         _print([*survey_lines(found), f"written    {target}"])
 
 
+@fabric_app.command("topology-conf")
+def write_topology_conf(
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SOURCE", help="A scenario (.toml), or a fabric's file as fabric import reads; or give --topology."
+        ),
+    ] = None,
+    topology: _Topology = None,
+    assignments: Assignments = None,
+    merged: Annotated[
+        bool,
+        typer.Option("--merged", help="One switch for all that join the same ones below, and a root: a strict tree."),
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default it is printed.")
+    ] = None,
+) -> None:
+    """Write topology.conf for Slurm's tree plugin: switches, the hosts at each, and what is above them.
+
+    For example: fairlane fabric topology-conf cluster.ibnetdiscover --merged -o topology.conf
+    """
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.fabric import Fabric, read_wiring
+    from fairlane.slurm import host_names, of_wiring, switch_names, topology_conf
+
+    if source is not None and source.suffix != ".toml" and topology is None:
+        text = of_wiring(read_wiring(source), merged=merged)
+    else:
+        spec = _chosen("fabric topology-conf", source, topology, None, assignments)
+        text = topology_conf(Fabric.build(spec), host_names(spec), switch_names(spec), merged=merged)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(output))) from None
+    typer.echo(output)
+
+
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(line)
@@ -114,13 +155,20 @@ def _print(lines: Iterable[str]) -> None:
 def _fabric(
     command: str, scenario: Path | None, topology: str | None, routing: str | None, assignments: list[str] | None
 ) -> "Fabric":
-    from fairlane.errors import Problem, ScenarioError
     from fairlane.fabric import Fabric
+
+    return Fabric.build(_chosen(command, scenario, topology, routing, assignments))
+
+
+def _chosen(
+    command: str, scenario: Path | None, topology: str | None, routing: str | None, assignments: list[str] | None
+) -> dict[str, Any]:
+    """The fabric of a scenario or of options, as the simulator takes it."""
+    from fairlane.errors import Problem, ScenarioError
 
     if (scenario is None) == (topology is None):
         raise ScenarioError(Problem(command, "needs either a scenario or --topology"))
-    spec = _spec_of_file(scenario, assignments) if scenario else _spec(topology or "", routing, assignments)
-    return Fabric.build(spec)
+    return _spec_of_file(scenario, assignments) if scenario else _spec(topology or "", routing, assignments)
 
 
 def _spec_of_file(scenario: Path, assignments: list[str] | None) -> dict[str, Any]:

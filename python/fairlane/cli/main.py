@@ -6,7 +6,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairlane.cli import controlling, describe, listing, patterns, placing, reproducing, runs, scheduling, studies
+from fairlane.cli import (
+    controlling,
+    describe,
+    listing,
+    patterns,
+    placing,
+    reproducing,
+    runs,
+    scheduling,
+    slowdown,
+    studies,
+)
 from fairlane.cli.exit import ExitCode
 from fairlane.errors import FairlaneError, RunError
 
@@ -57,6 +68,7 @@ def _options(
 runs.add_to(app)
 placing.add_to(app)
 scheduling.add_to(app)
+slowdown.add_to(app)
 studies.add_to(app)
 controlling.add_to(app)
 reproducing.add_to(app)

@@ -17,6 +17,9 @@ def place(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Draw it too: .png, .svg or .pdf.")
     ] = None,
     assignments: Assignments = None,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Print each job's hosts as a Slurm node list, and nothing else.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the host of each rank.")] = False,
 ) -> None:
     """Show which hosts the jobs of a scenario get, how far apart they are and who shares their links.
@@ -30,6 +33,7 @@ def place(
     from fairlane.inputs.problems import Problems
     from fairlane.placement import measure
     from fairlane.scenario.resolve import decide
+    from fairlane.slurm import compress, host_names
 
     loaded = Scenario.load(scenario, set=assignments or ())
     try:
@@ -38,11 +42,20 @@ def place(
         raise loaded.error(problems) from None
     fabric = Fabric.build(resolved.tables["fabric"])
     jobs = {job.name: job.hosts for job in resolved.jobs}
+    names = host_names(resolved.tables["fabric"])
+    lists = {name: compress(dict.fromkeys(names[host] for host in hosts)) for name, hosts in jobs.items()}
+    if slurm:
+        for name, hosts in lists.items():
+            typer.echo(f"{name} {hosts}")
+        return
     found = measure(fabric, jobs)
     if as_json:
         from dataclasses import asdict
 
-        rows = {name: {**asdict(metrics), "hosts_of_ranks": list(jobs[name])} for name, metrics in found.items()}
+        rows = {
+            name: {**asdict(metrics), "hosts_of_ranks": list(jobs[name]), "node_list": lists[name]}
+            for name, metrics in found.items()
+        }
         typer.echo(json.dumps(rows, indent=2))
     else:
         from fairlane.results.summary import console_for_tables

@@ -1,19 +1,40 @@
 """Replaying a job log on a fabric: schedule."""
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlane.cli.exit import ExitCode
+
+if TYPE_CHECKING:
+    from fairlane.errors import Problem
+    from fairlane.fabric import Fabric
+    from fairlane.placement import Communication, Strategy
+    from fairlane.scheduler import Comparison, Forecast, LoggedJob, Verification
+
 __all__ = ["add_to"]
+
+MOST_TOLD = 20
+"""Lines of a log that are told one by one."""
 
 
 def schedule(
     log: Annotated[
         Path, typer.Argument(metavar="LOG", help="A job log in the Standard Workload Format, gzipped or not.")
     ],
-    fabric: Annotated[str, typer.Option(help="Name of a topology; its parameters come by --set.")] = "torus",
+    slowdown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="Stretch run times: a model by file or name; fabric and patterns are the model's."
+        ),
+    ] = None,
+    fabric: Annotated[
+        str | None, typer.Option(help="Name of a topology, by default torus; its parameters come by --set.")
+    ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the topology.")
     ] = None,
@@ -27,54 +48,257 @@ def schedule(
     jobs: Annotated[int | None, typer.Option(min=1, help="Only the first so many jobs.")] = None,
     load: Annotated[float, typer.Option(min=0.001, help="Jobs come this many times as fast.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
+    verify: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Simulate so many moments of each schedule by packets."),
+    ] = None,
+    claim: Annotated[
+        bool, typer.Option("--claim", help="Judge the claim yang.pattern-aware; allocators are box, linear, pattern.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Draw hosts over time: .png, .svg or .pdf.")
+    ] = None,
+    hours: Annotated[
+        str | None, typer.Option(metavar="FROM:TO", help="The hours to draw; by default the busiest 48.")
+    ] = None,
+    placed: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every job with its Slurm node list, a CSV file.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at lines that cannot be used.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+) -> int:
     """Replay a job log with EASY backfilling, and compare allocators.
 
-    Run times are those of the log: what allocations do to them is not in it. For example: fairlane schedule log.swf.gz
-    --fabric torus --set sides=[8,4,4] --allocator box --allocator pattern --mix patterns.toml
+    Run times are those of the log, or with --slowdown stretch as hosts and neighbours make them. For example: fairlane
+    schedule log.swf.gz --slowdown torus-128 --allocator box --allocator pattern -o gantt.png
     """
-    from dataclasses import asdict, replace
+    machine = _machine(slowdown, fabric, assignments, mix, seed)
+    strategies = _strategies(allocator or ["box", "linear", *(["pattern"] if claim or machine.kinds else [])], machine)
+    _check(machine, strategies, verify=verify, claim=claim)
+    window = _window(hours)
+    _check_files(output, placed)
+    arriving = _arriving(log, machine, strategies, most=jobs, load=load, seed=seed, strict=strict)
+    found = _compared(arriving, machine, strategies, seed)
+    checked = _verified(found, machine, verify, seed)
+    _print(found, checked, as_json=as_json, claim=claim)
+    if placed:
+        from fairlane.scheduler.placed import write_placed
 
-    from fairlane.cli.scheduling_text import schedule_table
+        typer.echo(write_placed(found, machine.names, placed), err=True)
+    if output:
+        _draw(found, machine, log, output, window)
+    return ExitCode.DONE
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """What jobs run on, and what is known about them."""
+
+    fabric: "Fabric"
+    names: Sequence[str]
+    patterns: "Callable[[int], Communication] | None"
+    forecast: "Forecast | None"
+
+    @property
+    def kinds(self) -> bool:
+        return self.patterns is not None
+
+
+def _machine(
+    slowdown: str | None, fabric: str | None, assignments: list[str] | None, mix: Path | None, seed: int
+) -> _Machine:
+    from fairlane.errors import Problem, ScenarioError
     from fairlane.fabric import Fabric
-    from fairlane.inputs.problems import Problems
-    from fairlane.results.summary import console_for_tables
-    from fairlane.scenario.models import FabricTable, Placement
+    from fairlane.scenario.models import FabricTable
     from fairlane.scenario.resolve import fabric_spec
     from fairlane.scenario.scenario import read_table
-    from fairlane.scheduler import metrics_of, read_log, read_mix, replay
+    from fairlane.scheduler import Forecast, load_model, read_mix
+    from fairlane.slurm import host_names
 
-    built = Fabric.build(fabric_spec(read_table(FabricTable, {"topology": fabric}, assignments or ())))
-    patterns = read_mix(mix) if mix else None
+    if slowdown is None:
+        spec = fabric_spec(read_table(FabricTable, {"topology": fabric or "torus"}, assignments or ()))
+        patterns = read_mix(mix) if mix else None
+        known = (lambda number: patterns.of(number, seed)) if patterns else None
+        return _Machine(Fabric.build(spec), host_names(spec), known, None)
+    for option, given in (("--fabric", fabric), ("--set", assignments), ("--mix", mix)):
+        if given:
+            words = "comes from the model: fit another with fairlane slowdown fit"
+            value = ", ".join(given) if isinstance(given, list) else str(given)
+            raise ScenarioError(Problem(option, words, value, "not together with --slowdown"))
+    forecast = Forecast(load_model(slowdown), seed)
+    names = host_names(fabric_spec(forecast.model.table))
+    return _Machine(forecast.fabric, names, forecast.communication, forecast)
+
+
+def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]":
+    """The allocators by what the user calls them."""
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.inputs.problems import Problems
+    from fairlane.scenario.models import Placement
+    from fairlane.scenario.scenario import read_table
+
     strategies = {}
-    for text in allocator or ["box", "linear"]:
+    for text in texts:
         name, *own = text.split(":")
         found = read_table(Placement, {"strategy": name}, own).allocator
         if found is None:
-            from fairlane.errors import Problem, ScenarioError
-
             raise ScenarioError(Problem("allocator", "a list of hosts allocates nothing", text))
         try:
-            found.check(built, [1])
+            found.check(machine.fabric, [1])
         except Problems as problems:
-            from fairlane.errors import ScenarioError
-
             raise ScenarioError(problem.under(f"allocator.{name}") for problem in problems.problems) from None
         strategies[text] = found
-    read = read_log(log, hosts=built.hosts, strict=strict, most=jobs)
-    for problem in read.problems:
-        typer.echo(f"fairlane: left out: {problem}", err=True)
-    arriving = [replace(job, submit=round(job.submit / load)) for job in read.jobs]
-    rows = {}
-    for name, strategy in strategies.items():
-        communication = (lambda number: patterns.of(number, seed)) if patterns else None
-        rows[name] = metrics_of(replay(arriving, built, strategy, seed=seed, communication=communication), built.hosts)
+    return strategies
+
+
+def _check(machine: _Machine, strategies: "Mapping[str, Strategy]", *, verify: int | None, claim: bool) -> None:
+    """Options that need each other."""
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
+
+    if verify and not machine.forecast:
+        raise ScenarioError(Problem("--verify", "there is no model to verify", verify, "together with --slowdown"))
+    if not claim:
+        return
+    if not machine.forecast:
+        raise ScenarioError(Problem("--claim", "is about slowdowns", allowed="together with --slowdown"))
+    missing = [name for name in (CONTIGUOUS, BLIND, AWARE) if name not in strategies]
+    if missing:
+        raise ScenarioError(Problem("--allocator", f"the claim needs {', '.join(missing)} too", ", ".join(strategies)))
+
+
+def _window(hours: str | None) -> tuple[float, float] | None:
+    """The instants between which the picture shows the schedules, s."""
+    if hours is None:
+        return None
+    from fairlane.errors import Problem, ScenarioError
+
+    first, _, last = hours.partition(":")
+    try:
+        window = float(first) * 3600, float(last) * 3600
+    except ValueError:
+        window = 0.0, 0.0
+    if not 0 <= window[0] < window[1]:
+        raise ScenarioError(Problem("--hours", "no span of time", hours, "FROM:TO in hours, as 24:72"))
+    return window
+
+
+def _check_files(output: Path | None, placed: Path | None) -> None:
+    """Replays take a while: what cannot be written afterwards is told before."""
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.plot.files import FORMATS
+
+    if output and output.suffix.lower() not in FORMATS:
+        raise ScenarioError(
+            Problem("--output", "no kind of picture that can be drawn", str(output), ", ".join(FORMATS))
+        )
+    for file in (output, placed):
+        if file and not file.parent.is_dir():
+            raise ScenarioError(Problem("", "cannot be written: there is no such folder", file=str(file)))
+
+
+def _arriving(
+    log: Path,
+    machine: _Machine,
+    strategies: "Mapping[str, Strategy]",
+    *,
+    most: int | None,
+    load: float,
+    seed: int,
+    strict: bool,
+) -> "list[LoggedJob]":
+    """The jobs as they come; lines that cannot be used, and jobs that an allocator refuses, are named."""
+    from dataclasses import replace
+
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.scheduler import read_log, refusals
+
+    read = read_log(log, hosts=machine.fabric.hosts, strict=strict, most=most)
+    _tell("left out", read.problems)
+    for name, one in strategies.items():
+        words = f"gets no hosts even on the empty machine: it wants {one.wanted()}"
+        refused = [
+            Problem("processors", f"job {job.number} {words}", job.hosts).at(str(log), job.line)
+            for job in refusals(read.jobs, machine.fabric, one, seed=seed, communication=machine.patterns)
+        ]
+        if strict and refused:
+            raise ScenarioError(refused)
+        _tell(f"refused by {name}", refused)
+    return [replace(job, submit=round(job.submit / load)) for job in read.jobs]
+
+
+def _tell(what: str, problems: "Sequence[Problem]") -> None:
+    for problem in problems[:MOST_TOLD]:
+        typer.echo(f"fairlane: {what}: {problem}", err=True)
+    if len(problems) > MOST_TOLD:
+        typer.echo(f"fairlane: {what}: {len(problems) - MOST_TOLD} more; --strict tells all", err=True)
+
+
+def _compared(
+    jobs: "Sequence[LoggedJob]", machine: _Machine, strategies: "Mapping[str, Strategy]", seed: int
+) -> "Comparison":
+    """All replays, with a bar for each on a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from fairlane.scheduler import compare_allocators
+
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        bars = {name: shown.add_task(name, total=len(jobs)) for name in strategies}
+        return compare_allocators(
+            jobs,
+            machine.fabric,
+            strategies,
+            seed=seed,
+            communication=machine.patterns,
+            forecast=machine.forecast,
+            told=lambda name, done: shown.update(bars[name], completed=done),
+        )
+
+
+def _verified(found: "Comparison", machine: _Machine, moments: int | None, seed: int) -> "dict[str, Verification]":
+    """Simulates moments of every schedule, if that was asked for."""
+    if not moments or machine.forecast is None:
+        return {}
+    from fairlane.scheduler import verify
+
+    return {name: verify(one, machine.forecast, moments, seed) for name, one in found.schedules.items()}
+
+
+def _print(found: "Comparison", checked: "Mapping[str, Verification]", *, as_json: bool, claim: bool) -> None:
+    from dataclasses import asdict
+
+    from fairlane.cli.scheduling_text import claim_lines, schedule_table, verification_table
+    from fairlane.results.summary import console_for_tables
+
     if as_json:
-        typer.echo(json.dumps({name: asdict(row) for name, row in rows.items()}, indent=2))
-    else:
-        console_for_tables().print(schedule_table(rows))
+        rows = {name: asdict(row) for name, row in found.metrics.items()}
+        for name, one in checked.items():
+            rows[name]["verified"] = {
+                "moments": one.moments,
+                "error": one.error.model_dump() if one.error else None,
+                "jobs": one.jobs.to_dicts(),
+            }
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    console_for_tables().print(schedule_table(found.metrics))
+    if checked:
+        console_for_tables().print(verification_table(checked))
+    if claim:
+        for line in claim_lines(found):
+            typer.echo(line)
+
+
+def _draw(found: "Comparison", machine: _Machine, log: Path, output: Path, window: tuple[float, float] | None) -> None:
+    from fairlane.plot import gantt
+    from fairlane.plot.files import write
+
+    patterns = machine.patterns
+    kind_of = (lambda number: patterns(number).kind) if patterns else None
+    shown = window or gantt.busiest_window(next(iter(found.schedules.values())))
+    count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
+    title = f"{log.name.split('.')[0]}: {count} jobs on {machine.fabric.hosts} hosts"
+    typer.echo(write(lambda: gantt.figure(found, machine.fabric, title, kind_of, shown), output), err=True)
 
 
 def add_to(app: typer.Typer) -> None:

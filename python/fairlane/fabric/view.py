@@ -131,6 +131,11 @@ class Fabric:
         """The links that packets between two hosts take, in order, over the source's adapter ``rail``."""
         return self._core.route(source, destination, rail)
 
+    def loads(self, hosts: Sequence[int], traffic: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+        """What every link carries if ``hosts[i]`` sends ``traffic[i, j]`` to ``hosts[j]``."""
+        weights = numpy.ascontiguousarray(traffic, dtype="<f8")
+        return numpy.frombuffer(self._core.loads(list(hosts), weights.tobytes()), dtype="<f8")
+
     def required_virtual_lanes(self, virtual_lanes: int) -> list[tuple[int, int]]:
         """Every pair of a virtual lane, below ``virtual_lanes``, and a virtual channel that it has."""
         return self._core.required_virtual_lanes(virtual_lanes)

@@ -1,8 +1,9 @@
 """Who sends how much to whom: a job's messages, counted where nobody is in their way.
 
-The job runs alone, with no time to compute, on a fabric that has a link of its own for every ordered pair of ranks and
-a lane of its own for every kind of traffic: what each of these links carried is a cell of the communication matrix.
-So the matrix is that of the messages which a simulation sends, those of collectives' algorithms among them.
+The job runs alone, with no time to compute, on a switch with a link of a terabit per second for every rank and a lane
+of its own for every kind of traffic: every packet that leaves a rank's link and comes out at another's adds to a cell
+of the communication matrix. So the matrix is that of the messages which a simulation sends, those of collectives'
+algorithms among them.
 """
 
 import json
@@ -26,10 +27,13 @@ Ints = NDArray[numpy.int64]
 
 KINDS = ("point to point", "collective")
 """The kinds of traffic, in the order of ``Traffic.bytes``: payload of messages, and of collectives."""
-MOST_RANKS = 1024
-"""Ranks up to which a matrix is observed: it takes a link for every pair."""
+MOST_RANKS = 4096
+"""Ranks up to which a matrix is observed: it has 16 bytes for every pair and kind."""
+MOST_PACKETS = 20_000_000
+"""Packets up to which a program is observed: each takes some hundred bytes until they are counted."""
 
 _CONTROL, _POINT_TO_POINT, _COLLECTIVE = 0, 1, 2
+_SLICE = 1_000_000
 _MTU = 2**19
 _FAST = 10**12
 _END = 2**62
@@ -97,14 +101,21 @@ def observe(program: _core.Program) -> Traffic:
         return Traffic(nothing, nothing, {kind: {} for kind in KINDS})
     try:
         simulation = _core.Simulation(json.dumps(_spec(ranks)), [program])
-        simulation.run_until(_END)
+        while not simulation.run_window_budget(_END, _SLICE) and not simulation.finished:
+            _check(simulation.packet_hops // 2)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
     return _counted(simulation, ranks)
 
 
+def _check(packets: int) -> None:
+    if packets > MOST_PACKETS:
+        allowed = f"up to {MOST_PACKETS:,}; a workload has fewer with period = 1 or fewer messages an iteration"
+        raise ScenarioError(Problem("packets", "too many for a communication matrix", packets, allowed))
+
+
 def _spec(ranks: int) -> dict[str, object]:
-    """One switch for each rank, all joined with each other; nothing takes long, and every message is sent eagerly."""
+    """All ranks on one switch; nothing takes long, and every message is sent eagerly."""
     arbiter = {"name": "weighted_round_robin", "params": {"weights": [1, 1, 1]}}
     kinds = {
         "control": _CONTROL,
@@ -147,29 +158,41 @@ def _spec(ranks: int) -> dict[str, object]:
 
 
 def _fabric(ranks: int) -> dict[str, object]:
-    params = {"sides": [ranks], "hosts_per_switch": 1, "bandwidth": _FAST, "latency": 1000}
+    params = {"sides": [1], "hosts_per_switch": ranks, "bandwidth": _FAST, "latency": 1000}
     return {"topology": "hyperx", "params": params, "routing": "dimension_order", "routing_params": {}}
 
 
 def _counted(simulation: _core.Simulation, ranks: int) -> Traffic:
-    links = columns(_core.Fabric(json.dumps(_fabric(ranks))).links())
-    log = columns(simulation.table("departures"))
-    between = (links["from_switch"] >= 0) & (links["to_switch"] >= 0)
-    keep = between[log["link"]] & (log["lane"] > _CONTROL)
-    link, size = log["link"][keep], log["bytes"][keep].astype(numpy.int64)
-    kind, first = log["lane"][keep].astype(numpy.int64) - 1, log["packet"][keep] == 0
-    cell = (kind, links["from_switch"][link], links["to_switch"][link])
-    payload, messages = numpy.zeros((2, 2, ranks, ranks), numpy.int64)
-    numpy.add.at(payload, cell, size)
-    numpy.add.at(messages, cell, first)
-    # The packets of a message stand together when sorted by link and message; a name that is free is used again.
-    order = numpy.lexsort((log["message"][keep], link, kind))
-    if not len(order):
-        return Traffic(payload, messages, {name: {} for name in KINDS})
-    whole = numpy.add.reduceat(size[order], numpy.flatnonzero(first[order]))
-    of_kind = kind[order][first[order]]
+    sent, received = _departures(simulation, ranks)
+    size, kind = sent["bytes"].astype(numpy.int64), sent["lane"].astype(numpy.int64) - 1
+    first = sent["packet"] == 0
+    cell = numpy.ravel_multi_index((kind, sent["rank"], received["rank"]), (2, ranks, ranks))
+    payload, messages = (
+        numpy.bincount(cell, weights, 2 * ranks * ranks).astype(numpy.int64).reshape(2, ranks, ranks)
+        for weights in (size, first)
+    )
+    # The packets of a message stand together, its first one first.
+    whole = numpy.add.reduceat(size, numpy.flatnonzero(first)) if len(size) else size
     sizes = {}
     for at, name in enumerate(KINDS):
-        values, counts = numpy.unique(whole[of_kind == at], return_counts=True)
+        values, counts = numpy.unique(whole[kind[first] == at], return_counts=True)
         sizes[name] = dict(zip(values.tolist(), counts.tolist(), strict=True))
     return Traffic(payload, messages, sizes)
+
+
+def _departures(simulation: _core.Simulation, ranks: int) -> tuple[dict[str, Ints], dict[str, Ints]]:
+    """Payload packets as they left a rank, and the same ones in the same order as they left the switch.
+
+    Both are sorted by name of the message, then as they went. Packets of a message go one after the other, and its name
+    is used again only once it is gone: so they stand together, the first one first, and in the same order at both ends.
+    """
+    links = columns(_core.Fabric(json.dumps(_fabric(ranks))).links())
+    log = columns(simulation.table("departures"))
+    found = []
+    for end in ("from_host", "to_host"):
+        rank = links[end][log["link"]]
+        keep = (rank >= 0) & (log["lane"] > _CONTROL)
+        rows = {"rank": rank[keep], **{name: log[name][keep] for name in ("message", "packet", "bytes", "lane")}}
+        order = numpy.argsort(rows["message"], kind="stable")
+        found.append({name: column[order] for name, column in rows.items()})
+    return found[0], found[1]

@@ -18,6 +18,7 @@ traffic, and what "by chance" would be is the share of all pairs of ranks:
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -168,30 +169,45 @@ def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[_GridRow]:
     """All grids with all sorts of neighbours."""
     ranks = len(both)
     total, pairs = both.sum(), ranks * (ranks - 1)
-    rows, columns = numpy.nonzero(both)
-    values = both[rows, columns]
-    everyone = numpy.arange(ranks)
     for sides in dict.fromkeys(grids(ranks, MOST_DIMENSIONS)):
-        at = numpy.stack(numpy.unravel_index(everyone, sides))
-        apart = numpy.abs(at[:, rows] - at[:, columns])
-        around = numpy.minimum(apart, numpy.array(sides)[:, None] - apart)
+        axis, corner, around = _neighbour_bytes(both, sides)
         shares = (
-            (around.sum(axis=0) == 1, ranks * sum(min(2, side - 1) for side in sides), "along an axis"),
-            (apart.max(axis=0) == 1, prod(3 * side - 2 for side in sides) - ranks, "edges and corners too"),
-            (around.max(axis=0) == 1, prod(side * min(3, side) for side in sides) - ranks, "all around, periodic"),
+            (axis, ranks * sum(min(2, side - 1) for side in sides), "along an axis"),
+            (corner, prod(3 * side - 2 for side in sides) - ranks, "edges and corners too"),
+            (around, prod(side * min(3, side) for side in sides) - ranks, "all around, periodic"),
         )
-        for near, by_chance, neighbours in shares:
-            yield _GridRow(sides, neighbours, float(values[near].sum() / total), by_chance / pairs)
+        for found, by_chance, neighbours in shares:
+            yield _GridRow(sides, neighbours, float(found / total), by_chance / pairs)
+
+
+def _neighbour_bytes(both: NDArray[numpy.float64], sides: tuple[int, ...]) -> tuple[float, float, float]:
+    """Bytes with neighbours along an axis (periodic), with those across edges and corners too: open, and periodic."""
+    everyone = numpy.arange(len(both))
+    at = numpy.stack(numpy.unravel_index(everyone, sides))
+    axis = corner = around = 0.0
+    # Both ways along a side of two lead to the same rank.
+    for steps in product(*((0, 1) if side == 2 else (0, 1, -1) for side in sides)):
+        if not any(steps):
+            continue
+        there = (at + numpy.array(steps)[:, None]) % numpy.array(sides)[:, None]
+        values = both[everyone, numpy.ravel_multi_index(tuple(there), sides)]
+        found = float(values.sum())
+        around += found
+        axis += found if sum(map(bool, steps)) == 1 else 0.0
+        corner += float(values[numpy.abs(there - at).max(axis=0) == 1].sum())
+    return axis, corner, around
 
 
 def _unit_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[int, float, float]]:
     """For each size of units the share of the bytes within them, and what it would be by chance."""
     ranks = len(both)
     total, pairs = both.sum(), ranks * (ranks - 1)
-    rows, columns = numpy.nonzero(both)
-    values = both[rows, columns]
+    up_to = numpy.zeros((ranks + 1, ranks + 1))
+    up_to[1:, 1:] = both.cumsum(axis=0).cumsum(axis=1)
     for size in range(2, max(2, ranks // 4) + 1):
-        within = rows // size == columns // size
+        low = numpy.arange(0, ranks, size)
+        high = numpy.minimum(low + size, ranks)
+        within = (up_to[high, high] - up_to[low, high] - up_to[high, low] + up_to[low, low]).sum()
         whole, rest = divmod(ranks, size)
         chance = (whole * size * (size - 1) + rest * (rest - 1)) / pairs
-        yield size, float(values[within].sum() / total), chance
+        yield size, float(within / total), chance

@@ -124,8 +124,8 @@ def _place(grid: Ints, shape: Shape, fit: Fit, *, is_ring: bool) -> tuple[int, .
     """Where a box begins all of whose switches are free."""
     room: Ints = grid
     for axis, length in enumerate(shape):
-        room = _windows(room, axis, length, is_ring=is_ring).min(axis=0)
-    places = numpy.flatnonzero(room.ravel(order="F"))
+        room = _sums(room, axis, length, is_ring=is_ring)
+    places = numpy.flatnonzero(room.ravel(order="F") == prod(shape))
     if not len(places):
         return None
     if fit == "best":
@@ -136,9 +136,19 @@ def _place(grid: Ints, shape: Shape, fit: Fit, *, is_ring: bool) -> tuple[int, .
     return tuple(int(at) for at in numpy.unravel_index(chosen, grid.shape, order="F"))
 
 
-def _windows(cells: Ints, axis: int, length: int, *, is_ring: bool) -> Ints:
-    """For every cell the ``length`` cells that follow it along an axis, itself first; beyond an end there is zero."""
-    return numpy.stack([_shifted(cells, axis, step, is_ring=is_ring) for step in range(length)])
+def _sums(cells: Ints, axis: int, length: int, *, is_ring: bool) -> Ints:
+    """For every cell the sum of ``length`` cells along an axis, itself first; beyond an end there is zero."""
+    if length == 1:
+        return cells
+    side = cells.shape[axis]
+    beyond = cells if is_ring else numpy.zeros_like(cells)
+    first = numpy.take(beyond, range(length - 1), axis)
+    running = numpy.cumsum(numpy.concatenate([cells, first], axis), axis)
+    upper = numpy.take(running, range(length - 1, length - 1 + side), axis)
+    before = numpy.take(running, range(side - 1), axis)
+    found: Ints = upper
+    found[(slice(None),) * axis + (slice(1, None),)] -= before
+    return found
 
 
 def _shifted(cells: Ints, axis: int, step: int, *, is_ring: bool) -> Ints:
@@ -160,7 +170,7 @@ def _around(grid: Ints, shape: Shape, *, is_ring: bool) -> Ints:
         face = grid
         for other, breadth in enumerate(shape):
             if other != axis:
-                face = _windows(face, other, breadth, is_ring=is_ring).sum(axis=0)
+                face = _sums(face, other, breadth, is_ring=is_ring)
         total += _shifted(face, axis, length, is_ring=is_ring)
         if not (is_ring and side == length + 1):  # else the layer before is the layer behind
             total += _shifted(face, axis, -1, is_ring=is_ring)

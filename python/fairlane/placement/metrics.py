@@ -5,7 +5,6 @@ Distances are links between the hosts' switches, so two hosts of one switch are 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy
@@ -64,9 +63,7 @@ def measure(fabric: "Fabric", jobs: Mapping[str, Sequence[int]]) -> dict[str, Al
 
 def links_used(fabric: "Fabric", hosts: Sequence[int]) -> "numpy.typing.NDArray[numpy.bool_]":
     """For each link whether it joins switches and lies on a route between two of ``hosts``."""
-    used = numpy.zeros(len(fabric.links["link"]), bool)
-    for source, destination in permutations(hosts, 2):
-        used[fabric.route(source, destination)] = True
+    used = fabric.loads(hosts, numpy.ones((len(hosts), len(hosts)))) > 0
     between = (fabric.links["from_switch"] >= 0) & (fabric.links["to_switch"] >= 0)
     return used & between
 

@@ -1,8 +1,9 @@
 """Placement by communication pattern, as Yang et al. 2016 propose in section V.
 
-A job of many-to-many traffic gets a compact place to itself: on a torus a box, whose links nobody else uses under
-dimension-order routing; else the smallest leaf switch, subtree or group with room for it. Any other job gets units that
-hold what is local in its traffic, wherever they are; the smallest holes are filled first, so that boxes stay free.
+A job of many-to-many traffic gets a compact place: on a torus a box, whose links its own packets do not leave under
+dimension-order routing; else the smallest leaf switch, subtree or group with room for it. It waits until there is one.
+Any other job takes a box too where one is free, as that costs nobody anything, but does not wait for it: else it gets
+units that hold what is local in its traffic, wherever they are, and the smallest holes are filled first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,13 +28,14 @@ class Pattern(Strategy):
         if len(free) < request.hosts:
             return None
         found = request.communication() if request.communication else Communication("unclear")
-        if found.kind == "many-to-many":
+        dense = found.kind == "many-to-many"
+        if dense or sides_of(fabric) is not None:
             for strategy in _compact(fabric):
                 hosts = strategy.allocate(free, request, fabric)
                 if hosts is not None:
                     return hosts
-            if self.wait:
-                return None
+        if dense and self.wait:
+            return None
         return _in_units(free, request.hosts, min(found.unit or 1, request.hosts), fabric)
 
     def wanted(self) -> str:

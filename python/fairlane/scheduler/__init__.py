@@ -1,14 +1,21 @@
 """A scheduler: replays a job log on a fabric, first come first served with EASY backfilling, over any allocator.
 
-Run times are those of the log: how an allocation slows a job down is not in it.
+Run times are those of the log, or stretch by the slowdowns that a fitted model forecasts
+(``fairlane.scheduler.slowdown``). ``compare_allocators`` replays the same jobs under several allocators.
 """
 
-from fairlane.scheduler.easy import Placed, Schedule, replay
+from fairlane.scheduler.compare import Comparison, compare_allocators, pattern_aware_findings
+from fairlane.scheduler.easy import Placed, Schedule, refusals, replay
 from fairlane.scheduler.metrics import ScheduleMetrics, metrics_of
 from fairlane.scheduler.mix import PatternMix, Share, read_mix
+from fairlane.scheduler.slowdown import SlowdownModel, fit_model, load_model
+from fairlane.scheduler.slowdown.forecast import Forecast
+from fairlane.scheduler.slowdown.verify import Verification, verify
 from fairlane.scheduler.swf import Log, LoggedJob, read_log
 
 __all__ = [
+    "Comparison",
+    "Forecast",
     "Log",
     "LoggedJob",
     "PatternMix",
@@ -16,8 +23,16 @@ __all__ = [
     "Schedule",
     "ScheduleMetrics",
     "Share",
+    "SlowdownModel",
+    "Verification",
+    "compare_allocators",
+    "fit_model",
+    "load_model",
     "metrics_of",
+    "pattern_aware_findings",
     "read_log",
     "read_mix",
+    "refusals",
     "replay",
+    "verify",
 ]

@@ -2,18 +2,28 @@
 
 The job at the head of the queue starts as soon as the allocator gives it hosts. While it waits it has a reservation:
 the earliest end, by the estimates, of a running job at which the allocator would give it hosts. A later job may start
-before it if it is to end by then, or if the allocator would still give the head hosts then.
+before it if it is to end by then, or if the allocator would still give the head hosts then; the first ``DEPTH`` are
+looked at.
+
+With a forecast of slowdowns jobs take longer than the log says, from moment to moment as long as their hosts and their
+neighbours of that moment make them; the scheduler expects the rest of a running job's estimate to go on at its present
+speed, and that a job which it has not started will have its estimate.
 """
 
-import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from fairlane.placement import Communication, FabricView, Request, Strategy
+from fairlane.scheduler.running import Pace, Running
+from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["Placed", "Schedule", "replay"]
+__all__ = ["DEPTH", "Placed", "Schedule", "refusals", "replay"]
+
+DEPTH = 500
+"""Waiting jobs behind the head that are looked at, as schedulers limit it so that long queues do not slow them down."""
 
 
 @dataclass(frozen=True)
@@ -22,20 +32,34 @@ class Placed:
 
     job: LoggedJob
     """What the log says of it."""
-    start: int
+    start: float
     """When it started, seconds."""
+    end: float
+    """When it ended."""
     hosts: tuple[int, ...]
-    """Where."""
+    """Where; rank n of the job lives on host n of these."""
+    own: float = 1.0
+    """How much slower its hosts made it than its best ones."""
 
     @property
-    def end(self) -> int:
-        """When it ended."""
-        return self.start + self.job.run
-
-    @property
-    def wait(self) -> int:
+    def wait(self) -> float:
         """How long it waited."""
         return self.start - self.job.submit
+
+    @property
+    def ran(self) -> float:
+        """How long it ran."""
+        return self.end - self.start
+
+    @property
+    def slowdown(self) -> float:
+        """How long it ran, over what the log says."""
+        return self.ran / self.job.run
+
+    @property
+    def lost(self) -> float:
+        """Seconds that it ran longer because of its neighbours."""
+        return max(0.0, round(self.ran - self.own * self.job.run, 6))
 
 
 @dataclass(frozen=True)
@@ -49,6 +73,10 @@ class Schedule:
     fragmented: float
     """Host-seconds in which hosts were free, enough for the job at the head of the queue, but not as it wants them."""
 
+    def at(self, instant: float) -> list[Placed]:
+        """The jobs that run at an instant."""
+        return [one for one in self.jobs if one.start <= instant < one.end]
+
 
 def replay(
     jobs: Sequence[LoggedJob],
@@ -57,9 +85,33 @@ def replay(
     *,
     seed: int = 1,
     communication: Callable[[int], Communication] | None = None,
+    forecast: Forecast | None = None,
+    told: Callable[[int], None] | None = None,
 ) -> Schedule:
-    """Runs the jobs, in the order in which they came. The same arguments always give the same schedule."""
-    return _Machine(fabric, allocator, seed, communication).run(jobs)
+    """Runs the jobs, in the order in which they came. The same arguments always give the same schedule.
+
+    Args:
+        jobs: What comes, in the order of submission.
+        fabric: The machine.
+        allocator: Gives jobs their hosts.
+        seed: Seed of random choices.
+        communication: The pattern of a job by its number, for allocators that ask.
+        forecast: How hosts and neighbours slow jobs down; without it run times are those of the log.
+        told: Hears how many jobs have ended or were refused, from time to time.
+    """
+    return _Machine(fabric, allocator, seed, communication, Pace(forecast), told).run(jobs)
+
+
+def refusals(
+    jobs: Sequence[LoggedJob],
+    fabric: FabricView,
+    allocator: Strategy,
+    *,
+    seed: int = 1,
+    communication: Callable[[int], Communication] | None = None,
+) -> list[LoggedJob]:
+    """The jobs that the allocator would give no hosts even on the empty machine."""
+    return _Machine(fabric, allocator, seed, communication, Pace(None)).refusals(jobs)
 
 
 @dataclass
@@ -68,60 +120,109 @@ class _Machine:
     allocator: Strategy
     seed: int
     communication: Callable[[int], Communication] | None
-    now: int = 0
+    pace: Pace
+    told: Callable[[int], None] | None = None
+    now: float = 0
     queue: list[LoggedJob] = field(default_factory=list)
-    running: list[tuple[int, int, Placed]] = field(default_factory=list)
-    """A heap by end and number of start."""
-    done: list[Placed] = field(default_factory=list)
+    done: list[tuple[int, Placed]] = field(default_factory=list)
+    """Jobs that have ended, with the number of their start."""
     fragmented: float = 0.0
+    patterns: dict[int, Communication] = field(default_factory=dict)
+    """By number of the job."""
+    hopeless: set[tuple[int, Communication | None]] = field(default_factory=set)
+    """Requests that the allocator refused with the hosts that are free now, or more."""
 
     def __post_init__(self) -> None:
         self.free = set(range(self.fabric.hosts))
 
     def run(self, jobs: Sequence[LoggedJob]) -> Schedule:
-        refused = [job for job in jobs if self._hosts(job, set(range(self.fabric.hosts))) is None]
+        refused = self.refusals(jobs)
         without = {job.line for job in refused}
-        coming = [job for job in reversed(jobs) if job.line not in without]
-        while coming or self.queue:
-            times = [coming[-1].submit] if coming else []
-            times += [self.running[0][0]] if self.running else []
+        coming = [job for job in jobs if job.line not in without]
+        coming.reverse()
+        while coming or self.queue or self.pace.running:
+            times: list[float] = [coming[-1].submit] if coming else []
+            times += [self.pace.next_end] if self.pace.running else []
             self._go_to(min(times))
-            while self.running and self.running[0][0] <= self.now:
-                self.free.update(heapq.heappop(self.running)[2].hosts)
+            for one in self.pace.ended():
+                self._end(one)
             while coming and coming[-1].submit <= self.now:
                 self.queue.append(coming.pop())
             self._start_what_can()
-        return Schedule(tuple(self.done), tuple(refused), self.fragmented)
+            if self.told is not None:
+                self.told(len(self.done) + len(refused))
+        placed = tuple(one for _, one in sorted(self.done, key=lambda row: row[0]))
+        return Schedule(placed, tuple(refused), self.fragmented)
 
-    def _go_to(self, time: int) -> None:
+    def refusals(self, jobs: Sequence[LoggedJob]) -> list[LoggedJob]:
+        takes: dict[tuple[int, Communication | None], bool] = {}
+        for job in jobs:
+            key = (job.hosts, self._pattern(job))
+            if key not in takes:
+                takes[key] = self._hosts(job, self.free) is not None
+        return [job for job in jobs if not takes[job.hosts, self._pattern(job)]]
+
+    def _go_to(self, time: float) -> None:
         if self.queue and self.queue[0].hosts <= len(self.free):
             self.fragmented += len(self.free) * (time - self.now)
         self.now = time
+        self.pace.go_to(time)
+
+    def _end(self, job: Running) -> None:
+        self.free.update(job.hosts)
+        self.hopeless.clear()
+        self.done.append((job.number, Placed(job.job, job.start, self.now, job.hosts, job.own)))
+
+    def _pattern(self, job: LoggedJob) -> Communication | None:
+        if self.communication and job.number not in self.patterns:
+            self.patterns[job.number] = self.communication(job.number)
+        return self.patterns.get(job.number)
+
+    def _now(self, job: LoggedJob) -> tuple[int, ...] | None:
+        """Hosts for a job among those that are free now."""
+        key = (job.hosts, self._pattern(job))
+        if key in self.hopeless:
+            return None
+        found = self._hosts(job, self.free)
+        if found is None:
+            self.hopeless.add(key)
+        return found
 
     def _hosts(self, job: LoggedJob, free: set[int]) -> tuple[int, ...] | None:
         if job.hosts > len(free):
             return None
-        pattern = self.communication
-        known = (lambda: pattern(job.number)) if pattern else None
+        pattern = self._pattern(job)
+        known = (lambda: pattern) if pattern else None
         request = Request(job.hosts, stream(self.seed, Purpose.PLACEMENT, job.number), known)
         found = self.allocator.allocate(sorted(free), request, self.fabric)
         return None if found is None else tuple(found)
 
     def _start_what_can(self) -> None:
-        while self.queue and (hosts := self._hosts(self.queue[0], self.free)) is not None:
+        while self.queue and (hosts := self._now(self.queue[0])) is not None:
             self._start(self.queue.pop(0), hosts)
         if len(self.queue) < 2 or not self.free:
             return
         head = self.queue[0]
         shadow, later = self._reservation(head)
-        for job in self.queue[1:]:
-            hosts = self._hosts(job, self.free)
-            if hosts is not None and self.now + job.estimate > shadow:
+        in_the_way: set[tuple[int, Communication | None]] = set()
+        waiting = [head]
+        looked_at, behind = self.queue[1 : DEPTH + 1], self.queue[DEPTH + 1 :]
+        for job in looked_at:
+            if job.hosts > len(self.free):
+                waiting.append(job)
+                continue
+            outlasts, key = self.now + job.estimate > shadow, (job.hosts, self._pattern(job))
+            hosts = None if outlasts and key in in_the_way else self._now(job)
+            if hosts is not None and outlasts:
                 hosts = self._beside(head, job, hosts, later)
                 later -= set(hosts or ())
-            if hosts is not None:
-                self.queue.remove(job)
+                if hosts is None:
+                    in_the_way.add(key)
+            if hosts is None:
+                waiting.append(job)
+            else:
                 self._start(job, hosts)
+        self.queue = waiting + behind
 
     def _beside(
         self, head: LoggedJob, job: LoggedJob, hosts: tuple[int, ...], later: set[int]
@@ -133,17 +234,15 @@ class _Machine:
         others = self._hosts(job, self.free - set(reserved or ()))
         return others if others is not None and self._hosts(head, later - set(others)) is not None else None
 
-    def _reservation(self, head: LoggedJob) -> tuple[int, set[int]]:
+    def _reservation(self, head: LoggedJob) -> tuple[float, set[int]]:
         """When the head can start at the latest, and which hosts are free then."""
         free = set(self.free)
-        for placed in sorted((entry[2] for entry in self.running), key=lambda one: one.start + one.job.estimate):
-            free.update(placed.hosts)
+        for end, ended in groupby(self.pace.expected(), key=lambda row: row[0]):
+            free.update(host for _, hosts in ended for host in hosts)
             if self._hosts(head, free) is not None:
-                return placed.start + placed.job.estimate, free
+                return end, free
         raise AssertionError("the head fits the empty machine")
 
     def _start(self, job: LoggedJob, hosts: tuple[int, ...]) -> None:
-        placed = Placed(job, self.now, hosts)
         self.free.difference_update(hosts)
-        heapq.heappush(self.running, (placed.end, len(self.done), placed))
-        self.done.append(placed)
+        self.pace.start(job, hosts)

@@ -14,6 +14,7 @@ For example::
 from pathlib import Path
 from typing import Literal
 
+import numpy
 import tomlkit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tomlkit.exceptions import TOMLKitError
@@ -22,6 +23,8 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import unfold
 from fairlane.placement import Communication
 from fairlane.seeds import Purpose, stream
+from fairlane.workload.base import Workload
+from fairlane.workload.registry import WorkloadField
 
 __all__ = ["PatternMix", "Share", "read_mix"]
 
@@ -37,6 +40,8 @@ class Share(BaseModel):
     """Its local unit, in hosts."""
     share: float = Field(gt=0)
     """How many of the jobs have it, compared with the other shares."""
+    workload: WorkloadField | None = None
+    """What such jobs do, for simulations: a workload's name, or a table with the name and its parameters."""
 
 
 class PatternMix(BaseModel):
@@ -47,15 +52,27 @@ class PatternMix(BaseModel):
     pattern: list[Share] = Field(min_length=1)
     """The patterns."""
 
+    def number(self, job: int, seed: int) -> int:
+        """Which pattern a job of the log has: the same for every allocator."""
+        bounds = numpy.cumsum([one.share for one in self.pattern])
+        at = float(stream(seed, Purpose.PATTERN, job).random()) * bounds[-1]
+        return int(numpy.searchsorted(bounds[:-1], at, side="right"))
+
     def of(self, job: int, seed: int) -> Communication:
-        """The pattern of a job of the log: the same for every allocator."""
-        total = sum(one.share for one in self.pattern)
-        at = float(stream(seed, Purpose.PATTERN, job).random()) * total
-        for one in self.pattern:
-            at -= one.share
-            if at < 0:
-                break
-        return Communication(one.kind, one.unit)
+        """The pattern of a job of the log, as strategies see it."""
+        return self.communication(self.number(job, seed))
+
+    def communication(self, number: int) -> Communication:
+        """A pattern as strategies see it."""
+        return Communication(self.pattern[number].kind, self.pattern[number].unit)
+
+    def workload(self, number: int) -> Workload:
+        """What jobs of a pattern do. Raises ``ScenarioError`` if the mix does not say."""
+        found = self.pattern[number].workload
+        if found is None:
+            words = "missing: slowdowns come from simulations of what jobs do"
+            raise ScenarioError(Problem(f"pattern[{number}].workload", words, allowed="as all_to_all"))
+        return found
 
 
 def read_mix(path: Path) -> PatternMix:

@@ -1,0 +1,83 @@
+"""Models of how allocations and neighbours slow jobs down: slowdown fit, slowdown show."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairlane.cli.options import Assignments
+
+if TYPE_CHECKING:
+    from fairlane.scheduler import SlowdownModel
+
+__all__ = ["add_to"]
+
+slowdown_app = typer.Typer(help="Models of how allocations and neighbours slow jobs down.", no_args_is_help=True)
+
+_AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@slowdown_app.command("fit")
+def fit(
+    mix: Annotated[
+        Path, typer.Argument(metavar="MIX", help="Patterns with their workloads, a TOML file.", show_default=False)
+    ],
+    fabric: Annotated[str, typer.Option(help="Name of a topology; its parameters come by --set.")] = "torus",
+    assignments: Assignments = None,
+    moments: Annotated[int, typer.Option(min=5, help="How many moments to simulate.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes, a TOML file.")
+    ] = Path("slowdown.toml"),
+    as_json: _AsJson = False,
+) -> None:
+    """Simulate random moments of a machine packet by packet, and fit a model of slowdowns to them.
+
+    For example: fairlane slowdown fit mix.toml --fabric torus --set sides=[8,4,4] -o torus.toml
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from fairlane.scenario.models import FabricTable
+    from fairlane.scenario.scenario import read_table
+    from fairlane.scheduler import fit_model, read_mix
+
+    table = read_table(FabricTable, {"topology": fabric}, assignments or ())
+    patterns = read_mix(mix)
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("simulating moments", total=moments)
+        told = lambda done, _jobs: shown.update(task, completed=done)  # noqa: E731 - it is as short as that
+        model = fit_model(table, patterns, moments=moments, seed=seed, told=told)
+    model.save(output)
+    _show(model, as_json=as_json)
+    typer.echo(f"written {output}", err=as_json)
+
+
+@slowdown_app.command("show")
+def show(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A model's file, or the name of one that comes with fairlane.")
+    ],
+    as_json: _AsJson = False,
+) -> None:
+    """What a model says, and how far it was off on moments that it was not fitted to."""
+    from fairlane.scheduler import load_model
+
+    _show(load_model(model), as_json=as_json)
+
+
+def _show(model: "SlowdownModel", *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(model.model_dump(mode="json"), indent=2))
+        return
+    from fairlane.cli.scheduling_text import model_tables
+    from fairlane.results.summary import console_for_tables
+
+    for table in model_tables(model):
+        console_for_tables().print(table)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds these commands."""
+    app.add_typer(slowdown_app, name="slowdown")

@@ -1,0 +1,124 @@
+"""Schedules: hosts over time, a panel for each allocator; a bar is a job on hosts that follow each other.
+
+Hosts stand in the order of their numbers, on a grid along Hilbert's curve: so what is compact in the fabric is compact
+in the picture.
+
+Bars have the colour of the job's pattern, or of its size where patterns are not known, in shades that tell jobs apart.
+What is not covered is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from fairlane.placement import FabricView
+from fairlane.placement.grid import host_order, sides_of
+from fairlane.plot.style import PALETTE, canvas, headline_of
+from fairlane.results.text import percent
+from fairlane.scheduler import Comparison, Placed, Schedule
+
+__all__ = ["WINDOW_H", "busiest_window", "figure"]
+
+WINDOW_H = 48.0
+"""Hours that are shown of a longer schedule."""
+_SHADES = (0.0, 0.22, 0.42)
+"""How much white is mixed into a colour: jobs take turns."""
+_SIZES = (1, 8, 32, 128)
+"""Bounds of the sizes that have a colour of their own."""
+
+
+def figure(
+    found: Comparison, fabric: FabricView, title: str, kind_of: Callable[[int], str] | None, window: tuple[float, float]
+) -> Figure:
+    """The schedules between two instants, s; ``kind_of`` is the pattern of a job by its number, if that is known."""
+    label = (lambda one: kind_of(one.job.number)) if kind_of else _size
+    shown = {name: _shown(schedule, window) for name, schedule in found.schedules.items()}
+    labels = sorted({label(one) for jobs in shown.values() for one in jobs}, key=_order)
+    colour = dict(zip(labels, PALETTE, strict=False))
+    is_grid = sides_of(fabric) is not None
+    place = np.argsort(host_order(fabric, "hilbert" if is_grid else "number"))
+    drawn = canvas(13, 1.4 + 2.6 * len(shown))
+    panels = drawn.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (name, jobs) in zip(panels, shown.items(), strict=True):
+        _panel(axes, jobs, label, colour, window, place)
+        metrics = found.metrics[name]
+        lost = f", {percent(metrics.interference)} lost to neighbours" if metrics.mean_slowdown != 1 else ""
+        words = f"utilisation {percent(metrics.utilisation)}, mean slowdown {metrics.mean_slowdown:.3f}{lost}"
+        axes.set_title(f"{name}: {words}", loc="left", fontsize=12)
+        axes.set_ylabel("Host")
+    panels[-1].set_xlabel("Time [h]")
+    handles = [Patch(color=colour[one], label=one) for one in labels]
+    drawn.legend(handles=handles, frameon=False, ncols=len(handles), loc="outside upper right")
+    order = " Hosts stand along Hilbert's curve through the grid." if is_grid else ""
+    span = f"Hours {window[0] / 3600:.0f} to {window[1] / 3600:.0f}"
+    headline_of(drawn, title, f"{span}; figures are of the whole schedule.{order}")
+    return drawn
+
+
+def busiest_window(schedule: Schedule, hours: float = WINDOW_H) -> tuple[float, float]:
+    """The hours in which most hosts are busy, from a full hour on; all of a shorter schedule."""
+    begin, end = min(one.job.submit for one in schedule.jobs), max(one.end for one in schedule.jobs)
+    if end - begin <= hours * 3600:
+        return float(begin), end
+    edges = np.arange(begin, end, 3600.0)
+    busy = np.zeros(len(edges))
+    for one in schedule.jobs:
+        within = np.minimum(one.end, edges + hours * 3600) - np.maximum(one.start, edges)
+        busy += np.maximum(within, 0.0) * len(one.hosts)
+    busy[edges + hours * 3600 > end] = 0.0
+    start = float(edges[int(busy.argmax())])
+    return start, start + hours * 3600
+
+
+def _shown(schedule: Schedule, window: tuple[float, float]) -> list[Placed]:
+    return [one for one in schedule.jobs if one.end > window[0] and one.start < window[1]]
+
+
+def _panel(
+    axes: Axes,
+    jobs: Sequence[Placed],
+    label: Callable[[Placed], str],
+    colour: Mapping[str, str],
+    window: tuple[float, float],
+    place: npt.NDArray[np.int64],
+) -> None:
+    bars, faces = [], []
+    for at, one in enumerate(jobs):
+        start, end = max(one.start, window[0]), min(one.end, window[1])
+        white = _SHADES[at % len(_SHADES)]
+        face = tuple(white + (1 - white) * part for part in to_rgb(colour[label(one)]))
+        for first, count in _stretches(np.sort(place[list(one.hosts)]).tolist()):
+            bars.append(Rectangle((start / 3600, first), (end - start) / 3600, count))
+            faces.append(face)
+    axes.add_collection(PatchCollection(bars, facecolors=faces, edgecolors="white", linewidths=0.15))
+    axes.set_xlim(window[0] / 3600, window[1] / 3600)
+    axes.set_ylim(0, len(place))
+    axes.set_yticks(sorted({round(part * len(place) / 4) for part in range(5)}))
+
+
+def _stretches(hosts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Hosts whose numbers follow each other: the first, and how many."""
+    first = hosts[0]
+    for host, following in zip(hosts, [*hosts[1:], -1], strict=True):
+        if following != host + 1:
+            yield first, host - first + 1
+            first = following
+
+
+def _size(one: Placed) -> str:
+    bounds = [low for low in _SIZES if low <= one.job.hosts]
+    above = _SIZES[len(bounds)] - 1 if len(bounds) < len(_SIZES) else None
+    return f"{bounds[-1]} to {above} hosts" if above else f"{bounds[-1]} hosts and more"
+
+
+def _order(label: str) -> tuple[int, str]:
+    head = label.split(maxsplit=1)[0]
+    return (int(head), "") if head.isdigit() else (0, label)

@@ -1,0 +1,176 @@
+"""Packet-level measurements of how fast jobs are: all that are on a machine at a moment, one alone, one at its best.
+
+A job's *best* hosts are a compact allocation on the empty machine, as ``pattern`` gives one for many-to-many traffic.
+There its compute time is set, by ``compute_share``, and stays the same wherever else the job runs: what an allocation
+changes is communication. A job's *period* is the time of an iteration of its slowest rank; jobs begin at random
+instants, so that they are not in step.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy
+from numpy.typing import NDArray
+
+from fairlane.errors import RunError
+from fairlane.fabric import Fabric, columns
+from fairlane.placement import STRATEGIES, Communication, Request
+from fairlane.scheduler.mix import PatternMix
+from fairlane.seeds import Purpose, stream
+
+if TYPE_CHECKING:
+    from fairlane import Scenario
+    from fairlane.scenario.models import FabricTable
+
+__all__ = ["Bench", "Best", "Measured", "Resident"]
+
+Floats = NDArray[numpy.float64]
+
+ITERATIONS = 8
+"""Iterations over which the slowest job's period is measured, the first one left out."""
+_BUDGET = 1_000_000
+_STUCK = 400
+"""Windows without an iteration more after which a simulation is given up; a window is the longest best period."""
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A job that is on the machine at some moment."""
+
+    pattern: int
+    """Its pattern: a number in the mix."""
+    hosts: tuple[int, ...]
+    """Where it is; rank n lives on host n of these."""
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks it has: one on each host."""
+        return len(self.hosts)
+
+
+@dataclass(frozen=True)
+class Best:
+    """A job of some pattern and size on its best hosts, alone."""
+
+    hosts: tuple[int, ...]
+    """Where that is."""
+    compute: int
+    """Compute time of an iteration, ps."""
+    period: float
+    """Time of an iteration, s."""
+    traffic: Floats
+    """Bytes that each rank (row) sends to each other (column) in an iteration."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What simulations say of a job at a moment."""
+
+    own: float
+    """Its period on its hosts, alone, over its best."""
+    neighbours: float
+    """Its period beside all others over that without them."""
+
+
+class Bench:
+    """Measures jobs of a mix on a fabric; what has been measured once is kept."""
+
+    def __init__(self, fabric: "FabricTable", mix: PatternMix, seed: int = 1) -> None:
+        self._table, self._seed = fabric, seed
+        self.mix = mix
+        """The patterns; all have a workload."""
+        self._best: dict[tuple[int, int], Best] = {}
+        self._alone: dict[tuple[int, tuple[int, ...]], float] = {}
+
+    @cached_property
+    def fabric(self) -> Fabric:
+        """The fabric."""
+        from fairlane.scenario.resolve import fabric_spec
+
+        return Fabric.build(fabric_spec(self._table))
+
+    def best(self, pattern: int, ranks: int) -> Best:
+        """A job of a pattern and size at its best."""
+        key = (pattern, ranks)
+        if key not in self._best:
+            hosts = self._compact(ranks)
+            compute = self._calibrated(pattern, hosts)
+            alone = self._periods([Resident(pattern, hosts)], [compute], [0])[0]
+            self._best[key] = Best(hosts, compute, alone, self._traffic(pattern, ranks))
+        return self._best[key]
+
+    def measure(self, moment: Sequence[Resident], number: int) -> list[Measured]:
+        """Every job of a moment, beside the others and without them; ``number`` draws when they begin."""
+        best = [self.best(job.pattern, job.ranks) for job in moment]
+        computes = [one.compute for one in best]
+        rng = stream(self._seed, Purpose.MOMENT, number, 1)
+        starts = [int(share * one.period * 1e12) for share, one in zip(rng.random(len(best)), best, strict=True)]
+        together = self._periods(moment, computes, starts)
+        alone = [self._alone_period(job, compute) for job, compute in zip(moment, computes, strict=True)]
+        rows = zip(together, alone, best, strict=True)
+        return [Measured(one / at_best.period, beside / one) for beside, one, at_best in rows]
+
+    def _compact(self, ranks: int) -> tuple[int, ...]:
+        request = Request(ranks, stream(self._seed, Purpose.PLACEMENT), lambda: Communication("many-to-many"))
+        strategy = STRATEGIES["pattern"].model_validate({"wait": False})
+        found = strategy.allocate(range(self.fabric.hosts), request, self.fabric)
+        assert found is not None, "the empty machine has room for a job that is not larger"
+        return tuple(found)
+
+    def _calibrated(self, pattern: int, hosts: tuple[int, ...]) -> int:
+        """The compute time, which only the best hosts decide."""
+        compute: int | None = self._scenario([Resident(pattern, hosts)], None, [0]).resolve().jobs[0].compute
+        assert compute is not None, "a workload has a compute time"
+        return compute
+
+    def _traffic(self, pattern: int, ranks: int) -> Floats:
+        from fairlane.pattern import observe, program_of
+        from fairlane.scenario.models import Job
+
+        job = Job(ranks=ranks, workload=self.mix.workload(pattern))
+        found: Floats = observe(program_of(job, ranks, self._seed)).total / self.mix.workload(pattern).period
+        return found
+
+    def _alone_period(self, job: Resident, compute: int) -> float:
+        key = (job.pattern, job.hosts)
+        if key not in self._alone:
+            self._alone[key] = self._periods([job], [compute], [0])[0]
+        return self._alone[key]
+
+    def _periods(self, moment: Sequence[Resident], computes: Sequence[int], starts: Sequence[int]) -> list[float]:
+        """The period of each job, s, with all of them on the machine."""
+        engine = self._scenario(moment, computes, starts).resolve().engine()
+        window, most, quiet = max(10**8, *(2 * compute for compute in computes)), 0, 0
+        while (done := min(map(min, engine.progress()))) <= ITERATIONS:
+            engine.run_window_budget(engine.now + window, _BUDGET)
+            reached = sum(map(min, engine.progress()))
+            quiet, most = (0, reached) if reached > most else (quiet + 1, most)
+            if quiet > _STUCK:
+                raise RunError(f"a job of the mix stands still after {done} iterations", slug="stuck")
+        ranks = columns(engine.table("ranks"))
+        spans = (ranks["last_mark"] - ranks["first_mark"]) / (ranks["iterations"] - 1) * 1e-12
+        return [float(spans[ranks["job"] == job].max()) for job in range(len(moment))]
+
+    def _scenario(
+        self, moment: Sequence[Resident], computes: Sequence[int] | None, starts: Sequence[int]
+    ) -> "Scenario":
+        from fairlane import Scenario
+
+        jobs = []
+        for at, (job, start) in enumerate(zip(moment, starts, strict=True)):
+            workload = self.mix.workload(job.pattern)
+            if computes is not None:
+                workload = workload.model_copy(update={"compute": computes[at], "compute_share": None})
+            jobs.append(
+                {
+                    "name": f"job-{at}",
+                    "ranks": job.ranks,
+                    "workload": workload,
+                    "placement": {"strategy": "list", "hosts": list(job.hosts)},
+                    "start": f"{start} ps",
+                    "stream": 0,
+                }
+            )
+        return Scenario(fabric=self._table, jobs=jobs, seed=self._seed, duration="1 s")

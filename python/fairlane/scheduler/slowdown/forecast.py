@@ -1,0 +1,129 @@
+"""The model at work on a machine whose jobs come and go: how slow every job is, at any moment.
+
+What a byte of one job meets of another depends on these two only, so a job that comes adds a row and a column of
+meetings, and one that goes takes them with it.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy
+from numpy.typing import NDArray
+
+from fairlane.fabric import Fabric
+from fairlane.placement import Communication
+from fairlane.scheduler.slowdown.bench import Bench, Resident
+from fairlane.scheduler.slowdown.features import Use, neighbour_features, own_features, use_of
+from fairlane.scheduler.slowdown.model import SlowdownModel
+
+__all__ = ["Forecast", "Neighbourhood"]
+
+Floats = NDArray[numpy.float64]
+
+
+class Forecast:
+    """A model with its fabric, and what has been found out about the jobs of its patterns."""
+
+    def __init__(self, model: SlowdownModel, seed: int = 1) -> None:
+        self.model = model
+        """The model."""
+        self._seed = seed
+        self._patterns: dict[int, int] = {}
+        self._at_best: dict[tuple[int, int], Use] = {}
+        self._uses: dict[Resident, tuple[Use, float]] = {}
+
+    @cached_property
+    def bench(self) -> Bench:
+        """Simulates jobs at their best, and whole moments if asked to."""
+        return Bench(self.model.table, self.model.mix, self.model.seed)
+
+    @property
+    def fabric(self) -> Fabric:
+        """The model's fabric."""
+        return self.bench.fabric
+
+    def pattern(self, job: int) -> int:
+        """The pattern of a job of the log."""
+        if job not in self._patterns:
+            self._patterns[job] = self.model.mix.number(job, self._seed)
+        return self._patterns[job]
+
+    def communication(self, job: int) -> Communication:
+        """The pattern of a job of the log, as strategies see it."""
+        return self.model.mix.communication(self.pattern(job))
+
+    def alone(self, job: Resident) -> tuple[Use, float]:
+        """What a job does to the links, and how much slower its hosts make it than its best."""
+        if job not in self._uses:
+            if job.ranks < 2:
+                found = Use(job.ranks, numpy.zeros_like(self._empty), 0.0), 1.0
+            else:
+                best = self.bench.best(job.pattern, job.ranks)
+                use = use_of(self.fabric, job.hosts, best)
+                features = own_features(use, self._best_use(job.pattern, job.ranks))
+                found = use, self.model.coefficients[job.pattern].own_slowdown(features)
+            self._uses[job] = found
+        return self._uses[job]
+
+    def slowdowns(self, jobs: Sequence[Resident]) -> list[float]:
+        """How much slower than at its best each job of a moment is."""
+        there = Neighbourhood(self)
+        for number, job in enumerate(jobs):
+            there.add(number, job)
+        return [there.own[at] * beside for at, beside in enumerate(there.by_neighbours())]
+
+    @cached_property
+    def _empty(self) -> Floats:
+        links = self.fabric.links
+        return numpy.zeros(int(((links["from_switch"] >= 0) & (links["to_switch"] >= 0)).sum()))
+
+    def _best_use(self, pattern: int, ranks: int) -> Use:
+        key = (pattern, ranks)
+        if key not in self._at_best:
+            best = self.bench.best(pattern, ranks)
+            self._at_best[key] = use_of(self.fabric, best.hosts, best)
+        return self._at_best[key]
+
+
+class Neighbourhood:
+    """The jobs that are on the machine now."""
+
+    def __init__(self, forecast: Forecast) -> None:
+        self._forecast = forecast
+        self.numbers: list[int] = []
+        """The jobs' numbers."""
+        self.own: list[float] = []
+        """How much slower their hosts make them."""
+        self._jobs: list[Resident] = []
+        self._uses: list[Use] = []
+        self._met = numpy.zeros((0, 0))
+
+    def add(self, number: int, job: Resident) -> None:
+        """A job comes."""
+        use, own = self._forecast.alone(job)
+        size = len(self._uses)
+        met = numpy.zeros((size + 1, size + 1))
+        met[:size, :size] = self._met
+        if size:
+            met[size, :size] = use.meets(numpy.stack([other.share for other in self._uses]))
+            met[:size, size] = [float(other.meets(use.share[None])[0]) for other in self._uses]
+        self._met = met
+        self.numbers.append(number)
+        self.own.append(own)
+        self._jobs.append(job)
+        self._uses.append(use)
+
+    def remove(self, number: int) -> None:
+        """A job goes."""
+        at = self.numbers.index(number)
+        self._met = numpy.delete(numpy.delete(self._met, at, axis=0), at, axis=1)
+        for column in (self.numbers, self.own, self._jobs, self._uses):
+            del column[at]
+
+    def by_neighbours(self) -> list[float]:
+        """How much slower each job is for its neighbours, in the order of ``numbers``."""
+        if not self._jobs:
+            return []
+        rows = neighbour_features(self._met, self._uses)
+        of = self._forecast.model.coefficients
+        return [of[job.pattern].neighbours_slowdown(row) for job, row in zip(self._jobs, rows, strict=True)]

@@ -1,0 +1,74 @@
+"""Moments to learn from: machines that jobs have come to and left for a while, under one allocator or another."""
+
+from collections.abc import Sequence
+
+import numpy
+
+from fairlane.fabric import Fabric
+from fairlane.placement import STRATEGIES, Request, Strategy
+from fairlane.placement.grid import sides_of
+from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.slowdown.bench import Resident
+from fairlane.seeds import Purpose, stream
+
+__all__ = ["allocators", "draw_moment"]
+
+_ARRIVALS = 40
+"""Jobs that have come before the moment is looked at."""
+_STAY = 0.35
+"""Chance that a job which finds no hosts makes another one leave, instead of being sent away."""
+
+
+def allocators(fabric: Fabric) -> list[Strategy]:
+    """Those that moments are drawn with: contiguous, in order, in units, at random, by pattern."""
+    found = [
+        STRATEGIES["linear"](),
+        STRATEGIES["random"](),
+        STRATEGIES["pattern"](),
+        STRATEGIES["fragmented"](),
+        STRATEGIES["box"]() if sides_of(fabric) is not None else STRATEGIES["packed"](),
+    ]
+    units = [size for size in (4, 8) if fabric.hosts % size == 0]
+    found += [STRATEGIES["units"].model_validate({"size": size, "order": "random"}) for size in units]
+    return found
+
+
+def draw_moment(fabric: Fabric, mix: PatternMix, seed: int, number: int) -> list[Resident]:
+    """The jobs at the end of a random history; their sizes are spread evenly over the powers of two and all between."""
+    rng = stream(seed, Purpose.MOMENT, number, 0)
+    choices = allocators(fabric)
+    strategy = choices[int(rng.integers(len(choices)))]
+    jobs: list[Resident] = []
+    for _ in range(_ARRIVALS):
+        pattern = int(rng.integers(len(mix.pattern)))
+        ranks = _size(rng, fabric.hosts // 2)
+        hosts = _allocated(strategy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
+        while hosts is None and jobs and rng.random() > _STAY:
+            jobs.pop(int(rng.integers(len(jobs))))
+            hosts = _allocated(strategy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
+        if hosts is not None:
+            jobs.append(Resident(pattern, hosts))
+    return jobs
+
+
+def _size(rng: numpy.random.Generator, most: int) -> int:
+    """A power of two half of the time, else any size, small ones as often as large ones."""
+    exact = 2.0 ** rng.uniform(1, numpy.log2(most))
+    return int(2 ** round(float(numpy.log2(exact)))) if rng.random() < 0.5 else round(exact)
+
+
+def _allocated(
+    strategy: Strategy,
+    fabric: Fabric,
+    mix: PatternMix,
+    jobs: Sequence[Resident],
+    job: Resident,
+    rng: numpy.random.Generator,
+) -> tuple[int, ...] | None:
+    taken = {host for one in jobs for host in one.hosts}
+    free = [host for host in range(fabric.hosts) if host not in taken]
+    if len(free) < job.ranks:
+        return None
+    request = Request(job.ranks, rng, lambda: mix.communication(job.pattern))
+    found = strategy.allocate(free, request, fabric)
+    return None if found is None else tuple(found)
