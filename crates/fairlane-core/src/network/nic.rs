@@ -115,12 +115,13 @@ impl Network {
     /// When a message handed over at `at` is offered: no sooner after the one before than the adapter's gap.
     #[inline]
     fn offer(&mut self, nic: u32, at: u64) -> u64 {
-        if self.fixed.gaps.is_empty() {
+        let gap = self.fixed.gaps.get(nic as usize).copied().unwrap_or(0);
+        if gap == 0 {
             return at;
         }
         let next = &mut self.flight.next_offer[nic as usize];
         let offered = at.max(*next);
-        *next = offered + self.fixed.gaps[nic as usize];
+        *next = offered + gap;
         offered
     }
 }

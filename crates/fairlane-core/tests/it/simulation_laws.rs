@@ -212,7 +212,7 @@ impl Case {
         };
         let mut adapters = vec![Adapter::default(); usize::from(self.rails.0)];
         adapters[usize::from(self.rails.0) - 1] = slow;
-        (self.rails.0 > 1).then(|| Rails { count: self.rails.0, wiring: Wiring::Planes, adapters })
+        (self.rails.0 > 1).then_some(Rails { count: self.rails.0, wiring: Wiring::Planes, adapters })
     }
 
     fn simulation(&self) -> Simulation {
