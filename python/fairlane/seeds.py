@@ -24,12 +24,12 @@ class Purpose(IntEnum):
     """Who talks to whom."""
     VARIANT = 4
     """The small variations between two runs of one application."""
-    SOCKETS = 7
-    """What manufacturing made of the sockets of a machine."""
-    RAILS = 6
-    """Which of its host's adapters a process opens."""
     MOMENT = 5
     """Which jobs are on a machine at a moment that is simulated."""
+    RAILS = 6
+    """Which of its host's adapters a process opens."""
+    SOCKETS = 7
+    """What manufacturing made of the sockets of a machine."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":
