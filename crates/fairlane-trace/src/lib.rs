@@ -11,6 +11,8 @@
 //! - **Compute** between two calls is the time between leaving the one and entering the other, on the CPU clock of the
 //!   trace where it has one, else on its wall clock, times [`Options::compute_scale`]. Time inside calls, and in calls that
 //!   do not communicate, is not replayed.
+//! - **Bytes** of messages and of what ranks hand to collectives are those of the trace times [`Options::message_scale`], rounded;
+//!   what was not empty keeps a byte.
 //! - **Receives** are replayed with the source and the tag of the message that they got, as the trace recorded it, so that
 //!   the replay matches as the application did; where the trace does not say, they stay wildcards.
 //! - **Polls** that found nothing are left out. One that completed requests becomes a wait for exactly these; a probe that
@@ -56,6 +58,8 @@ pub enum Iteration {
 pub struct Options {
     /// Compute times are multiplied by this; at least 0.
     pub compute_scale: f64,
+    /// Bytes of messages and collectives are multiplied by this; above 0, at most [`Options::LARGEST_MESSAGE_SCALE`].
+    pub message_scale: f64,
     /// What counts as an iteration.
     pub iteration: Iteration,
     /// Start over at the end of the trace, for ever.
@@ -66,17 +70,25 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { compute_scale: 1.0, iteration: Iteration::Pass, repeat: true, otf2_library: None }
+        Self { compute_scale: 1.0, message_scale: 1.0, iteration: Iteration::Pass, repeat: true, otf2_library: None }
     }
 }
 
 impl Options {
+    /// The largest factor on bytes: it turns a byte into a megabyte.
+    pub const LARGEST_MESSAGE_SCALE: f64 = 1e6;
+
     fn check(&self) -> Result<(), TraceError> {
-        if self.compute_scale.is_finite() && self.compute_scale >= 0.0 {
-            return Ok(());
+        let wrong = |key, value: f64, allowed: &str| {
+            Err(TraceError::Option { key, value: value.to_string(), problem: format!("a factor {allowed} is allowed") })
+        };
+        if !(self.compute_scale.is_finite() && self.compute_scale >= 0.0) {
+            return wrong("compute_scale", self.compute_scale, "of at least 0");
         }
-        let problem = "a factor of at least 0 is allowed".to_owned();
-        Err(TraceError::Option { key: "compute_scale", value: self.compute_scale.to_string(), problem })
+        if !(self.message_scale > 0.0 && self.message_scale <= Self::LARGEST_MESSAGE_SCALE) {
+            return wrong("message_scale", self.message_scale, "above 0 and of at most 1000000");
+        }
+        Ok(())
     }
 }
 
