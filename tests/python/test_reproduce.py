@@ -8,7 +8,7 @@ import pytest
 
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
-from fairlane.reproduce import PAPERS, plan
+from fairlane.reproduce import PAPERS, plan, reproduce
 from fairlane.reproduce.claims import claims_of
 from fairlane.reproduce.paper import Done
 from fairlane.reproduce.running import perform_all
@@ -155,6 +155,20 @@ def test_a_cell_that_fails_is_reported_and_the_others_go_on(tmp_path: Path) -> N
     assert "unknown controller" in (done[bad].error or "")
     assert done[good].answer is not None
     assert "no such controller" in next(tmp_path.glob("failed/*.toml")).read_text()
+
+
+def test_a_reproduction_ends_in_judged_claims_tables_figures_and_a_page(tmp_path: Path) -> None:
+    chosen = plan("savoie2020", only="savoie.small.adaptive-routing", quick=True, periods=2)
+    found = reproduce(chosen, tmp_path, StudyProgress(wanted=False), workers=1)
+    assert not found.failed
+    assert [one.scaled for one in found.judged] == [True]
+    assert len(found.judged[0].findings) == 4
+    page = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "a try-out, not a judgement" in page
+    for name in ("small.static", "small.adaptive-routing"):
+        assert pl.read_csv(tmp_path / f"{name}.csv").height == 8
+        assert f"]({name}.png)" in page
+        assert (tmp_path / f"{name}.png").is_file()
 
 
 def test_the_command_goes_on_only_when_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import fairlane.reproduce.wilke2020.experiments as wilke
+from fairlane import ScenarioError
 from fairlane.reproduce import plan, reproduce
 from fairlane.reproduce.paper import Done
 from fairlane.reproduce.running import perform_all
@@ -89,6 +90,18 @@ def test_background_slows_the_foreground_down(tmp_path: Path) -> None:
     assert alone["packet_hops"] * 3 < beside["packet_hops"]
     medians = [np.median(Outcome.of(one).iterations["seconds"].drop_nulls().to_numpy()) for one in (alone, beside)]
     assert medians[0] <= medians[1]
+
+
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("fabric", list(QUICK.fabrics))
+def test_what_takes_too_many_lanes_is_left_out(fabric: str, size: int) -> None:
+    cell = Cell(fabric, "fft", "halo3d", "isolate", size)
+    if wilke.lanes_of(cell, QUICK) > wilke.MOST_LANES:
+        with pytest.raises(ScenarioError, match=f"at least {wilke.lanes_of(cell, QUICK)},"):
+            wilke.scenario(cell, QUICK).resolve().engine()
+    else:
+        wilke.scenario(cell, QUICK).resolve().engine()
+    assert "no Isolate on Dragonfly-PAR" in Selection(["fft"], FULL).left_out["fft"]
 
 
 def test_fat_trees_need_a_lane_for_each_level() -> None:

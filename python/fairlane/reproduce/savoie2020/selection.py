@@ -1,7 +1,7 @@
 """What of Savoie et al. 2020 is run: experiments with as many placements and periods as wanted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -17,25 +17,24 @@ from fairlane.reproduce.savoie2020.results import Results
 __all__ = ["Measured", "Selection", "select"]
 
 
-@dataclass(frozen=True)
-class Measured:
+@dataclass
+class Measured(Results):
     """What the cells of a selection measured."""
 
-    results: Results
-    experiments: Mapping[str, Experiment]
+    experiments: Mapping[str, Experiment] = field(default_factory=dict)
 
     def missing(self, experiment: str) -> Sequence[str]:
         """The experiment itself, unless its treated and its default runs are there."""
         known = self.experiments.get(experiment)
-        return [] if known and self.results.has(experiment, known.judged) else [experiment]
+        return [] if known and self.has(experiment, known.judged) else [experiment]
 
     def tables(self) -> Mapping[str, pl.DataFrame]:
         """A row for each job and placement: of every treatment, and of another routing beside control."""
         found = {}
         for name, experiment in self.experiments.items():
             for treatment in self._shown(experiment):
-                found[name if treatment == CONTROL else f"{name}-{treatment}"] = self.results.jobs(name, treatment)
-            cells = self._rerouted(experiment)
+                found[name if treatment == CONTROL else f"{name}-{treatment}"] = self.jobs(name, treatment)
+            cells = self._beside_control(experiment)
             if cells is not None:
                 found[name] = cells
         return found
@@ -44,26 +43,26 @@ class Measured:
         """A figure of each experiment, and one of progress."""
         found = []
         for name, experiment in self.experiments.items():
-            shown, cells = self._shown(experiment), self._rerouted(experiment)
+            shown, cells = self._shown(experiment), self._beside_control(experiment)
             if shown:
-                draw_experiment(experiment, self.results, folder / f"{name}.png", shown)
+                draw_experiment(experiment, self, folder / f"{name}.png", shown)
             elif cells is not None:
                 draw_rerouted(experiment, cells, folder / f"{name}.png")
             else:
                 continue
             found.append(Picture(f"{name}.png", f"{experiment.figure}: {experiment.title}"))
-        static = [name for name in self.experiments if name.endswith(".static") and self.results.has(name)]
+        static = [name for name in self.experiments if name.endswith(".static") and self.has(name)]
         if static:
-            draw_progress(self.results, static, folder / "progress.png")
+            draw_progress(self, static, folder / "progress.png")
             found.append(Picture("progress.png", "Fig. 16: progress"))
         return found
 
     def _shown(self, experiment: Experiment) -> list[str]:
-        return [it for it in experiment.treatments if it != DEFAULT and self.results.has(experiment.name, it)]
+        return [it for it in experiment.treatments if it != DEFAULT and self.has(experiment.name, it)]
 
-    def _rerouted(self, experiment: Experiment) -> pl.DataFrame | None:
+    def _beside_control(self, experiment: Experiment) -> pl.DataFrame | None:
         """Another routing without control, beside control: of the experiment that has the same jobs."""
-        return self.results.rerouted(experiment.name) if experiment.routing is not None else None
+        return self.rerouted(experiment.name) if experiment.routing is not None else None
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,8 @@ class Selection:
         """Puts together what came of the cells."""
         experiments = {name: experiment for name, (experiment, _) in self.experiments.items()}
         defaults = {name: experiment.default for name, experiment in experiments.items()}
-        return Measured(Results.of(done, defaults), experiments)
+        results = Results.of(done, defaults)
+        return Measured(results.rows, results.defaults, experiments)
 
 
 def select(experiments: Sequence[str], options: Options) -> Selection:

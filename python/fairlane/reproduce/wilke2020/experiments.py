@@ -14,13 +14,17 @@ from typing import Any
 
 from fairlane.scenario import Scenario
 
-__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Experiment", "Scale", "scenario", "written"]
+__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Experiment", "Scale", "lanes_of", "scenario", "written"]
 
 STRATEGIES = ("none", "split_priority", "bandwidth_weight", "isolate")
 DRAGONFLIES = ("dragonfly-par", "dragonfly-min-par")
 FAT_TREES = ("fat-tree", "fat-tree-taper")
 FOREGROUND = "foreground"
 """The name of the job that is measured."""
+PROGRESSIVE_CHANNELS = 6
+"""Virtual channels of progressive adaptive routing on a dragonfly, each with a lane for every service level."""
+MOST_LANES = 32
+"""Lanes of a simulated switch."""
 NOBODY = "nobody"
 """The background that is none."""
 NO_CONTENTION = "no_contention"
@@ -191,6 +195,13 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     )
 }
 """In the paper's order. Figures share cells; a cell is run once."""
+
+
+def lanes_of(cell: Cell, scale: Scale) -> int:
+    """Lanes that a cell takes under Isolate on Dragonfly-PAR, a service level for each job; 0 for all others."""
+    if cell.strategy != "isolate" or cell.fabric != DRAGONFLIES[0]:
+        return 0
+    return PROGRESSIVE_CHANNELS * (1 + scale.hosts // scale.ranks - cell.size)
 
 
 def scenario(cell: Cell, scale: Scale) -> Scenario:
