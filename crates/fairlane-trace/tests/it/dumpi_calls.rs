@@ -453,7 +453,9 @@ fn bytes_are_scaled_and_something_never_becomes_nothing() {
     let mut w = Writer::with_clocks(Clocks::None);
     w.call(8, &start(1, 2, 1, 20)).call(65, &[I(1), H(INT), B(3), H(WORLD)]);
     let bytes = w.finish();
-    for (message_scale, sent, reduced) in [(1.0, 4, 4), (2.5, 10, 10), (0.3, 1, 1), (1e-3, 1, 1), (1e6, 4_000_000, 4_000_000)] {
+    for (message_scale, sent, reduced) in
+        [(1.0, 4, 4), (2.5, 10, 10), (0.3, 1, 1), (1e-3, 1, 1), (1e6, 4_000_000, 4_000_000)]
+    {
         let options = Options { repeat: false, message_scale, ..Options::default() };
         let (_directory, mut ranks) = open_copies(&bytes, 2, &options).unwrap();
         let found: Vec<u64> = drain(&mut ranks[0])
