@@ -16,13 +16,14 @@ from fairlane.reproduce.report import HOLDS, Judged, Plan, Reproduction
 from fairlane.reproduce.running import perform_all
 from fairlane.reproduce.savoie2020 import PAPER as SAVOIE2020
 from fairlane.reproduce.wilke2020 import PAPER as WILKE2020
+from fairlane.reproduce.yang2016 import PAPER as YANG2016
 from fairlane.study.execute import Watcher
 from fairlane.study.pool import LocalPool, Pool, cores
 from fairlane.study.store import Store
 
 __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
 
-PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (SAVOIE2020, WILKE2020)}
+PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (SAVOIE2020, WILKE2020, YANG2016)}
 """Every paper that can be reproduced, by name."""
 
 

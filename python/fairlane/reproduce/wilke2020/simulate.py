@@ -8,6 +8,7 @@ import polars as pl
 
 from fairlane import _core
 from fairlane.errors import RunError
+from fairlane.reproduce.until_done import until_done
 from fairlane.results import derive
 from fairlane.results.measured import Measured, frame, marks
 from fairlane.results.ports import by_link
@@ -19,19 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["simulate"]
 
-BUDGET = 200_000
-"""Packet-hops of a slice."""
-
 
 def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
     """When each rank of the foreground, the last job, ended each iteration, and what ports did with their time."""
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        try:
-            engine = _until_done(resolved)
-        except _core.RunError as error:
-            raise RunError(str(error), slug=error.slug) from None
+        engine = until_done(resolved, len(resolved.jobs) - 1)
     found, measured = marks(engine), Measured.of(engine)
     if found.is_empty():
         raise RunError(f"{scenario.name}: no iteration in {scenario.duration} ps", slug="limit")
@@ -49,13 +44,3 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
 def _links(resolved: Resolved) -> pl.DataFrame:
     fabric = _core.Fabric(json.dumps(resolved.tables["fabric"]))
     return derive.links(frame(fabric.links()), fabric.classes())
-
-
-def _until_done(resolved: Resolved) -> _core.Simulation:
-    engine, foreground = resolved.engine(), len(resolved.jobs) - 1
-    while not (engine.finished or engine.now >= resolved.duration):
-        engine.run_window_budget(resolved.duration, BUDGET)
-        ranks = frame(engine.table("ranks")).filter(pl.col("job") == foreground)
-        if (ranks["finished"] != 0).all():
-            break
-    return engine
