@@ -58,6 +58,7 @@ def draw(experiment: Experiment, measured: Measured, path: Path) -> bool:
         figure = canvas(4.4 * len(there), 5.2)
         for axes, application in zip(figure.subplots(1, len(there), squeeze=False)[0], there, strict=True):
             _panel(axes, experiment, measured, application)
+            axes.set_ylabel("Data transfer time of a rank [ms]" if application == there[0] else "")
         scaled = f" {measured.scale.words}." if measured.scale.words else ""
         headline_of(figure, f"{experiment.figure}: {experiment.title}", f"{NOTE}{scaled}")
         figure.savefig(path)
@@ -72,5 +73,4 @@ def _panel(axes: Axes, experiment: Experiment, measured: Measured, application: 
     axes.set_xlim(-0.6, len(shown) - 0.4)
     axes.set_ylim(bottom=0)
     axes.set_title(LABELS[application], loc="left", fontsize=13)
-    axes.set_ylabel("Data transfer time of a rank [ms]")
     axes.grid(axis="y")
