@@ -56,7 +56,7 @@ def test_a_node_has_28_gb_per_second_in_all(fabric: str, rate: float) -> None:
 
 
 def hosts_of(allocation: str) -> list[list[int]]:
-    cell = Cell("multigrid", allocation=allocation, together=True)
+    cell = Cell("multigrid", allocation=allocation, beside="busy")
     return [list(job.hosts) for job in decide(Scenario(**written(cell, QUICK))).jobs]
 
 
@@ -76,7 +76,7 @@ def test_side_by_side_everybody_has_a_box_to_itself() -> None:
 
 
 def test_the_one_that_is_measured_ends_and_the_others_go_on() -> None:
-    jobs = written(Cell("crystal", allocation="cube", together=True), QUICK)["jobs"]
+    jobs = written(Cell("crystal", allocation="cube", beside="busy"), QUICK)["jobs"]
     assert [(job["name"], job["trace"]["repeat"]) for job in jobs] == [
         ("amg", True),
         ("crystal", False),
@@ -108,7 +108,7 @@ def test_a_trace_that_is_not_there_is_missing_and_named() -> None:
     assert all("no amg-that-is-not-there.tar.zst" in words for words in chosen.left_out.values())
     cells = list(chosen.tasks)
     assert {cell.application for cell in cells} == {"crystal", "multigrid"}
-    assert not any(cell.together for cell in cells), "all three are needed"
+    assert not any(cell.beside == "busy" for cell in cells), "all three are needed"
     measured = Measured({cell: {"network": [1.0]} for cell in cells}, WITHOUT_AMG)
     assert [words.partition(" is")[0] for words in measured.missing("shapes")] == ["AMG"]
     assert len(list(CHECKS["yang.shapes"].judge(measured))) == 2

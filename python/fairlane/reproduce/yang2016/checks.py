@@ -94,8 +94,8 @@ def _pattern_aware(measured: Measured) -> Iterator[Finding]:
     yield f"utilisation {ratio:.3f} of non-contiguous allocation's (>= 0.98)", ratio >= 0.98
 
 
-def _check(judge: Callable[[Measured], Iterator[Finding]], experiment: str) -> Check:
-    return Check([experiment], judge, judges_parts=True)
+def _check(judge: Callable[[Measured], Iterator[Finding]], experiment: str, *shown: str) -> Check:
+    return Check([experiment], judge, shown, judges_parts=True)
 
 
 CHECKS: Mapping[str, Check] = {
@@ -104,7 +104,7 @@ CHECKS: Mapping[str, Check] = {
     "yang.fixed-aggregate": _check(_fixed_aggregate, "fixed-aggregate"),
     "yang.shapes": _check(_shapes, "shapes"),
     "yang.contiguity": _check(_contiguity, "contiguity"),
-    "yang.unit-size": _check(_unit_size, "unit-size"),
+    "yang.unit-size": _check(_unit_size, "unit-size", "unit-size.alone"),
     "yang.pattern-aware": _check(_pattern_aware, SCHEDULES),
 }
 """For each claim, what it needs and how it is judged."""

@@ -12,7 +12,7 @@ again, so that the one that is measured has company to its end.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from fairlane.errors import ScenarioError
 from fairlane.reproduce.traces import trace
@@ -86,6 +86,9 @@ QUICK = Scale(
 """What the repository has, with a quarter of the factors."""
 
 
+Company = Literal["nobody", "idle", "busy"]
+
+
 @dataclass(frozen=True)
 class Cell:
     """One simulation: plain values only."""
@@ -97,15 +100,15 @@ class Cell:
     """Of a link; ``fixed`` for a part of the node's fixed aggregate."""
     allocation: str = "linear"
     """Name in ``ALLOCATIONS``."""
-    together: bool = False
-    """Whether the other two run beside it."""
+    beside: Company = "nobody"
+    """Whether the other two are there and run, or only hold their hosts."""
     seed: int = 1
     """Of random places."""
 
     def __str__(self) -> str:
-        together = "-together" if self.together else ""
+        beside = "" if self.beside == "nobody" else f"-beside-{self.beside}"
         bandwidth = self.bandwidth.replace(" ", "").replace("/", "p")
-        return f"{self.application}-{self.fabric}-{bandwidth}-{self.allocation}{together}-{self.seed}"
+        return f"{self.application}-{self.fabric}-{bandwidth}-{self.allocation}{beside}-{self.seed}"
 
 
 ALLOCATIONS: Mapping[str, Mapping[str, Any]] = {
@@ -128,12 +131,14 @@ class Experiment:
     title: str
     boxes: Mapping[str, Cell]
     """What a box is called, and its cell but for application and seed."""
+    grey: str | None = None
+    """The experiment with boxes of the same names that are drawn beside these, in grey."""
 
     def cells(self, application: str, box: str, scale: Scale) -> list[Cell]:
         """The cells whose ranks are in a box."""
         one = self.boxes[box]
         seeds = range(1, 1 + (scale.seeds if one.allocation.startswith("random") else 1))
-        return [Cell(application, one.fabric, one.bandwidth, one.allocation, one.together, seed) for seed in seeds]
+        return [Cell(application, one.fabric, one.bandwidth, one.allocation, one.beside, seed) for seed in seeds]
 
     def all_cells(self, scale: Scale) -> Iterator[Cell]:
         """All of its cells."""
@@ -145,6 +150,12 @@ class Experiment:
 def _any(**fields: Any) -> Cell:
     """A cell of whichever application."""
     return Cell("", **fields)
+
+
+def _together(company: Company) -> Mapping[str, Cell]:
+    """The allocations of the three together."""
+    units = {f"units\nof {size}": _any(allocation=f"units-{size}", beside=company) for size in (16, 8, 2)}
+    return {"side by\nside": _any(allocation="cube", beside=company), **units}
 
 
 EXPERIMENTS: Mapping[str, Experiment] = {
@@ -188,10 +199,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "unit-size",
             "Fig. 11",
             "the three together on 16x16x8 nodes",
-            {
-                "side by\nside": _any(allocation="cube", together=True),
-                **{f"units\nof {size}": _any(allocation=f"units-{size}", together=True) for size in (16, 8, 2)},
-            },
+            _together("busy"),
+            grey="unit-size.alone",
+        ),
+        Experiment(
+            "unit-size.alone",
+            "Fig. 11 without the others",
+            "each alone on the same nodes",
+            _together("idle"),
         ),
     )
 }
@@ -212,19 +227,19 @@ def problem_with(application: str, scale: Scale) -> str | None:
 
 def measured_job(cell: Cell) -> int:
     """The number of the job that is measured."""
-    return APPLICATIONS.index(cell.application) if cell.together else 0
+    return 0 if cell.beside == "nobody" else APPLICATIONS.index(cell.application)
 
 
 def written(cell: Cell, scale: Scale) -> dict[str, Any]:
     """The scenario of a cell as in a file."""
-    names: Sequence[str] = APPLICATIONS if cell.together else [cell.application]
+    names: Sequence[str] = [cell.application] if cell.beside == "nobody" else APPLICATIONS
     return {
         "name": str(cell),
         "seed": cell.seed,
         "duration": "100 s",
         "fabric": _fabric(cell),
         "placement": dict(ALLOCATIONS[cell.allocation]),
-        "jobs": [_job(scale.applications[name], name, again=name != cell.application) for name in names],
+        "jobs": [_job(cell, name, scale.applications[name]) for name in names],
     }
 
 
@@ -241,6 +256,8 @@ def _fabric(cell: Cell) -> dict[str, Any]:
     return {**preset, "bandwidth": cell.bandwidth, "host_bandwidth": f"{2 * dimensions * int(number)} {unit}"}
 
 
-def _job(application: Application, name: str, *, again: bool) -> dict[str, Any]:
+def _job(cell: Cell, name: str, application: Application) -> dict[str, Any]:
+    measured = name == cell.application
     recorded = {"path": str(trace(application.trace)), "compute_scale": 0.0, "message_scale": application.factor}
-    return {"name": name, "trace": {**recorded, "repeat": again}}
+    start = {} if measured or cell.beside == "busy" else {"start": "1000 s"}
+    return {"name": name, "trace": {**recorded, "repeat": not measured}, **start}

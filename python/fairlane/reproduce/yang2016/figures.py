@@ -21,6 +21,7 @@ from fairlane.scenario.models import Job
 __all__ = ["draw", "draw_patterns"]
 
 NOTE = "Boxes: quartiles and median of all ranks; whiskers: 1% and 99%; dots: ranks beyond."
+GREY = "#bdbdbd"
 PATTERNS: Mapping[str, tuple[str, str]] = {
     "amg": ("Fig. 2", "amg-27"),
     "crystal": ("Fig. 3", "crystal-100"),
@@ -66,11 +67,20 @@ def draw(experiment: Experiment, measured: Measured, path: Path) -> bool:
 
 
 def _panel(axes: Axes, experiment: Experiment, measured: Measured, application: str) -> None:
-    found = {box: measured.times(experiment.name, application, box) for box in experiment.boxes}
-    shown = {box: times for box, times in found.items() if times is not None}
-    draw_boxes(axes, list(shown.values()), [PALETTE[APPLICATIONS.index(application)]] * len(shown))
-    axes.set_xticks(range(len(shown)), list(shown))
-    axes.set_xlim(-0.6, len(shown) - 0.4)
+    beside = [] if experiment.grey is None else [(experiment.grey, GREY, "alone on the same nodes")]
+    series = [*beside, (experiment.name, PALETTE[APPLICATIONS.index(application)], "together")]
+    width = 0.72 / len(series)
+    for at, (name, colour, label) in enumerate(series):
+        found = [measured.times(name, application, box) for box in experiment.boxes]
+        there = [(place, times) for place, times in enumerate(found) if times is not None]
+        places = [place + (at - (len(series) - 1) / 2) * width for place, _ in there]
+        draw_boxes(axes, [times for _, times in there], [colour] * len(there), positions=places, width=0.85 * width)
+        if beside:
+            axes.scatter([], [], marker="s", s=80, color=colour, label=label)
+    axes.set_xticks(range(len(experiment.boxes)), list(experiment.boxes))
+    axes.set_xlim(-0.6, len(experiment.boxes) - 0.4)
     axes.set_ylim(bottom=0)
     axes.set_title(LABELS[application], loc="left", fontsize=13)
     axes.grid(axis="y")
+    if beside:
+        axes.legend(frameon=False, fontsize=10, loc="lower right")

@@ -104,8 +104,9 @@ class Measured:
         from fairlane.reproduce.yang2016.figures import draw, draw_patterns
 
         figures = [EXPERIMENTS[name] for name in self.experiments if name in EXPERIMENTS]
+        grey = {experiment.grey for experiment in figures}
         found = draw_patterns(folder)
-        for experiment in figures:
+        for experiment in (one for one in figures if one.name not in grey):
             if draw(experiment, self, folder / f"{experiment.name}.png"):
                 title = f"{experiment.figure}: {experiment.title}"
                 found.append(Picture(f"{experiment.name}.png", title))

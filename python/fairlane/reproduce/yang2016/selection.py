@@ -52,7 +52,7 @@ class Selection:
         there = {application for application in APPLICATIONS if problem_with(application, self.scale) is None}
         for experiment in (EXPERIMENTS[name] for name in self.experiments if name in EXPERIMENTS):
             for cell in experiment.all_cells(self.scale):
-                if there >= (set(APPLICATIONS) if cell.together else {cell.application}):
+                if there >= ({cell.application} if cell.beside == "nobody" else set(APPLICATIONS)):
                     found[cell] = task(cell, self.scale)
         if SCHEDULES in self.experiments and COMPARE is not None:
             found[SCHEDULES] = COMPARE()
@@ -66,7 +66,7 @@ class Selection:
 
 def task(cell: Cell, scale: Scale) -> Task:
     """What simulates a cell."""
-    cost = (4.0 if cell.together else 1.0) * (3.0 if cell.application == "amg" else 1.0)
+    cost = (4.0 if cell.beside == "busy" else 1.0) * (3.0 if cell.application == "amg" else 1.0)
     function = "fairlane.reproduce.yang2016.simulate:simulate"
     return simulation(function, written(cell, scale), str(cell), cost=cost, arguments={"job": measured_job(cell)})
 

@@ -34,16 +34,18 @@ def simulate(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwat
     ranks = measured.ranks.filter(pl.col("job") == job).sort("rank")
     if not (ranks["finished"] != 0).all():
         raise RunError(f"{scenario.name}: not done after {scenario.duration} ps", slug="limit")
+    end: int = ranks["finished_at"].to_numpy().max().item()
     return {
         **ranks.select("network", "late_partner", "communication").to_dict(as_series=False),
-        "end": ranks["finished_at"].to_numpy().max().item(),
-        **_links(resolved, measured),
+        "end": end,
+        **_links(resolved, measured, engine.now if engine.now < resolved.duration else end),
         "packet_hops": measured.packet_hops,
         "digest": measured.digest,
     }
 
 
-def _links(resolved: Resolved, measured: Measured) -> dict[str, float]:
+def _links(resolved: Resolved, measured: Measured, span: int) -> dict[str, float]:
+    """How far bytes went and how busy a link was; ``span`` is how long anything happened, ps."""
     links = frame(_core.Fabric(json.dumps(resolved.tables["fabric"])).links())
     of_hosts = links.select("link", first=pl.col("from_host") >= 0, last=pl.col("to_host") >= 0)
     ports = measured.ports.join(of_hosts.with_columns(pl.col("link").cast(measured.ports["link"].dtype)), on="link")
@@ -52,5 +54,5 @@ def _links(resolved: Resolved, measured: Measured) -> dict[str, float]:
     sent = ports.filter(pl.col("first"))["bytes"].sum()
     return {
         "links_per_byte": int(between["bytes"].sum()) / int(sent),
-        "busiest_share": by_link["port_active"].to_numpy().max().item() / measured.now,
+        "busiest_share": by_link["port_active"].to_numpy().max().item() / span,
     }
