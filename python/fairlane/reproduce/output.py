@@ -9,10 +9,12 @@ from fairlane.reproduce.paper import Picture
 from fairlane.reproduce.report import HOLDS, Judged, Reproduction
 from fairlane.results.text import seconds
 
-__all__ = ["PAGE", "store"]
+__all__ = ["PAGE", "RESULTS", "store"]
 
 PAGE = "report.md"
 """The page: claims, what was measured, and the figures."""
+RESULTS = "<!-- results -->"
+"""Stands before all but the title, so that another page can include it."""
 DIGITS = 6
 """Significant digits of numbers in tables."""
 
@@ -55,6 +57,7 @@ def _costs(found: Reproduction) -> pl.DataFrame:
 def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
     quick = " (scaled: a try-out, not a judgement)" if found.plan.options.quick else ""
     yield f"# {found.plan.paper.title}{quick}\n"
+    yield f"{RESULTS}\n"
     cpu = sum(done.cpu for done in found.done.values())
     yield f"{len(found.done)} simulations, {seconds(cpu)} of processor time.\n"
     for name, words in found.plan.left_out.items():

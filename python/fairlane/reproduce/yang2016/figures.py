@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -67,7 +68,7 @@ def draw(experiment: Experiment, measured: Measured, path: Path) -> bool:
 
 
 def _panel(axes: Axes, experiment: Experiment, measured: Measured, application: str) -> None:
-    beside = [] if experiment.grey is None else [(experiment.grey, GREY, "alone on the same nodes")]
+    beside = [] if experiment.grey is None else [(experiment.grey, GREY, "alone there")]
     series = [*beside, (experiment.name, PALETTE[APPLICATIONS.index(application)], "together")]
     width = 0.72 / len(series)
     for at, (name, colour, label) in enumerate(series):
@@ -83,4 +84,5 @@ def _panel(axes: Axes, experiment: Experiment, measured: Measured, application: 
     axes.set_title(LABELS[application], loc="left", fontsize=13)
     axes.grid(axis="y")
     if beside:
-        axes.legend(frameon=False, fontsize=10, loc="lower right")
+        look: dict[str, Any] = {"ncols": 2, "handletextpad": 0.2, "columnspacing": 1.0, "borderaxespad": 0.2}
+        axes.legend(frameon=False, fontsize=10, loc="lower right", bbox_to_anchor=(1, 1), **look)

@@ -30,6 +30,9 @@ __all__ = ["Floats", "Measured"]
 Floats = npt.NDArray[np.float64]
 MS = 1e-9
 """Milliseconds in a picosecond."""
+QUANTILES = {"least": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "q99": 0.99, "greatest": 1.0}
+MEANS = ("end", "links_per_byte", "busiest_share")
+"""What the table has of a box as a mean over its cells."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,9 @@ class Measured:
 
     def medians(self, experiment: str, application: str) -> dict[str, float] | None:
         """Their median by box, ms; None if something is not there."""
-        found = {box: self.times(experiment, application, box) for box in EXPERIMENTS[experiment].boxes}
-        return (
-            {box: float(np.median(times)) for box, times in found.items() if times is not None}
-            if all(times is not None for times in found.values())
-            else None
-        )
+        boxes = EXPERIMENTS[experiment].boxes
+        found = {box: times for box in boxes if (times := self.times(experiment, application, box)) is not None}
+        return {box: float(np.median(times)) for box, times in found.items()} if len(found) == len(boxes) else None
 
     def missing(self, experiment: str) -> Sequence[str]:
         """The applications that were not run, or not with all cells."""
@@ -86,17 +86,17 @@ class Measured:
             if times is None:
                 continue
             cells = [self.cells[cell] for cell in experiment.cells(application, box, self.scale)]
-            quantiles = {"least": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "q99": 0.99, "greatest": 1.0}
+            waits = [time for one in cells for time in one["late_partner"]]
+            mean = {key: float(np.mean([one[key] for one in cells])) for key in MEANS}
             yield {
                 "experiment": experiment.name,
                 "application": application,
                 "box": box.replace("\n", " "),
-                **{f"{name}_ms": float(np.quantile(times, at)) for name, at in quantiles.items()},
-                "late_partner_median_ms": float(np.median([time for one in cells for time in one["late_partner"]]))
-                * MS,
-                "end_ms": float(np.mean([one["end"] for one in cells])) * MS,
-                "links_per_byte": float(np.mean([one["links_per_byte"] for one in cells])),
-                "busiest_link_active": float(np.mean([one["busiest_share"] for one in cells])),
+                **{f"{name}_ms": float(np.quantile(times, at)) for name, at in QUANTILES.items()},
+                "late_partner_median_ms": float(np.median(waits)) * MS,
+                "end_ms": mean["end"] * MS,
+                "links_per_byte": mean["links_per_byte"],
+                "busiest_link_active": mean["busiest_share"],
             }
 
     def draw(self, folder: Path) -> Sequence[Picture]:
