@@ -105,7 +105,7 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
 
 def test_a_trace_that_is_not_there_is_missing_and_named() -> None:
     chosen = Selection(list(EXPERIMENTS), WITHOUT_AMG)
-    assert all("no amg-that-is-not-there.tar.zst" in words for words in chosen.left_out.values())
+    assert all("there is no amg-that-is-not-there.tar.zst" in words for words in chosen.left_out.values())
     cells = list(chosen.tasks)
     assert {cell.application for cell in cells} == {"crystal", "multigrid"}
     assert not any(cell.beside == "busy" for cell in cells), "all three are needed"

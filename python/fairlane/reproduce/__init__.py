@@ -52,8 +52,9 @@ def plan(
     options = Options(quick, placements, periods, beside)
     refused = sorted(options.given - paper.options)
     if refused:
-        allowed = ", ".join(f"--{option}" for option in sorted(paper.options)) or "none of --placements and the like"
-        raise ScenarioError(Problem(f"--{refused[0]}", f"{name} has no such option", allowed=allowed))
+        allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(paper.options)]
+        words = ", ".join(f"--{option}" for option in allowed)
+        raise ScenarioError(Problem(f"--{refused[0]}", f"{name} has no such option", allowed=words))
     checks = [paper.checks[claim.id] for claim in claims]
     needed = {experiment for check in checks for experiment in (*check.experiments, *check.shown)}
     return Plan(paper, claims, options, paper.select([one for one in paper.experiments if one in needed], options))

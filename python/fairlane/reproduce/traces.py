@@ -13,12 +13,11 @@ TRACES = "FAIRLANE_TRACES"
 
 def trace(name: str) -> Path:
     """A recorded trace; raises ``ScenarioError`` if it is in neither folder."""
-    folders = [Path(__file__).parents[3] / "tests" / "data" / "traces"]
-    if TRACES in os.environ:
-        folders.insert(0, Path(os.environ[TRACES]))
+    named = [Path(os.environ[TRACES])] if TRACES in os.environ else []
+    folders = [*named, Path(__file__).parents[3] / "tests" / "data" / "traces"]
     file = f"{name}.tar.zst"
     found = next((folder / file for folder in folders if (folder / file).is_file()), None)
     if found is None:
-        words = f"{' and '.join(map(str, folders))}: no {file}"
-        raise ScenarioError(Problem(TRACES, words, allowed="a folder with it, as tests/data/traces/README.md says"))
+        words = f"there is no {file} in {' or in '.join(map(str, folders))}"
+        raise ScenarioError(Problem(TRACES, words, allowed="the folder that holds it"))
     return found.resolve()

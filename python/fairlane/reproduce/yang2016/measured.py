@@ -67,7 +67,9 @@ class Measured:
     def _missing(self, experiment: str) -> Iterator[str]:
         for application in APPLICATIONS:
             if self.medians(experiment, application) is None:
-                yield problem_with(application, self.scale) or LABELS[application]
+                alone = all(cell.beside == "nobody" for cell in EXPERIMENTS[experiment].boxes.values())
+                words = LABELS[application] if alone else f"{LABELS[application]} with the others"
+                yield problem_with(application, self.scale) or words
 
     def tables(self) -> Mapping[str, pl.DataFrame]:
         """A row for each box of each figure."""
