@@ -15,7 +15,9 @@ __all__ = ["add_to"]
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="As savoie2020 or wilke2020.", show_default=False)],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="savoie2020, wilke2020 or yang2016.", show_default=False)
+    ],
     only: Annotated[str | None, typer.Option(metavar="CLAIM", help="Only what this claim needs.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A scaled version, in a few minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder of cells, tables and figures.")] = None,
