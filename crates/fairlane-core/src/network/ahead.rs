@@ -115,6 +115,14 @@ impl Network {
         }
     }
 
+    /// A switch will route packets after [`AHEAD`] others: fetches the first of them.
+    pub(super) fn prefetch_crossing(&self, window: u64, switch: u32) {
+        let head = self.flight.crossing.head(window, switch);
+        if head != NONE {
+            prefetch(&self.flight.packets[head]);
+        }
+    }
+
     /// A host will run after four times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
     /// first, and of its port.
     #[inline(always)]

@@ -5,6 +5,7 @@
 //! before its packet is there, and does not depend on the order in which switches are run.
 
 use super::Network;
+use super::ahead::AHEAD;
 use super::fixed::Fixed;
 use super::flight::Flight;
 use super::turn::Arrival;
@@ -20,7 +21,10 @@ impl Network {
         let mut switches = std::mem::take(&mut self.scratch.switches);
         let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
         self.flight.calendar.take_switches(&mut switches);
-        for &switch in &switches {
+        for (place, &switch) in switches.iter().enumerate() {
+            if let Some(&coming) = switches.get(place + AHEAD) {
+                self.prefetch_crossing(window, coming);
+            }
             let mut record = self.flight.crossing.take(window, switch);
             arrivals.clear();
             while record != NONE {

@@ -187,6 +187,13 @@ impl Fixed {
         }
     }
 
+    /// The time of flight of a link.
+    #[inline]
+    pub fn latency(&self, link: u32) -> u64 {
+        let wire = if self.wires.len() == 1 { 0 } else { self.wire_of[link as usize] };
+        self.wires[wire as usize].latency
+    }
+
     /// The virtual channel of a lane of this virtual lane.
     #[inline]
     pub fn channel(&self, vl: u8, lane: u8) -> u8 {

@@ -171,7 +171,6 @@ impl Network {
         let inbox_slots = (calendar.window_of(Instant(fixed.furthest())) + 2).next_power_of_two().min(32);
         let mut to_hosts = Mask::new(ports);
         (0..).zip(&fixed.far_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
-        let returning = plan.graph.links().iter().map(|link| Returning::new(link.latency.0));
         Self {
             next_window: 0,
             ports: fixed.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
@@ -185,7 +184,7 @@ impl Network {
                 incoming: vec![(NONE, NONE); fixed.nic_host.len()],
                 packets: Pool::default(),
                 messages: Pool::default(),
-                returning: returning.collect(),
+                returning: vec![Returning::default(); ports],
                 next_offer: vec![0; fixed.gaps.len()],
                 patient: vec![false; hosts],
                 whole: Whole::default(),

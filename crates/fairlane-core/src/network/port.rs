@@ -133,10 +133,8 @@ pub(super) struct Credit {
 /// Credits on their way to a port whose lanes may need them the instant they come, and those that have come but were not
 /// needed yet. A port takes in what has come only when a lane runs short: that changes no decision, and most decisions need
 /// not look.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Returning {
-    /// Time of flight to the port.
-    pub latency: u64,
     /// In no order.
     pub credits: Vec<Credit>,
     /// It matters when they come: the port is stalled, or a stall is to be charged to the first.
@@ -144,10 +142,6 @@ pub(super) struct Returning {
 }
 
 impl Returning {
-    pub fn new(latency: u64) -> Self {
-        Self { latency, credits: Vec::new(), watched: false }
-    }
-
     /// Moves the credits that have come by `now` to the port's lanes. Returns whether there were any.
     pub fn settle(&mut self, lanes: &mut [Lane], now: u64) -> bool {
         let before = self.credits.len();

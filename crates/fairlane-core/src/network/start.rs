@@ -75,10 +75,11 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         let queue = &mut self.lanes[port as usize * fixed.lanes + usize::from(lane)];
         if !queue.give_back(bytes, sent + fixed.longest, self.opening, fixed.ample) {
             let lanes = &mut self.lanes[port as usize * fixed.lanes..];
-            give_back_exactly(self.flight, lanes, (port, sent), (bytes, job, lane), self.opening);
+            let credit = Credit { time: sent + fixed.latency(port), bytes, job, lane };
+            give_back_exactly(self.flight, lanes, port, credit, self.opening);
         }
         if fixed.adaptive {
-            let time = sent + self.flight.returning[port as usize].latency;
+            let time = sent + fixed.latency(port);
             self.flight.loads.give_back(port, bytes, self.flight.calendar.window_of(Instant(time)));
         }
     }
@@ -163,21 +164,14 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
 /// Gives credits back to a lane that may need them the instant they come. Apart from the turn, whose parts stay in registers
 /// only if nobody asks for its address.
 #[cold]
-fn give_back_exactly(
-    flight: &mut Flight,
-    lanes: &mut [Lane],
-    (port, sent): (u32, u64),
-    (bytes, job, lane): (u32, u16, u8),
-    opening: u64,
-) {
+fn give_back_exactly(flight: &mut Flight, lanes: &mut [Lane], port: u32, credit: Credit, opening: u64) {
     let returning = &mut flight.returning[port as usize];
-    let time = sent + returning.latency;
     if returning.credits.len() == returning.credits.capacity() {
         returning.make_room(lanes, opening);
     }
-    returning.credits.push(Credit { time, bytes, job, lane });
+    returning.credits.push(credit);
     if returning.watched {
-        flight.calendar.wake_port(port, Instant(time));
+        flight.calendar.wake_port(port, Instant(credit.time));
     }
 }
 
