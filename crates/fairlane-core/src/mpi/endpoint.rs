@@ -36,8 +36,9 @@ impl Endpoint for Mpi {
         if std::mem::take(&mut self.messaging.lull) {
             self.check_progress(host, until)?;
         }
-        // A rank that waits for nothing takes what has come when it goes on.
-        let patient = alone != NONE && self.messaging.ranks[alone as usize].due != NEVER;
+        // A rank that waits for nothing takes what has come when it goes on. Not where messages can overtake each other: one
+        // may let go on another that had to wait for it, which asks for an answer at once.
+        let patient = alone != NONE && !self.messaging.numbering && self.messaging.ranks[alone as usize].due != NEVER;
         Ok(Pause { at: (next != NEVER).then_some(Instant(next)), patient })
     }
 

@@ -171,8 +171,7 @@ impl Messaging {
             return;
         }
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
-        // Where messages can overtake each other, one may let go on another that had to wait for it, which asks for an answer.
-        let prompt = stage != Stage::Eager || self.numbering;
+        let prompt = stage != Stage::Eager;
         let (token, stage) = (transfer, stage as u8);
         let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, token, stage, prompt };
         if self.rails.trivial() {

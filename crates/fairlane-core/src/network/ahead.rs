@@ -1,4 +1,5 @@
-//! Fetches what a port or host will read soon: on a large fabric the engine's limit is memory latency.
+//! Fetches what a port or host will read soon: on a large fabric the engine's limit is memory latency. Nothing here changes
+//! what happens; where a packet goes next is looked up a little earlier, and noted in it.
 
 use super::turn::kind;
 use super::{Endpoint, Network};
@@ -30,16 +31,16 @@ impl Network {
         if let Some(&port) = coming.get(place + 2 * AHEAD) {
             self.prefetch_lanes::<KIND>(port);
         }
-        if let Some(&port) = coming.get(place + AHEAD / 2)
-            && KIND != kind::NIC
-        {
-            self.prefetch_upstream(port);
-        }
         if let Some(&port) = coming.get(place + AHEAD) {
             self.prefetch_queue::<KIND>(port);
             if KIND == kind::THROUGH && !self.fixed.adaptive {
                 self.look_ahead(port);
             }
+        }
+        if let Some(&port) = coming.get(place + AHEAD / 2)
+            && KIND != kind::NIC
+        {
+            self.prefetch_upstream(port);
         }
     }
 

@@ -106,12 +106,14 @@ impl Fixed {
         fixed
     }
 
-    /// Given back in a window of this width, credits have come by the end of the window, a full packet's wire time and the
-    /// longest flight later. Until then a link can start what it has the time for, and one packet more; the next must fit.
+    /// Credits are given back when a packet has left a buffer: at a switch, as it starts on the next link in the open window, at
+    /// its end; at a host, one flight after that end. They come one flight later still. So what is given back in a window of
+    /// this width has come a full packet's wire time and two flights after the window's end at the latest. Until then, from
+    /// the window's opening on, a link can start what it has the time for, and one packet more; and the next must fit.
     fn ample_credits(&self, window: Picoseconds) -> u32 {
         let slowest = self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0);
         let fastest = self.wires.iter().map(|wire| wire.bandwidth.0).max().unwrap_or(0);
-        let span = u128::from(window.0 + slowest + self.longest);
+        let span = u128::from(window.0) + u128::from(slowest) + 2 * u128::from(self.longest);
         let bytes = (span * u128::from(fastest)).div_ceil(8 * 1_000_000_000_000) + 2 * u128::from(self.full);
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }

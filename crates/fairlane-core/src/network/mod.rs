@@ -69,7 +69,7 @@ pub trait Endpoint {
 pub struct Pause {
     /// When it has something to do by itself, at the end of the window or later.
     pub at: Option<Instant>,
-    /// What comes to it until then makes no difference to anyone before, unless it is prompt: it need not run for that.
+    /// Until then it need run only for what is prompt: the rest makes no difference to anyone before.
     pub patient: bool,
 }
 
@@ -98,11 +98,11 @@ pub struct Totals {
     pub packet_hops: u64,
     /// Payload handed to NICs.
     pub bytes_injected: u64,
-    /// Payload of messages that have come whole.
+    /// Payload of messages that have come whole and that their hosts have looked at.
     pub bytes_delivered: u64,
     /// Messages handed to NICs.
     pub messages_injected: u64,
-    /// Messages that have come whole.
+    /// Messages that have come whole and that their hosts have looked at; a rank that computes looks when it goes on.
     pub messages_delivered: u64,
 }
 

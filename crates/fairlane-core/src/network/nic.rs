@@ -134,6 +134,7 @@ impl Flight {
         let Injection { at, from, to, bytes, rail, vl, job, token, stage, prompt } = *injection;
         let nic = fixed.first_nic[from.index()] + u32::from(rail);
         debug_assert!(nic < fixed.first_nic[from.index() + 1], "host {from} has no rail {rail}");
+        debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
         let packets = fixed.packets_of(bytes.0);
         let offered = self.offer(fixed, nic, at.0);
         let record = self.messages.insert(Message {

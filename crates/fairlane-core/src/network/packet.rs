@@ -136,3 +136,5 @@ pub(super) struct Packet {
     /// What an adaptive routing has noted.
     pub note: u32,
 }
+
+const _: () = assert!(size_of::<Packet>() == 64);

@@ -77,6 +77,8 @@ pub(super) struct Lane {
     pub stalled: u64,
 }
 
+const _: () = assert!(size_of::<Port>() == 64 && size_of::<Lane>() == 64);
+
 impl Lane {
     pub const fn new(credits: u32) -> Self {
         Self {
@@ -105,8 +107,9 @@ impl Lane {
     }
 
     /// Credits that will have come by `by` are given back, in the window that opened at `opening`. Returns whether the lane
-    /// keeps them: so it does if it cannot run short before they come, whatever it sends until then, because it has
-    /// `ample` credits. Then the instant at which they come makes no difference, and need not be remembered.
+    /// keeps them: so it does if it has `ample` credits, those on their way not counted: then it cannot run short before they
+    /// come, whatever it sends until then (see [`Fixed::ample`](super::fixed::Fixed::ample)), and the instant at which they
+    /// come makes no difference and need not be remembered.
     #[inline(always)]
     pub fn give_back(&mut self, bytes: u32, by: u64, opening: u64, ample: u32) -> bool {
         self.take_soon(opening);

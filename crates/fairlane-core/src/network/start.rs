@@ -68,18 +68,18 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         }
     }
 
-    /// Gives credits back to `port`, to arrive one flight after `sent`.
+    /// Gives credits back to `port`, to arrive one flight after the buffer was `freed`.
     #[inline(always)]
-    fn give_back(&mut self, port: u32, sent: u64, bytes: u32, job: u16, lane: u8) {
+    fn give_back(&mut self, port: u32, freed: u64, bytes: u32, job: u16, lane: u8) {
         let fixed = self.fixed;
         let queue = &mut self.lanes[port as usize * fixed.lanes + usize::from(lane)];
-        if !queue.give_back(bytes, sent + fixed.longest, self.opening, fixed.ample) {
+        if !queue.give_back(bytes, freed + fixed.longest, self.opening, fixed.ample) {
             let lanes = &mut self.lanes[port as usize * fixed.lanes..];
-            let credit = Credit { time: sent + fixed.latency(port), bytes, job, lane };
+            let credit = Credit { time: freed + fixed.latency(port), bytes, job, lane };
             give_back_exactly(self.flight, lanes, port, credit, self.opening);
         }
         if fixed.adaptive {
-            let time = sent + fixed.latency(port);
+            let time = freed + fixed.latency(port);
             self.flight.loads.give_back(port, bytes, self.flight.calendar.window_of(Instant(time)));
         }
     }

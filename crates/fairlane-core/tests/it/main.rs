@@ -8,5 +8,6 @@ mod layers;
 mod rails;
 mod routing_laws;
 mod saturation;
+mod shortcuts;
 mod simulation_laws;
 mod topology_laws;
