@@ -154,7 +154,7 @@ def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]
 def _check(machine: _Machine, strategies: "Mapping[str, Strategy]", *, verify: int | None, claim: bool) -> None:
     """Options that need each other."""
     from fairlane.errors import Problem, ScenarioError
-    from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
+    from fairlane.reproduce.yang2016.schedules import AWARE, BLIND, CONTIGUOUS
 
     if verify and not machine.forecast:
         raise ScenarioError(Problem("--verify", "there is no model to verify", verify, "together with --slowdown"))
