@@ -14,6 +14,7 @@ from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.pattern import judge, observe, program_of
 from fairlane.placement import STRATEGIES
+from fairlane.reproduce.yang2016.schedules import pattern_aware_findings
 from fairlane.scenario.models import FabricTable, Job
 from fairlane.scenario.scenario import read_table
 from fairlane.scheduler import (
@@ -254,6 +255,9 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--set", "sides=[4,4]", "-o", "x.gif"], ".png, .svg, .pdf"),
         (["--set", "sides=[4,4]", "-o", "/nowhere/x.png"], "there is no such folder"),
         (["--set", "sides=[4,4]", "--allocator", "box:shape=[5,1]"], "does not fit the grid"),
+        (["--set", "sides=[4,4]", "--allocator", "box:shape=cub"], 'shape = "cub": unknown name; allowed: cube, prism'),
+        (["--set", "sides=[4,4]", "--allocator", "box:shape=[0,1]"], "shape[0] = 0: out of range; allowed: at least 1"),
+        ([], "missing: what the jobs run on"),
     ],
 )
 def test_wrong_options_are_named(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,7 +150,7 @@ def test_the_allocator_of_section_v_is_judged_beside_both_others() -> None:
 
 
 def test_more_places_of_random_units_are_in_one_box() -> None:
-    scale = Scale(FULL.applications, 3, "")
+    scale = replace(FULL, seeds=3)
     cells = EXPERIMENTS["contiguity"].cells("amg", "units of 16", scale)
     assert [cell.seed for cell in cells] == [1, 2, 3]
     measured = Measured({cell: {"network": [1e9 * cell.seed]} for cell in cells}, scale)

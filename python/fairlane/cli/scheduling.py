@@ -116,6 +116,10 @@ def _machine(
     from fairlane.slurm import host_names
 
     if slowdown is None:
+        if fabric is None and not assignments:
+            raise ScenarioError(
+                Problem("--fabric", "missing: what the jobs run on", allowed='as --set "sides=[8,4,4]", or --slowdown')
+            )
         spec = fabric_spec(read_table(FabricTable, {"topology": fabric or "torus"}, assignments or ()))
         patterns = read_mix(mix) if mix else None
         known = (lambda number: patterns.of(number, seed)) if patterns else None

@@ -65,7 +65,8 @@ class Schedules:
         from fairlane.scheduler import load_model
 
         log = sha256(job_log(self.log).read_bytes()).hexdigest()
-        parts = [*self.written.items(), log, load_model(self.model).model_dump_json(), sources("none"), source_of(__name__)]
+        model = load_model(self.model).model_dump_json()
+        parts = [*self.written.items(), log, model, sources("none"), source_of(__name__)]
         return sha256("\0".join(map(repr, parts)).encode()).hexdigest()[:32]
 
     def compute(self, watch: Stopwatch) -> Answer:
