@@ -20,7 +20,6 @@ from fairlane.reproduce.yang2016.experiments import (
     QUICK,
     Application,
     Cell,
-    Scale,
     written,
 )
 from fairlane.reproduce.yang2016.measured import Measured
