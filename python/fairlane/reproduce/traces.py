@@ -1,4 +1,4 @@
-"""Where recordings are: in folders that environment variables name, or with the sources.
+"""Where recorded traces and job logs are: in folders that environment variables name, or with the sources.
 
 Traces are in the folder that ``FAIRLANE_TRACES`` names, job logs in that of ``FAIRLANE_JOBS``.
 """

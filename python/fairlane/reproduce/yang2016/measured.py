@@ -104,8 +104,8 @@ class Measured:
             }
 
     def draw(self, folder: Path) -> Sequence[Picture]:
-        """Communication patterns, and box plots of each experiment of which there are cells."""
-        from fairlane.reproduce.yang2016.figures import draw, draw_patterns
+        """Communication patterns, and box plots of each experiment of which there are cells; the allocators."""
+        from fairlane.reproduce.yang2016.figures import draw, draw_patterns, draw_schedules
 
         figures = [EXPERIMENTS[name] for name in self.experiments if name in EXPERIMENTS]
         grey = {experiment.grey for experiment in figures}
@@ -114,4 +114,7 @@ class Measured:
             if draw(experiment, self, folder / f"{experiment.name}.png"):
                 title = f"{experiment.figure}: {experiment.title}"
                 found.append(Picture(f"{experiment.name}.png", title))
+        if self.schedules:
+            draw_schedules(self.schedules, self.scale.log_words, folder / f"{SCHEDULES}.png")
+            found.append(Picture(f"{SCHEDULES}.png", "Section V: allocators on a job log"))
         return found
