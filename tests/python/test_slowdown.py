@@ -257,6 +257,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--set", "sides=[4,4]", "--allocator", "box:shape=[5,1]"], "does not fit the grid"),
         (["--set", "sides=[4,4]", "--allocator", "box:shape=cub"], 'shape = "cub": unknown name; allowed: cube, prism'),
         (["--set", "sides=[4,4]", "--allocator", "box:shape=[0,1]"], "shape[0] = 0: out of range; allowed: at least 1"),
+        (["--set", "sides=[8,4,4]", "--jobs", "9", "-o", "x.png", "--hours", "900:910"], "the last job ends after"),
         ([], "missing: what the jobs run on"),
     ],
 )
