@@ -25,6 +25,8 @@ __all__ = [
     "AWARE",
     "BLIND",
     "CONTIGUOUS",
+    "LEAST_UTILISATION",
+    "MOST_SLOWDOWN",
     "Schedules",
     "pattern_aware_findings",
     "problem_with_log",
