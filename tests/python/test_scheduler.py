@@ -193,7 +193,7 @@ def test_lines_that_cannot_be_used_are_named_and_the_rest_goes_on(tmp_path: Path
     # Job 5 was cancelled. Job 6 has its size from the request, and its estimate is not below its run time.
     assert [(job.number, job.hosts, job.estimate) for job in read.jobs] == [(1, 4, 200), (6, 3, 100)]
     assert [str(problem) for problem in read.problems] == [
-        f"{path}:3: has 9 fields; allowed: 18 numbers",
+        f'{path}:3: line = "2 5 -1 100 4 -1 -1 4 200": has 9 fields; allowed: 18 numbers',
         f'{path}:4: field 4 = "1oo": not a number',
         f"{path}:5: processors = 400: job 4 is larger than the machine; allowed: 1 to 16",
     ]

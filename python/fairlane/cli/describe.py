@@ -133,6 +133,9 @@ def write_topology_conf(
     from fairlane.slurm import host_names, of_wiring, switch_names, topology_conf
 
     if source is not None and source.suffix != ".toml" and topology is None:
+        if assignments:
+            words = f"{source} is taken for a fabric's file, which has no parameters"
+            raise ScenarioError(Problem("--set", words, ", ".join(assignments), "with a scenario or --topology"))
         text = of_wiring(read_wiring(source), merged=merged)
     else:
         spec = _chosen("fabric topology-conf", source, topology, None, assignments)

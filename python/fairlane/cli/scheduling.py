@@ -40,7 +40,10 @@ def schedule(
     ] = None,
     allocator: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:KEY=VALUE]...", help="A placement strategy, as box or units:size=4; several."),
+        typer.Option(
+            metavar="NAME[:KEY=VALUE]...",
+            help="A placement strategy, as units:size=4; several. By default box (or domain), linear, and pattern.",
+        ),
     ] = None,
     mix: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Communication patterns of the jobs by share, a TOML file.")
@@ -73,7 +76,7 @@ def schedule(
     schedule log.swf.gz --slowdown torus-128 --allocator box --allocator pattern -o gantt.png
     """
     machine = _machine(slowdown, fabric, assignments, mix, seed)
-    strategies = _strategies(allocator or ["box", "linear", *(["pattern"] if claim or machine.kinds else [])], machine)
+    strategies = _strategies(allocator or _usual(machine, claim=claim), machine)
     _check(machine, strategies, verify=verify, claim=claim)
     window = _window(hours)
     _check_files(output, placed)
@@ -116,6 +119,10 @@ def _machine(
     from fairlane.slurm import host_names
 
     if slowdown is None:
+        if fabric is None and not assignments:
+            raise ScenarioError(
+                Problem("--fabric", "missing: what the jobs run on", allowed='as --set "sides=[8,4,4]", or --slowdown')
+            )
         spec = fabric_spec(read_table(FabricTable, {"topology": fabric or "torus"}, assignments or ()))
         patterns = read_mix(mix) if mix else None
         known = (lambda number: patterns.of(number, seed)) if patterns else None
@@ -128,6 +135,14 @@ def _machine(
     forecast = Forecast(load_model(slowdown), seed)
     names = host_names(fabric_spec(forecast.model.table))
     return _Machine(forecast.fabric, names, forecast.communication, forecast)
+
+
+def _usual(machine: _Machine, *, claim: bool) -> list[str]:
+    """The allocators if none is named: contiguous, any free hosts, and by pattern if these are known."""
+    from fairlane.placement.grid import sides_of
+
+    contiguous = "domain" if sides_of(machine.fabric) is None else "box"
+    return [contiguous, "linear", *(["pattern"] if claim or machine.kinds else [])]
 
 
 def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]":
@@ -154,7 +169,7 @@ def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]
 def _check(machine: _Machine, strategies: "Mapping[str, Strategy]", *, verify: int | None, claim: bool) -> None:
     """Options that need each other."""
     from fairlane.errors import Problem, ScenarioError
-    from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
+    from fairlane.reproduce.yang2016.schedules import AWARE, BLIND, CONTIGUOUS
 
     if verify and not machine.forecast:
         raise ScenarioError(Problem("--verify", "there is no model to verify", verify, "together with --slowdown"))
@@ -290,12 +305,17 @@ def _print(found: "Comparison", checked: "Mapping[str, Verification]", *, as_jso
 
 
 def _draw(found: "Comparison", machine: _Machine, log: Path, output: Path, window: tuple[float, float] | None) -> None:
+    from fairlane.errors import Problem, ScenarioError
     from fairlane.plot import gantt
     from fairlane.plot.files import write
 
     patterns = machine.patterns
     kind_of = (lambda number: patterns(number).kind) if patterns else None
     shown = window or gantt.busiest_window(next(iter(found.schedules.values())))
+    end = max((one.end for schedule in found.schedules.values() for one in schedule.jobs), default=0.0)
+    if shown[0] >= end:
+        words = f"nothing to draw: the last job ends after {end / 3600:.1f} hours"
+        raise ScenarioError(Problem("--hours", words, f"{shown[0] / 3600:g}:{shown[1] / 3600:g}"))
     count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
     title = f"{log.name.split('.')[0]}: {count} jobs on {machine.fabric.hosts} hosts"
     typer.echo(write(lambda: gantt.figure(found, machine.fabric, title, kind_of, shown), output), err=True)

@@ -1,13 +1,13 @@
 """How a log went, how a model of slowdowns did, and a claim, as tables."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from fairlane.results.text import percent
-from fairlane.scheduler import Comparison, ScheduleMetrics, SlowdownModel, Verification, pattern_aware_findings
-from fairlane.scheduler.compare import CLAIM
+from fairlane.scheduler import Comparison, ScheduleMetrics, SlowdownModel, Verification
 
 __all__ = ["claim_lines", "model_tables", "schedule_table", "verification_table"]
 
@@ -62,11 +62,14 @@ def verification_table(checked: Mapping[str, Verification]) -> Table:
 
 def claim_lines(found: Comparison) -> Iterator[str]:
     """The claim of Yang et al.: paper, measured, holds."""
-    name, where, words = CLAIM
-    findings = pattern_aware_findings(found)
-    holds = "holds" if all(held for _, held in findings) else "does not hold"
-    yield f"\n{name} ({where}): {holds}"
-    yield f"  paper     {words}"
+    from fairlane.reproduce.claims import claims_of
+    from fairlane.reproduce.report import HOLDS
+    from fairlane.reproduce.yang2016.schedules import pattern_aware_findings
+
+    claim = claims_of("yang2016", "yang.pattern-aware")[0]
+    findings = list(pattern_aware_findings({name: asdict(row) for name, row in found.metrics.items()}))
+    yield f"\n{claim.id} (Yang et al. 2016, {claim.where}): {HOLDS[all(held for _, held in findings)]}"
+    yield f"  paper     {claim.claim}"
     for words, held in findings:
         yield f"  measured  {words}: {'yes' if held else 'no'}"
 

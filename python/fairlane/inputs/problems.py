@@ -48,12 +48,28 @@ def located(problems: Iterable[Problem], document: Document) -> list[Problem]:
 def unfold(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
     """Every problem in a validation error of ``model``, with keys relative to it."""
     for detail in error.errors(include_url=False):
-        path = tuple(step for step in detail["loc"] if step != "[key]")
+        if not _is_meant(detail):
+            continue
+        path = tuple(step for step in detail["loc"] if step != "[key]" and not _is_kind(step))
         cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, Problems):
             yield from (problem.under(dotted(path)) for problem in cause.problems)
         else:
             yield _translate(detail, path, model)
+
+
+def _is_kind(step: int | str) -> bool:
+    """Whether pydantic means no key by it, but one of several kinds of value: a name or a list."""
+    return isinstance(step, str) and step.startswith(("literal[", "list["))
+
+
+def _is_meant(detail: ErrorDetails) -> bool:
+    """Where a name or a list may stand: whether the problem is of the kind of value that was given."""
+    if not any(_is_kind(step) for step in detail["loc"]):
+        return True
+    if detail["type"] == "literal_error":
+        return not isinstance(detail["input"], list)
+    return detail["type"] != "list_type"
 
 
 def _translate(detail: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> Problem:

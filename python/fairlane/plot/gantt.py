@@ -10,6 +10,7 @@ What is not covered is free.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,19 +45,21 @@ def figure(
     labels = sorted({label(one) for jobs in shown.values() for one in jobs}, key=_order)
     colour = dict(zip(labels, PALETTE, strict=False))
     is_grid = sides_of(fabric) is not None
+    stretched = any(row.mean_slowdown != 1 for row in found.metrics.values())
     place = np.argsort(host_order(fabric, "hilbert" if is_grid else "number"))
     drawn = canvas(13, 1.4 + 2.6 * len(shown))
     panels = drawn.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (name, jobs) in zip(panels, shown.items(), strict=True):
         _panel(axes, jobs, label, colour, window, place)
         metrics = found.metrics[name]
+        slower = f", mean slowdown {metrics.mean_slowdown:.3f}" if stretched else ""
         lost = f", {percent(metrics.interference)} lost to neighbours" if metrics.mean_slowdown != 1 else ""
-        words = f"utilisation {percent(metrics.utilisation)}, mean slowdown {metrics.mean_slowdown:.3f}{lost}"
-        axes.set_title(f"{name}: {words}", loc="left", fontsize=12)
+        axes.set_title(f"{name}: utilisation {percent(metrics.utilisation)}{slower}{lost}", loc="left", fontsize=12)
         axes.set_ylabel("Host")
     panels[-1].set_xlabel("Time [h]")
     handles = [Patch(color=colour[one], label=one) for one in labels]
-    drawn.legend(handles=handles, frameon=False, ncols=len(handles), loc="outside upper right")
+    look: dict[str, Any] = {"ncols": len(handles), "borderaxespad": 0.2, "handlelength": 1.2, "columnspacing": 1.4}
+    panels[0].legend(handles=handles, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), **look)
     order = " Hosts stand along Hilbert's curve through the grid." if is_grid else ""
     span = f"Hours {window[0] / 3600:.0f} to {window[1] / 3600:.0f}"
     headline_of(drawn, title, f"{span}; figures are of the whole schedule.{order}")

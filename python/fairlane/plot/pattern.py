@@ -36,7 +36,7 @@ def _matrix(made: Figure, axes: Axes, found: Pattern) -> None:
     total = found.traffic.total
     shown = np.ma.masked_equal(total, 0)
     least, most = (float(shown.min()), float(shown.max())) if total.any() else (0.0, 1.0)
-    norm = LogNorm(least, max(most, least + 1)) if total.any() else Normalize(0, 1)
+    norm = LogNorm(min(least, most / 4), most) if total.any() else Normalize(0, 1)
     axes.imshow(shown, cmap=HEAT.with_extremes(bad="#f2f2f2"), norm=norm, interpolation="nearest")
     axes.set_xlabel("receiver")
     axes.set_ylabel("sender")

@@ -56,7 +56,7 @@ def figure(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str) -> Fig
     across = max(1, min(blocks, round(sqrt(blocks * SHAPE * (height + GAP) / (width + GAP)))))
     x = layout.block % across * (width + GAP) + layout.column
     y = layout.block // across * (height + GAP) + layout.row
-    wide, tall = float(across * (width + GAP)), ceil(blocks / across) * (height + GAP)
+    wide, tall = across * (width + GAP) - GAP, ceil(blocks / across) * (height + GAP) - GAP
     size = 11.0 / max(wide, 1.2 * tall, 12.0)
     rows = ceil(min(len(jobs) + 1, MOST_NAMED) / 4)
     made = canvas(max(wide * size, 6.5) + 0.4, tall * size + 1.6 + 0.26 * rows)
@@ -69,8 +69,8 @@ def figure(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str) -> Fig
     for number, name in enumerate(layout.names):
         left, top = number % across * (width + GAP), number // across * (height + GAP)
         axes.text(left, top - 0.2, name, ha="left", va="bottom", fontsize=9, color=MUTED)
-    axes.set_xlim(-0.3, wide)
-    axes.set_ylim(tall, -1.2)
+    axes.set_xlim(-0.3, wide + 0.3)
+    axes.set_ylim(tall + 0.3, -1.2 if any(layout.names) else -0.3)
     axes.set_aspect("equal")
     axes.set_axis_off()
     _legend(axes, colours)

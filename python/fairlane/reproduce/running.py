@@ -14,7 +14,7 @@ from fairlane.study.sources import sources
 from fairlane.study.store import Store
 from fairlane.study.task import Computable, Task
 
-__all__ = ["perform_all", "simulation"]
+__all__ = ["perform_all", "simulation", "source_of"]
 
 
 def simulation(
@@ -24,12 +24,12 @@ def simulation(
 
     It is another one when the simulator's files or the module of the function change.
     """
-    made_by = {"simulator": sources("none"), "module": _source(function.partition(":")[0])}
+    made_by = {"simulator": sources("none"), "module": source_of(function.partition(":")[0])}
     return Task(function, scenario, ".", label, {**made_by, **(arguments or {})}, cost)
 
 
 @lru_cache
-def _source(module: str) -> str:
+def source_of(module: str) -> str:
     """A digest of a module's file."""
     spec = find_spec(module)
     assert spec is not None, "the functions of tasks are in modules that are there"

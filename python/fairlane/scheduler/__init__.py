@@ -4,7 +4,7 @@ Run times are those of the log, or stretch by the slowdowns that a fitted model 
 (``fairlane.scheduler.slowdown``). ``compare_allocators`` replays the same jobs under several allocators.
 """
 
-from fairlane.scheduler.compare import Comparison, compare_allocators, pattern_aware_findings
+from fairlane.scheduler.compare import Comparison, compare_allocators
 from fairlane.scheduler.easy import Placed, Schedule, refusals, replay
 from fairlane.scheduler.metrics import ScheduleMetrics, metrics_of
 from fairlane.scheduler.mix import PatternMix, Share, read_mix
@@ -29,7 +29,6 @@ __all__ = [
     "fit_model",
     "load_model",
     "metrics_of",
-    "pattern_aware_findings",
     "read_log",
     "read_mix",
     "refusals",

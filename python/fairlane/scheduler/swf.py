@@ -15,6 +15,8 @@ __all__ = ["Log", "LoggedJob", "read_log"]
 
 _FIELDS = 18
 _CANCELLED = 5
+_SHOWN = 40
+"""Letters of a line that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,18 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def _start_of(line: str) -> str:
+    """A line as a message can hold it."""
+    text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line.strip())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+
+
 def _job(line: str, number: int, hosts: int | None) -> LoggedJob | None:
     """The job of a line; None if it was cancelled before it ran."""
     words = line.split()
     if len(words) != _FIELDS:
-        raise _WrongLineError(Problem("", f"has {len(words)} fields", allowed=f"{_FIELDS} numbers"))
+        count = "1 field" if len(words) == 1 else f"{len(words)} fields"
+        raise _WrongLineError(Problem("line", f"has {count}", _start_of(line), f"{_FIELDS} numbers"))
     values = []
     for at, word in enumerate(words, start=1):
         try:

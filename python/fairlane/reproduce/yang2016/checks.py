@@ -6,11 +6,9 @@ from itertools import pairwise
 from fairlane.reproduce.paper import Check, Finding
 from fairlane.reproduce.yang2016.experiments import APPLICATIONS, LABELS, SCHEDULES
 from fairlane.reproduce.yang2016.measured import Measured
+from fairlane.reproduce.yang2016.schedules import pattern_aware_findings
 
 __all__ = ["CHECKS"]
-
-CONTIGUOUS, ANY, AWARE = "contiguous", "non-contiguous", "pattern-aware"
-"""The allocators of section V."""
 
 
 def _each(measured: Measured, experiment: str) -> Iterator[tuple[str, dict[str, float]]]:
@@ -83,15 +81,8 @@ def _unit_size(measured: Measured) -> Iterator[Finding]:
 
 
 def _pattern_aware(measured: Measured) -> Iterator[Finding]:
-    if measured.schedules is None:
-        return
-    slowdown, utilisation = (
-        {name: row[column] for name, row in measured.schedules.items()} for column in ("slowdown", "utilisation")
-    )
-    ratio = slowdown[AWARE] / slowdown[CONTIGUOUS]
-    yield f"mean slowdown {ratio:.3f} of contiguous allocation's (<= 1.05)", ratio <= 1.05
-    ratio = utilisation[AWARE] / utilisation[ANY]
-    yield f"utilisation {ratio:.3f} of non-contiguous allocation's (>= 0.98)", ratio >= 0.98
+    if measured.schedules is not None:
+        yield from pattern_aware_findings(measured.schedules)
 
 
 def _check(judge: Callable[[Measured], Iterator[Finding]], experiment: str, *shown: str) -> Check:

@@ -59,8 +59,14 @@ class Scale:
     applications: Mapping[str, Application]
     seeds: int
     """How many random places non-contiguous allocations have."""
+    log: str
+    """Name of the job log that allocators are compared on."""
+    moments: int
+    """How many moments of each of its schedules are simulated by packets."""
     words: str
-    """How it differs from the paper's; empty if it does not."""
+    """How simulations differ from the paper's; empty if they do not."""
+    log_words: str
+    """How the log differs from the full one; empty if it does not."""
 
 
 FULL = Scale(
@@ -70,7 +76,10 @@ FULL = Scale(
         "multigrid": Application("boxlib_mg-125", 6),
     },
     seeds=5,
+    log="nasa-ipsc-1993",
+    moments=20,
     words="",
+    log_words="",
 )
 """The paper's ranks. A rank sends 86.8 KiB, 2.43 MiB and 2.63 MiB on average as recorded, and 16 MiB so."""
 
@@ -81,7 +90,10 @@ QUICK = Scale(
         "multigrid": Application("boxlib_mg-125", 1.5),
     },
     seeds=1,
+    log="nasa-ipsc-1993-first-400",
+    moments=3,
     words="AMG on 27 ranks in place of 216, a quarter of the bytes, one place of random units",
+    log_words="the first 400 jobs of the log's 18,239",
 )
 """What the repository has, with a quarter of the factors."""
 
@@ -213,7 +225,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 """In the paper's order. Figures share cells; a cell is run once."""
 
 SCHEDULES = "schedules"
-"""The experiment of section V: allocators on a stream of jobs."""
+"""The experiment of section V: allocators on a job log."""
 
 
 def problem_with(application: str, scale: Scale) -> str | None:

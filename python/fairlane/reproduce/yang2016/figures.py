@@ -12,14 +12,15 @@ from fairlane.pattern import analyse, program_of
 from fairlane.plot import pattern
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.files import write
-from fairlane.plot.style import PALETTE, canvas, headline_of, styled
+from fairlane.plot.style import INK, PALETTE, canvas, headline_of, styled
 from fairlane.reproduce.paper import Picture
 from fairlane.reproduce.traces import trace
 from fairlane.reproduce.yang2016.experiments import APPLICATIONS, LABELS, Experiment
 from fairlane.reproduce.yang2016.measured import Measured
+from fairlane.reproduce.yang2016.schedules import AWARE, BLIND, CONTIGUOUS, LEAST_UTILISATION, MOST_SLOWDOWN
 from fairlane.scenario.models import Job
 
-__all__ = ["draw", "draw_patterns"]
+__all__ = ["draw", "draw_patterns", "draw_schedules"]
 
 NOTE = "Boxes: quartiles and median of all ranks; whiskers: 1% and 99%; dots: ranks beyond."
 GREY = "#bdbdbd"
@@ -65,6 +66,33 @@ def draw(experiment: Experiment, measured: Measured, path: Path) -> bool:
         headline_of(figure, f"{experiment.figure}: {experiment.title}", f"{NOTE}{scaled}")
         figure.savefig(path)
     return True
+
+
+def draw_schedules(rows: Mapping[str, Mapping[str, Any]], scaled: str, path: Path) -> None:
+    """The figures that the claim about allocators is judged by, with their bands."""
+    slowdown = {name: row["mean_slowdown"] for name, row in rows.items()}
+    utilisation = {name: 100 * row["utilisation"] for name, row in rows.items()}
+    with styled():
+        figure = canvas(11, 3.6)
+        left, right = figure.subplots(1, 2)
+        _bars(left, slowdown, "{:.3f}", "Mean run slowdown", MOST_SLOWDOWN * slowdown[CONTIGUOUS])
+        _bars(right, utilisation, "{:.1f}%", "Utilisation", LEAST_UTILISATION * utilisation[BLIND])
+        note = f"The line: {AWARE} is to be at most {MOST_SLOWDOWN} times {CONTIGUOUS} at the left, and at the right"
+        words = f"{note} at least {LEAST_UTILISATION} times {BLIND}.{f' Of {scaled}.' if scaled else ''}"
+        headline_of(figure, "Section V: allocators on a job log", words)
+        figure.savefig(path)
+
+
+def _bars(axes: Axes, values: Mapping[str, float], written: str, title: str, bound: float) -> None:
+    bars = axes.barh(list(values), list(values.values()), height=0.6, color=PALETTE[: len(values)])
+    labels = [written.format(value) for value in values.values()]
+    axes.bar_label(bars, labels, label_type="center", color="white", fontsize=12)
+    axes.axvline(bound, color=INK, linewidth=1.4, linestyle="--")
+    axes.set_xlim(0, 1.06 * max(*values.values(), bound))
+    axes.invert_yaxis()
+    axes.set_title(title, loc="left", fontsize=13)
+    axes.set_xticks([])
+    axes.spines["bottom"].set_visible(False)
 
 
 def _panel(axes: Axes, experiment: Experiment, measured: Measured, application: str) -> None:

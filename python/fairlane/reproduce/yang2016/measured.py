@@ -24,6 +24,7 @@ from fairlane.reproduce.yang2016.experiments import (
     Scale,
     problem_with,
 )
+from fairlane.reproduce.yang2016.schedules import problem_with_log, schedules_table
 
 __all__ = ["Floats", "Measured"]
 
@@ -42,8 +43,8 @@ class Measured:
     cells: Mapping[Cell, Mapping[str, Any]]
     scale: Scale
     experiments: Sequence[str] = tuple(EXPERIMENTS)
-    schedules: Mapping[str, Mapping[str, float]] | None = None
-    """For each allocator ``slowdown`` and ``utilisation``: what became of a stream of jobs."""
+    schedules: Mapping[str, Mapping[str, Any]] | None = None
+    """What became of the job log under each allocator: the answer of ``Schedules``."""
 
     def times(self, experiment: str, application: str, box: str) -> Floats | None:
         """The data transfer times of all ranks of a box, ms; None if a cell of it is not there."""
@@ -61,7 +62,7 @@ class Measured:
     def missing(self, experiment: str) -> Sequence[str]:
         """The applications that were not run, or not with all cells."""
         if experiment == SCHEDULES:
-            return [] if self.schedules else ["the comparison of allocators"]
+            return [] if self.schedules else [problem_with_log(self.scale.log) or "the comparison of allocators"]
         return list(self._missing(experiment))
 
     def _missing(self, experiment: str) -> Iterator[str]:
@@ -72,7 +73,7 @@ class Measured:
                 yield problem_with(application, self.scale) or words
 
     def tables(self) -> Mapping[str, pl.DataFrame]:
-        """A row for each box of each figure."""
+        """A row for each box of each figure, and one for each allocator."""
         rows = [
             row
             for name in self.experiments
@@ -80,7 +81,8 @@ class Measured:
             for application in APPLICATIONS
             for row in self._rows(EXPERIMENTS[name], application)
         ]
-        return {"times": pl.DataFrame(rows)} if rows else {}
+        times = {"times": pl.DataFrame(rows)} if rows else {}
+        return {**times, "schedules": schedules_table(self.schedules)} if self.schedules else times
 
     def _rows(self, experiment: Experiment, application: str) -> Iterator[dict[str, Any]]:
         for box in experiment.boxes:
@@ -102,8 +104,8 @@ class Measured:
             }
 
     def draw(self, folder: Path) -> Sequence[Picture]:
-        """Communication patterns, and box plots of each experiment of which there are cells."""
-        from fairlane.reproduce.yang2016.figures import draw, draw_patterns
+        """Communication patterns, and box plots of each experiment of which there are cells; the allocators."""
+        from fairlane.reproduce.yang2016.figures import draw, draw_patterns, draw_schedules
 
         figures = [EXPERIMENTS[name] for name in self.experiments if name in EXPERIMENTS]
         grey = {experiment.grey for experiment in figures}
@@ -112,4 +114,7 @@ class Measured:
             if draw(experiment, self, folder / f"{experiment.name}.png"):
                 title = f"{experiment.figure}: {experiment.title}"
                 found.append(Picture(f"{experiment.name}.png", title))
+        if self.schedules:
+            draw_schedules(self.schedules, self.scale.log_words, folder / f"{SCHEDULES}.png")
+            found.append(Picture(f"{SCHEDULES}.png", "Section V: allocators on a job log"))
         return found

@@ -1,6 +1,6 @@
 """What of Yang et al. 2016 is run: the cells of experiments with the traces that are there."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,18 +19,15 @@ from fairlane.reproduce.yang2016.experiments import (
     written,
 )
 from fairlane.reproduce.yang2016.measured import Measured
+from fairlane.reproduce.yang2016.schedules import Schedules, problem_with_log
 from fairlane.study.task import Computable, Task
 
 __all__ = ["Selection", "select", "task"]
 
-COMPARE: Callable[[], Computable] | None = None
-"""Makes the task that compares allocators on a stream of jobs. Its answer has ``slowdown`` and ``utilisation`` for
-"contiguous", "non-contiguous" and "pattern-aware"."""
-
 
 @dataclass(frozen=True)
 class Selection:
-    """Experiments at a scale. What needs a trace that is not there is not run."""
+    """Experiments at a scale. What needs a trace or log that is not there is not run."""
 
     experiments: Sequence[str]
     scale: Scale
@@ -41,8 +38,8 @@ class Selection:
         problems = [problem_with(application, self.scale) for application in APPLICATIONS]
         words = [self.scale.words, *problems]
         found = {name: "; ".join(it for it in words if it) for name in self.experiments if name in EXPERIMENTS}
-        if SCHEDULES in self.experiments and COMPARE is None:
-            found[SCHEDULES] = "allocators are compared on a stream of jobs by `fairlane schedule`"
+        if SCHEDULES in self.experiments:
+            found[SCHEDULES] = problem_with_log(self.scale.log) or self.scale.log_words
         return {name: it for name, it in found.items() if it}
 
     @property
@@ -54,8 +51,8 @@ class Selection:
             for cell in experiment.all_cells(self.scale):
                 if there >= ({cell.application} if cell.beside == "nobody" else set(APPLICATIONS)):
                     found[cell] = task(cell, self.scale)
-        if SCHEDULES in self.experiments and COMPARE is not None:
-            found[SCHEDULES] = COMPARE()
+        if SCHEDULES in self.experiments and problem_with_log(self.scale.log) is None:
+            found[SCHEDULES] = Schedules(self.scale.log, self.scale.moments)
         return found
 
     def measured(self, done: Mapping[Any, Done]) -> Measured:

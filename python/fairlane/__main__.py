@@ -1,0 +1,5 @@
+"""``python -m fairlane``: the command line."""
+
+from fairlane.cli import main
+
+main()
