@@ -153,9 +153,11 @@ def test_the_allocator_of_section_v_is_judged_beside_both_others() -> None:
     assert Measured({}, FULL).missing("schedules")
 
 
+@pytest.mark.timeout(120)
 def test_allocators_are_compared_on_a_job_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = gzip.decompress(job_log(QUICK.log).read_bytes()).splitlines(keepends=True)
-    (tmp_path / "short.swf.gz").write_bytes(gzip.compress(b"".join(whole[:80])))
+    lines = gzip.decompress(job_log(QUICK.log).read_bytes()).splitlines(keepends=True)
+    small = [line for line in lines if not line.startswith(b";") and int(line.split()[4]) <= 16]
+    (tmp_path / "short.swf.gz").write_bytes(gzip.compress(b"".join(small[:40])))
     monkeypatch.setenv(JOBS, str(tmp_path))
     scale = replace(QUICK, log="short", moments=1)
     chosen = replace(plan("yang2016", only="yang.pattern-aware", quick=True), selection=Selection([SCHEDULES], scale))
@@ -175,7 +177,7 @@ def test_allocators_are_compared_on_a_job_log(tmp_path: Path, monkeypatch: pytes
     # Known again by what is in the log, not by its place; another one if that changes.
     before = Schedules("short", 1).digest
     assert before == Schedules("short", 1).digest != Schedules("short", 2).digest
-    (tmp_path / "short.swf.gz").write_bytes(gzip.compress(b"".join(whole[:79])))
+    (tmp_path / "short.swf.gz").write_bytes(gzip.compress(b"".join(small[:39])))
     assert Schedules("short", 1).digest != before
 
 
