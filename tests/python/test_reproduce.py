@@ -1,19 +1,24 @@
 """The frame of reproductions: claims, plans, cells that survive, and the judgement of made-up results."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
-from fairlane.reproduce import PAPERS, plan
-from fairlane.reproduce.cells import Cell, Done, run_cells
+from fairlane.reproduce import PAPERS, plan, reproduce
 from fairlane.reproduce.claims import claims_of
-from fairlane.reproduce.experiment import CONTROL, DEFAULT, Scale
-from fairlane.reproduce.rerouted import rerouted
-from fairlane.reproduce.results import Results
-from fairlane.reproduce.systems import SYSTEMS, scenario, static_jobs
+from fairlane.reproduce.paper import Done
+from fairlane.reproduce.running import perform_all
+from fairlane.reproduce.savoie2020.cells import Cell
+from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT, Scale
+from fairlane.reproduce.savoie2020.experiments import EXPERIMENTS
+from fairlane.reproduce.savoie2020.rerouted import rerouted
+from fairlane.reproduce.savoie2020.results import Results
+from fairlane.reproduce.savoie2020.selection import Selection
+from fairlane.reproduce.savoie2020.systems import SYSTEMS, scenario, static_jobs
 from fairlane.study import Study
 from fairlane.study.progress import StudyProgress
 from fairlane.study.sources import sources
@@ -30,10 +35,16 @@ def test_every_claim_has_a_check_that_needs_known_experiments(name: str) -> None
     paper = PAPERS[name]
     claims = claims_of(name)
     assert {claim.id for claim in claims} == set(paper.checks)
-    needed = {experiment for check in paper.checks.values() for experiment in check.experiments}
-    assert needed <= set(paper.experiments)
-    for experiment in paper.experiments.values():
-        assert experiment.default in paper.experiments
+    used = {experiment for check in paper.checks.values() for experiment in (*check.experiments, *check.shown)}
+    assert used == set(paper.experiments)
+
+
+def test_default_runs_are_shared_with_known_experiments() -> None:
+    assert {experiment.default for experiment in EXPERIMENTS.values()} <= set(EXPERIMENTS)
+
+
+def cells_of(claim: str, **options: Any) -> list[Cell]:
+    return list(plan("savoie2020", only=claim, **options).selection.tasks)
 
 
 def test_the_systems_have_room_for_their_jobs() -> None:
@@ -60,10 +71,11 @@ def test_a_controller_beside_is_run_and_not_judged() -> None:
     with pytest.raises(ScenarioError, match='did you mean "slack"'):
         plan("savoie2020", beside=["slak"])
     chosen = plan("savoie2020", only="savoie.small.adaptive-routing", quick=True, beside=["slack"])
-    cells = [(cell.experiment, cell.treatment) for cell in chosen.cells()]
+    assert isinstance(chosen.selection, Selection)
+    cells = [(cell.experiment, cell.treatment) for cell in chosen.selection.tasks]
     assert ("small.static", "slack") in cells
     assert ("small.adaptive-routing", "slack") not in cells, "it has no control at all"
-    assert {name: it.judged for name, (it, _) in chosen.experiments.items()} == {
+    assert {name: it.judged for name, (it, _) in chosen.selection.experiments.items()} == {
         "small.static": CONTROL,
         "small.adaptive-routing": DEFAULT,
     }
@@ -71,7 +83,7 @@ def test_a_controller_beside_is_run_and_not_judged() -> None:
 
 def test_a_plan_shares_default_runs_and_says_what_is_left_out() -> None:
     quick = plan("savoie2020", only="savoie.small.threshold", quick=True)
-    cells = [(cell.experiment, cell.treatment) for cell in quick.cells()]
+    cells = [(cell.experiment, cell.treatment) for cell in quick.selection.tasks]
     assert sorted(cells) == [
         ("small.static", DEFAULT),
         ("small.static", CONTROL),
@@ -84,43 +96,40 @@ def test_a_plan_shares_default_runs_and_says_what_is_left_out() -> None:
 def test_unknown_papers_and_claims_are_named() -> None:
     with pytest.raises(ScenarioError, match='did you mean "savoie2020"'):
         plan("savoie2019")
+    with pytest.raises(ScenarioError, match="--beside: wilke2020 has no such option"):
+        plan("wilke2020", beside=["slack"])
     with pytest.raises(ScenarioError, match=r'did you mean "savoie\.small\.static"'):
         plan("savoie2020", only="savoie.small.statik")
 
 
-def computed(cells: list[Cell], folder: Path) -> list[Done]:
-    return run_cells(cells, Here(), Store(folder), StudyProgress(wanted=False))
+def computed(cells: list[Cell], folder: Path) -> dict[Cell, Done]:
+    return perform_all({cell: cell for cell in cells}, Here(), Store(folder), StudyProgress(wanted=False))
 
 
 def test_cells_are_stored_and_not_computed_again(tmp_path: Path) -> None:
-    cells = [Cell("savoie2020", "small.compute-90", 1, treatment, TINY) for treatment in (DEFAULT, CONTROL)]
+    cells = [Cell("small.compute-90", 1, treatment, TINY) for treatment in (DEFAULT, CONTROL)]
     first = computed(cells, tmp_path)
-    assert [done.error for done in first] == [None, None]
-    assert all(done.seconds > 0 and done.cpu > 0 for done in first)
+    assert [done.error for done in first.values()] == [None, None]
+    assert all(done.seconds > 0 and done.cpu > 0 for done in first.values())
     files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("answers/*.json")}
     assert {path.stem for path in files} == {cell.digest for cell in cells}
     second = computed(cells, tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("answers/*.json")} == files
-    rows = second[0].rows
-    assert rows is not None
-    assert rows.to_dict(as_series=False) == cells[0].compute(Stopwatch()), "a cell depends on nothing but itself"
+    assert second[cells[0]].answer == cells[0].compute(Stopwatch()), "a cell depends on nothing but itself"
     jobs = Results.of(second).jobs("small.compute-90")
     assert jobs.height == 8
     assert jobs["w_default"].drop_nulls().is_between(-1, 0.5).all()
 
 
 def test_another_simulator_makes_other_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = Cell("savoie2020", "small.static", 1, CONTROL, TINY)
+    cell = Cell("small.static", 1, CONTROL, TINY)
     before = cell.digest
-    monkeypatch.setattr("fairlane.reproduce.cells.sources", lambda _controller: "another")
-    assert Cell("savoie2020", "small.static", 1, CONTROL, TINY).digest != before
+    monkeypatch.setattr("fairlane.reproduce.savoie2020.cells.sources", lambda _controller: "another")
+    assert Cell("small.static", 1, CONTROL, TINY).digest != before
 
 
 def test_more_placements_leave_cells_as_they_are() -> None:
-    few, many = (
-        {cell.digest for cell in plan("savoie2020", only="savoie.small.static", placements=count).cells()}
-        for count in (2, 3)
-    )
+    few, many = ({cell.digest for cell in cells_of("savoie.small.static", placements=count)} for count in (2, 3))
     assert len(few) == 4
     assert few < many
 
@@ -140,16 +149,30 @@ def test_another_routing_keeps_hosts_and_compute_times() -> None:
 
 
 def test_a_cell_that_fails_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
-    good = Cell("savoie2020", "small.compute-90", 1, "none", TINY)
-    bad = Cell("savoie2020", "small.compute-90", 1, "no such controller", TINY)
-    done = {one.cell: one for one in computed([bad, good], tmp_path)}
+    good = Cell("small.compute-90", 1, "none", TINY)
+    bad = Cell("small.compute-90", 1, "no such controller", TINY)
+    done = computed([bad, good], tmp_path)
     assert "unknown controller" in (done[bad].error or "")
-    assert done[good].rows is not None
+    assert done[good].answer is not None
     assert "no such controller" in next(tmp_path.glob("failed/*.toml")).read_text()
 
 
+def test_a_reproduction_ends_in_judged_claims_tables_figures_and_a_page(tmp_path: Path) -> None:
+    chosen = plan("savoie2020", only="savoie.small.adaptive-routing", quick=True, periods=2)
+    found = reproduce(chosen, tmp_path, StudyProgress(wanted=False), workers=1)
+    assert not found.failed
+    assert [one.scaled for one in found.judged] == [True]
+    assert len(found.judged[0].findings) == 4
+    page = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "a try-out, not a judgement" in page
+    for name in ("small.static", "small.adaptive-routing"):
+        assert pl.read_csv(tmp_path / f"{name}.csv").height == 8
+        assert f"]({name}.png)" in page
+        assert (tmp_path / f"{name}.png").is_file()
+
+
 def test_the_command_goes_on_only_when_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Store(tmp_path).keep(Cell("savoie2020", "small.static", 9, CONTROL, TINY), {"answer": {}})
+    Store(tmp_path).keep(Cell("small.static", 9, CONTROL, TINY), {"answer": {}})
     words = ["reproduce", "savoie2020", "--out", str(tmp_path)]
     assert execute(words) == 2
     assert "has cells already: --resume goes on with them" in capsys.readouterr().err

@@ -16,9 +16,11 @@ from typing import Any
 import numpy
 import pytest
 
-from fairlane import Scenario, Simulation
+from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
 from fairlane.fabric import Fabric
+from fairlane.pattern import observe, program_of
+from fairlane.scenario.models import Job
 from fairlane.workload.trace import read_trace, unpack
 
 HERE = Path(__file__).parent.parent / "data" / "traces"
@@ -111,7 +113,7 @@ def test_the_checks_are_there() -> None:
 
 MEASURE = """
 import resource, sys
-from fairlane import Scenario, Simulation
+from fairlane import Scenario, ScenarioError, Simulation
 simulation = Simulation(Scenario.load(sys.argv[1]))
 while simulation.work()["job"] < int(sys.argv[2]):
     simulation.run_for("50 us")
@@ -206,3 +208,19 @@ def test_half_an_archive_is_named_and_nothing_is_left_of_it(tmp_path: Path, caps
     assert execute(["trace", "describe", str(tmp_path / "half.tar.zst")]) == 2
     assert f"{tmp_path / 'half.tar.zst'}: cannot be unpacked" in capsys.readouterr().err
     assert not list(Path(os.environ["XDG_CACHE_HOME"]).rglob("*half*"))
+
+
+def test_the_bytes_of_a_trace_can_be_multiplied() -> None:
+    path = ARCHIVES["crystal_test-100.tar.zst"]
+    plain, double = (
+        observe(program_of(Job.model_validate({"trace": {"path": path, "message_scale": factor}}), 0))
+        for factor in (1.0, 2.0)
+    )
+    assert (double.bytes[0] == 2 * plain.bytes[0]).all(), "point to point"
+    assert (double.messages == plain.messages).all()
+
+
+@pytest.mark.parametrize("factor", [0, -1, 2e6, float("nan"), "much"])
+def test_a_factor_on_bytes_that_is_none_is_refused(factor: Any) -> None:
+    with pytest.raises(ScenarioError, match="message_scale"):
+        scenario(ARCHIVES["crystal_test-100.tar.zst"], 100, message_scale=factor)

@@ -1,6 +1,5 @@
 """The reproduction of Wilke and Kenny 2020: its cells at their own size, run, stored, judged and drawn when small."""
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,13 +7,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-import fairlane.reproduce.wilke2020 as wilke
-from fairlane.reproduce.wilke2020 import EXPERIMENTS, FULL, QUICK, STRATEGIES, Cell
-from fairlane.reproduce.wilke2020_cells import Outcome, run_cell, run_cells
-from fairlane.reproduce.wilke2020_checks import CHECKS, Measured, lanes_needed
-from fairlane.reproduce.wilke2020_figures import draw
-from fairlane.reproduce.wilke2020_report import reproduce
+import fairlane.reproduce.wilke2020.experiments as wilke
+from fairlane import ScenarioError
+from fairlane.reproduce import plan, reproduce
+from fairlane.reproduce.paper import Done
+from fairlane.reproduce.running import perform_all
+from fairlane.reproduce.wilke2020.checks import CHECKS, lanes_needed
+from fairlane.reproduce.wilke2020.experiments import EXPERIMENTS, FULL, QUICK, STRATEGIES, Cell, Scale
+from fairlane.reproduce.wilke2020.figures import draw
+from fairlane.reproduce.wilke2020.measured import Measured, Outcome
+from fairlane.reproduce.wilke2020.selection import Selection, task
 from fairlane.scenario.resolve import decide
+from fairlane.study.progress import StudyProgress
+from fairlane.study.store import Store
+from small_study import Here
 
 TREE = Cell("fat-tree", "allreduce", "halo3d", "none")
 SMALL = replace(
@@ -23,12 +29,6 @@ SMALL = replace(
     iterations={**QUICK.iterations, "halo3d": 2, "allreduce": 5},
     warm_up="20 us",
 )
-
-
-def test_every_claim_has_a_check_and_every_check_its_experiments() -> None:
-    table = tomllib.loads(Path(wilke.__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    assert [claim["id"] for claim in table["claim"]] == list(CHECKS)
-    assert {name for names, _ in CHECKS.values() for name in names} == set(EXPERIMENTS)
 
 
 @pytest.mark.parametrize(("fabric", "switches"), [("fat-tree", 640), ("fat-tree-taper", 480)])
@@ -62,15 +62,15 @@ def test_without_contention_only_the_hosts_links_are_of_this_world() -> None:
     assert rates == {"host": {10**11}, "up": {10**14}, "down": {10**14}}
 
 
-def test_cells_are_stored_and_not_run_again(tmp_path: Path) -> None:
-    heard: list[str] = []
-    first = run_cells([TREE, TREE], SMALL, tmp_path, lambda _, words: heard.append(words))
-    second = run_cells([TREE], SMALL, tmp_path, lambda _, words: heard.append(words))
-    assert len(heard) == 2
-    assert heard[1] == "was there"
-    assert first[TREE].iterations.equals(second[TREE].iterations)
-    assert first[TREE].about == second[TREE].about
-    rows = first[TREE].iterations
+def run(cells: list[Cell], folder: Path, scale: Scale = SMALL) -> dict[Cell, Done]:
+    return perform_all({cell: task(cell, scale) for cell in cells}, Here(), Store(folder), StudyProgress(wanted=False))
+
+
+def test_a_cell_depends_on_nothing_but_itself(tmp_path: Path) -> None:
+    first, second = (run([TREE], tmp_path / name)[TREE] for name in ("first", "second"))
+    assert first.answer is not None
+    assert first.answer == second.answer
+    rows = Outcome.of(first.answer).iterations
     assert rows["rank"].n_unique() == SMALL.ranks
     assert rows["iteration"].max() == 5
     assert (rows["at_ps"] > 20_000_000).all(), "after the warm-up"
@@ -78,24 +78,30 @@ def test_cells_are_stored_and_not_run_again(tmp_path: Path) -> None:
 
 def test_a_cell_that_cannot_be_run_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     wrong = replace(SMALL, fabrics={**SMALL.fabrics, "odd": {"topology": "fat_tree", "hosts": 128, "routing": "no"}})
-    heard: dict[str, str] = {}
-    found = run_cells(
-        [Cell("odd", "fft", "halo3d", "none"), TREE],
-        wrong,
-        tmp_path,
-        lambda cell, words: heard.update({str(cell): words}),
-    )
-    assert list(found) == [TREE]
-    assert "routing" in heard["fft-1-odd-halo3d-none"]
+    odd = Cell("odd", "fft", "halo3d", "none")
+    done = run([odd, TREE], tmp_path, wrong)
+    assert done[TREE].answer is not None
+    assert "routing" in (done[odd].error or "")
 
 
-def test_background_slows_the_foreground_down() -> None:
-    alone, beside = (
-        run_cell(Cell("fat-tree-taper", "halo3d", background, "none"), SMALL) for background in (wilke.NOBODY, "halo3d")
-    )
-    assert alone.about["packet_hops"] * 3 < beside.about["packet_hops"]
-    medians = [np.median(one.iterations["seconds"].drop_nulls().to_numpy()) for one in (alone, beside)]
+def test_background_slows_the_foreground_down(tmp_path: Path) -> None:
+    cells = [Cell("fat-tree-taper", "halo3d", background, "none") for background in (wilke.NOBODY, "halo3d")]
+    alone, beside = (one.answer or {} for one in run(cells, tmp_path).values())
+    assert alone["packet_hops"] * 3 < beside["packet_hops"]
+    medians = [np.median(Outcome.of(one).iterations["seconds"].drop_nulls().to_numpy()) for one in (alone, beside)]
     assert medians[0] <= medians[1]
+
+
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("fabric", list(QUICK.fabrics))
+def test_what_takes_too_many_lanes_is_left_out(fabric: str, size: int) -> None:
+    cell = Cell(fabric, "fft", "halo3d", "isolate", size)
+    if wilke.lanes_of(cell, QUICK) > wilke.MOST_LANES:
+        with pytest.raises(ScenarioError, match=f"at least {wilke.lanes_of(cell, QUICK)},"):
+            wilke.scenario(cell, QUICK).resolve().engine()
+    else:
+        wilke.scenario(cell, QUICK).resolve().engine()
+    assert "no Isolate on Dragonfly-PAR" in Selection(["fft"], FULL).left_out["fft"]
 
 
 def test_fat_trees_need_a_lane_for_each_level() -> None:
@@ -104,14 +110,17 @@ def test_fat_trees_need_a_lane_for_each_level() -> None:
 
 def test_a_reproduction_leaves_cells_figures_and_claims(tmp_path: Path) -> None:
     trees = {name: fabric for name, fabric in SMALL.fabrics.items() if name in wilke.FAT_TREES}
-    judged = reproduce(replace(SMALL, fabrics=trees), tmp_path, only="wilke.allreduce")
-    assert [one.id for one in judged] == ["wilke.allreduce"]
+    chosen = plan("wilke2020", only="wilke.allreduce", quick=True)
+    small = replace(chosen, selection=Selection(["allreduce"], replace(SMALL, fabrics=trees)))
+    judged = reproduce(small, tmp_path, StudyProgress(wanted=False), workers=1).judged
+    assert [one.claim.id for one in judged] == ["wilke.allreduce"]
     assert judged[0].holds is None, "nothing was run on dragonflies"
-    assert {cell.fabric for cell in judged[0].missing} == set(wilke.DRAGONFLIES)
+    dragonflies = [str(cell) for cell in EXPERIMENTS["allreduce"].cells if cell.fabric in wilke.DRAGONFLIES]
+    assert judged[0].missing == dragonflies
     assert len(judged[0].findings) == 1 + 2 * 3
     assert (tmp_path / "allreduce.png").is_file()
     rows = pl.read_csv(tmp_path / "claims.csv").row(0, named=True)
-    assert rows["holds"] == "-"
+    assert rows["holds"] == "- (scaled)"
     assert "fat-tree, none: max / median" in rows["measured"]
     times = pl.read_csv(tmp_path / "times.csv")
     assert set(times["fabric"]) == set(wilke.FAT_TREES)
@@ -126,7 +135,6 @@ def outcome(seconds: list[float], active: list[float] | None = None) -> Outcome:
             {"rank": 0, "iteration": range(1, len(seconds) + 2), "at_ps": 0, "seconds": [None, *seconds]}
         ),
         ports=pl.DataFrame({"port_active_share": shares, "port_stalled_share": [0.1 * one for one in shares]}),
-        about={},
     )
 
 
@@ -138,12 +146,12 @@ def test_outliers_decide_about_allreduce() -> None:
         for reach in [8 if strategy == "none" and fabric in wilke.DRAGONFLIES else 2]
     }
     measured = Measured(cells, QUICK)
-    found = list(CHECKS["wilke.allreduce"][1](measured))
+    found = list(CHECKS["wilke.allreduce"].judge(measured))
     assert len(found) == 3 + 4 * 3
     assert all(held for _, held in found)
-    assert not measured.missing
+    assert measured.missing("allreduce") == [str(cell) for cell in EXPERIMENTS["allreduce"].cells if cell not in cells]
     cells[Cell("fat-tree", "allreduce", "halo3d", "isolate")] = outcome([1e-5] * 99 + [4e-5])
-    found = list(CHECKS["wilke.allreduce"][1](Measured(cells, QUICK)))
+    found = list(CHECKS["wilke.allreduce"].judge(Measured(cells, QUICK)))
     assert [words for words, held in found if not held] == ["fat-tree, isolate: max / median 4.0 (<= 3)"]
 
 
@@ -160,8 +168,8 @@ def test_throughput_is_told_apart_by_size() -> None:
 
 def test_what_was_not_run_is_missing_and_not_judged() -> None:
     measured = Measured({}, QUICK)
-    assert list(CHECKS["wilke.port-counters"][1](measured)) == []
-    assert len(measured.missing) == 3
+    assert list(CHECKS["wilke.port-counters"].judge(measured)) == []
+    assert len(measured.missing("port-counters")) == 4
 
 
 def test_every_experiment_is_drawn_from_what_is_there(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 //! The way from a reader to the program: operations in order, compute before them, iterations marked.
 
-use fairlane_core::program::{CollectiveKind, Op, RequestId};
-use fairlane_core::units::Picoseconds;
+use fairlane_core::program::{CollectiveKind, Op, RequestId, Volume};
+use fairlane_core::units::{Bytes, Picoseconds};
 
 use crate::{Iteration, Options};
 
@@ -9,6 +9,7 @@ use crate::{Iteration, Options};
 #[derive(Clone)]
 pub struct Emitter {
     scale: f64,
+    message_scale: f64,
     iteration: Iteration,
     queue: Vec<Op>,
     /// How many of them the program has passed.
@@ -26,6 +27,7 @@ impl Emitter {
     pub fn new(options: &Options, rank: u32) -> Self {
         Self {
             scale: options.scale_of(rank),
+            message_scale: options.message_scale,
             iteration: options.iteration.clone(),
             queue: Vec::new(),
             passed: 0,
@@ -81,16 +83,38 @@ impl Emitter {
         }
     }
 
-    /// An operation.
-    pub fn op(&mut self, op: Op) {
+    /// An operation, with the bytes that the application had.
+    pub fn op(&mut self, mut op: Op) {
         if matches!((&op, &self.iteration), (Op::Collective { kind, .. }, Iteration::Collective(bound)) if kind == bound)
         {
             self.boundary();
         }
+        if self.message_scale != 1.0 {
+            self.scale_bytes(&mut op);
+        }
         self.unmarked(op);
     }
 
-    /// An operation that bounds no iteration.
+    fn scale_bytes(&self, op: &mut Op) {
+        #[allow(
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            clippy::cast_possible_truncation,
+            reason = "a factor"
+        )]
+        let scaled = |bytes: u64| ((bytes as f64 * self.message_scale).round() as u64).max(bytes.min(1));
+        match op {
+            Op::Send { bytes, .. }
+            | Op::Isend { bytes, .. }
+            | Op::Collective { volume: Volume::Uniform(bytes), .. } => *bytes = Bytes(scaled(bytes.0)),
+            Op::Collective { volume: Volume::PerRank(blocks), .. } => {
+                *blocks = blocks.iter().map(|&block| scaled(block)).collect();
+            }
+            _ => {}
+        }
+    }
+
+    /// An operation that bounds no iteration and is no message of the application's own.
     pub fn unmarked(&mut self, op: Op) {
         self.flush();
         self.busy |= !matches!(op, Op::CommFree(_) | Op::RequestFree(_) | Op::CommDefine { .. });

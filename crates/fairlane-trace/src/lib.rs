@@ -11,6 +11,8 @@
 //! - **Compute** between two calls is the time between leaving the one and entering the other, on the CPU clock of the
 //!   trace where it has one, else on its wall clock, times [`Options::compute_scale`]. Time inside calls, and in calls that
 //!   do not communicate, is not replayed.
+//! - **Bytes** of messages and of what ranks hand to collectives are those of the trace times [`Options::message_scale`], rounded;
+//!   what was not empty keeps a byte.
 //! - **Receives** are replayed with the source and the tag of the message that they got, as the trace recorded it, so that
 //!   the replay matches as the application did; where the trace does not say, they stay wildcards.
 //! - **Polls** that found nothing are left out. One that completed requests becomes a wait for exactly these; a probe that
@@ -58,6 +60,8 @@ pub struct Options {
     pub compute_scale: f64,
     /// And by this of their rank, as ranks on CPUs of different speeds have it; 1 for ranks beyond the list.
     pub rank_scales: Vec<f64>,
+    /// Bytes of messages and collectives are multiplied by this; above 0, at most [`Options::LARGEST_MESSAGE_SCALE`].
+    pub message_scale: f64,
     /// What counts as an iteration.
     pub iteration: Iteration,
     /// Start over at the end of the trace, for ever.
@@ -71,6 +75,7 @@ impl Default for Options {
         Self {
             compute_scale: 1.0,
             rank_scales: Vec::new(),
+            message_scale: 1.0,
             iteration: Iteration::Pass,
             repeat: true,
             otf2_library: None,
@@ -79,12 +84,22 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The largest factor on bytes: it turns a byte into a megabyte.
+    pub const LARGEST_MESSAGE_SCALE: f64 = 1e6;
+
     fn check(&self) -> Result<(), TraceError> {
+        let wrong = |key, value: f64, allowed: &str| {
+            Err(TraceError::Option { key, value: value.to_string(), problem: format!("a factor {allowed} is allowed") })
+        };
         let of_ranks = self.rank_scales.iter().map(|scale| ("rank_scales", *scale));
         let mut scales = of_ranks.chain([("compute_scale", self.compute_scale)]);
-        let Some((key, scale)) = scales.find(|(_, scale)| !scale.is_finite() || *scale < 0.0) else { return Ok(()) };
-        let problem = "a factor of at least 0 is allowed".to_owned();
-        Err(TraceError::Option { key, value: scale.to_string(), problem })
+        if let Some((key, scale)) = scales.find(|(_, scale)| !scale.is_finite() || *scale < 0.0) {
+            return wrong(key, scale, "of at least 0");
+        }
+        if !(self.message_scale > 0.0 && self.message_scale <= Self::LARGEST_MESSAGE_SCALE) {
+            return wrong("message_scale", self.message_scale, "above 0 and of at most 1000000");
+        }
+        Ok(())
     }
 
     /// What the compute times of a rank are multiplied by.

@@ -15,7 +15,9 @@ __all__ = ["add_to"]
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="savoie2020 or wilke2020.", show_default=False)],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="savoie2020, wilke2020 or yang2016.", show_default=False)
+    ],
     only: Annotated[str | None, typer.Option(metavar="CLAIM", help="Only what this claim needs.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A scaled version, in a few minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder of cells, tables and figures.")] = None,
@@ -31,16 +33,10 @@ def reproduce(
     """Run a paper's experiments and print its claims: paper, measured, holds."""
     from fairlane.reproduce import plan
     from fairlane.reproduce import reproduce as perform
-    from fairlane.reproduce.wilke2020_report import PAPER as WILKE2020
     from fairlane.study.progress import StudyProgress
     from fairlane.study.store import Store
 
     folder = out or Path("runs") / f"{paper}{'-quick' if quick else ''}"
-    if paper == WILKE2020:
-        if any(given is not None for given in (placements, periods, beside, workers, dask)):
-            allowed = "--only, --quick, --out, --resume"
-            raise ScenarioError(Problem("options", f"not all of them are for {paper}", allowed=allowed))
-        return _wilke2020(folder, only=only, quick=quick, resume=resume)
     chosen = plan(paper, only=only, quick=quick, placements=placements, periods=periods, beside=beside or ())
     there = Store(folder).digests()
     if there and not resume:
@@ -57,32 +53,9 @@ def reproduce(
     return ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
 
 
-def _wilke2020(folder: Path, *, only: str | None, quick: bool, resume: bool) -> int:
-    """Wilke and Kenny 2020: cells of its own kind, one after the other, each stored when it is done."""
-    from fairlane.reproduce.wilke2020 import FULL, QUICK
-    from fairlane.reproduce.wilke2020_report import cells_of
-    from fairlane.reproduce.wilke2020_report import reproduce as perform
-
-    if any((folder / "cells").glob("*.json")) and not resume:
-        raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
-    scale = QUICK if quick else FULL
-    cells = cells_of(only)
-    typer.echo(f"{len(cells)} cells{', scaled to 128 hosts' if quick else ''}.")
-    judged = perform(scale, folder, only=only, told=lambda cell, words: typer.echo(f"{cell}: {words}", err=True))
-    for one in judged:
-        holds = {True: "holds", False: "does not hold", None: "not run"}[one.holds]
-        typer.echo(f"\n{one.id}: {holds}{', scaled' if quick else ''}\n  paper     {one.claim}")
-        for words, held in one.findings:
-            typer.echo(f"  measured  {words}: {'yes' if held else 'no'}")
-        if one.missing:
-            typer.echo(f"  missing   {', '.join(map(str, one.missing))}")
-    typer.echo(f"\nEverything is in {folder}.")
-    return ExitCode.DONE
-
-
 def _found(chosen: "Plan", there: set[str]) -> None:
     """What is stored already, and what of it is of no use."""
-    cells = chosen.cells()
+    cells = chosen.selection.tasks.values()
     known = sum(cell.digest in there for cell in cells)
     typer.echo(f"{known} of {len(cells)} cells are there already.")
     if len(there) > known:
@@ -94,30 +67,32 @@ def _time(found: "Reproduction") -> None:
     """What the cells have taken, whenever they were computed."""
     from fairlane.results.text import seconds
 
-    wall, cpu = (sum(getattr(cell, key) for cell in found.cells) for key in ("seconds", "cpu"))
-    typer.echo(f"{len(found.cells)} cells took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers.")
+    wall, cpu = (sum(getattr(cell, key) for cell in found.done.values()) for key in ("seconds", "cpu"))
+    typer.echo(f"{len(found.done)} cells took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers.")
 
 
 def _left_out(chosen: "Plan") -> None:
     if chosen.left_out:
         typer.echo("Scaled or left out:")
-        for name, words in chosen.left_out.items():
-            typer.echo(f"  {name}: {words}")
+        for words in dict.fromkeys(chosen.left_out.values()):
+            names = [name for name, of in chosen.left_out.items() if of == words]
+            typer.echo(f"  {', '.join(names)}: {words}")
 
 
 def _claims(found: "Reproduction") -> None:
     """Paper, measured, holds."""
+    from fairlane.reproduce import HOLDS
+
     for one in found.judged:
-        holds = {True: "holds", False: "does not hold", None: "not run"}[one.holds]
         scaled = ", scaled" if one.scaled and not one.missing else ""
-        typer.echo(f"\n{one.claim.id} ({one.claim.where}): {holds}{scaled}")
+        typer.echo(f"\n{one.claim.id} ({one.claim.where}): {HOLDS[one.holds]}{scaled}")
         typer.echo(f"  paper     {one.claim.claim}")
         for words, held in one.findings:
             typer.echo(f"  measured  {words}: {'yes' if held else 'no'}")
         if one.missing:
             typer.echo(f"  missing   {', '.join(one.missing)}")
     for cell in found.failed:
-        typer.echo(f"\nfailed: {cell.cell}: {cell.error}")
+        typer.echo(f"\nfailed: {cell.task.label}: {cell.error}")
     typer.echo("")
 
 

@@ -1,25 +1,29 @@
-"""Reproducing papers: their experiments, cell by cell, and their claims beside what was measured."""
+"""Reproducing papers: their experiments simulated, and their claims beside what was measured.
+
+A paper is a folder here with a ``PAPER`` and its ``claims.toml``, and one line in ``PAPERS``. ``paper`` says what a
+``Paper`` is.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from fairlane.controller import make
 from fairlane.errors import Problem, ScenarioError
-from fairlane.reproduce.cells import run_cells
-from fairlane.reproduce.claims import Claim, claims_of
-from fairlane.reproduce.experiment import CONTROL, Experiment, Paper, Scale
+from fairlane.reproduce.claims import claims_of
 from fairlane.reproduce.output import store
-from fairlane.reproduce.report import Judged, Plan, Reproduction
-from fairlane.reproduce.results import Results
+from fairlane.reproduce.paper import Done, Options, Paper
+from fairlane.reproduce.report import HOLDS, Judged, Plan, Reproduction
+from fairlane.reproduce.running import perform_all
 from fairlane.reproduce.savoie2020 import PAPER as SAVOIE2020
+from fairlane.reproduce.wilke2020 import PAPER as WILKE2020
+from fairlane.reproduce.yang2016 import PAPER as YANG2016
 from fairlane.study.execute import Watcher
 from fairlane.study.pool import LocalPool, Pool, cores
 from fairlane.study.store import Store
 
-__all__ = ["PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
+__all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
 
-PAPERS: Mapping[str, Paper] = {SAVOIE2020.name: SAVOIE2020}
+PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (SAVOIE2020, WILKE2020, YANG2016)}
 """Every paper that can be reproduced, by name."""
 
 
@@ -32,75 +36,28 @@ def plan(
     periods: int | None = None,
     beside: Sequence[str] = (),
 ) -> Plan:
-    """Which experiments the claims need; raises ``ScenarioError`` for an unknown paper, claim or controller.
+    """What the claims need; raises ``ScenarioError`` for an unknown paper, claim, option or controller.
 
     ``placements`` and ``periods`` are upper bounds on what each experiment has. Controllers ``beside`` the paper's own
     are run and shown, and no claim is judged by them.
     """
     if name not in PAPERS:
-        raise ScenarioError(Problem.unknown("paper", "paper", name, [*PAPERS, "wilke2020"], name))
+        raise ScenarioError(Problem.unknown("paper", "paper", name, list(PAPERS), name))
+    paper, claims = PAPERS[name], claims_of(name, only)
     for option, value in (("--placements", placements), ("--periods", periods)):
         if value is not None and value < 1:
             raise ScenarioError(Problem(option, "out of range", value, "at least 1"))
     for controller in beside:
         make(controller)
-    paper = PAPERS[name]
-    claims = claims_of(name, only)
-    needed = {experiment for claim in claims for experiment in paper.checks[claim.id].experiments}
-    chosen: dict[str, tuple[Experiment, Scale]] = {}
-    left_out: dict[str, str] = {}
-    for experiment in paper.experiments.values():
-        if experiment.name not in needed:
-            continue
-        scale = _scale(experiment, quick=quick, placements=placements, periods=periods)
-        if scale is None:
-            left_out[experiment.name] = "too large for a quick look"
-            continue
-        problem = _problem_with(experiment, scale)
-        if problem:
-            left_out[experiment.name] = problem
-            continue
-        chosen[experiment.name] = (_beside(experiment, beside), scale)
-        if scale != experiment.full:
-            left_out[experiment.name] = _scaled(experiment.full, scale)
-    return Plan(paper, claims, chosen, left_out)
-
-
-def _beside(experiment: Experiment, controllers: Sequence[str]) -> Experiment:
-    """The experiment with these controllers too, if it has any."""
-    if CONTROL not in experiment.treatments:
-        return experiment
-    return replace(experiment, treatments=tuple(dict.fromkeys([*experiment.treatments, *controllers])))
-
-
-def _scale(experiment: Experiment, *, quick: bool, placements: int | None, periods: int | None) -> Scale | None:
-    scale = experiment.quick if quick else experiment.full
-    if scale is None:
-        return None
-    return Scale(
-        min(scale.placements, placements or scale.placements),
-        min(scale.periods, periods or scale.periods),
-        scale.period,
-        scale.draws,
-    )
-
-
-def _problem_with(experiment: Experiment, scale: Scale) -> str | None:
-    """Why it cannot be run here, if so: a routing that this simulator does not have, traces that are not there."""
-    try:
-        experiment.phases(1, scale)
-    except ScenarioError as error:
-        return str(error)
-    return None
-
-
-def _scaled(full: Scale, scale: Scale) -> str:
-    pairs = (("placements", "placements"), ("periods", "iterations"), ("period", "P"), ("draws", "variants"))
-    return ", ".join(
-        f"{words} {getattr(scale, key)} of {getattr(full, key)}"
-        for key, words in pairs
-        if getattr(scale, key) != getattr(full, key)
-    )
+    options = Options(quick, placements, periods, beside)
+    refused = sorted(options.given - paper.options)
+    if refused:
+        allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(paper.options)]
+        words = ", ".join(f"--{option}" for option in allowed)
+        raise ScenarioError(Problem(f"--{refused[0]}", f"{name} has no such option", allowed=words))
+    checks = [paper.checks[claim.id] for claim in claims]
+    needed = {experiment for check in checks for experiment in (*check.experiments, *check.shown)}
+    return Plan(paper, claims, options, paper.select([one for one in paper.experiments if one in needed], options))
 
 
 def reproduce(
@@ -111,7 +68,7 @@ def reproduce(
     Args:
         chosen: What to run.
         folder: Where answers are kept and found again, with tables and figures beside them.
-        watcher: Hears of every cell.
+        watcher: Hears of every task.
         workers: How many processes of this machine; None for all cores.
         dask: Address of a Dask scheduler whose workers to use instead.
     """
@@ -122,23 +79,17 @@ def reproduce(
 
         pool = connect(dask)
     try:
-        done = run_cells(chosen.cells(), pool, Store(folder), watcher)
+        done = perform_all(chosen.selection.tasks, pool, Store(folder), watcher)
     finally:
         pool.close()
-    defaults = {name: experiment.default for name, (experiment, _) in chosen.experiments.items()}
-    results = Results.of(done, defaults)
-    judged = [_judge(claim, chosen, results) for claim in chosen.claims]
-    found = Reproduction(chosen, results, judged, done)
+    return _conclude(chosen, done, folder)
+
+
+def _conclude(chosen: Plan, done: Mapping[object, Done], folder: Path) -> Reproduction:
+    """Judges the claims by what came of the tasks, and stores everything."""
+    measured = chosen.selection.measured(done)
+    judged = [chosen.judge(claim, measured) for claim in chosen.claims]
+    found = Reproduction(chosen, measured, judged, done)
+    folder.mkdir(parents=True, exist_ok=True)
     store(found, folder)
     return found
-
-
-def _judge(claim: Claim, chosen: Plan, results: Results) -> Judged:
-    check = chosen.paper.checks[claim.id]
-    missing = [
-        name
-        for name in check.experiments
-        if name not in chosen.experiments or not results.has(name, chosen.experiments[name][0].judged)
-    ]
-    scaled = any(name in chosen.left_out for name in check.experiments)
-    return Judged(claim, [] if missing else check.judge(results), missing, scaled)

@@ -1,42 +1,32 @@
-"""What a reproduction leaves in its folder: tables and figures of experiments, the claims, and what cells took."""
+"""What a reproduction leaves in its folder: tables, figures, the claims, what tasks took, and a page with all of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from fairlane.reproduce.experiment import CONTROL, DEFAULT, Experiment
-from fairlane.reproduce.figures import draw_experiment, draw_progress, draw_rerouted
-from fairlane.reproduce.report import Judged, Reproduction
-from fairlane.reproduce.results import Results
+from fairlane.reproduce.paper import Picture
+from fairlane.reproduce.report import HOLDS, Judged, Reproduction
+from fairlane.results.text import seconds
 
-__all__ = ["store"]
+__all__ = ["PAGE", "RESULTS", "store"]
+
+PAGE = "report.md"
+"""The page: claims, what was measured, and the figures."""
+RESULTS = "<!-- results -->"
+"""Stands before all but the title, so that another page can include it."""
+DIGITS = 6
+"""Significant digits of numbers in tables."""
 
 
 def store(found: Reproduction, folder: Path) -> None:
     """Writes everything."""
-    for name, (experiment, _) in found.plan.experiments.items():
-        shown = [it for it in experiment.treatments if it != DEFAULT and found.results.has(name, it)]
-        for treatment in shown:
-            suffix = "" if treatment == CONTROL else f"-{treatment}"
-            found.results.jobs(name, treatment).write_csv(folder / f"{name}{suffix}.csv", float_precision=4)
-        if shown:
-            draw_experiment(experiment, found.results, folder / f"{name}.png", shown)
-        elif experiment.routing is not None:
-            _rerouted(experiment, found.results, folder)
-    static = [name for name in found.plan.experiments if name.endswith(".static") and found.results.has(name)]
-    if static:
-        draw_progress(found.results, static, folder / "progress.png")
+    for name, table in found.measured.tables().items():
+        table.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / f"{name}.csv")
+    pictures = found.measured.draw(folder)
     _claims(found.judged).write_csv(folder / "claims.csv")
-    _cells(found).write_csv(folder / "cells.csv", float_precision=1)
-
-
-def _rerouted(experiment: Experiment, results: Results, folder: Path) -> None:
-    """Another routing without control, beside control: of the experiment that has the same jobs."""
-    cells = results.rerouted(experiment.name)
-    if cells is not None:
-        cells.write_csv(folder / f"{experiment.name}.csv", float_precision=4)
-        draw_rerouted(experiment, cells, folder / f"{experiment.name}.png")
+    _costs(found).write_csv(folder / "cells.csv", float_precision=1)
+    (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
 
 
 def _claims(judged: Sequence[Judged]) -> pl.DataFrame:
@@ -45,7 +35,8 @@ def _claims(judged: Sequence[Judged]) -> pl.DataFrame:
             "claim": one.claim.id,
             "where": one.claim.where,
             "paper": one.claim.claim,
-            "measured": "; ".join(words for words, _ in one.findings) or f"not run: {', '.join(one.missing)}",
+            "measured": "; ".join(f"{words}: {'yes' if held else 'no'}" for words, held in one.findings),
+            "missing": "; ".join(one.missing),
             "holds": {True: "yes", False: "no", None: "-"}[one.holds] + (" (scaled)" if one.scaled else ""),
         }
         for one in judged
@@ -53,20 +44,43 @@ def _claims(judged: Sequence[Judged]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _cells(found: Reproduction) -> pl.DataFrame:
-    """What each cell has taken, s."""
+def _costs(found: Reproduction) -> pl.DataFrame:
+    """What each task has taken, s."""
     rows = [
-        {
-            "experiment": done.cell.experiment,
-            "placement": done.cell.placement,
-            "treatment": done.cell.treatment,
-            "periods": done.cell.scale.periods,
-            "period": done.cell.scale.period,
-            "draws": done.cell.scale.draws,
-            "wall_s": done.seconds,
-            "cpu_s": done.cpu,
-            "error": done.error,
-        }
-        for done in found.cells
+        {"cell": done.task.label, "wall_s": done.seconds, "cpu_s": done.cpu, "error": done.error}
+        for done in found.done.values()
     ]
-    return pl.DataFrame(rows, schema_overrides={"draws": pl.Int32, "error": pl.String})
+    schema = {"cell": pl.String, "wall_s": pl.Float64, "cpu_s": pl.Float64, "error": pl.String}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
+    quick = " (scaled: a try-out, not a judgement)" if found.plan.options.quick else ""
+    yield f"# {found.plan.paper.title}{quick}\n"
+    yield f"{RESULTS}\n"
+    cpu = sum(done.cpu for done in found.done.values())
+    yield f"{len(found.done)} simulations, {seconds(cpu)} of processor time.\n"
+    for name, words in found.plan.left_out.items():
+        yield f"- {name}: {words}"
+    yield "\n| claim | paper | measured | in its band |\n|---|---|---|---|"
+    for one in found.judged:
+        yield from _rows(one)
+    for picture in pictures:
+        yield f"\n![{picture.title}]({picture.file})"
+    yield ""
+
+
+def _rows(one: Judged) -> Iterator[str]:
+    """A row for each finding; the first has the claim."""
+    verdict = HOLDS[one.holds] + (", scaled" if one.scaled and not one.missing else "")
+    first = f"| `{one.claim.id}`, {one.claim.where} | {_cell(one.claim.claim)} |"
+    for words, held in one.findings:
+        yield f"{first} {_cell(words)} | {'yes' if held else 'no'} |"
+        first = "| | |"
+    words = f"missing: {', '.join(one.missing)}" if one.missing else ""
+    yield f"{first} {_cell(words)} | **{verdict}** |"
+
+
+def _cell(words: str) -> str:
+    """Text that a table's cell can hold."""
+    return words.replace("|", "\\|")

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from fairlane.reproduce.cells import Cell, Done
-from fairlane.reproduce.claims import Claim, Finding
-from fairlane.reproduce.experiment import DEFAULT, Experiment, Paper, Scale
-from fairlane.reproduce.results import Results
+from fairlane.reproduce.claims import Claim
+from fairlane.reproduce.paper import Done, Finding, Measured, Options, Paper, Selection
 
-__all__ = ["Judged", "Plan", "Reproduction"]
+__all__ = ["HOLDS", "Judged", "Plan", "Reproduction"]
+
+HOLDS = {True: "holds", False: "does not hold", None: "not run"}
+"""What is said of a claim."""
 
 
 @dataclass(frozen=True)
@@ -17,9 +19,8 @@ class Judged:
 
     claim: Claim
     findings: Sequence[Finding]
-    """Empty if something that it needs was not run."""
     missing: Sequence[str]
-    """The experiments that were not run, or failed."""
+    """What it needs and was not run, or failed."""
     scaled: bool
     """Whether less was run than the paper has: then it is a try-out and not a judgement."""
 
@@ -35,19 +36,21 @@ class Plan:
 
     paper: Paper
     claims: Sequence[Claim]
-    experiments: Mapping[str, tuple[Experiment, Scale]]
-    left_out: Mapping[str, str]
-    """Experiments that are not run or are scaled, and how."""
+    options: Options
+    selection: Selection
 
-    def cells(self) -> list[Cell]:
-        """The cells, each once: experiments may share their default runs."""
-        found = [
-            Cell(self.paper.name, experiment.default if treatment == DEFAULT else name, placement, treatment, scale)
-            for name, (experiment, scale) in self.experiments.items()
-            for placement in range(1, scale.placements + 1)
-            for treatment in experiment.treatments
-        ]
-        return list(dict.fromkeys(found))
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Experiments that are not run as in the paper, and how they differ."""
+        return self.selection.left_out
+
+    def judge(self, claim: Claim, measured: Measured) -> Judged:
+        """Whether what was measured agrees with a claim."""
+        check = self.paper.checks[claim.id]
+        missing = [words for name in check.experiments for words in measured.missing(name)]
+        findings = [] if missing and not check.judges_parts else list(check.judge(measured))
+        scaled = self.options.quick or any(name in self.left_out for name in check.experiments)
+        return Judged(claim, findings, list(dict.fromkeys(missing)), scaled)
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,12 @@ class Reproduction:
     """What came out."""
 
     plan: Plan
-    results: Results
+    measured: Measured
     judged: Sequence[Judged]
-    cells: Sequence[Done]
-    """All cells."""
+    done: Mapping[Any, Done]
+    """What came of every task."""
 
     @property
     def failed(self) -> list[Done]:
-        """Cells that have no rows."""
-        return [one for one in self.cells if one.rows is None]
+        """What has no answer."""
+        return [one for one in self.done.values() if one.answer is None]

@@ -69,6 +69,9 @@ class Trace(BaseModel):
         Iteration, BeforeValidator(_read_iteration, json_schema_input_type=Literal["pass"] | Iteration)
     ] = Field(default_factory=lambda: Iteration(collective=None, region=None), description="what one iteration is")
     compute_scale: float = Field(1.0, ge=0, description="factor on the compute time between MPI calls")
+    message_scale: float = Field(
+        1.0, gt=0, le=1e6, description="factor on the bytes of messages and collectives, rounded"
+    )
     repeat: bool = Field(True, description="start over at the end")
     memory_bound: float = Field(
         0.0, ge=0, le=1, description="part of the compute time that waits for memory: a power cap does not slow it down"
@@ -101,6 +104,7 @@ class Trace(BaseModel):
             {
                 "compute_scale": self.compute_scale,
                 "rank_scales": pace.factors() if pace else [],
+                "message_scale": self.message_scale,
                 "iteration": chosen,
                 "repeat": self.repeat,
                 "otf2_library": _otf2_library(),

@@ -49,7 +49,7 @@ impl Clock {
 pub fn describe(anchor: &Path, options: &Options) -> Result<Description, TraceError> {
     let archive = archive(anchor, options)?;
     let definitions = &archive.definitions;
-    let plain = Options { iteration: Iteration::Pass, repeat: false, ..options.clone() };
+    let plain = Options { iteration: Iteration::Pass, repeat: false, message_scale: 1.0, ..options.clone() };
     let mut description = Description {
         format: "OTF2".to_owned(),
         version: archive.version.clone(),

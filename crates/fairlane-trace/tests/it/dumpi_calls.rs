@@ -456,6 +456,27 @@ fn compute_is_time_between_calls_on_the_best_clock() {
 }
 
 #[test]
+fn bytes_are_scaled_and_something_never_becomes_nothing() {
+    let mut w = Writer::with_clocks(Clocks::None);
+    w.call(8, &start(1, 2, 1, 20)).call(65, &[I(1), H(INT), B(3), H(WORLD)]);
+    let bytes = w.finish();
+    for (message_scale, sent, reduced) in
+        [(1.0, 4, 4), (2.5, 10, 10), (0.3, 1, 1), (1e-3, 1, 1), (1e6, 4_000_000, 4_000_000)]
+    {
+        let options = Options { repeat: false, message_scale, ..Options::default() };
+        let (_directory, mut ranks) = open_copies(&bytes, 2, &options).unwrap();
+        let found: Vec<u64> = drain(&mut ranks[0])
+            .iter()
+            .filter_map(|op| match op {
+                Op::Isend { bytes, .. } | Op::Collective { volume: Volume::Uniform(bytes), .. } => Some(bytes.0),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(found, [sent, reduced]);
+    }
+}
+
+#[test]
 fn iterations_and_repetition() {
     let mut w = Writer::with_clocks(Clocks::None);
     w.call(8, &start(1, 2, 1, 20)).call(65, &[I(1), H(INT), B(3), H(WORLD)]).call(84, &[H(WORLD), H(4)]);

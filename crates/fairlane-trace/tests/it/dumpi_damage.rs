@@ -112,6 +112,10 @@ fn sets_of_files_must_be_whole() {
     assert!(matches!(open(directory.path(), &scale), Err(TraceError::Option { key: "rank_scales", .. })));
     let scale = Options { compute_scale: -1.0, ..Options::default() };
     assert!(matches!(open(directory.path(), &scale), Err(TraceError::Option { key: "compute_scale", .. })));
+    for message_scale in [0.0, -1.0, 1.1e6, f64::NAN, f64::INFINITY] {
+        let scale = Options { message_scale, ..Options::default() };
+        assert!(matches!(open(directory.path(), &scale), Err(TraceError::Option { key: "message_scale", .. })));
+    }
 }
 
 #[test]

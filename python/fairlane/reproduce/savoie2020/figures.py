@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fairlane.plot.style import INK, MUTED, PALETTE, canvas, percentages, styled
-from fairlane.reproduce.experiment import CONTROL, Experiment
-from fairlane.reproduce.results import Results
+from fairlane.reproduce.savoie2020.experiment import CONTROL, Experiment
+from fairlane.reproduce.savoie2020.results import Results
 
 __all__ = ["draw_experiment", "draw_progress", "draw_rerouted"]
 

@@ -4,24 +4,15 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
-from fairlane.reproduce.claims import Check, Finding
-from fairlane.reproduce.results import Results
+from fairlane.reproduce.findings import above, within
+from fairlane.reproduce.paper import Check, Finding
+from fairlane.reproduce.savoie2020.results import Results
 
 __all__ = ["CHECKS"]
 
 Judge = Callable[[Results], list[Finding]]
 STATIC = "small.static"
 GAIN = "improvement"
-
-
-def _within(words: str, value: float, low: float = float("-inf"), high: float = float("inf")) -> Finding:
-    """A number and its band."""
-    band = f"in [{low:g}, {high:g}]" if low > -1e9 and high < 1e9 else f">= {low:g}" if low > -1e9 else f"<= {high:g}"
-    return f"{words} {value:+.3f} ({band})", low <= value <= high
-
-
-def _above(words: str, value: float, bound: float) -> Finding:
-    return f"{words} {value:+.3f} (> {bound:+.3f})", value > bound
 
 
 def _value(table: pl.DataFrame, expression: pl.Expr) -> float:
@@ -47,7 +38,7 @@ def _mean(table: pl.DataFrame) -> float:
 
 
 def _most_gain(table: pl.DataFrame) -> Finding:
-    return _above("share that gains", _value(table, (pl.col(GAIN) > 0).mean()), 0.5)
+    return above("share that gains", _value(table, (pl.col(GAIN) > 0).mean()), 0.5)
 
 
 def _small_static(results: Results) -> list[Finding]:
@@ -56,9 +47,9 @@ def _small_static(results: Results) -> list[Finding]:
     freed = cells.filter((pl.col("w_treated") >= -0.01) & (pl.col("w_default") <= -0.03)).height
     return [
         _most_gain(cells),
-        _within("max improvement", _greatest(cells), 0.15, 0.45),
+        within("max improvement", _greatest(cells), 0.15, 0.45),
         (f"{many} cells gain 10% (>= 4)", many >= 4),
-        _within("min improvement", _least(cells), low=-0.06),
+        within("min improvement", _least(cells), low=-0.06),
         (f"{freed} cells free of contention (>= 1)", freed >= 1),
     ]
 
@@ -70,16 +61,16 @@ def _medium_static(results: Results) -> list[Finding]:
     relief = _value(flood, (1 - pl.col("w_treated") / pl.col("w_default")).max())
     return [
         _most_gain(cells),
-        _within("max improvement", _greatest(cells), 0.18, 0.45),
-        _within("min improvement", _least(cells), low=-0.12),
+        within("max improvement", _greatest(cells), 0.18, 0.45),
+        within("min improvement", _least(cells), low=-0.12),
         (f"{bad} cells lose 5% (<= 3)", bad <= 3),
-        _within("greatest relief of Flood-Pairs", relief, low=0.5),
+        within("greatest relief of Flood-Pairs", relief, low=0.5),
     ]
 
 
 def _long_observation(results: Results) -> list[Finding]:
     change = _median(results.jobs("small.long-observation")) - _median(results.jobs(STATIC))
-    return [_within("median improvement less static's", change, -0.03, 0.03)]
+    return [within("median improvement less static's", change, -0.03, 0.03)]
 
 
 def _imbalance_small(results: Results) -> list[Finding]:
@@ -90,15 +81,15 @@ def _imbalance_small(results: Results) -> list[Finding]:
 def _imbalance_large(results: Results) -> list[Finding]:
     cells = results.jobs("small.imbalance-large")
     return [
-        _within("max improvement", _greatest(cells), low=0.10),
-        _above("max W with QoS", _greatest(cells, "w_treated"), 0.02),
+        within("max improvement", _greatest(cells), low=0.10),
+        above("max W with QoS", _greatest(cells, "w_treated"), 0.02),
     ]
 
 
 def _mini_paradis(results: Results) -> list[Finding]:
     cells = results.jobs("small.mini-paradis")
     bound = _greatest(results.jobs(STATIC)) + 0.02
-    return [_most_gain(cells), _within("max improvement", _greatest(cells), high=bound)]
+    return [_most_gain(cells), within("max improvement", _greatest(cells), high=bound)]
 
 
 def _mini_amg(results: Results) -> list[Finding]:
@@ -106,26 +97,26 @@ def _mini_amg(results: Results) -> list[Finding]:
     amg = pl.col("workload") == "mini_amg"
     worst = _value(cells.filter(amg), pl.col("w_default").abs().max())
     return [
-        _within("max |W| of Mini-AMG by default", worst, high=0.05),
-        _above("mean improvement of the others", _mean(cells.filter(~amg)), 0.0),
+        within("max |W| of Mini-AMG by default", worst, high=0.05),
+        above("mean improvement of the others", _mean(cells.filter(~amg)), 0.0),
     ]
 
 
 def _compute_35(results: Results) -> list[Finding]:
     cells = results.jobs("small.compute-35")
     return [
-        _within("min W by default", _least(cells, "w_default"), -0.70, -0.40),
-        _within("max improvement", _greatest(cells), low=0.15),
-        _within("min improvement", _least(cells), low=-0.20),
+        within("min W by default", _least(cells, "w_default"), -0.70, -0.40),
+        within("max improvement", _greatest(cells), low=0.15),
+        within("min improvement", _least(cells), low=-0.20),
     ]
 
 
 def _compute_90(results: Results) -> list[Finding]:
     cells = results.jobs("small.compute-90")
     return [
-        _within("min W by default", _least(cells, "w_default"), -0.20, -0.04),
-        _within("max improvement", _greatest(cells), 0.02, 0.12),
-        _within("min improvement", _least(cells), low=-0.02),
+        within("min W by default", _least(cells, "w_default"), -0.20, -0.04),
+        within("max improvement", _greatest(cells), 0.02, 0.12),
+        within("min improvement", _least(cells), low=-0.02),
     ]
 
 
@@ -133,7 +124,7 @@ def _threshold(results: Results) -> list[Finding]:
     low, usual, one = (results.jobs(name) for name in ("small.threshold-0.4", STATIC, "small.threshold-1.0"))
     worst, usual_worst = _least(one), _least(usual)
     return [
-        _within("median improvement, T = 0.4 less T = 0.9", _median(low) - _median(usual), -0.03, 0.03),
+        within("median improvement, T = 0.4 less T = 0.9", _median(low) - _median(usual), -0.03, 0.03),
         (f"min improvement, T = 1.0: {worst:+.3f} (< {usual_worst:+.3f}, T = 0.9)", worst < usual_worst),
     ]
 
@@ -142,16 +133,16 @@ def _arrivals(results: Results) -> list[Finding]:
     cells = results.jobs("small.arrivals")
     return [
         _most_gain(cells),
-        _within("max improvement", _greatest(cells), low=0.12),
-        _within("min improvement", _least(cells), low=-0.08),
+        within("max improvement", _greatest(cells), low=0.12),
+        within("min improvement", _least(cells), low=-0.08),
     ]
 
 
 def _large_static(results: Results) -> list[Finding]:
     cells = results.jobs("large.static")
     return [
-        _within("max improvement", _greatest(cells), low=0.07),
-        _within("min improvement", _least(cells), low=-0.05),
+        within("max improvement", _greatest(cells), low=0.07),
+        within("min improvement", _least(cells), low=-0.05),
     ]
 
 
@@ -166,7 +157,7 @@ def _accepted(results: Results) -> list[Finding]:
     for system in ("small", "medium"):
         table = median_progress(results, f"{system}.static")
         rank = _value(table, pl.corr("adopted", "improvement", method="spearman"))
-        findings.append(_above(f"{system}: rank correlation", rank, 0.5))
+        findings.append(above(f"{system}: rank correlation", rank, 0.5))
     return findings
 
 
@@ -175,17 +166,17 @@ def _applications(results: Results) -> list[Finding]:
     name = pl.col("job")
     quiet = name.str.starts_with("amg") | name.str.starts_with("paradis")
     return [
-        _within("median W of AMG and ParaDiS", _median(cells.filter(quiet), "w_default"), low=-0.05),
-        _within("median W of Crystal Router and pF3D", _median(cells.filter(~quiet), "w_default"), high=-0.08),
-        _within("median improvement", _median(cells), -0.05, 0.05),
+        within("median W of AMG and ParaDiS", _median(cells.filter(quiet), "w_default"), low=-0.05),
+        within("median W of Crystal Router and pF3D", _median(cells.filter(~quiet), "w_default"), high=-0.08),
+        within("median improvement", _median(cells), -0.05, 0.05),
     ]
 
 
 def _mixed(results: Results) -> list[Finding]:
     cells = results.jobs("medium.mixed")
     return [
-        _within("max improvement", _greatest(cells), low=0.04),
-        _within("min improvement", _least(cells), low=-0.06),
+        within("max improvement", _greatest(cells), low=0.04),
+        within("min improvement", _least(cells), low=-0.06),
     ]
 
 

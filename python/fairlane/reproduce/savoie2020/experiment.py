@@ -1,15 +1,12 @@
-"""What a paper's reproduction consists of: experiments, made of cells, judged by claims."""
+"""What experiments consist of: scenarios by placement, how they are treated, and how much of them there is."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlane.controller.loop import Phases
 
-if TYPE_CHECKING:
-    from fairlane.reproduce.claims import Check
-
-__all__ = ["CONTROL", "DEFAULT", "Experiment", "Paper", "Scale"]
+__all__ = ["CONTROL", "DEFAULT", "Experiment", "Scale"]
 
 DEFAULT = "default"
 """The treatment that is none: all jobs on one level, and every job alone."""
@@ -67,17 +64,3 @@ class Experiment:
     def default(self) -> str:
         """The experiment that has its default runs."""
         return self.default_of or self.name
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A paper: its experiments, and what each of its claims is checked with."""
-
-    name: str
-    """As in the table of claims."""
-    title: str
-    """What it is, in a line."""
-    experiments: Mapping[str, Experiment]
-    """By name."""
-    checks: Mapping[str, "Check"]
-    """For each claim, how it is judged."""

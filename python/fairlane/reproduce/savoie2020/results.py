@@ -1,12 +1,13 @@
 """From the cells' rows to what claims and figures are about: I_D, I_B, I_Q, W and improvement per job and placement."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from fairlane.reproduce.cells import Done
-from fairlane.reproduce.experiment import CONTROL, DEFAULT
+from fairlane.reproduce.paper import Done
+from fairlane.reproduce.savoie2020.cells import SCHEMA, Cell
+from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT
 
 __all__ = ["Results"]
 
@@ -20,13 +21,14 @@ class Results:
     """The experiment whose default runs another one shares, by that one's name."""
 
     @classmethod
-    def of(cls, cells: Iterable[Done], defaults: Mapping[str, str] | None = None) -> "Results":
+    def of(cls, done: Mapping[Cell, Done], defaults: Mapping[str, str] | None = None) -> "Results":
         """Puts together what the cells hold."""
         found: dict[tuple[str, str], list[pl.DataFrame]] = {}
-        for done in cells:
-            if done.rows is not None:
-                placed = done.rows.with_columns(placement=pl.lit(done.cell.placement, pl.Int32))
-                found.setdefault((done.cell.experiment, done.cell.treatment), []).append(placed)
+        for cell, one in done.items():
+            if one.answer is not None:
+                rows = pl.DataFrame(dict(one.answer), schema=SCHEMA)
+                placed = rows.with_columns(placement=pl.lit(cell.placement, pl.Int32))
+                found.setdefault((cell.experiment, cell.treatment), []).append(placed)
         return cls({key: pl.concat(frames) for key, frames in sorted(found.items())}, defaults or {})
 
     def default(self, experiment: str) -> tuple[str, str]:

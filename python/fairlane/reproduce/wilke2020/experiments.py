@@ -1,8 +1,7 @@
 """Wilke and Kenny 2020, Opportunities and limitations of QoS in MPI applications: its cells, figure by figure.
 
 A cell is one simulation: a foreground job on what background jobs have left of the machine, under one strategy on one
-fabric, until the foreground has made its iterations. Cells are run in ``wilke2020_cells``, claims judged in
-``wilke2020_checks``, figures drawn in ``wilke2020_figures``.
+fabric, until the foreground has made its iterations.
 
 What the paper leaves open is chosen here, once for all cells: links of 100 Gb/s, packets of 4 KiB, buffers of 64 KiB a
 lane; as many background jobs as the machine has room for beside the foreground (7, 6 or 4: "4-7"), the last of them
@@ -15,13 +14,17 @@ from typing import Any
 
 from fairlane.scenario import Scenario
 
-__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Experiment", "Scale", "scenario"]
+__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Experiment", "Scale", "lanes_of", "scenario", "written"]
 
 STRATEGIES = ("none", "split_priority", "bandwidth_weight", "isolate")
 DRAGONFLIES = ("dragonfly-par", "dragonfly-min-par")
 FAT_TREES = ("fat-tree", "fat-tree-taper")
 FOREGROUND = "foreground"
 """The name of the job that is measured."""
+PROGRESSIVE_CHANNELS = 6
+"""Virtual channels of progressive adaptive routing on a dragonfly, each with a lane for every service level."""
+MOST_LANES = 32
+"""Lanes of a simulated switch."""
 NOBODY = "nobody"
 """The background that is none."""
 NO_CONTENTION = "no_contention"
@@ -194,22 +197,34 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 """In the paper's order. Figures share cells; a cell is run once."""
 
 
-def scenario(cell: Cell, scale: Scale, seed: int = 1) -> Scenario:
-    """The scenario of a cell. The foreground has the same hosts and the same program whatever runs beside it."""
+def lanes_of(cell: Cell, scale: Scale) -> int:
+    """Lanes that a cell takes under Isolate on Dragonfly-PAR, a service level for each job; 0 for all others."""
+    if cell.strategy != "isolate" or cell.fabric != DRAGONFLIES[0]:
+        return 0
+    return PROGRESSIVE_CHANNELS * (1 + scale.hosts // scale.ranks - cell.size)
+
+
+def scenario(cell: Cell, scale: Scale) -> Scenario:
+    """The scenario of a cell."""
+    return Scenario(**written(cell, scale))
+
+
+def written(cell: Cell, scale: Scale) -> dict[str, Any]:
+    """The scenario of a cell as in a file. Whatever runs beside it, the foreground has the same hosts and program."""
     ranks = cell.size * scale.ranks
     fabric = dict(scale.fabrics[cell.fabric])
     if cell.background == NO_CONTENTION:
         fabric |= {"bandwidth": "100 Tb/s", "host_bandwidth": "100 Gb/s"}
         fabric["routing"] = "d_mod_k" if fabric["topology"] == "fat_tree" else "minimal"
     workload = {"name": cell.foreground, **scale.workloads[cell.foreground], "jitter": 0}
-    return Scenario(
-        name=str(cell),
-        seed=seed,
-        duration=scale.limit,
-        fabric=fabric,
-        qos={"strategy": cell.strategy},
-        observe={"iterations": [FOREGROUND]},
-        jobs=[
+    return {
+        "name": str(cell),
+        "seed": 1,
+        "duration": scale.limit,
+        "fabric": fabric,
+        "qos": {"strategy": cell.strategy},
+        "observe": {"iterations": [FOREGROUND]},
+        "jobs": [
             *_background(cell, scale, (scale.hosts - ranks) // scale.ranks),
             {
                 "name": FOREGROUND,
@@ -221,7 +236,7 @@ def scenario(cell: Cell, scale: Scale, seed: int = 1) -> Scenario:
                 "stream": 100,
             },
         ],
-    )
+    }
 
 
 def _background(cell: Cell, scale: Scale, count: int) -> list[dict[str, Any]]:

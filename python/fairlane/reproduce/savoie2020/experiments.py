@@ -1,38 +1,22 @@
 """Savoie et al. 2020, Mitigating Inter-Job Interference via Process-Level Quality-of-Service: sections 6.1 to 6.10.
 
-Experiments are defined here, systems and workloads in ``systems``, claims are judged in ``savoie2020_checks``.
+Experiments are defined here, systems and workloads in ``systems``, claims are judged in ``checks``.
 """
 
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fairlane.controller.loop import Phases
-from fairlane.errors import Problem, ScenarioError
-from fairlane.reproduce.experiment import DEFAULT, Experiment, Paper, Scale
-from fairlane.reproduce.savoie2020_checks import CHECKS
-from fairlane.reproduce.systems import MICROBENCHMARKS, SHORT, STATIC, SYSTEMS, job, scenario, static_jobs
+from fairlane.reproduce.savoie2020.experiment import DEFAULT, Experiment, Scale
+from fairlane.reproduce.savoie2020.systems import MICROBENCHMARKS, SHORT, STATIC, SYSTEMS, job, scenario, static_jobs
+from fairlane.reproduce.traces import trace
 from fairlane.scenario.resolve import decide
 
-__all__ = ["PAPER"]
+__all__ = ["EXPERIMENTS"]
 
 FULL = Scale(placements=8, periods=500)
 QUICK = Scale(placements=1, periods=20, period="10 ms", draws=3)
 QUICK_MEDIUM = Scale(placements=1, periods=8, period="20 ms", draws=2)
-TRACES = "FAIRLANE_TRACES"
-"""The environment variable that names the folder with recorded traces."""
-
-
-def traces() -> Path:
-    """The folder with recorded traces: that of ``FAIRLANE_TRACES``, or the one of a checkout of the sources."""
-    beside = Path(__file__).parents[3] / "tests" / "data" / "traces"
-    folder = Path(os.environ[TRACES]) if TRACES in os.environ else beside
-    missing = [name for name in ("amg-27.tar.zst", "crystal-100.tar.zst") if not (folder / name).is_file()]
-    if missing:
-        words = f"{folder} has no {' and no '.join(missing)}"
-        raise ScenarioError(Problem(TRACES, words, allowed="a folder like tests/data/traces of the sources"))
-    return folder
 
 
 def _whole(system: str, jobs: Callable[[], Sequence[Any]]) -> Callable[[int, Scale], Phases]:
@@ -69,7 +53,7 @@ def _crystal_and_pf3d() -> list[dict[str, Any]]:
 
     The trace was recorded on two slow cores that all ranks shared: a tenth of its compute time counts.
     """
-    crystal = {"path": str(traces() / "crystal-100.tar.zst"), "compute_scale": 0.1}
+    crystal = {"path": str(trace("crystal-100")), "compute_scale": 0.1}
     balanced = {"kind": "uniform", "low": 1.0}
     return [
         *({"name": f"crystal-{copy}", "trace": crystal, "ranks_per_host": 4} for copy in range(3)),
@@ -86,7 +70,7 @@ def _crystal_and_pf3d() -> list[dict[str, Any]]:
 
 def _applications() -> list[dict[str, Any]]:
     """AMG from its trace; ParaDiS as a pattern: neighbours exchange little, and their work has drifted apart."""
-    amg = {"path": str(traces() / "amg-27.tar.zst"), "iteration": {"collective": "allreduce"}}
+    amg = {"path": str(trace("amg-27")), "iteration": {"collective": "allreduce"}}
     paradis = {
         **MICROBENCHMARKS["mini_paradis"],
         "name": "mini_paradis",
@@ -123,7 +107,7 @@ def _threshold(threshold: float, figure: str) -> Experiment:
     )
 
 
-EXPERIMENTS = (
+_ALL = (
     _small("small.static", "Fig. 4", "static jobs on 64 hosts", _static("small")),
     Experiment("medium.static", "Fig. 3", "static jobs on 324 hosts", _static("medium"), FULL, QUICK_MEDIUM),
     _small(
@@ -183,11 +167,6 @@ EXPERIMENTS = (
         routing="adaptive",
     ),
 )
-"""In the paper's order."""
 
-PAPER = Paper(
-    "savoie2020",
-    "Savoie et al. 2020, process-level quality of service",
-    {experiment.name: experiment for experiment in EXPERIMENTS},
-    CHECKS,
-)
+EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
+"""By name, in the paper's order."""

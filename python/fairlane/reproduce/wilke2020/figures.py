@@ -11,8 +11,8 @@ from matplotlib.ticker import StrMethodFormatter
 
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.style import INK, MUTED, PALETTE, canvas, percentages, styled
-from fairlane.reproduce.wilke2020 import EXPERIMENTS, NO_CONTENTION, NOBODY, STRATEGIES, Cell, Experiment
-from fairlane.reproduce.wilke2020_checks import Floats, Measured, interval
+from fairlane.reproduce.wilke2020.experiments import EXPERIMENTS, NO_CONTENTION, NOBODY, STRATEGIES, Cell, Experiment
+from fairlane.reproduce.wilke2020.measured import Floats, Measured, interval
 from fairlane.results.text import time_unit
 
 __all__ = ["draw"]

@@ -1,79 +1,29 @@
 """How the claims of Wilke and Kenny 2020 are judged: what was measured, and whether it is in its band."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from fairlane.errors import BuildError, ScenarioError
-from fairlane.reproduce.wilke2020 import (
+from fairlane.reproduce.paper import Check, Finding
+from fairlane.reproduce.wilke2020.experiments import (
     DRAGONFLIES,
     FAT_TREES,
     NOBODY,
-    PING_PONG_SIZES,
     STRATEGIES,
     Cell,
     Scale,
     scenario,
 )
-from fairlane.reproduce.wilke2020_cells import Outcome
-from fairlane.units import SIZE
+from fairlane.reproduce.wilke2020.measured import Floats, Measured, interval
 
-__all__ = ["CHECKS", "Finding", "Measured", "lanes_needed"]
+__all__ = ["CHECKS", "lanes_needed"]
 
-Finding = tuple[str, bool]
-"""What was measured, in words with its band, and whether it is within."""
-Floats = npt.NDArray[np.float64]
 PAR, MIN_PAR = DRAGONFLIES
 TREE, TAPER = FAT_TREES
 TREATED = STRATEGIES[1:]
 SLOW = (*DRAGONFLIES, TAPER)
 """The fabrics that Sweep3D suffers on."""
-
-
-class Measured:
-    """The cells that were run, and what a claim missed among them."""
-
-    def __init__(self, cells: Mapping[Cell, Outcome], scale: Scale) -> None:
-        self.scale = scale
-        """How large they were."""
-        self.missing: list[Cell] = []
-        """Cells that were asked for and are not there."""
-        self._cells = cells
-
-    def has(self, *cells: Cell) -> bool:
-        """Whether all of them are there; those that are not are noted."""
-        missing = [cell for cell in cells if cell not in self._cells]
-        self.missing += [cell for cell in missing if cell not in self.missing]
-        return not missing
-
-    def times(self, cell: Cell) -> Floats:
-        """The known times of all iterations of all ranks, s."""
-        found: Floats = self._cells[cell].iterations["seconds"].drop_nulls().to_numpy()
-        return found
-
-    def median(self, cell: Cell) -> float:
-        """Their median, s."""
-        return float(np.median(self.times(cell)))
-
-    def tail(self, cell: Cell) -> float:
-        """Their 99% quantile, s."""
-        return float(np.quantile(self.times(cell), 0.99))
-
-    def share(self, cell: Cell, column: str) -> Floats:
-        """A share of time of every port."""
-        found: Floats = self._cells[cell].ports[column].to_numpy()
-        return found
-
-    def throughput(self, cell: Cell) -> dict[int, Floats]:
-        """Of ping-pong, for each size in bytes: bytes per second one way, of every iteration and pair."""
-        sizes = [SIZE.parse(size) for size in PING_PONG_SIZES]
-        table = self._cells[cell].iterations.drop_nulls("seconds")
-        pairs = table.filter(table["rank"] < self.scale.ranks * cell.size // 2)
-        times = self.scale.iterations["ping_pong"] // len(sizes)
-        which = (pairs["iteration"].to_numpy().astype(int) - 1) // times
-        rate = 2.0 / pairs["seconds"].to_numpy()
-        return {size: size * rate[which == at] for at, size in enumerate(sizes)}
 
 
 def lanes_needed(fabric: str, scale: Scale) -> int:
@@ -117,12 +67,6 @@ def _ping_pong(measured: Measured) -> Iterator[Finding]:
         part, spread = _spread(measured.throughput(cells[strategy]), isolated)
         yield f"{strategy}: throughput {part:.2f} of isolate's (< 1)", part < 1
         yield f"variation of isolate {steady:.3f} (< half of {strategy}'s {spread:.3f})", steady < spread / 2
-
-
-def interval(values: Floats) -> tuple[float, float]:
-    """The 95% interval of the mean."""
-    half = 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5
-    return float(values.mean()) - half, float(values.mean()) + half
 
 
 def _min_par(measured: Measured) -> Iterator[Finding]:
@@ -222,14 +166,18 @@ def _port_counters(measured: Measured) -> Iterator[Finding]:
         yield words, stalled[fabric] < 0.1 * stalled[PAR]
 
 
-CHECKS: Mapping[str, tuple[tuple[str, ...], Callable[[Measured], Iterator[Finding]]]] = {
-    "wilke.virtual-lanes": ((), _virtual_lanes),
-    "wilke.pingpong": (("pingpong",), _ping_pong),
-    "wilke.pingpong.min-par": (("pingpong.min-par",), _min_par),
-    "wilke.halo3d": (("halo3d", "halo3d.scaling"), _halo3d),
-    "wilke.fft": (("fft", "fft.scaling"), _fft),
-    "wilke.allreduce": (("allreduce",), _allreduce),
-    "wilke.sweep3d": (("sweep3d",), _sweep3d),
-    "wilke.port-counters": (("port-counters",), _port_counters),
+def _check(judge: Callable[[Measured], Iterator[Finding]], *experiments: str, shown: Sequence[str] = ()) -> Check:
+    return Check(experiments, judge, shown, judges_parts=True)
+
+
+CHECKS: Mapping[str, Check] = {
+    "wilke.virtual-lanes": _check(_virtual_lanes),
+    "wilke.pingpong": _check(_ping_pong, "pingpong"),
+    "wilke.pingpong.min-par": _check(_min_par, "pingpong.min-par"),
+    "wilke.halo3d": _check(_halo3d, "halo3d", shown=["halo3d.scaling"]),
+    "wilke.fft": _check(_fft, "fft", shown=["fft.scaling"]),
+    "wilke.allreduce": _check(_allreduce, "allreduce"),
+    "wilke.sweep3d": _check(_sweep3d, "sweep3d"),
+    "wilke.port-counters": _check(_port_counters, "port-counters"),
 }
-"""For each claim, the experiments whose cells it needs or shows, and how it is judged."""
+"""For each claim, what it needs and how it is judged."""

@@ -1,10 +1,7 @@
-"""Cells: an experiment with one placement and one treatment. Each is computed by itself, stored at once, kept for ever.
-
-A cell is performed and stored as the tasks of studies are: in processes that are replaced when they die, or on Dask.
-"""
+"""Cells: an experiment with one placement and one treatment. Each is computed by itself."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -15,16 +12,13 @@ import polars as pl
 
 from fairlane.controller import control, make
 from fairlane.controller.loop import Outcome, Phases
-from fairlane.reproduce.experiment import CONTROL, DEFAULT, Experiment, Scale
-from fairlane.reproduce.rerouted import rerouted
-from fairlane.study.execute import Executed, Watcher, execute
-from fairlane.study.pool import Pool
+from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT, Experiment, Scale
+from fairlane.reproduce.savoie2020.rerouted import rerouted
 from fairlane.study.sources import sources
-from fairlane.study.store import Store
 from fairlane.study.task import Stopwatch, files_of
 from fairlane.units import DURATION
 
-__all__ = ["Cell", "Done", "run_cells"]
+__all__ = ["SCHEMA", "Cell"]
 
 TRACE_RANKS = 32
 """About as many ranks as a trace has, for the estimate of the time left."""
@@ -34,7 +28,6 @@ TRACE_RANKS = 32
 class Cell:
     """What one process computes: plain values only, so that it can be sent to any process."""
 
-    paper: str
     experiment: str
     placement: int
     treatment: str
@@ -69,9 +62,9 @@ class Cell:
 
     @property
     def _experiment(self) -> Experiment:
-        from fairlane.reproduce import PAPERS
+        from fairlane.reproduce.savoie2020.experiments import EXPERIMENTS
 
-        return PAPERS[self.paper].experiments[self.experiment]
+        return EXPERIMENTS[self.experiment]
 
     @property
     def _phases(self) -> Phases:
@@ -100,20 +93,7 @@ class Cell:
                 threads=1,
             )
             rows = [row for outcome in outcomes for row in _rows(outcome, _workloads(phases))]
-        return pl.DataFrame(rows, schema=_SCHEMA).to_dict(as_series=False)
-
-
-@dataclass(frozen=True)
-class Done:
-    """A cell with its rows, or with why it has none."""
-
-    cell: Cell
-    rows: pl.DataFrame | None
-    seconds: float = 0.0
-    """Wall time that it took when it was computed."""
-    cpu: float = 0.0
-    """Processor time that it took."""
-    error: str | None = None
+        return pl.DataFrame(rows, schema=SCHEMA).to_dict(as_series=False)
 
 
 def _workloads(phases: Phases) -> dict[str, str]:
@@ -134,7 +114,7 @@ def _rows(outcome: Outcome, workloads: dict[str, str]) -> Iterator[dict[str, Any
         }
 
 
-_SCHEMA: dict[str, Any] = {
+SCHEMA: Mapping[str, Any] = {
     "period": pl.Int32,
     "job": pl.String,
     "workload": pl.String,
@@ -143,21 +123,4 @@ _SCHEMA: dict[str, Any] = {
     "iterations": pl.Int64,
     "isolated_iterations": pl.Int64,
 }
-
-
-def run_cells(cells: Sequence[Cell], pool: Pool, store: Store, watcher: Watcher) -> list[Done]:
-    """Computes the cells that the store does not have yet; every one is stored as soon as it is done.
-
-    A cell that fails twice is reported with its error, and the others go on.
-    """
-    executed = Executed()
-    execute(cells, pool, store, watcher, executed)
-    return [_done(cell, executed, store) for cell in cells]
-
-
-def _done(cell: Cell, executed: Executed, store: Store) -> Done:
-    answer = executed.of(cell)
-    if answer is None:
-        return Done(cell, None, error=executed.failures[cell.digest].error)
-    kept = store.answer(cell) or {}
-    return Done(cell, pl.DataFrame(answer, schema=_SCHEMA), sum(kept.get("laps", {}).values()), kept.get("cpu", 0.0))
+"""The columns of an answer."""

@@ -1,0 +1,88 @@
+"""Figures of Yang et al. 2016: communication patterns, and box plots of the data transfer times of ranks."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from fairlane.errors import ScenarioError
+from fairlane.pattern import analyse, program_of
+from fairlane.plot import pattern
+from fairlane.plot.boxes import draw_boxes
+from fairlane.plot.files import write
+from fairlane.plot.style import PALETTE, canvas, headline_of, styled
+from fairlane.reproduce.paper import Picture
+from fairlane.reproduce.traces import trace
+from fairlane.reproduce.yang2016.experiments import APPLICATIONS, LABELS, Experiment
+from fairlane.reproduce.yang2016.measured import Measured
+from fairlane.scenario.models import Job
+
+__all__ = ["draw", "draw_patterns"]
+
+NOTE = "Boxes: quartiles and median of all ranks; whiskers: 1% and 99%; dots: ranks beyond."
+GREY = "#bdbdbd"
+PATTERNS: Mapping[str, tuple[str, str]] = {
+    "amg": ("Fig. 2", "amg-27"),
+    "crystal": ("Fig. 3", "crystal-100"),
+    "multigrid": ("Fig. 4", "boxlib_mg-125"),
+}
+"""The figure and the trace that it shows: AMG's is small there too, for it to be readable."""
+
+
+def draw_patterns(folder: Path) -> list[Picture]:
+    """Who sends how much to whom, as recorded; only of traces that are there."""
+    found = []
+    for application, (figure, name) in PATTERNS.items():
+        try:
+            job = Job.model_validate({"trace": {"path": str(trace(name))}})
+        except ScenarioError:
+            continue
+        made = analyse(program_of(job, 0))
+        title = f"{figure}: {LABELS[application]}, {made.traffic.ranks} ranks"
+        file = f"pattern-{application}.png"
+        write(partial(pattern.figure, made, title), folder / file)
+        found.append(Picture(file, title))
+    return found
+
+
+def draw(experiment: Experiment, measured: Measured, path: Path) -> bool:
+    """A panel for each application; False if nothing of it is there."""
+    there = [
+        it
+        for it in APPLICATIONS
+        if any(measured.times(experiment.name, it, box) is not None for box in experiment.boxes)
+    ]
+    if not there:
+        return False
+    with styled():
+        figure = canvas(4.4 * len(there), 5.2)
+        for axes, application in zip(figure.subplots(1, len(there), squeeze=False)[0], there, strict=True):
+            _panel(axes, experiment, measured, application)
+            axes.set_ylabel("Data transfer time of a rank [ms]" if application == there[0] else "")
+        scaled = f" {measured.scale.words}." if measured.scale.words else ""
+        headline_of(figure, f"{experiment.figure}: {experiment.title}", f"{NOTE}{scaled}")
+        figure.savefig(path)
+    return True
+
+
+def _panel(axes: Axes, experiment: Experiment, measured: Measured, application: str) -> None:
+    beside = [] if experiment.grey is None else [(experiment.grey, GREY, "alone there")]
+    series = [*beside, (experiment.name, PALETTE[APPLICATIONS.index(application)], "together")]
+    width = 0.72 / len(series)
+    for at, (name, colour, label) in enumerate(series):
+        found = [measured.times(name, application, box) for box in experiment.boxes]
+        there = [(place, times) for place, times in enumerate(found) if times is not None]
+        places = [place + (at - (len(series) - 1) / 2) * width for place, _ in there]
+        draw_boxes(axes, [times for _, times in there], [colour] * len(there), positions=places, width=0.85 * width)
+        if beside:
+            axes.scatter([], [], marker="s", s=80, color=colour, label=label)
+    axes.set_xticks(range(len(experiment.boxes)), list(experiment.boxes))
+    axes.set_xlim(-0.6, len(experiment.boxes) - 0.4)
+    axes.set_ylim(bottom=0)
+    axes.set_title(LABELS[application], loc="left", fontsize=13)
+    axes.grid(axis="y")
+    if beside:
+        look: dict[str, Any] = {"ncols": 2, "handletextpad": 0.2, "columnspacing": 1.0, "borderaxespad": 0.2}
+        axes.legend(frameon=False, fontsize=10, loc="lower right", bbox_to_anchor=(1, 1), **look)

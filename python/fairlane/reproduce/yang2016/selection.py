@@ -1,0 +1,76 @@
+"""What of Yang et al. 2016 is run: the cells of experiments with the traces that are there."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairlane.reproduce.paper import Done, Options
+from fairlane.reproduce.running import simulation
+from fairlane.reproduce.yang2016.experiments import (
+    APPLICATIONS,
+    EXPERIMENTS,
+    FULL,
+    QUICK,
+    SCHEDULES,
+    Cell,
+    Scale,
+    measured_job,
+    problem_with,
+    written,
+)
+from fairlane.reproduce.yang2016.measured import Measured
+from fairlane.study.task import Computable, Task
+
+__all__ = ["Selection", "select", "task"]
+
+COMPARE: Callable[[], Computable] | None = None
+"""Makes the task that compares allocators on a stream of jobs. Its answer has ``slowdown`` and ``utilisation`` for
+"contiguous", "non-contiguous" and "pattern-aware"."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Experiments at a scale. What needs a trace that is not there is not run."""
+
+    experiments: Sequence[str]
+    scale: Scale
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """How they differ from the paper's."""
+        problems = [problem_with(application, self.scale) for application in APPLICATIONS]
+        words = [self.scale.words, *problems]
+        found = {name: "; ".join(it for it in words if it) for name in self.experiments if name in EXPERIMENTS}
+        if SCHEDULES in self.experiments and COMPARE is None:
+            found[SCHEDULES] = "allocators are compared on a stream of jobs by `fairlane schedule`"
+        return {name: it for name, it in found.items() if it}
+
+    @property
+    def tasks(self) -> Mapping[Any, Computable]:
+        """The cells, each once: figures share them."""
+        found: dict[Any, Computable] = {}
+        there = {application for application in APPLICATIONS if problem_with(application, self.scale) is None}
+        for experiment in (EXPERIMENTS[name] for name in self.experiments if name in EXPERIMENTS):
+            for cell in experiment.all_cells(self.scale):
+                if there >= ({cell.application} if cell.beside == "nobody" else set(APPLICATIONS)):
+                    found[cell] = task(cell, self.scale)
+        if SCHEDULES in self.experiments and COMPARE is not None:
+            found[SCHEDULES] = COMPARE()
+        return found
+
+    def measured(self, done: Mapping[Any, Done]) -> Measured:
+        """Puts together what came of the cells."""
+        answers = {key: one.answer for key, one in done.items() if one.answer is not None}
+        return Measured(answers, self.scale, self.experiments, answers.pop(SCHEDULES, None))
+
+
+def task(cell: Cell, scale: Scale) -> Task:
+    """What simulates a cell."""
+    cost = (4.0 if cell.beside == "busy" else 1.0) * (3.0 if cell.application == "amg" else 1.0)
+    function = "fairlane.reproduce.yang2016.simulate:simulate"
+    return simulation(function, written(cell, scale), str(cell), cost=cost, arguments={"job": measured_job(cell)})
+
+
+def select(experiments: Sequence[str], options: Options) -> Selection:
+    """Chooses the scale."""
+    return Selection(experiments, QUICK if options.quick else FULL)
