@@ -116,6 +116,7 @@ def fake_links() -> tuple[Table, list[str]]:
         to_host=("i8", [-1, -1, 0, 1]),
         to_switch=("i8", [0, 0, -1, -1]),
         role=("json", ["host"] * 4),
+        rail=("i8", [0] * 4),
         from_level=("u4", [0, 0, 1, 1]),
         to_level=("u4", [1, 1, 0, 0]),
         **{"class": ("u4", [0, 0, 1, 1])},

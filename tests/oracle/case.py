@@ -37,10 +37,32 @@ class Fabric:
     channels: int = 1
     topology: str = ""
     params: dict[str, Any] = field(default_factory=dict)
+    rails: dict[str, Any] | None = None
+    more_routes: tuple[dict[tuple[int, int], list[Hop]], ...] = ()
+    """The same for the adapters after the first, where hosts have several."""
 
     def __repr__(self) -> str:
         """What it was built from: a case that fails is read by people, and links and routes follow from this."""
-        return f"{self.topology}(**{self.params})"
+        return f"{self.topology}(**{self.params}, rails={self.rails})"
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts there are."""
+        shared = self.rails and self.rails["wiring"] == "shared"
+        return int(self.params["hosts"]) // (self.adapters if shared else 1)
+
+    @property
+    def adapters(self) -> int:
+        """How many adapters each host has."""
+        return 1 + len(self.more_routes)
+
+    def gap(self, rail: int) -> int:
+        """The least time between two messages of an adapter."""
+        return int(self.rails["adapters"][rail].get("message_gap", 0)) if self.rails else 0
+
+    def route(self, source: int, destination: int, rail: int) -> list[Hop]:
+        """The hops from an adapter of one host to that of another."""
+        return (self.routes, *self.more_routes)[rail][source, destination]
 
     def hops(self, source: int, destination: int) -> list[Link]:
         """The links from host to host, in order."""
@@ -131,12 +153,13 @@ Op = Compute | Send | Recv | Wait | Mark
 
 @dataclass(frozen=True)
 class Job:
-    """Where each rank lives and what it does; the job's service level, and those of single ranks."""
+    """Where each rank lives and what it does; the job's service level, and those of single ranks; its rail policy."""
 
     hosts: list[int]
     scripts: list[list[Op]]
     service_level: int | None = None
     ranks: dict[int, int] = field(default_factory=dict)
+    rails: dict[str, Any] = field(default_factory=lambda: {"policy": "only", "only": 0})
 
 
 @dataclass(frozen=True)

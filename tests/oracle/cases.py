@@ -25,7 +25,18 @@ def fabrics(draw: st.DrawFn) -> Fabric:
     hosts, levels = draw(st.sampled_from([2, 3, 3, 4, 4, 5, 6, 8])), draw(st.sampled_from([1, 2, 2, 3]))
     if levels == 2:
         links |= {"leaf_down": draw(st.integers(1, 4)), "leaf_up": draw(st.integers(1, 3))}
-    return fat_tree(hosts=hosts, levels=levels, **links, **({"radix": 4} if levels == 3 else {}))
+    rails = draw(st.none() | adapters(hosts))
+    return fat_tree(rails, hosts=hosts, levels=levels, **links, **({"radix": 4} if levels == 3 else {}))
+
+
+@st.composite
+def adapters(draw: st.DrawFn, hosts: int) -> dict[str, object]:
+    """Two or three adapters a host, alike or not, on planes or on one fabric."""
+    shared = hosts in (4, 6, 8) and draw(st.booleans())
+    one = {"bandwidth": st.none() | RATES, "latency": st.none() | LATENCIES, "message_gap": SPANS}
+    count = 2 if shared else draw(st.sampled_from([2, 3]))
+    each = [draw(st.fixed_dictionaries(one)) for _ in range(count)]
+    return {"count": count, "wiring": "shared" if shared else "planes", "adapters": each}
 
 
 @st.composite
@@ -147,12 +158,20 @@ class Scripts:
             self.scripts[rank] += [Wait(tuple(order))] if together else [Wait((request,)) for request in order]
 
 
+def policies(rails: int) -> st.SearchStrategy[dict[str, object]]:
+    """Any way to share messages among rails."""
+    stripe = st.fixed_dictionaries({"policy": st.just("stripe"), "above": st.sampled_from([0, 16, 64])})
+    only = st.fixed_dictionaries({"policy": st.just("only"), "only": st.integers(0, rails - 1)})
+    others = ["round_robin", "by_destination", "by_source"]
+    return stripe | only | st.sampled_from(others).map(lambda name: {"policy": name})
+
+
 @st.composite
-def jobs(draw: st.DrawFn, places: list[int]) -> Job:
+def jobs(draw: st.DrawFn, places: list[int], rails: int) -> Job:
     """A job with its ranks on these hosts."""
     ranks = len(places)
     levels = draw(st.dictionaries(st.integers(0, ranks - 1), st.integers(0, 3), max_size=2))
-    return Job(places, Scripts(draw, ranks).scripts, draw(LEVELS), levels)
+    return Job(places, Scripts(draw, ranks).scripts, draw(LEVELS), levels, draw(policies(rails)))
 
 
 @st.composite
@@ -170,6 +189,6 @@ def placements(draw: st.DrawFn, hosts: int) -> list[list[int]]:
 def cases(draw: st.DrawFn) -> Case:
     """A small case."""
     fabric = draw(fabrics())
-    some_jobs = [draw(jobs(places)) for places in draw(placements(fabric.params["hosts"]))]
+    some_jobs = [draw(jobs(places, fabric.adapters)) for places in draw(placements(fabric.hosts))]
     network = draw(networks())
     return Case(fabric, some_jobs, network, draw(qualities()), draw(mpis(network.mtu)))

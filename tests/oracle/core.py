@@ -22,22 +22,31 @@ def decode(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
     return {name: np.frombuffer(raw, kind).tolist() for name, (kind, raw) in table.items() if kind != "json"}
 
 
-def fat_tree(**params: int) -> Fabric:
+def fat_tree(rails: dict[str, Any] | None = None, **params: int) -> Fabric:
     """A fat-tree as the engine builds and routes it. D-mod-k needs one virtual channel."""
-    core = _core.Fabric(json.dumps({"topology": "fat_tree", "params": params, "routing": "d_mod_k"}))
+    given = {"topology": "fat_tree", "params": params, "routing": "d_mod_k", "rails": rails}
+    core = _core.Fabric(json.dumps(given))
     table = decode(core.links())
     ends = zip(table["bandwidth"], table["latency"], table["from_host"], table["to_host"], strict=True)
     links = [Link(rate, delay, *(None if end < 0 else end for end in hosts)) for rate, delay, *hosts in ends]
     pairs = [(source, to) for source in range(core.hosts) for to in range(core.hosts) if source != to]
-    routes = {(source, to): [Hop(link) for link in core.route(source, to)] for source, to in pairs}
-    return Fabric(links, routes, 1, "fat_tree", params)
+    routes, *more = (
+        {(source, to): [Hop(link) for link in core.route(source, to, rail)] for source, to in pairs}
+        for rail in range(core.rails)
+    )
+    return Fabric(links, routes, 1, "fat_tree", params, rails, tuple(more))
 
 
 def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
     """The case, but for its programs, in the engine's terms."""
     fabric, network, qos = case.fabric, case.network, case.qos
     return {
-        "fabric": {"topology": fabric.topology, "params": fabric.params, "routing": "d_mod_k"},
+        "fabric": {
+            "topology": fabric.topology,
+            "params": fabric.params,
+            "routing": "d_mod_k",
+            "rails": fabric.rails,
+        },
         "network": {
             "mtu": network.mtu,
             "header": network.header,
@@ -59,6 +68,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
                 "hosts": job.hosts,
                 "service_level": job.service_level,
                 "ranks": {str(rank): level for rank, level in job.ranks.items()},
+                "rails": job.rails,
             }
             for number, job in enumerate(case.jobs)
         ],

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, pairwise
 
 from .case import Case, Compute, Mark, Recv, Send, Wait, ser
 from .clock import Clock, Stage
@@ -50,6 +50,21 @@ class Rank:
     unexpected: list[Sending] = field(default_factory=list)  # messages without a receive
     life: Iterator[int | None] = field(default_factory=lambda: iter(()))
     finished: bool = False
+    turn: int = 0  # the next rail, where they take turns
+
+
+@dataclass
+class Whole:
+    """A message in parts: its first packet is the first of any part, its last the last of all."""
+
+    left: int
+    told: Callable[[bool, bool], None]
+    begun: bool = False
+
+    def delivered(self, first: bool, last: bool) -> None:
+        """A packet of a part has come."""
+        first, self.begun, self.left = first and not self.begun, True, self.left - last
+        self.told(first, last and self.left == 0)
 
 
 class World:
@@ -222,9 +237,30 @@ class World:
             self.clock.at(end, Stage.MEMORY, (number,), lambda: delivered(True, True))
             return
         lane = self.case.qos.sl2vl[self.service_level(source, to, kind)]
-        route = self.case.fabric.routes[source.host, to.host]
-        message = Message(source.job, number, lane, route, self.interconnect.payloads(size), delivered)
-        self.interconnect.hand_over(message, time)
+        parts = self.parts(source, to, size, kind)
+        whole = Whole(len(parts), delivered)
+        for rail, part in parts:
+            route = self.case.fabric.route(source.host, to.host, rail)
+            message = Message(source.job, number, lane, route, self.interconnect.payloads(part), whole.delivered)
+            self.interconnect.hand_over(message, time, self.case.fabric.gap(rail))
+            number = next(self.numbers)
+
+    def parts(self, source: Rank, to: Rank, size: int, kind: str) -> list[tuple[int, int]]:
+        """Rail and bytes of each part of a message, by the job's policy."""
+        policy, rails = self.case.jobs[source.job].rails, self.case.fabric.adapters
+        match policy["policy"]:
+            case "only":
+                return [(policy["only"], size)]
+            case "by_destination":
+                return [(to.number % rails, size)]
+            case "by_source":
+                return [(source.number % rails, size)]
+            case "stripe" if kind != "control" and size > policy["above"]:
+                ends = [size * part // rails for part in range(rails + 1)]
+                parts = [after - before for before, after in pairwise(ends)]
+                return list(enumerate(parts)) if size >= rails else [(rail, 1) for rail in range(size)]
+        source.turn += 1
+        return [((source.turn - 1) % rails, size)]
 
     def service_level(self, source: Rank, to: Rank, kind: str) -> int:
         """The sender's own level, else the receiver's, the kind's, the job's, the default."""

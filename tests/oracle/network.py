@@ -129,6 +129,7 @@ class Interconnect:
     def __init__(self, case: Case, clock: Clock, outcome: Outcome) -> None:
         self.case, self.clock, self.outcome = case, clock, outcome
         self.ports = [Port(number, case, self) for number in range(len(case.fabric.links))]
+        self.next_offer: dict[int, int] = defaultdict(int)
 
     def lane(self, packet: Packet) -> int:
         """The queue that a packet uses at the port where it is."""
@@ -144,9 +145,12 @@ class Interconnect:
         count = max(1, -(-size // mtu))
         return [mtu] * (count - 1) + [size - mtu * (count - 1)]
 
-    def hand_over(self, message: Message, time: int) -> None:
-        """At `time` a message is handed to the NIC."""
+    def hand_over(self, message: Message, time: int, gap: int) -> None:
+        """At `time`, and `gap` after the message made before it at the earliest, a message is handed to the NIC."""
         port = self.ports[message.route[0].link]
+        if gap > 0:
+            time = max(time, self.next_offer[port.number])
+            self.next_offer[port.number] = time + gap
         self.clock.at(time, Stage.HAND_OVER, (message.number,), lambda: port.join(self.packet(message, 0)))
 
     def departed(self, packet: Packet, number: int, lane: int, wire: int) -> None:

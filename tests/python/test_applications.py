@@ -127,7 +127,6 @@ def spans(workload: Workload, ranks: int, compute: int) -> int:
     from fairlane import Scenario, Simulation
 
     given = {"name": workload_name(workload), **workload.parameters(), "compute": f"{compute} ns", "jitter": 0}
-    given.pop("compute_share", None)
     scenario = Scenario(
         fabric={"topology": "fat_tree", "hosts": ranks, "levels": 1, "bandwidth": "100 Tb/s", "latency": "1 ns"},
         network={"switch_latency": 0},

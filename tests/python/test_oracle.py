@@ -56,7 +56,8 @@ def test_oracle_keeps_the_laws(case: Case) -> None:
         assert sum(count.size for count in counts) == sum(departure.size for departure in departures)
         assert outcome.links[link].active == sum(ser(departure.size, rate) for departure in departures)
     # Every packet takes every link of its route once.
-    routes = {tuple(hop.link for hop in route) for route in case.fabric.routes.values()}
+    of_rails = (case.fabric.routes, *case.fabric.more_routes)
+    routes = {tuple(hop.link for hop in route) for of_rail in of_rails for route in of_rail.values()}
     ways = defaultdict(list)
     for departure in sorted(outcome.departures):
         ways[departure.message, departure.packet, departure.size].append(departure.link)

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane import Scenario, ScenarioError, Simulation, run
+from fairlane.plot import draw_all
+from fairlane.plot.power import draw
 from fairlane.power import JobPower, Pace, PowerTable, Socket, by_job, stretch
 from fairlane.units import POWER
 
@@ -139,9 +141,15 @@ def test_energy_is_idle_power_all_the_time_and_dynamic_power_where_a_rank_is_at_
     assert (power["frequency"] < 1).all()
     assert power["efficiency"].to_numpy() == pytest.approx((45 / 80) / power["frequency"].to_numpy() ** 3)
     job = by_job(power).row(0, named=True)
-    assert job["energy_j"] == pytest.approx(power["energy_j"].sum())
-    assert job["host_w"] == pytest.approx(power["energy_j"].sum() / seconds / 4)
+    energy = float(power["energy_j"].to_numpy().sum())
+    assert job["energy_j"] == pytest.approx(energy)
+    assert job["host_w"] == pytest.approx(energy / seconds / 4)
     assert (tmp_path / "run" / "power.parquet").is_file()
+    assert [path.name for path in draw_all(found)][-1] == "power.png"
+    figure = draw(found)
+    assert figure is not None
+    shown = np.concatenate([np.asarray(dots.get_offsets())[:, 0] for dots in figure.axes[0].collections])
+    assert sorted(shown) == sorted(power["frequency"])
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_a_damaged_folder_is_named(run: Run, tmp_path: Path) -> None:
 def test_a_folder_of_another_version_is_refused(run: Run, tmp_path: Path) -> None:
     newer = replace(run, meta=run.meta.model_copy(update={"schema_version": 99}))
     save(newer, tmp_path / "a", "", "{}")
-    with pytest.raises(ResultsError, match="schema_version is 99; this version of fairlane reads 2"):
+    with pytest.raises(ResultsError, match="schema_version is 99; this version of fairlane reads 3"):
         load_run(tmp_path / "a")
     meta = json.loads((tmp_path / "a" / "run.json").read_text())
     (tmp_path / "a" / "run.json").write_text(json.dumps(meta | {"seed": "many"}))

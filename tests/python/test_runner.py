@@ -58,7 +58,8 @@ class FakeScenario:
 
     @property
     def jobs(self) -> list[Any]:
-        return [SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern", marks=False) for job in self.specs]
+        common = {"marks": False, "power": None}
+        return [SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern", **common) for job in self.specs]
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from matplotlib.figure import Figure
 
-from fairlane.plot import interference, iterations, slowdown, study, timeline, utilisation
+from fairlane.plot import interference, iterations, power, slowdown, study, timeline, utilisation
 from fairlane.plot.style import styled
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
@@ -29,6 +29,7 @@ FIGURES: dict[str, Callable[[Run], Figure | None]] = {
 ON_DEMAND_FIGURES: dict[str, Callable[[Run], Figure | None]] = {
     "timeline.png": timeline.draw,
     "iterations.png": iterations.draw,
+    "power.png": power.draw,
 }
 """The same for the tables that a run has only if its scenario asked for them."""
 

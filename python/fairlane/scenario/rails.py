@@ -62,11 +62,11 @@ class RailPolicy(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    policy: Literal["round_robin", "stripe", "by_destination", "by_source", "only"]
+    policy: Literal["round_robin", "stripe", "by_destination", "by_source", "only"] = "round_robin"
     """``round_robin``: each rank sends over one rail after the other, message by message. ``stripe``: payloads above
     ``above`` are cut into equal parts, one for each rail, and have come when all parts have; other messages go round
     robin. ``by_destination``: by the number of the rank that receives, modulo the rails. ``by_source``: each rank has a
-    rail of its own. ``only``: one rail for all."""
+    rail of its own. ``only``: one rail for all; it need not be named beside the rail's number."""
     only: int | None = Field(None, ge=0, lt=MAX_RAILS)
     """The number of that rail."""
     above: Size = 16384

@@ -3,7 +3,7 @@
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.units import Size
+from fairlane.units import Duration, Size
 from fairlane.workload.builder import Rank
 from fairlane.workload.gridded import GriddedWorkload
 from fairlane.workload.imbalance import ImbalanceField, Uniform
@@ -19,13 +19,13 @@ class Comd(GriddedWorkload):
     """Time steps of molecular dynamics: the atoms of the outer cells to six neighbours. Mostly computation.
 
     Faces go axis by axis, each with the cells that came along the axes before; every ten steps the energies are summed.
-    By default 3 x 3 x 3 cells of 32 atoms a rank.
+    By default 3 x 3 x 3 cells of 32 atoms a rank, and the 2 ms that a recorded run of it computed.
     """
 
     message_size: Size = Field(0, description="not used: sizes follow from `cells` and `atoms`")
     cells: int = Field(3, ge=1, description="link cells along each side of a rank's cube")
     atoms: int = Field(32, ge=1, description="atoms of a cell")
-    compute_share: float | None = Field(0.9, gt=0, lt=1, description="share of its time that a rank computes, alone")
+    compute: Duration | None = Field(2_000_000_000, description="Y: compute time of a step of the slowest rank")
     memory_bound: float = Field(0.1, ge=0, le=1, description="part of the compute time that waits for memory")
     imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
     period: int = Field(10, ge=1, description="steps with jitter of their own, before they repeat")

@@ -165,12 +165,13 @@ impl Flight {
     /// When a message handed over at `at` is offered: no sooner after the one before than the adapter's gap.
     #[inline]
     fn offer(&mut self, fixed: &Fixed, nic: u32, at: u64) -> u64 {
-        if fixed.gaps.is_empty() {
+        let gap = fixed.gaps.get(nic as usize).copied().unwrap_or(0);
+        if gap == 0 {
             return at;
         }
         let next = &mut self.next_offer[nic as usize];
         let offered = at.max(*next);
-        *next = offered + fixed.gaps[nic as usize];
+        *next = offered + gap;
         offered
     }
 

@@ -1,0 +1,39 @@
+"""How fast sockets run under their caps: a dot for every socket of each job's hosts."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from fairlane.plot.strips import draw_strips
+from fairlane.plot.style import canvas, colours, headline, percentages
+from fairlane.results.run import Run
+
+
+def draw(run: Run) -> Figure | None:
+    """A row for each job; None where the run knows nothing of power."""
+    if run.power is None or not run.power.height:
+        return None
+    from fairlane.power import by_job
+
+    jobs = by_job(run.power)
+    names = jobs["name"].to_list()
+    figure = canvas(12, 2.4 + 0.9 * len(names))
+    axes = figure.add_subplot()
+    groups = [run.power.filter(run.power["name"] == name)["frequency"].to_numpy() for name in names]
+    draw_strips(axes, groups, list(colours(names).values()))
+    caps = ["no cap" if cap is None else f"{cap:g} W" for cap in jobs["cap_w"].to_list()]
+    axes.set_yticks(range(len(names)), [f"{name}\n{cap}" for name, cap in zip(names, caps, strict=True)])
+    axes.set_xlabel("Frequency of a socket, as a share of the full one")
+    axes.set_xlim(right=1.01)
+    percentages(axes.xaxis)
+    axes.grid(axis="x")
+    slowest = jobs.sort("least_frequency", "name").row(0, named=True)
+    if slowest["least_frequency"] < 1:
+        cap = f"{slowest['cap_w']:g} W"
+        title = (
+            f"{slowest['name']}: at {cap} its slowest socket runs at {slowest['least_frequency']:.0%} of its frequency"
+        )
+    else:
+        title = "No socket is slowed down by its cap"
+    headline(figure, title, run, "A dot is a socket; box: quartiles and median, whiskers: the slowest and the fastest.")
+    return figure
