@@ -7,9 +7,8 @@ paper's ranks, with their operation counts at 1 Gflop/s a core as compute times.
 for the levels 0 to 3. **Interference** is dealt to both adapters whatever the application chooses, and lies on random
 hosts that the application leaves. It begins 0.5 ms before the application.
 
-Smaller than on Catalyst: a few iterations in place of whole runs, and 2 of 24 interfering processes on a host, one for
-each adapter. An all-to-all of all of them takes half a second, and a run of some milliseconds would only see the
-messages to the next hosts; one of 340 takes 3 ms, and keeps both adapters of its hosts as busy.
+Shorter than on Catalyst: an iteration or two in place of a whole run. It sees part of one all-to-all of 4080
+processes, which takes half a second: the messages to the next ranks, which are on random other hosts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +70,7 @@ FULL = Scale(
         "kripke": {"name": "kripke", "group_sets": 1, "compute": "0.32 ms"},
         "comd": {"name": "comd", "compute": "1 ms"},
     },
-    iterations={"ft": 1, "lu": 1, "mg": 2, "kripke": 1, "comd": 1},
+    iterations={"ft": 1, "lu": 1, "mg": 1, "kripke": 1, "comd": 1},
     balances=BALANCES,
     seeds=2,
     caps=(65, 80, 115),
@@ -110,9 +109,11 @@ class Cell:
     """Power cap of a socket, W."""
     placement: str
     seed: int = 1
+    neighbour: str = "both"
+    """Adapters of the interference, a name in ``RAILS``."""
 
     def __str__(self) -> str:
-        beside = "alone" if self.beside is None else f"beside-{self.beside}"
+        beside = "alone" if self.beside is None else f"beside-{self.beside}-on-{self.neighbour}"
         where = f"{self.placement}-{self.cap}W-{self.seed}"
         return f"{self.application}-rails-{self.rails}-level-{self.level}-{beside}-{where}"
 
@@ -142,9 +143,18 @@ def _power(scale: Scale) -> Iterator[Cell]:
                     yield Cell(application, "0", level, 0, cap, placement)
 
 
-_CELLS = {"rails": _rails, "power": _power}
+def _neighbour(scale: Scale) -> Iterator[Cell]:
+    """Beside Fig. 1: interference that chooses an adapter too, the same or the other one."""
+    for application in scale.workloads:
+        for neighbour in ("0", "1"):
+            for level, beside in (scale.balances[0], scale.balances[-1]):
+                for seed in range(1, 1 + scale.seeds):
+                    yield Cell(application, "0", level, beside, 115, "random", seed, neighbour)
+
+
+_CELLS = {"rails": _rails, "neighbour": _neighbour, "power": _power}
 EXPERIMENTS: Sequence[str] = tuple(_CELLS)
-"""The figures."""
+"""The figures, and what is shown beside the first."""
 
 
 def cells_of(experiment: str, scale: Scale) -> list[Cell]:
@@ -167,10 +177,10 @@ def written(cell: Cell, scale: Scale) -> dict[str, Any]:
     }
     interference = {
         "name": "interference",
-        "ranks": 2 * scale.hosts,
-        "ranks_per_host": 2,
+        "ranks": 24 * scale.hosts,
+        "ranks_per_host": 24,
         "workload": {"name": "all_to_all", "message_size": "32 KiB", "messages_per_iteration": 1, "compute": 0},
-        "rails": dict(RAILS["both"]),
+        "rails": dict(RAILS[cell.neighbour]),
         "service_level": cell.beside or 0,
         "power_cap": "115 W",
         "placement": {"strategy": "random"},

@@ -46,6 +46,7 @@ class Measured:
                 "experiment": experiment,
                 "application": cell.application,
                 "rails": cell.rails,
+                "interference_rails": None if cell.beside is None else cell.neighbour,
                 "service_level": cell.level,
                 "interference_level": cell.beside,
                 "cap_w": cell.cap,
@@ -64,4 +65,8 @@ class Measured:
         from fairlane.reproduce.patki2016.figures import draw_power, draw_rails
 
         drawn = {"rails": draw_rails, "power": draw_power}
-        return [found for name in self.experiments if (found := drawn[name](self, folder / f"{name}.png")) is not None]
+        return [
+            found
+            for name in self.experiments
+            if name in drawn and (found := drawn[name](self, folder / f"{name}.png")) is not None
+        ]
