@@ -72,8 +72,8 @@ FULL = Scale(
     },
     iterations={"ft": 1, "lu": 1, "mg": 1, "kripke": 1, "comd": 1},
     balances=BALANCES,
-    seeds=2,
-    caps=(65, 80, 115),
+    seeds=1,
+    caps=(65, 115),
     levels=(3, 1, 0),
     words="",
 )
@@ -145,7 +145,7 @@ def _power(scale: Scale) -> Iterator[Cell]:
 
 def _neighbour(scale: Scale) -> Iterator[Cell]:
     """Beside Fig. 1: interference that chooses an adapter too, the same or the other one."""
-    for application in scale.workloads:
+    for application in ("ft", "lu"):
         for neighbour in ("0", "1"):
             for level, beside in (scale.balances[0], scale.balances[-1]):
                 for seed in range(1, 1 + scale.seeds):
