@@ -6,7 +6,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairlane.cli import controlling, describe, listing, patterns, placing, reproducing, runs, scheduling, studies
+from fairlane.cli import (
+    advising,
+    controlling,
+    describe,
+    listing,
+    patterns,
+    placing,
+    reproducing,
+    runs,
+    scheduling,
+    studies,
+)
 from fairlane.cli.exit import ExitCode
 from fairlane.errors import FairlaneError, RunError
 
@@ -58,6 +69,7 @@ runs.add_to(app)
 placing.add_to(app)
 scheduling.add_to(app)
 studies.add_to(app)
+advising.add_to(app)
 controlling.add_to(app)
 reproducing.add_to(app)
 listing.add_to(app)

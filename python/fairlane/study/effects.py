@@ -101,7 +101,7 @@ def _of_job(data: pl.DataFrame) -> Iterator[dict[str, Any]]:
     for term, part in parts.items():
         _, rest, smaller = fit.solve(term)
         degrees, squares = rank - smaller, max(0.0, rest - residual)
-        row = {"term": term, "degrees": degrees, "factor": None, "share": None, "p": None}
+        row: dict[str, Any] = {"term": term, "degrees": degrees, "factor": None, "share": None, "p": None}
         if degrees:
             row["factor"] = float(numpy.exp(part.max() - part.min()))
             row["share"] = squares / total if total > _TINY else 0.0

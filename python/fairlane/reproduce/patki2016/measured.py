@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from fairlane.reproduce.paper import Picture
-from fairlane.reproduce.patki2016.experiments import EXPERIMENTS, LABELS, Cell, Scale, cells_of
+from fairlane.reproduce.patki2016.experiments import EXPERIMENTS, LABELS, Cell, Scale, cells_of, share_of
 
 __all__ = ["Measured"]
 
@@ -49,6 +49,7 @@ class Measured:
                 "interference_rails": None if cell.beside is None else cell.neighbour,
                 "service_level": cell.level,
                 "interference_level": cell.beside,
+                "link_share": None if cell.beside is None else share_of(cell.level, cell.beside),
                 "cap_w": cell.cap,
                 "placement": cell.placement,
                 "seed": cell.seed,
