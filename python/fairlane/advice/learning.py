@@ -35,7 +35,7 @@ COLUMNS = (
 CONDITION = ("rails", "interference_rails", "link_share", "cap_w", "placement")
 """Columns that tell conditions from each other."""
 FOLDS = 5
-TREES, DEPTH, RATE, LEAST = 150, 3, 0.08, 3
+TREES, DEPTH, RATE, LEAST = 60, 3, 0.12, 3
 """Trees, their depth, what each one counts, and the fewest runs of a leaf."""
 Fitted = dict[str, Boosted]
 
