@@ -89,9 +89,10 @@ def _draw(
                 panel(axes, application, row)
                 axes.set_xticks(range(len(ticks)), ticks)
                 axes.set_xlim(-0.4, len(ticks) - 0.6)
-                axes.set_ylim(bottom=0)
                 axes.grid(axis="y")
                 axes.set_ylabel(f"{rows[1][row]}\nrun time [ms]" if not across else "")
+            # Panels of a column share their scale, which all of them have to be drawn for.
+            grid[0][across].set_ylim(0, 1.15 * max(axes.dataLim.y1 for axes in grid[:, across]))
             grid[0][across].set_title(LABELS[application], loc="left", fontsize=13)
         _legend(figure, grid[0][0])
         headline_of(figure, *text)
