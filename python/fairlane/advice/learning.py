@@ -58,7 +58,7 @@ def read_runs(path: Path) -> pl.DataFrame:
 
 def learn(runs: pl.DataFrame) -> RunTimeModel:
     """Fits a model. Raises ``ScenarioError`` if an application has no run alone, or there are fewer than two."""
-    table = _described(runs)
+    table = _described(runs.select(COLUMNS).unique(maintain_order=True))
     rows, y = table.select(FEATURES).to_numpy().astype(float), numpy.log(table["ratio"].to_numpy())
     if table["application"].n_unique() < 2:
         raise ScenarioError(Problem("application", "one application only: nothing says how others differ"))
