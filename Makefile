@@ -64,7 +64,7 @@ readme: $(EXTENSION) ## run what README.md and the examples show and store what 
 lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt
 	cargo update
 	$(BIN)/python -m pip install --quiet 'uv>=0.9'
-	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --group dev --group docs --output-file requirements/lock.txt \
+	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra learn --group dev --group docs --output-file requirements/lock.txt \
 	    --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --quiet --custom-compile-command "make lock"
 

@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from fairlane.cli import (
+    advising,
     controlling,
     describe,
     listing,
@@ -70,6 +71,7 @@ placing.add_to(app)
 scheduling.add_to(app)
 slowdown.add_to(app)
 studies.add_to(app)
+advising.add_to(app)
 controlling.add_to(app)
 reproducing.add_to(app)
 listing.add_to(app)

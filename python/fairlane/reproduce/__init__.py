@@ -12,6 +12,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.claims import claims_of
 from fairlane.reproduce.output import store
 from fairlane.reproduce.paper import Done, Options, Paper
+from fairlane.reproduce.patki2016 import PAPER as PATKI2016
 from fairlane.reproduce.report import HOLDS, Judged, Plan, Reproduction
 from fairlane.reproduce.running import perform_all
 from fairlane.reproduce.savoie2020 import PAPER as SAVOIE2020
@@ -23,7 +24,7 @@ from fairlane.study.store import Store
 
 __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
 
-PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (SAVOIE2020, WILKE2020, YANG2016)}
+PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (PATKI2016, SAVOIE2020, WILKE2020, YANG2016)}
 """Every paper that can be reproduced, by name."""
 
 

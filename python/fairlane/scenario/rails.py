@@ -80,7 +80,8 @@ class RailPolicy(BaseModel):
         if (self.policy == "only") != (self.only is not None):
             raise Problems(Problem("only", "belongs to policy 'only': give both or neither", self.only))
         for key, policy in (("above", "stripe"), ("order", "by_source")):
-            if self.policy != policy and key in self.model_fields_set:
+            # A scenario that is written out says everything, what does not apply too.
+            if self.policy != policy and getattr(self, key) != type(self).model_fields[key].default:
                 raise Problems(Problem(key, f"belongs to policy {policy!r}", self.policy))
         return self
 

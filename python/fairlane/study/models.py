@@ -11,7 +11,7 @@ from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.models import Placement, Table
 from fairlane.study.treatments import Treatment, read_treatment
 
-__all__ = ["Case", "Cluster", "StudyTable"]
+__all__ = ["Case", "Cluster", "Design", "StudyTable"]
 
 RESERVED = ("default", "isolated")
 """Names of runs that every study has."""
@@ -51,6 +51,15 @@ class Cluster(Table):
     """Shell commands before the worker starts, as ``["module load python"]``."""
 
 
+class Design(Table):
+    """The study as an experiment whose factors are to be told apart: it leaves a data set and the factors' effects."""
+
+    runs: int | None = Field(None, ge=2)
+    """How many of the combinations are run, spread evenly over all; without it every one is."""
+    seed: int = Field(1, ge=0)
+    """Seed of the sample."""
+
+
 def _placements(given: Any) -> Any:
     """A number n is n placements by the scenario's strategy, with the seeds 1 to n."""
     if isinstance(given, int) and not isinstance(given, bool):
@@ -84,6 +93,8 @@ class StudyTable(Table):
         dict[str, SerializeAsAny[Annotated[Treatment, BeforeValidator(read_treatment)]]], Field(default_factory=dict)
     ]
     """What is done to the default run, by name."""
+    design: Design | None = None
+    """The study as a designed experiment, full factorial or sampled."""
     cluster: Cluster | None = None
     """A Slurm cluster to run on."""
 

@@ -17,6 +17,7 @@ from fairlane.study.plan import Plan, plan
 from fairlane.study.pool import LocalPool, cores
 from fairlane.study.profile import profile
 from fairlane.study.progress import StudyProgress
+from fairlane.study.sheet import store_design
 from fairlane.study.store import Store
 from fairlane.study.study import Study
 from fairlane.study.tables import tables
@@ -86,6 +87,8 @@ def run(
     results = StudyResults(meta=meta, folder=store.folder, **found)
     for name, table in found.items():
         table.write_parquet(store.folder / f"{name}.parquet")
+    if study.table.design is not None:
+        store_design(study, found["work"], meta, store)
     store.write(META, meta.model_dump_json(indent=2) + "\n")
     if figures:
         from fairlane.plot import draw_all

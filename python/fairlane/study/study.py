@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.document import Document, KeyPath, assign, current_document, dotted, undotted
 from fairlane.inputs.problems import located, unfold
 from fairlane.scenario import Scenario
+from fairlane.study.design import combinations
 from fairlane.study.models import Case, StudyTable
 
 __all__ = ["Point", "Study"]
@@ -102,14 +103,15 @@ class Study:
         return Document(deepcopy(given), own.file, "", inside)
 
     def points(self) -> Iterator[Point]:
-        """Every combination of cases, parameters, placements and seeds."""
+        """Every combination of cases, parameters, placements and seeds, or those that the design has chosen."""
         table = self.table
         cases: list[tuple[int, Case | None]] = [*enumerate(table.cases)] or [(0, None)]
         placements: list[tuple[int, dict[str, Any] | None]] = [*enumerate(table.placements or ())] or [(0, None)]
         seeds: list[int | None] = [*(table.seeds or ())] or [None]
-        for (at, case), values, (number, placement), seed in product(
-            cases, product(*table.parameters.values()), placements, seeds
-        ):
+        lists = list(table.parameters.values())
+        for first, *middle, third, last in self._chosen([len(it) for it in (cases, *lists, placements, seeds)]):
+            (at, case), (number, placement), seed = cases[first], placements[third], seeds[last]
+            values = [of[level] for of, level in zip(lists, middle, strict=True)]
             parameters = dict(zip(table.parameters, values, strict=True))
             changes = list(_changes(table.set, ("set",)))
             changes += _changes(case.set, ("cases", at, "set")) if case else []
@@ -118,6 +120,16 @@ class Study:
             changes += [(("seed",), seed, ("seeds",))] if seed is not None else []
             own = seed if seed is not None else self._base.data.get("seed", 1)
             yield Point(case.name if case else None, parameters, number, own, tuple(changes))
+
+    def _chosen(self, levels: list[int]) -> Iterator[tuple[int, ...]]:
+        """The levels of each combination that is run."""
+        design = self.table.design
+        if design is None or design.runs is None:
+            return combinations(levels)
+        if design.runs > prod(levels):
+            problem = Problem("design.runs", "more than there are combinations", design.runs, f"2 to {prod(levels)}")
+            raise ScenarioError(self.error(problem))
+        return combinations(levels, design.runs, design.seed)
 
     def scenario(self, point: Point, treatment: str | None = None) -> Scenario:
         """A point's scenario, or what a treatment makes of it. Raises ``ScenarioError``."""

@@ -11,10 +11,17 @@ from rich.text import Text
 from fairlane.results.study import StudyResults
 from fairlane.results.summary import console_for_tables
 from fairlane.results.text import percent, seconds
+from fairlane.study.sheet import EFFECTS
 
 __all__ = ["print_study"]
 
 ABOUT = "W: work compared with the same job alone. Improvement: work compared with the default run. Medians over jobs."
+ABOUT_EFFECTS = (
+    "Factor: time of an iteration at the worst level over that at the best. Share: of the variation of its logarithm. "
+    "p: chance of so large a share if there is no effect."
+)
+MOST_TERMS = 8
+"""Of a job with more terms, the others are in the table ``effects``."""
 MOST_FAILURES = 5
 """With more failures than this, the others are only counted."""
 
@@ -35,6 +42,9 @@ def print_study(study: StudyResults, console: Console | None = None) -> None:
     if study.work.height:
         console.print(work_table(study))
         console.print(Text(ABOUT, style="dim"))
+    if study.folder and (study.folder / EFFECTS).is_file():
+        console.print(effects_table(pl.read_parquet(study.folder / EFFECTS)))
+        console.print(Text(ABOUT_EFFECTS, style="dim"))
     for failure in study.failures.head(MOST_FAILURES).iter_rows(named=True):
         what = f"{failure['treatment']} run" + (f" of {failure['job']}" if failure["job"] else "")
         console.print(
@@ -73,6 +83,26 @@ def work_table(study: StudyResults) -> Table:
             label = row["workload"] if row["workload"] != shown else ""
             shown = row["workload"]
             table.add_row(label, _label(row, study), str(row["jobs"]), *changes)
+    return table
+
+
+def effects_table(found: pl.DataFrame) -> Table:
+    """The terms that explain most of each job's time, and what no term explains."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("job", no_wrap=True)
+    table.add_column("effect of")
+    for heading in ("factor", "share", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for (name,), rows in found.group_by("name", maintain_order=True):
+        shown = str(name)
+        last = rows.filter(pl.col("term") == "residual")
+        for row in pl.concat([rows.filter(pl.col("term") != "residual").head(MOST_TERMS), last]).to_dicts():
+            numbers = [
+                "" if row[key] is None else form.format(row[key])
+                for key, form in (("factor", "{:.3f}"), ("share", "{:.1%}"), ("p", "{:.2g}"))
+            ]
+            table.add_row(shown, row["term"], *numbers)
+            shown = ""
     return table
 
 

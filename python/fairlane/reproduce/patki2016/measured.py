@@ -1,0 +1,73 @@
+"""What the cells of Patki et al. 2016 measured."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fairlane.reproduce.paper import Picture
+from fairlane.reproduce.patki2016.experiments import EXPERIMENTS, LABELS, Cell, Scale, cells_of, share_of
+
+__all__ = ["Measured"]
+
+MS = 1e-9
+"""Milliseconds in a picosecond."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The answers of the cells that were run."""
+
+    cells: Mapping[Cell, Mapping[str, Any]]
+    scale: Scale
+    experiments: Sequence[str] = EXPERIMENTS
+
+    def times(self, experiment: str, wanted: Callable[[Cell], bool]) -> dict[Cell, float]:
+        """Run times of the cells of a figure that are wanted and there, ms."""
+        there = [cell for cell in cells_of(experiment, self.scale) if cell in self.cells and wanted(cell)]
+        return {cell: self.cells[cell]["run_time"] * MS for cell in there}
+
+    def missing(self, experiment: str) -> Sequence[str]:
+        """The applications of which a cell has no answer."""
+        gone = [LABELS[cell.application] for cell in cells_of(experiment, self.scale) if cell not in self.cells]
+        return [f"{name} in {experiment}" for name in dict.fromkeys(gone)]
+
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """A row for each run of each figure."""
+        rows = [row for name in self.experiments for row in self._rows(name)]
+        return {"runs": pl.DataFrame(rows, infer_schema_length=None)} if rows else {}
+
+    def _rows(self, experiment: str) -> Iterator[dict[str, Any]]:
+        for cell, time in self.times(experiment, lambda _: True).items():
+            answer = self.cells[cell]
+            yield {
+                "experiment": experiment,
+                "application": cell.application,
+                "rails": cell.rails,
+                "interference_rails": None if cell.beside is None else cell.neighbour,
+                "service_level": cell.level,
+                "interference_level": cell.beside,
+                "link_share": None if cell.beside is None else share_of(cell.level, cell.beside),
+                "cap_w": cell.cap,
+                "placement": cell.placement,
+                "seed": cell.seed,
+                "run_time_ms": time,
+                "computing_ms": answer["computing"] * MS,
+                "waits_for_interference_ms": answer["others"] * MS / self.scale.ranks,
+                "waits_for_itself_ms": answer["own"] * MS / self.scale.ranks,
+                "energy_j": answer["energy_j"],
+                "interference_iterations": answer["interference_iterations"],
+            }
+
+    def draw(self, folder: Path) -> Sequence[Picture]:
+        """Run times by condition, figure by figure."""
+        from fairlane.reproduce.patki2016.figures import draw_power, draw_rails
+
+        drawn = {"rails": draw_rails, "power": draw_power}
+        return [
+            found
+            for name in self.experiments
+            if name in drawn and (found := drawn[name](self, folder / f"{name}.png")) is not None
+        ]

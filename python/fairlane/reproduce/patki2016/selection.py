@@ -1,0 +1,47 @@
+"""What of Patki et al. 2016 is run: the cells of experiments at a scale."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fairlane.reproduce.paper import Done, Options
+from fairlane.reproduce.patki2016.experiments import FULL, QUICK, Cell, Scale, cells_of, written
+from fairlane.reproduce.patki2016.measured import Measured
+from fairlane.reproduce.running import simulation
+from fairlane.study.task import Task
+
+__all__ = ["Selection", "select", "task"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Experiments at a scale."""
+
+    experiments: Sequence[str]
+    scale: Scale
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """How they differ from the paper's."""
+        return dict.fromkeys(self.experiments, self.scale.words) if self.scale.words else {}
+
+    @property
+    def tasks(self) -> Mapping[Cell, Task]:
+        """The cells, each once: figures share some."""
+        cells = dict.fromkeys(cell for name in self.experiments for cell in cells_of(name, self.scale))
+        return {cell: task(cell, self.scale) for cell in cells}
+
+    def measured(self, done: Mapping[Cell, Done]) -> Measured:
+        """Puts together what came of the cells."""
+        answers = {cell: one.answer for cell, one in done.items() if one.answer is not None}
+        return Measured(answers, self.scale, self.experiments)
+
+
+def task(cell: Cell, scale: Scale) -> Task:
+    """What simulates a cell."""
+    cost = 1.0 if cell.beside is None else 4.0 if cell.level else 2.0
+    return simulation("fairlane.reproduce.patki2016.simulate:simulate", written(cell, scale), str(cell), cost=cost)
+
+
+def select(experiments: Sequence[str], options: Options) -> Selection:
+    """Chooses the scale."""
+    return Selection(experiments, QUICK if options.quick else FULL)

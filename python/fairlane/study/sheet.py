@@ -1,0 +1,69 @@
+"""What a designed study leaves besides its tables: the data set, its data sheet, and the effects."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fairlane.results.study import StudyMeta
+from fairlane.study.effects import PER_JOB, dataset, effects
+from fairlane.study.study import Study
+
+if TYPE_CHECKING:
+    from fairlane.study.store import Store
+
+__all__ = ["DATASET", "EFFECTS", "store_design"]
+
+DATASET, SHEET, EFFECTS = "dataset.parquet", "dataset.md", "effects.parquet"
+"""Names of its files."""
+MEANING = {
+    "point": ("-", "number of the combination"),
+    "case": ("-", "the case's name"),
+    "placement": ("-", "strategy, and the seed where it has one of its own"),
+    "seed": ("-", "seed of the scenario: points that differ in nothing else are repetitions"),
+    "treatment": ("-", "the treatment's name"),
+    "job": ("-", "number of the job"),
+    "name": ("-", "name of the job"),
+    "workload": ("-", "what it does"),
+    "ranks": ("-", "how many ranks it has"),
+    "interference": ("-", "`on`: beside all other jobs; `off`: alone on the same hosts"),
+    "iterations": ("-", "iterations of its slowest rank"),
+    "iteration_ms": ("ms", "time of an iteration of its slowest rank: what is measured"),
+}
+
+
+def store_design(study: Study, work: pl.DataFrame, meta: StudyMeta, store: "Store") -> None:
+    """Writes data set, data sheet and effects."""
+    data = dataset(work, [_placement(table) for table in study.table.placements or [{}]])
+    data.write_parquet(store.folder / DATASET)
+    effects(data).write_parquet(store.folder / EFFECTS)
+    store.write(SHEET, "\n".join(_sheet(study, data, meta)) + "\n")
+
+
+def _placement(table: dict[str, object]) -> str:
+    words = [str(table.get("strategy", "")), *([f"seed {table['seed']}"] if "seed" in table else [])]
+    return " ".join(words).strip() or "as in the scenario"
+
+
+def _sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> Iterator[str]:
+    design = study.table.design
+    sampled = design is not None and design.runs is not None
+    yield f"# Data sheet of `{DATASET}`\n"
+    kind = "a Sobol' sample of all combinations" if sampled else "every combination"
+    rows = f"{data.height} rows, simulated by fairlane {meta.version}"
+    yield f"{rows}: study `{meta.study}`, {meta.points} points, {kind}."
+    yield "A row is one job under one condition.\n"
+    yield "| column | type | unit | meaning |\n|---|---|---|---|"
+    for name, kind_of in data.schema.items():
+        unit, words = MEANING.get(name, ("as in the scenario", "a key of the scenario"))
+        yield f"| `{name}` | {kind_of} | {unit} | {words} |"
+    conditions = [name for name in data.columns if name not in PER_JOB and name != "point"]
+    yield "\nValues of conditions:\n"
+    for name in conditions:
+        values = [str(value) for value in data[name].unique(maintain_order=True).to_list()]
+        yield f"- `{name}`: {', '.join(f'`{value}`' for value in values)}"
+    yield "\nThe study beside this file makes the same table again, bit for bit, with the same version:\n"
+    yield "```console\n$ fairlane study study.toml --out FOLDER\n```\n"
+    yield f"Digest of the study's tables: `{meta.digest}`."
+    if meta.failures:
+        yield f"\n{meta.failures} runs failed and are not in the data set: see `failures.parquet`."
