@@ -9,6 +9,7 @@ import pytest
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
 from fairlane.fabric import Fabric
+from fairlane.scenario.models import Job
 from fairlane.scenario.resolve import fabric_spec
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "rails": 2}
@@ -142,3 +143,14 @@ def test_a_run_says_which_rail_a_port_is_of(tmp_path: Path, capsys: pytest.Captu
     assert carried["rail"].to_list() == [0, 1]
     assert carried["bytes"][0] == 0
     assert carried["bytes"][1] > 0
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["round_robin", {"only": 1}, {"policy": "by_source", "order": "random"}, {"policy": "stripe", "above": "4 KiB"}],
+)
+def test_a_policy_that_is_written_out_is_read_again(policy: Any) -> None:
+    """Studies send scenarios to their workers with every key written out, those that do not apply too."""
+    job = Job.model_validate({"ranks": 2, "workload": "ring", "rails": policy})
+    assert job.rails is not None
+    assert Job.model_validate(job.model_dump(mode="json", exclude_none=True)).rails == job.rails

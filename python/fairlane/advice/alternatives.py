@@ -1,6 +1,6 @@
 """The alternatives that an application has beside its neighbours, each simulated; the best one is the advice.
 
-It takes simulations and not a fitted model, because the second is several times further off than alternatives differ
+It takes simulations and not a fitted model, which does not know the run time of an application that it has not seen
 (see docs/advice.md). A study does them: every alternative on the hosts of several seeds, beside the neighbours and
 without them.
 """
