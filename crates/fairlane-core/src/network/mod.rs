@@ -158,7 +158,7 @@ impl Network {
     /// A network at rest, at instant zero.
     ///
     /// # Panics
-    /// If the plan asks for more than [`MAX_LANES`] lanes or its parameters do not pass [`Parameters::check`].
+    /// If the plan asks for more than [`MAX_LANES`](crate::qos::arbiter::MAX_LANES) lanes or its parameters do not pass [`Parameters::check`].
     #[must_use]
     pub fn new(plan: Plan) -> Self {
         let latencies = plan.graph.links().iter().map(|link| link.latency);
