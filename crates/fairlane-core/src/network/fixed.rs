@@ -111,17 +111,20 @@ impl Fixed {
     /// this width has come a full packet's wire time and two flights after the window's end at the latest. Until then, from
     /// the window's opening on, a link can start what it has the time for, and one packet more; and the next must fit.
     fn ample_credits(&self, window: Picoseconds) -> u32 {
-        let slowest = self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0);
         let fastest = self.wires.iter().map(|wire| wire.bandwidth.0).max().unwrap_or(0);
-        let span = u128::from(window.0) + u128::from(slowest) + 2 * u128::from(self.longest);
+        let span = u128::from(window.0) + u128::from(self.slowest()) + 2 * u128::from(self.longest);
         let bytes = (span * u128::from(fastest)).div_ceil(8 * 1_000_000_000_000) + 2 * u128::from(self.full);
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
     /// The longest that a packet takes from its start on a link to its arrival at the next port or host.
     pub fn furthest(&self) -> u64 {
-        let slowest = self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0);
-        self.longest + self.parameters.switch_latency.0 + slowest
+        self.longest + self.parameters.switch_latency.0 + self.slowest()
+    }
+
+    /// The longest wire time of a full packet.
+    fn slowest(&self) -> u64 {
+        self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0)
     }
 
     /// The NIC ports of `host`.
