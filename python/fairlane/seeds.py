@@ -30,6 +30,8 @@ class Purpose(IntEnum):
     """Which of its host's adapters a process opens."""
     SOCKETS = 7
     """What manufacturing made of the sockets of a machine."""
+    BACKGROUND = 8
+    """Which jobs are beside those of a scenario."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":

@@ -10,6 +10,7 @@ from fairlane.placement.base import Communication, FabricView, Request, Strategy
 from fairlane.placement.box import Box
 from fairlane.placement.domain import Domain, Packed
 from fairlane.placement.fragmented import Fragmented
+from fairlane.placement.groups import Groups
 from fairlane.placement.linear import Linear
 from fairlane.placement.metrics import AllocationMetrics, measure
 from fairlane.placement.pattern import Pattern
@@ -26,6 +27,7 @@ __all__ = [
     "Domain",
     "FabricView",
     "Fragmented",
+    "Groups",
     "Linear",
     "Packed",
     "Pattern",
@@ -46,6 +48,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "spread": Spread,
     "linear": Linear,
     "fragmented": Fragmented,
+    "groups": Groups,
     "box": Box,
     "units": Units,
     "domain": Domain,

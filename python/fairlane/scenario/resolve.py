@@ -16,6 +16,7 @@ from fairlane.inputs.parameters import named, with_link_bandwidth
 from fairlane.inputs.problems import Problems
 from fairlane.power.job import Pace, job_power
 from fairlane.qos import JobShare
+from fairlane.scenario.background import with_background
 from fairlane.scenario.checks import sl2vl
 from fairlane.scenario.placing import Copy, hosts_of, place
 from fairlane.scenario.resolved import Resolved, ResolvedJob
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import FabricTable
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["decide", "fabric_spec", "resolve"]
+__all__ = ["building", "decide", "fabric_spec", "resolve"]
 
 _T = TypeVar("_T")
 
@@ -39,6 +40,7 @@ _HEED_S = 0.1
 
 def resolve(scenario: "Scenario") -> Resolved:
     """Decides everything; raises ``Problems`` with what cannot be built."""
+    scenario = with_background(scenario)
     # Everything but the programs is tried first: calibrating compute times takes a while.
     copies, resolved = _decide(scenario)
     stop = Event()
@@ -53,13 +55,13 @@ def resolve(scenario: "Scenario") -> Resolved:
 
 def decide(scenario: "Scenario") -> Resolved:
     """Hosts, lanes and arbiter, tried out with jobs that do nothing; raises ``Problems``."""
-    return _decide(scenario)[1]
+    return _decide(with_background(scenario))[1]
 
 
 def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
     scenario, copies = _with_strategy(scenario, list(_copies(scenario)))
     tables = _tables(scenario)
-    fabric = _building(lambda: Fabric.build(tables["fabric"]))
+    fabric = building(lambda: Fabric.build(tables["fabric"]))
     tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
     hosts = place(scenario, fabric, copies)
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
@@ -70,7 +72,7 @@ def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
     interval = scenario.observe.interval
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), interval)
     try:
-        _building(resolved.engine)
+        building(resolved.engine)
     except Problems as problems:
         raise Problems(*(_of_job(problem, copies) for problem in problems.problems)) from None
     return copies, replace(resolved, jobs=_with_power(scenario, copies, resolved.jobs, fabric.hosts))
@@ -153,7 +155,7 @@ def _arbiter(scenario: "Scenario", fabric: Fabric) -> dict[str, Any]:
     return {"name": arbiter.name, "params": parameters}
 
 
-def _building(build: Callable[[], _T]) -> _T:
+def building(build: Callable[[], _T]) -> _T:
     """Builds something; what the simulator has against it becomes a problem of the scenario's key."""
     try:
         return build()

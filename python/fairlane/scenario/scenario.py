@@ -10,6 +10,7 @@ from fairlane.errors import ScenarioError
 from fairlane.inputs.document import Document, current_document
 from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.power.table import PowerTable
+from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
 from fairlane.scenario.models import FabricTable, Job, Mpi, Network, Observe, Placement, PlacementField, Qos
 from fairlane.units import DURATION, Duration
@@ -60,6 +61,8 @@ class Scenario(BaseModel):
     """Which hosts jobs get."""
     jobs: list[Job] = Field(min_length=1)
     """The jobs."""
+    background: Background | None = None
+    """Jobs drawn at random on the hosts that these leave free."""
 
     _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
 
@@ -79,6 +82,7 @@ class Scenario(BaseModel):
             power: PowerTable | Mapping[str, Any] | None = ...,
             observe: Observe | Mapping[str, Any] = ...,
             placement: Placement | Mapping[str, Any] | str = ...,
+            background: Background | Mapping[str, Any] | None = ...,
         ) -> None: ...
 
     else:

@@ -19,6 +19,7 @@ from fairlane.workload.incast import Incast
 from fairlane.workload.kripke import Kripke
 from fairlane.workload.lu import Lu
 from fairlane.workload.mg import Mg
+from fairlane.workload.milc import Milc
 from fairlane.workload.mini_amg import MiniAmg
 from fairlane.workload.mini_paradis import MiniParadis
 from fairlane.workload.nearest_neighbor import NearestNeighbor
@@ -48,6 +49,7 @@ __all__ = [
     "Kripke",
     "Lu",
     "Mg",
+    "Milc",
     "MiniAmg",
     "MiniParadis",
     "NearestNeighbor",
@@ -87,6 +89,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     "lu": Lu,
     "ft": Ft,
     "mg": Mg,
+    "milc": Milc,
     "comd": Comd,
     "kripke": Kripke,
 }

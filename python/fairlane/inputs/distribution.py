@@ -1,0 +1,153 @@
+"""Values that are drawn: a number or quantity, or a distribution of ``scipy.stats`` with its parameters.
+
+For example ``"64 KiB"``, or ``{ dist = "lognorm", s = 1, scale = "64 KiB", most = "1 MiB" }``. Location, scale and bounds
+have the unit of what is drawn, shapes have none. Bounds cut the distribution off: what lies beyond is never drawn.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.units import DURATION, SIZE, Kind
+
+if TYPE_CHECKING:
+    import numpy
+
+__all__ = ["Distribution", "DurationDistribution", "NumberDistribution", "distribution"]
+
+NAME = "dist"
+_BOUNDS = ("least", "most")
+_PLACE = ("loc", "scale")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What a value is drawn from."""
+
+    given: Any
+    """As in the file."""
+    kind: Kind | None
+    """What quantity it is; None for a plain number."""
+    constant: float | None = None
+    """The value that it always has, in base units, if it has one."""
+    law: Any = None
+    """The distribution with its parameters, in base units."""
+    least: float = float("-inf")
+    most: float = float("inf")
+
+    def draw(self, rng: "numpy.random.Generator") -> float:
+        """A value in base units; takes one number of the stream, whatever it is drawn from."""
+        at = rng.random()
+        if self.constant is not None:
+            return self.constant
+        low, high = float(self.law.cdf(self.least)), float(self.law.cdf(self.most))
+        found = float(self.law.ppf(low + at * (high - low)))
+        return min(max(found, self.least), self.most)
+
+    def written(self, value: float, *, whole: bool = True) -> str | int | float:
+        """A value as a file would give it."""
+        if self.kind is not None:
+            return self.kind.format(max(0, round(value)))
+        return round(value) if whole else value
+
+
+def distribution(given: Any, kind: Kind | None = None) -> Distribution:
+    """Reads a value or a table; ``Problems`` says what is wrong. Without a ``kind`` the units tell what it is."""
+    if isinstance(given, Distribution):
+        return given
+    if not isinstance(given, Mapping):
+        kind = kind or _kind_of(given)
+        return Distribution(given, kind, _number("", given, kind))
+    law = _law(given)
+    known = [NAME, *_shapes(law), *(_PLACE if hasattr(law, "pdf") else _PLACE[:1]), *_BOUNDS]
+    problems = [Problem.unknown(key, "key", key, known, given[key]) for key in given if key not in known]
+    problems += [Problem(shape, "missing", allowed="a number") for shape in _shapes(law) if shape not in given]
+    if problems:
+        raise Problems(*problems)
+    kind = kind or next((found for key in (*_PLACE, *_BOUNDS) if (found := _kind_of(given.get(key)))), None)
+    values = {
+        key: _number(key, value, kind if key in (*_PLACE, *_BOUNDS) else None)
+        for key, value in given.items()
+        if key != NAME
+    }
+    bounds = {key: values.pop(key) for key in _BOUNDS if key in values}
+    found = Distribution(dict(given), kind, None, law(**values), **bounds)
+    _check(found)
+    return found
+
+
+def _check(found: Distribution) -> None:
+    low, high = (float(found.law.cdf(bound)) for bound in (found.least, found.most))
+    if low != low or float(found.law.median()) != float(found.law.median()):
+        raise Problems(Problem("", f"parameters that {found.given[NAME]} does not have", str(found.given)))
+    if low >= high:
+        raise Problems(Problem("least", "nothing lies between the bounds", found.given.get("least")))
+
+
+def _law(given: Mapping[str, Any]) -> Any:
+    name = given.get(NAME)
+    laws = _laws()
+    if name is None:
+        raise Problems(Problem(NAME, "missing", allowed="a distribution of scipy.stats, as lognorm"))
+    if name not in laws:
+        raise Problems(Problem.unknown(NAME, "distribution", str(name), list(laws), str(name)))
+    return laws[name]
+
+
+@cache
+def _laws() -> dict[str, Any]:
+    """The univariate distributions of ``scipy.stats`` by name."""
+    from scipy import stats
+
+    kinds = (stats.rv_continuous, stats.rv_discrete)
+    return {name: law for name, law in vars(stats).items() if isinstance(law, kinds)}
+
+
+def _shapes(law: Any) -> list[str]:
+    return law.shapes.replace(" ", "").split(",") if law.shapes else []
+
+
+def _kind_of(given: Any) -> Kind | None:
+    """The kind of a quantity with a unit."""
+    for kind in (DURATION, SIZE):
+        try:
+            kind.parse(given.strip().lstrip("-"))
+        except (AttributeError, ValueError):
+            continue
+        return kind
+    return None
+
+
+def _number(key: str, given: Any, kind: Kind | None) -> float:
+    """A number, or a quantity in base units, which may be negative."""
+    if kind is None:
+        if isinstance(given, bool) or not isinstance(given, int | float):
+            raise Problems(Problem(key, "not a number", str(given), "a number, or a table with `dist`"))
+        return float(given)
+    try:
+        if isinstance(given, str) and given.strip().startswith("-"):
+            return -float(kind.parse(given.strip()[1:]))
+        return float(kind.parse(given))
+    except ValueError as error:
+        raise Problems(Problem(key, str(error), given if isinstance(given, str | int | float) else None)) from None
+
+
+def _field(kind: Kind | None, example: Any) -> tuple[Any, ...]:
+    plain: dict[str, Any] = {"type": "number"} if kind is None else {"type": ["string", "number"]}
+    table = {"type": "object", "properties": {NAME: {"type": "string"}}, "required": [NAME]}
+    return (
+        PlainValidator(lambda given: distribution(given, kind)),
+        PlainSerializer(lambda found: found.given),
+        WithJsonSchema({"anyOf": [plain, table], "examples": [example]}),
+    )
+
+
+NumberDistribution = Annotated[Distribution, *_field(None, {"dist": "uniform", "loc": 0.3, "scale": 0.6})]
+"""A model's field that takes a number or a distribution of one."""
+DurationDistribution = Annotated[Distribution, *_field(DURATION, {"dist": "expon", "scale": "5 ms"})]
+"""A model's field that takes a duration or a distribution of one."""

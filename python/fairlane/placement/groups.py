@@ -1,0 +1,85 @@
+"""Placement over groups: the pieces of a busy dragonfly that a scheduler gives a large job.
+
+Such a job gets what is free, and that lies in many groups or in few: here in as many as are asked for, in each of them
+in runs of neighbouring switches (Smith et al. 2018, section IV, between 2 and 14 groups of 15 for the same job).
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy
+from pydantic import Field
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.placement.base import FabricView, Request, Strategy, by_leaf
+
+__all__ = ["Groups"]
+
+
+class Groups(Strategy):
+    """Runs of neighbouring switches in so many random groups of a dragonfly, in ascending order."""
+
+    count: int = Field(ge=1)
+    """Over how many groups a job is spread; each gets a random part, at least one switch."""
+    longest: int = Field(8, ge=1)
+    """The longest run of switches; lengths up to it are equally likely."""
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """Hosts of runs of switches in ``count`` groups."""
+        size = fabric.plan["switches"]
+        groups: dict[int, dict[int, list[int]]] = defaultdict(dict)
+        for leaf, hosts in by_leaf(free, fabric).items():
+            groups[leaf // size][leaf] = hosts
+        order = request.rng.permutation(sorted(groups)).tolist()
+        chosen = order[: self.count]
+        rooms = [sum(map(len, groups[group].values())) for group in chosen]
+        if len(chosen) < self.count or sum(rooms) < request.hosts or request.hosts < self.count:
+            return None
+        parts = _parts(request.hosts, rooms, request.rng)
+        taken = [
+            host
+            for group, part in zip(chosen, parts, strict=True)
+            for host in self._runs(groups[group], request.rng)[:part]
+        ]
+        return sorted(taken)
+
+    def _runs(self, leaves: dict[int, list[int]], rng: numpy.random.Generator) -> list[int]:
+        """The hosts of a group, run by run in random order."""
+        order = list(leaves)
+        lengths = 1 + (rng.random(len(order)) * self.longest).astype(int)
+        ends = numpy.cumsum(lengths)
+        runs = numpy.split(numpy.asarray(order), ends[ends < len(order)])
+        return [host for at in rng.permutation(len(runs)) for leaf in runs[at].tolist() for host in leaves[leaf]]
+
+    def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
+        """Needs a fabric that has so many groups."""
+        if fabric.plan["kind"] != "groups":
+            words = f"the fabric has no groups (it is laid out as {fabric.plan['kind']!r})"
+            raise Problems(Problem("strategy", words, "groups", "a dragonfly"))
+        there = 1 + max(fabric.leaf_of) // fabric.plan["switches"]
+        most = min(there, *hosts) if hosts else there
+        if self.count > most:
+            raise Problems(Problem("count", "more groups than the fabric or the job has", self.count, f"1 to {most}"))
+
+    def wanted(self) -> str:
+        """So many groups."""
+        return f"in {self.count} groups drawn at random"
+
+
+def _parts(hosts: int, rooms: Sequence[int], rng: numpy.random.Generator) -> list[int]:
+    """How many hosts each group gives: at least one, at most its room, otherwise by random weights."""
+    weights = 0.25 + rng.random(len(rooms))
+    parts = [1] * len(rooms)
+    left = hosts - len(rooms)
+    while left:
+        able = [at for at, room in enumerate(rooms) if parts[at] < room]
+        whole = sum(weights[at] for at in able)
+        for at in able:
+            more = min(rooms[at] - parts[at], max(1, int(left * weights[at] / whole)), left)
+            parts[at] += more
+            left -= more
+            whole -= weights[at]
+            if not left:
+                break
+    return parts

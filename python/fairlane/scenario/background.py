@@ -1,0 +1,170 @@
+"""Background jobs: a mix drawn at random on the hosts that the scenario's own jobs leave free.
+
+What a file of jobs says with one value is drawn here for every job: how large it is, what it does, how long it
+computes between its messages, when it comes and goes. The same seed draws the same mix.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import numpy
+from pydantic import Field, PrivateAttr, model_validator
+
+from fairlane.errors import Problem
+from fairlane.inputs.distribution import (
+    Distribution,
+    DurationDistribution,
+    NumberDistribution,
+    distribution,
+)
+from fairlane.inputs.problems import Problems, validated
+from fairlane.scenario.models import Job, Placement, PlacementField, Table
+from fairlane.seeds import Purpose, stream
+from fairlane.units import DURATION
+from fairlane.workload.registry import find_workload
+
+if TYPE_CHECKING:
+    from fairlane.scenario.scenario import Scenario
+
+__all__ = ["Background", "BackgroundJobs", "with_background"]
+
+
+class BackgroundJobs(Table):
+    """Background jobs of one kind."""
+
+    share: float = Field(1.0, gt=0)
+    """How many of the jobs are of this kind, compared with the other shares."""
+    workload: str | dict[str, Any]
+    """What they do: a name, or a table with the name and parameters, each of which may be a distribution."""
+    hosts: NumberDistribution | None = None
+    """How many hosts such a job has, instead of what `background.hosts` says."""
+    _parameters: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        table = {"name": self.workload} if isinstance(self.workload, str) else self.workload
+        try:
+            kind = find_workload(str(table.get("name")))
+            for key, value in table.items():
+                self._parameters[key] = _drawn(key, value)
+            validated(kind, self._values(numpy.random.default_rng(0)))
+        except Problems as problems:
+            raise Problems(*(problem.under("workload") for problem in problems.problems)) from None
+        return self
+
+    def draw(self, rng: numpy.random.Generator) -> dict[str, Any]:
+        """The workload of one job, as a table."""
+        name = self.workload if isinstance(self.workload, str) else self.workload["name"]
+        return {"name": name, **self._values(rng)}
+
+    def _values(self, rng: numpy.random.Generator) -> dict[str, Any]:
+        name = self.workload if isinstance(self.workload, str) else self.workload["name"]
+        fields = find_workload(name).model_fields
+        found = {}
+        for key, value in self._parameters.items():
+            if isinstance(value, Distribution):
+                whole = key not in fields or fields[key].annotation is int
+                found[key] = value.written(value.draw(rng), whole=whole)
+            elif key != "name":
+                found[key] = value
+        return found
+
+
+def _drawn(key: str, value: Any) -> Any:
+    """A parameter's distribution, or the value itself."""
+    if not (isinstance(value, dict) and "dist" in value):
+        return value
+    try:
+        return distribution(value)
+    except Problems as problems:
+        raise Problems(*(problem.under(key) for problem in problems.problems)) from None
+
+
+class Background(Table):
+    """Jobs on the hosts that the scenario's own jobs leave free, drawn at random."""
+
+    seed: int | None = Field(None, ge=0)
+    """Seed of the mix; without it the scenario's."""
+    fill: NumberDistribution = Field(distribution(0.8), validate_default=False)
+    """The part of the free hosts that background jobs have, from 0 to 1."""
+    hosts: NumberDistribution = Field(
+        distribution({"dist": "lognorm", "s": 1.0, "scale": 32, "least": 2, "most": 512}), validate_default=False
+    )
+    """How many hosts a job has."""
+    ranks_per_host: int = Field(1, ge=1)
+    """Ranks on each of them."""
+    start: DurationDistribution = Field(distribution("0 s", DURATION), validate_default=False)
+    """When a job arrives; one that arrives before the simulation does is there from the beginning."""
+    lifetime: DurationDistribution | None = None
+    """How long a job stays from then on; without it to the end. Its hosts are idle afterwards."""
+    placement: PlacementField = Field(default_factory=lambda: Placement(strategy="fragmented"))
+    """Which hosts jobs get."""
+    jobs: Annotated[list[BackgroundJobs], Field(min_length=1)]
+    """Kinds of jobs."""
+
+    def draw(self, free: int, seed: int) -> Iterator[Job]:
+        """Jobs for this many free hosts: as many as the drawn share of them takes; the last one may be smaller."""
+        seed = seed if self.seed is None else self.seed
+        mix = stream(seed, Purpose.BACKGROUND)
+        left = round(min(max(self.fill.draw(mix), 0.0), 1.0) * free)
+        bounds = numpy.cumsum([one.share for one in self.jobs])
+        number = 0
+        while left > 0:
+            kind = self.jobs[int(numpy.searchsorted(bounds[:-1], mix.random() * bounds[-1], side="right"))]
+            rng = stream(seed, Purpose.BACKGROUND, 1 + number)
+            hosts = min(left, max(1, round((kind.hosts or self.hosts).draw(rng))))
+            left -= hosts
+            job = self._job(f"background-{number}", kind, hosts, rng)
+            if job is not None:
+                yield job
+            number += 1
+
+    def _job(self, name: str, kind: BackgroundJobs, hosts: int, rng: numpy.random.Generator) -> Job | None:
+        """A job; None if it is over before the simulation begins, or too small for what it would do."""
+        workload = kind.draw(rng)
+        start = self.start.draw(rng)
+        stay = None if self.lifetime is None else self.lifetime.draw(rng)
+        ranks = hosts * self.ranks_per_host
+        model = validated(find_workload(workload["name"]), {k: v for k, v in workload.items() if k != "name"})
+        fits = next((count for count in range(ranks, max(0, ranks - 2), -1) if not model.problem_with(count)), None)
+        if fits is None or (stay is not None and start + stay <= 0):
+            return None
+        times: dict[str, Any] = {"start": DURATION.format(max(0, round(start)))}
+        if stay is not None:
+            times["stop"] = DURATION.format(max(1, round(max(0.0, start)) + 1, round(start + stay)))
+        return Job.model_validate(
+            {
+                "name": name,
+                "ranks": fits,
+                "ranks_per_host": self.ranks_per_host,
+                "workload": workload,
+                "placement": self.placement,
+                **times,
+            }
+        )
+
+
+def with_background(scenario: "Scenario") -> "Scenario":
+    """The same with the background's jobs among its own, and no table that draws them.
+
+    Raises ``Problems`` if the mix does not fit.
+    """
+    from fairlane.fabric import Fabric
+    from fairlane.placement import hosts_needed
+    from fairlane.scenario.resolve import building, fabric_spec
+
+    table = scenario.background
+    if table is None:
+        return scenario
+    taken = 0
+    for job in scenario.jobs:
+        ranks = job.ranks or (job.trace.program().ranks if job.trace else 0)
+        per_host = job.ranks_per_host or (job.placement or scenario.placement).ranks_per_host
+        taken += job.count * hosts_needed(ranks, per_host)
+    hosts = building(lambda: Fabric.build(fabric_spec(scenario.fabric))).hosts
+    drawn = list(table.draw(max(0, hosts - taken), scenario.seed))
+    names = {name for job in scenario.jobs for name in job.names()}
+    double = next((job.name for job in drawn if job.name in names), None)
+    if double is not None:
+        raise Problems(Problem("jobs", "a background job has this name", double, "another name"))
+    return scenario.model_copy(update={"jobs": [*scenario.jobs, *drawn], "background": None})

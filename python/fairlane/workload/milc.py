@@ -1,0 +1,108 @@
+"""MILC: lattice quantum chromodynamics, the solver of ``su3_rmd`` (Bernard et al. 2000; Smith et al. 2018, section III).
+
+Ranks stand in a four-dimensional grid that closes on itself. An iteration of the conjugate gradient is two exchanges
+with all eight neighbours and a sum. In each exchange go first the faces and then layers three times as deep.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from pydantic import Field
+from typing_extensions import override
+
+from fairlane.units import Duration, Size
+from fairlane.workload.builder import Rank, Request
+from fairlane.workload.gridded import GriddedWorkload
+from fairlane.workload.imbalance import ImbalanceField, Uniform
+from fairlane.workload.mg import around
+
+__all__ = ["Milc"]
+
+_EXCHANGES = 2
+_DEEP = 3
+"""How many times as much the deep layers are as the faces."""
+
+
+class Milc(GriddedWorkload):
+    """Timesteps of many iterations: two exchanges with eight neighbours in a grid of four dimensions, then a sum.
+
+    Marks progress once in a timestep. The first `warmup` timesteps are shorter; of the others every `every`-th computes
+    more. By default 8 x 8 x 8 x 8 points a rank in single precision: faces of 6 KiB, deep layers of 18 KiB.
+    """
+
+    dimensions: ClassVar[int] = 4
+
+    message_size: Size = Field(6144, description="bytes of a face; a deep layer has three times as many")
+    iterations: int = Field(10, ge=1, description="iterations of a timestep")
+    warmup: int = Field(0, ge=0, description="timesteps at the beginning that are shorter")
+    warmup_iterations: int = Field(1, ge=1, description="iterations of these")
+    every: int = Field(15, ge=2, description="which timesteps compute more: every so many, after those to warm up")
+    extra: float = Field(0.25, ge=0, description="what these compute more, as a part of a timestep's compute time")
+    between: float = Field(0.5, ge=0, le=1, description="part of the compute time between the calls of an exchange")
+    compute: Duration | None = Field(7_500_000_000, description="Y: compute time of a timestep of the slowest rank")
+    imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
+    period: int = Field(1, ge=1, le=1, description="always 1: a rank's jitter is the same in every timestep")
+
+    @override
+    def shape(self, ranks: int) -> tuple[int, ...]:
+        """The sides; without `grid` longer ones first, as MILC divides a lattice that is longest in time."""
+        return tuple(self.grid) if self.grid is not None else super().shape(ranks)[::-1]
+
+    @override
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        """Timesteps to warm up, then rounds of ``every`` timesteps, the last of which computes more."""
+        time, left = stages[-1][0], rank.job.iterations
+        first = self.warmup if left is None else min(self.warmup, left)
+        share = self.warmup_iterations / self.iterations
+        self._timesteps(rank, first, self.warmup_iterations, round(time * share))
+        rounds, rest = (None, 0) if left is None else divmod(left - first, self.every)
+        if rounds != 0:
+            with rank.repeat(rounds):
+                self._timesteps(rank, self.every - 1, self.iterations, time)
+                self._timesteps(rank, 1, self.iterations, time, round(time * self.extra))
+        self._timesteps(rank, rest, self.iterations, time)
+
+    def _timesteps(self, rank: Rank, count: int, iterations: int, time: int, extra: int = 0) -> None:
+        """So many timesteps of this compute time and, behind, some extra."""
+        if count:
+            with rank.repeat(count):
+                with rank.repeat(iterations):
+                    self.iterate(rank, 0, time // iterations)
+                if extra:
+                    rank.compute(extra)
+                rank.mark_progress()
+
+    @override
+    def iterate(self, rank: Rank, iteration: int, compute: int) -> None:
+        """Two exchanges, each with its half of the compute time, and a sum of eight bytes."""
+        share = compute // _EXCHANGES
+        inside = round(share * self.between)
+        for _ in range(_EXCHANGES):
+            self._exchange(rank, inside)
+            rank.compute(share - inside)
+        rank.collective("allreduce", 8)
+
+    def _exchange(self, rank: Rank, compute: int) -> None:
+        """All receives and sends, then a wait for each in order, with computation after each direction and wait."""
+        directions = list(self._directions(rank))
+        part = compute // (4 + 4 * len(directions))
+        requests: list[Request] = []
+        for large, size in enumerate((self.message_size, _DEEP * self.message_size)):
+            for sign in (0, 1):
+                for tag, (source, target, way) in enumerate(directions):
+                    if way == sign:
+                        requests.append(rank.irecv(source, tag=2 * tag + large))
+                        requests.append(rank.isend(target, size, tag=2 * tag + large))
+                rank.compute(part)
+        for request in requests:
+            rank.wait(request)
+            rank.compute(part)
+
+    def _directions(self, rank: Rank) -> Iterator[tuple[int, int, int]]:
+        """Source, target and sign of each direction, the innermost axis first; none along an axis of one rank."""
+        shape = self.shape(rank.ranks)
+        for axis in reversed(range(self.dimensions)):
+            before, behind = around(rank.index, shape, axis)
+            if before != rank.index:
+                yield behind, before, 0
+                yield before, behind, 1
