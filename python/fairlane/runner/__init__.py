@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -74,7 +75,7 @@ def run(
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     together, labels = outcome.together, [JobLabel(job.name, job.workload) for job in resolved.jobs]
     links = _links(resolved.tables["fabric"])
-    return Run(
+    run = Run(
         meta=meta,
         jobs=derive.jobs(labels, together, outcome.alone),
         ranks=derive.ranks(labels, together),
@@ -85,6 +86,7 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
         iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
         power=_power(resolved, together),
     )
+    return replace(run, **derive.record(labels, links, outcome.record))
 
 
 def _power(resolved: Resolved, together: Measured) -> pl.DataFrame | None:
