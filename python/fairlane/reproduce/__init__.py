@@ -16,6 +16,7 @@ from fairlane.reproduce.patki2016 import PAPER as PATKI2016
 from fairlane.reproduce.report import HOLDS, Judged, Plan, Reproduction
 from fairlane.reproduce.running import perform_all
 from fairlane.reproduce.savoie2020 import PAPER as SAVOIE2020
+from fairlane.reproduce.smith2018 import PAPER as SMITH2018
 from fairlane.reproduce.wilke2020 import PAPER as WILKE2020
 from fairlane.reproduce.yang2016 import PAPER as YANG2016
 from fairlane.study.execute import Watcher
@@ -24,7 +25,7 @@ from fairlane.study.store import Store
 
 __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
 
-PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (PATKI2016, SAVOIE2020, WILKE2020, YANG2016)}
+PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (PATKI2016, SAVOIE2020, SMITH2018, WILKE2020, YANG2016)}
 """Every paper that can be reproduced, by name."""
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from fairlane.reproduce.paper import Picture
+from fairlane.reproduce.paper import Keeping, Picture
 from fairlane.reproduce.report import HOLDS, Judged, Reproduction
 from fairlane.results.text import seconds
 
@@ -26,6 +26,8 @@ def store(found: Reproduction, folder: Path) -> None:
     pictures = found.measured.draw(folder)
     _claims(found.judged).write_csv(folder / "claims.csv")
     _costs(found).write_csv(folder / "cells.csv", float_precision=1)
+    if isinstance(found.measured, Keeping):
+        found.measured.keep(folder)
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
 
 

@@ -7,13 +7,13 @@ what was measured. Performing tasks, going on where it was stopped, printing and
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
 from fairlane.study.task import Computable
 
-__all__ = ["Check", "Done", "Finding", "Measured", "Options", "Paper", "Picture", "Selection"]
+__all__ = ["Check", "Done", "Finding", "Keeping", "Measured", "Options", "Paper", "Picture", "Selection"]
 
 Finding = tuple[str, bool]
 """What was measured, in words with its band, and whether it is within."""
@@ -72,6 +72,14 @@ class Measured(Protocol):
 
     def draw(self, folder: Path) -> Sequence[Picture]:
         """Draws the figures that can be drawn into a folder."""
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """What was measured for a paper that has more to keep than its tables."""
+
+    def keep(self, folder: Path) -> None:
+        """Stores it in a folder."""
 
 
 class Selection(Protocol):

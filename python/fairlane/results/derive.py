@@ -15,10 +15,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from fairlane.results.measured import Measured, Work
-
-PS = 1e-12
-"""Seconds in a picosecond."""
+from fairlane.results.measured import PS, Measured, Work
 
 
 @dataclass(frozen=True)

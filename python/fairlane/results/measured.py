@@ -10,6 +10,9 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
+PS = 1e-12
+"""Seconds in a picosecond."""
+
 RawTable = Mapping[str, tuple[str, bytes]]
 """A table as the engine hands it over: column name to (numpy dtype, raw bytes), text as ("json", UTF-8 JSON list)."""
 
@@ -24,6 +27,9 @@ class Engine(Protocol):
     @property
     def packet_hops(self) -> int:
         """Packets times links crossed, so far."""
+
+    def progress(self) -> list[list[int]]:
+        """Iterations so far, by job and rank."""
 
     def table(self, name: str) -> RawTable:
         """One of the engine's tables."""

@@ -72,6 +72,8 @@ class Run:
     """One row per rank and iteration of the jobs in ``observe.iterations``: when it was marked, and its time."""
     power: pl.DataFrame | None = None
     """One row per socket of every host that has ranks: what it drew, and how fast it ran; with a table ``power``."""
+    counters: pl.DataFrame | None = None
+    """One row per iteration of the job in ``observe.counters_at``: its time, and the flits and stalls of switches."""
     messages: pl.DataFrame | None = None
     """One row per message of the job in ``observe.record`` that was under way in its stretch, collectives' included."""
     waits: pl.DataFrame | None = None
@@ -83,7 +85,7 @@ class Run:
 
     TABLES = ("jobs", "ranks", "calls", "ports", "interference")
     """The names of the tables: attributes here, files in the folder, views in a query."""
-    ON_DEMAND = ("samples", "iterations", "power", "messages", "waits", "departures")
+    ON_DEMAND = ("samples", "iterations", "power", "counters", "messages", "waits", "departures")
     """The names of those that a run has only if its scenario asked for them."""
 
     def tables(self) -> dict[str, pl.DataFrame]:

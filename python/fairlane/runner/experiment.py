@@ -14,6 +14,7 @@ import polars as pl
 
 from fairlane.errors import RunError
 from fairlane.results.measured import Measured, Work, frame, marks
+from fairlane.runner.counters import IterationCounters
 from fairlane.runner.engine import Driver, Gauge, Runnable
 from fairlane.runner.progress import display
 from fairlane.runner.watchers import PortSampler, Watcher
@@ -41,6 +42,8 @@ class Outcome:
     """When ranks marked iterations, all jobs at once, if that was asked for."""
     record: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """What was recorded of single messages and packets: the engine's tables by name, as far as they were asked for."""
+    counted: pl.DataFrame | None = None
+    """What was counted in each iteration of a job, if that was asked for."""
 
 
 class Experiment:
@@ -54,6 +57,9 @@ class Experiment:
         self._is_alone = isolated and len(scenario.jobs) == 1
         self._alone = [Gauge(scenario.duration) for _ in scenario.jobs] if isolated and not self._is_alone else []
         self._sampler = PortSampler(scenario.sample_interval) if scenario.sample_interval else None
+        asked = scenario.counters_at
+        self._counters = IterationCounters(scenario, asked) if asked else None
+        self._counted: pl.DataFrame | None = None
         self._marks: pl.DataFrame | None = None
         self._record: dict[str, pl.DataFrame] = {}
 
@@ -82,6 +88,7 @@ class Experiment:
             self._sampler.table() if self._sampler else None,
             self._marks,
             self._record,
+            self._counted,
         )
 
     def _watch(self, simulations: Sequence[Future[Any]], *, progress: bool) -> None:
@@ -95,10 +102,11 @@ class Experiment:
                 shown.update()
 
     def _simulate_together(self) -> tuple[Measured, bool]:
-        watchers = [self._sampler] if self._sampler else []
+        watchers: list[Watcher] = [watcher for watcher in (self._sampler, self._counters) if watcher]
         engine, complete = simulate(self._scenario, self._together, self._driver, watchers)
         if any(job.marks for job in self._scenario.jobs):
             self._marks = marks(engine)
+        self._counted = self._counters.table(engine) if self._counters else None
         self._record = {name: frame(engine.table(name)) for name in self._scenario.recorded}
         return Measured.of(engine), complete
 

@@ -227,6 +227,21 @@ class Record(Table):
         return self
 
 
+class CountersAt(Table):
+    """Counters of flits and stalls at the receiving switches, read after every iteration of a job."""
+
+    job: str
+    """Its name."""
+    all_switches: bool = False
+    """Whether all switches are seen, and not only those at the job's hosts."""
+    flit: Size = Field(32, gt=0)
+    """Bytes of a flit."""
+    cycle: Duration = Field(1250, gt=0)
+    """A cycle of the switches' clock, in which stalls are counted; 800 MHz by default."""
+    every: Duration = Field(10_000_000, gt=0)
+    """How often it is looked whether an iteration is over: counters are late by less than this."""
+
+
 class Observe(Table):
     """What is measured."""
 
@@ -246,9 +261,16 @@ class Observe(Table):
     iterations: list[str] = Field(default_factory=list)
     """Names of jobs for which the table ``iterations`` has every iteration of every rank."""
 
+    counters_at: Annotated[
+        CountersAt | None, BeforeValidator(lambda given: {"job": given} if isinstance(given, str) else given)
+    ] = None
+    """A job, by its name or in a table, after each of whose iterations flits and stalls are read for the table
+    ``counters``."""
+
     @model_validator(mode="after")
     def _something_to_look_at(self) -> Self:
         wanted = {"interval": self.interval is not None, "onward_waiting": self.onward_waiting}
+        wanted["counters_at"] = self.counters_at is not None
         wrong = [key for key, asked in wanted.items() if asked and not self.counters]
         if wrong:
             words = "there are no counters to look at"

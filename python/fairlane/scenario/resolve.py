@@ -59,18 +59,20 @@ def decide(scenario: "Scenario") -> Resolved:
 
 
 def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
+    counted = scenario.observe.counters_at
     scenario, copies = _with_strategy(scenario, list(_copies(scenario)))
     tables = _tables(scenario)
     fabric = building(lambda: Fabric.build(tables["fabric"]))
     tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
     hosts = place(scenario, fabric, copies)
+    marked = {*scenario.observe.iterations, *filter(None, [counted and counted.job])}
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
     idle = [
-        replace(job, marks=job.name in scenario.observe.iterations, rails=_rails(scenario, copy, job, fabric))
+        replace(job, marks=job.name in marked, rails=_rails(scenario, copy, job, fabric))
         for copy, job in zip(copies, idle, strict=True)
     ]
-    interval = scenario.observe.interval
-    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), interval)
+    looked_at = (scenario.observe.interval, scenario.observe.counters_at)
+    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), *looked_at)
     try:
         building(resolved.engine)
     except Problems as problems:
@@ -141,7 +143,11 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
             "kinds": dict(qos.kinds),
         },
         "mpi": dict(mpi),
-        "observe": {**observe.model_dump(exclude={"interval", "iterations"}), "record": _record(scenario)},
+        "observe": {
+            **observe.model_dump(exclude={"interval", "iterations", "counters_at"}),
+            "record": _record(scenario),
+            "onward_waiting": observe.onward_waiting or observe.counters_at is not None,
+        },
     }
 
 

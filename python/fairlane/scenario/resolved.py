@@ -3,11 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
 from fairlane.errors import BuildError
 from fairlane.power.job import JobPower
+
+if TYPE_CHECKING:
+    from fairlane.scenario.models import CountersAt
 
 __all__ = ["Resolved", "ResolvedJob"]
 
@@ -77,6 +80,8 @@ class Resolved:
     """The jobs, in the order of the scenario."""
     sample_interval: int | None = None
     """How often ports are sampled, ps; None for never."""
+    counters_at: "CountersAt | None" = None
+    """After whose iterations flits and stalls are read."""
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -50,26 +50,26 @@ class Milc(GriddedWorkload):
 
     @override
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
-        """Timesteps to warm up, then rounds of ``every`` timesteps, the last of which computes more."""
+        """Timesteps to warm up; others up to the first that computes more; then rounds that begin with such a one."""
         time, left = stages[-1][0], rank.job.iterations
         first = self.warmup if left is None else min(self.warmup, left)
-        share = self.warmup_iterations / self.iterations
-        self._timesteps(rank, first, self.warmup_iterations, round(time * share))
-        rounds, rest = (None, 0) if left is None else divmod(left - first, self.every)
-        if rounds != 0:
-            with rank.repeat(rounds):
-                self._timesteps(rank, self.every - 1, self.iterations, time)
-                self._timesteps(rank, 1, self.iterations, time, round(time * self.extra))
-        self._timesteps(rank, rest, self.iterations, time)
+        self._timesteps(rank, first, self.warmup_iterations, time * self.warmup_iterations // self.iterations)
+        rest = None if left is None else left - first
+        plain = self.every - 1 if rest is None else min(self.every - 1, rest)
+        self._timesteps(rank, plain, self.iterations, time)
+        rounds, over = (None, 0) if rest is None else divmod(rest - plain, self.every)
+        for times, count in ((rounds, self.every), (1, over)):
+            if times != 0 and count:
+                with rank.repeat(times):
+                    rank.compute(round(time * self.extra))
+                    self._timesteps(rank, count, self.iterations, time)
 
-    def _timesteps(self, rank: Rank, count: int, iterations: int, time: int, extra: int = 0) -> None:
-        """So many timesteps of this compute time and, behind, some extra."""
+    def _timesteps(self, rank: Rank, count: int, iterations: int, time: int) -> None:
+        """So many timesteps of this compute time."""
         if count:
             with rank.repeat(count):
                 with rank.repeat(iterations):
                     self.iterate(rank, 0, time // iterations)
-                if extra:
-                    rank.compute(extra)
                 rank.mark_progress()
 
     @override

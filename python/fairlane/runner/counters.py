@@ -1,0 +1,122 @@
+"""Counters as the routers of Cray's Aries have them, read whenever a job has done another iteration.
+
+A counter stands at the switch that receives: flits that came over a link on a virtual lane, and stalls, the time in
+cycles that these flits waited there until they were sent on. What a job can see are the switches at its hosts.
+
+An iteration counts as over when half of the ranks have done it: until the last one hears of it, the others have sent
+much of what belongs to the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fairlane.fabric import columns
+from fairlane.results.measured import PS, Engine, frame
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Resolved
+    from fairlane.scenario.models import CountersAt
+
+__all__ = ["COUNTERS", "FEATURES", "STATISTICS", "VIRTUAL_CHANNELS", "IterationCounters"]
+
+VIRTUAL_CHANNELS = 8
+"""Virtual channels that the table has columns for, as Aries has; lanes beyond them are left out."""
+COUNTERS = ("flits", "stalls")
+"""What is counted."""
+STATISTICS = ("sum", "mean", "max")
+"""What is said of a counter over all links into the visible switches."""
+
+FEATURES = [
+    f"{counter}_{statistic}_vc{channel}"
+    for counter in COUNTERS
+    for statistic in STATISTICS
+    for channel in range(VIRTUAL_CHANNELS)
+]
+"""The columns of counters."""
+
+Floats = NDArray[np.float64]
+
+
+class IterationCounters:
+    """What the switches that a job sees counted, from one iteration of half of its ranks to the next."""
+
+    def __init__(self, resolved: Resolved, asked: CountersAt) -> None:
+        self._job = [job.name for job in resolved.jobs].index(asked.job)
+        self._links = _visible(resolved, self._job, everywhere=asked.all_switches)
+        self._units = {"flits": ("bytes", asked.flit), "stalls": ("onward_waiting", asked.cycle)}
+        self._every = self.due = asked.every
+        """The next multiple of the interval in which it is looked whether an iteration is over, ps."""
+        self._done = 0
+        self._before: dict[str, Floats] | None = None
+        self._rows: list[dict[str, Any]] = []
+
+    @property
+    def done(self) -> int:
+        """Iterations that half of the ranks had done when it was last looked."""
+        return self._done
+
+    def look(self, engine: Engine) -> None:
+        """Reads the counters if another iteration is over."""
+        self.due = (engine.now // self._every + 1) * self._every
+        progress = sorted(engine.progress()[self._job])
+        done = progress[len(progress) // 2]
+        if done == self._done:
+            return
+        found = self._read(engine)
+        before = self._before or {name: np.zeros_like(values) for name, values in found.items()}
+        row: dict[str, Any] = {"iteration": done, "iterations": done - self._done, "at": engine.now}
+        for name, values in found.items():
+            change = values - before[name]
+            row |= {f"{name}_sum_vc{lane}": float(each.sum()) for lane, each in enumerate(change)}
+            row |= {f"{name}_mean_vc{lane}": float(each.mean()) for lane, each in enumerate(change)}
+            row |= {f"{name}_max_vc{lane}": float(each.max()) for lane, each in enumerate(change)}
+        self._rows.append(row)
+        self._done, self._before = done, found
+
+    def _read(self, engine: Engine) -> dict[str, Floats]:
+        """Each counter by virtual channel and link."""
+        ports = columns(engine.table("ports"))
+        at = np.searchsorted(self._links, ports["link"])
+        inside = (at < len(self._links)) & (ports["lane"] < VIRTUAL_CHANNELS)
+        inside &= self._links[np.minimum(at, len(self._links) - 1)] == ports["link"]
+        found = {}
+        for name, (column, unit) in self._units.items():
+            values = np.zeros((VIRTUAL_CHANNELS, len(self._links)))
+            values[ports["lane"][inside], at[inside]] = ports[column][inside] / unit
+            found[name] = values
+        return found
+
+    def table(self, engine: Engine) -> pl.DataFrame:
+        """A row for each iteration that was seen to end, with its exact time in seconds."""
+        schema = {"iteration": pl.UInt64, "iterations": pl.UInt64, "at": pl.UInt64}
+        rows = pl.DataFrame(self._rows, schema={**schema, **dict.fromkeys(FEATURES, pl.Float64)})
+        ranks = len(engine.progress()[self._job])
+        ends = rows.join(_ends(frame(engine.table("marks")), self._job, ranks), on="iteration", how="left")
+        seconds = (pl.col("end") - pl.col("end").shift(1, fill_value=0)).cast(pl.Float64) * PS
+        return ends.sort("iteration").select("iteration", "iterations", seconds.alias("seconds"), pl.col("at").alias("at_ps"), *FEATURES)
+
+
+def _ends(marks: pl.DataFrame, job: int, ranks: int) -> pl.DataFrame:
+    """When half of a job's ranks had done each iteration, ps; from the engine's table ``marks``."""
+    return (
+        marks.filter(pl.col("job") == job)
+        .group_by(iteration=pl.col("iteration").cast(pl.UInt64) + 1)
+        .agg(end=pl.col("time").sort().get((ranks - 1) // 2, null_on_oob=True).cast(pl.Int64))
+    )
+
+
+def _visible(resolved: Resolved, job: int, *, everywhere: bool) -> NDArray[np.int64]:
+    """The links that end at the switches of the job's hosts, or at any switch, ascending."""
+    from fairlane.fabric import Fabric
+
+    links = Fabric.build(resolved.tables["fabric"]).links
+    ends = links["to_switch"]
+    mine = np.isin(links["from_host"], np.asarray(resolved.jobs[job].hosts))
+    seen = (ends >= 0) if everywhere else np.isin(ends, np.unique(ends[mine]))
+    found: NDArray[np.int64] = np.sort(links["link"][seen].astype(np.int64))
+    return found
