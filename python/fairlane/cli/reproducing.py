@@ -16,7 +16,10 @@ __all__ = ["add_to"]
 
 def reproduce(
     paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="patki2016, savoie2020, smith2018, wilke2020 or yang2016.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="PAPER", help="patki2016, savoie2020, smith2018, wilke2020 or yang2016.", show_default=False
+        ),
     ],
     only: Annotated[str | None, typer.Option(metavar="CLAIM", help="Only what this claim needs.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A scaled version, in a few minutes.")] = False,

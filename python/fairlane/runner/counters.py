@@ -98,7 +98,9 @@ class IterationCounters:
         ranks = len(engine.progress()[self._job])
         ends = rows.join(_ends(frame(engine.table("marks")), self._job, ranks), on="iteration", how="left")
         seconds = (pl.col("end") - pl.col("end").shift(1, fill_value=0)).cast(pl.Float64) * PS
-        return ends.sort("iteration").select("iteration", "iterations", seconds.alias("seconds"), pl.col("at").alias("at_ps"), *FEATURES)
+        return ends.sort("iteration").select(
+            "iteration", "iterations", seconds.alias("seconds"), pl.col("at").alias("at_ps"), *FEATURES
+        )
 
 
 def _ends(marks: pl.DataFrame, job: int, ranks: int) -> pl.DataFrame:

@@ -15,7 +15,10 @@ MEANING = {
     "run": ("-", "number of the run, which is the seed of its scenario"),
     "timestep": ("-", "number of the timestep in the run, from 1"),
     "warmup": ("-", "whether it only warms up"),
-    "seconds": ("s", "from when half of the ranks were done with the timestep before until half were done with this one"),
+    "seconds": (
+        "s",
+        "from when half of the ranks were done with the timestep before until half were done with this one",
+    ),
     "flits_sum_vc*": ("flits", "over all links into the job's switches, on this virtual channel, in the timestep"),
     "flits_mean_vc*": ("flits", "mean over these links"),
     "flits_max_vc*": ("flits", "of the link with most"),
