@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -75,7 +74,8 @@ def run(
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     together, labels = outcome.together, [JobLabel(job.name, job.workload) for job in resolved.jobs]
     links = _links(resolved.tables["fabric"])
-    run = Run(
+    record = outcome.record
+    return Run(
         meta=meta,
         jobs=derive.jobs(labels, together, outcome.alone),
         ranks=derive.ranks(labels, together),
@@ -86,8 +86,10 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
         iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
         power=_power(resolved, together),
         counters=outcome.counted,
+        messages=derive.messages(record["messages"]) if "messages" in record else None,
+        waits=derive.waits(record["waits"]) if "waits" in record else None,
+        departures=derive.departures(labels, links, record["departures"]) if "departures" in record else None,
     )
-    return replace(run, **derive.record(labels, links, outcome.record))
 
 
 def _power(resolved: Resolved, together: Measured) -> pl.DataFrame | None:

@@ -1,4 +1,4 @@
-"""MILC: lattice quantum chromodynamics, the solver of ``su3_rmd`` (Bernard et al. 2000; Smith et al. 2018, section III).
+"""MILC: lattice quantum chromodynamics, the solver of ``su3_rmd`` (Bernard et al. 2000; Smith et al. 2018).
 
 Ranks stand in a four-dimensional grid that closes on itself. An iteration of the conjugate gradient is two exchanges
 with all eight neighbours and a sum. In each exchange go first the faces and then layers three times as deep.

@@ -62,7 +62,7 @@ def _until_done(resolved: "Resolved", watchers: list[IterationCounters], timeste
             engine.run_until(min(resolved.duration, watchers[0].due))
             for watcher in watchers:
                 watcher.look(engine)
-            if min(engine.progress()[0]) == timesteps:
+            if watchers[0].done == timesteps and min(engine.progress()[0]) == timesteps:
                 break
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
