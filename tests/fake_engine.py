@@ -42,6 +42,10 @@ class FakeEngine:
     def finished(self) -> bool:
         return False
 
+    def progress(self) -> list[list[int]]:
+        count = [0 if self.now < MS else 1 + (self.now - MS) // self._pace(job) for job in range(len(self.jobs))]
+        return [[count[job]] * len(it["hosts"]) for job, it in enumerate(self.jobs)]
+
     def digest(self) -> str:
         return f"{self.now:x}"
 

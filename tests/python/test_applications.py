@@ -4,6 +4,7 @@ A recording has its preparation too, and a last verification. So what belongs to
 the rest within what the preparation adds, which is said at each comparison.
 """
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairlane import _core
+from fairlane import Scenario, Simulation, _core
 from fairlane.pattern import KINDS, Traffic, observe
-from fairlane.workload import WORKLOADS, JobScript, Kripke, Lu, Mg, Workload
+from fairlane.workload import WORKLOADS, JobScript, Kripke, Lu, Mg, Milc, Workload
 from fairlane.workload.trace import Trace
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
@@ -110,6 +111,68 @@ def test_comd_exchanges_what_the_recording_does() -> None:
     assert max(comd.collective_share, trace.collective_share) < 0.001
 
 
+MILC_ITERATIONS = 8
+"""Of the conjugate gradient with a sum of 8 bytes each, in the recording of MILC on 64 ranks."""
+MILC_FACES = {1: 32, 2: 32, 4: 16, 12: 16, 16: 16, 48: 16}
+"""Faces, of 1536 bytes, that rank 0 sends to its neighbours in these."""
+
+
+def test_milc_exchanges_what_the_recording_does() -> None:
+    """Counted in the recording, of 4 x 4 x 4 x 4 points a rank in double precision; it is too large to be here."""
+    milc = observe(program(Milc(iterations=1, message_size="1536 B"), 64, MILC_ITERATIONS))
+    assert milc.sizes["point to point"] == {1536: 8192, 3 * 1536: 8192}
+    assert milc.messages[POINT_TO_POINT].sum(axis=1).tolist() == [2 * 128] * 64
+    assert {rank: count // 2 for rank, count in enumerate(milc.messages[POINT_TO_POINT][0].tolist()) if count} == (
+        MILC_FACES
+    )
+    # Sums of 8 bytes by recursive doubling: six messages a rank.
+    assert milc.sizes["collective"] == {8: MILC_ITERATIONS * 64 * 6}
+
+
+@pytest.mark.skipif("FAIRLANE_TRACES" not in os.environ, reason="FAIRLANE_TRACES names no folder of large traces")
+@pytest.mark.timeout(120)
+def test_milc_has_the_neighbours_and_faces_of_the_recording() -> None:
+    path = Path(os.environ["FAIRLANE_TRACES"]) / "milc-64.tar.zst"
+    trace = observe(Trace(path=path, compute_scale=0, repeat=False).program())
+    milc = observe(program(Milc(iterations=1, message_size="1536 B"), 64, MILC_ITERATIONS))
+    assert (partners(milc) == partners(trace)).all()
+    assert milc.sizes["point to point"][1536] == trace.sizes["point to point"][1536]
+    assert milc.sizes["point to point"][4608] < trace.sizes["point to point"][4608], "other parts send such ones too"
+
+
+def test_milc_waits_for_every_request_and_sums_once_an_iteration() -> None:
+    ranks, iterations, timesteps = 16, 3, 2
+    given = {"name": "milc", "iterations": iterations, "compute": "90 us", "jitter": 0}
+    fabric = {"topology": "fat_tree", "hosts": ranks, "levels": 1}
+    simulation = Simulation(
+        Scenario(fabric=fabric, jobs=[{"ranks": ranks, "workload": given, "stop": timesteps}], duration="1 s")
+    )
+    assert simulation.run_for("1 s")
+    calls = dict(zip(*(simulation.table("calls")[name].tolist() for name in ("call", "count")), strict=True))
+    per_rank = {call: count // (ranks * iterations * timesteps) for call, count in calls.items() if count}
+    assert per_rank == {"isend": 32, "irecv": 32, "wait": 64, "allreduce": 1}
+    # Two of its four dimensions are left with two ranks, both neighbours at once; all of its compute time is spent.
+    compute = simulation.table("ranks")["compute"]
+    assert compute.max() - compute.min() == 0
+    assert compute[0] == pytest.approx(timesteps * 90e6, rel=1e-4)
+
+
+def test_milc_computes_more_in_every_fifteenth_timestep_after_the_warmup() -> None:
+    given = {"name": "milc", "iterations": 2, "warmup": 2, "warmup_iterations": 1, "every": 3, "extra": 0.5}
+    job = {"name": "milc", "ranks": 2, "workload": {**given, "compute": "1 ms", "jitter": 0}, "stop": 9}
+    scenario = Scenario(
+        fabric={"topology": "fat_tree", "hosts": 2, "levels": 1},
+        jobs=[job],
+        duration="1 s",
+        observe={"iterations": ["milc"]},
+    )
+    simulation = Simulation(scenario)
+    assert simulation.run_for("1 s")
+    marks = simulation.table("marks")
+    times = np.diff(marks["time"][marks["rank"] == 0], prepend=0) / 1e9
+    assert times.round(1).tolist() == [0.5, 0.5, 1.0, 1.0, 1.5, 1.0, 1.0, 1.5, 1.0]
+
+
 @pytest.mark.parametrize(("ranks", "shape"), [(8, (2, 2, 2)), (24, (2, 3, 4)), (27, (3, 3, 3))])
 def test_kripke_sweeps_every_face_in_four_octants_of_eight(ranks: int, shape: tuple[int, ...]) -> None:
     sets = 3 * 2
@@ -124,8 +187,6 @@ def test_kripke_sweeps_every_face_in_four_octants_of_eight(ranks: int, shape: tu
 
 def spans(workload: Workload, ranks: int, compute: int) -> int:
     """How long an iteration takes where messages cost next to nothing."""
-    from fairlane import Scenario, Simulation
-
     given = {"name": workload_name(workload), **workload.parameters(), "compute": f"{compute} ns", "jitter": 0}
     scenario = Scenario(
         fabric={"topology": "fat_tree", "hosts": ranks, "levels": 1, "bandwidth": "100 Tb/s", "latency": "1 ns"},

@@ -57,6 +57,8 @@ EXAMPLES: list[tuple[str, Fabric, dict[str, Any]]] = [
     ("units", TORUS, {"size": 3, "order": "random", "curve": "hilbert"}),
     ("units", TREE, {"size": 2, "order": "first"}),
     ("domain", TREE, {"of": "leaf", "fit": "first"}),
+    ("groups", DRAGONFLY, {"count": 2}),
+    ("groups", DRAGONFLY, {"count": 4, "longest": 1}),
     ("domain", TREE, {"of": "subtree"}),
     ("domain", DRAGONFLY, {"of": "group", "split": False}),
     ("fragmented", TREE, {}),
@@ -120,6 +122,25 @@ def test_strategies_that_take_any_hosts_find_them_exactly_if_enough_are_free(
     count = data.draw(st.integers(1, 17))
     found = take(make(name, **parameters), sorted(free), count, TREE)
     assert (found is None) == (count > len(free))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_groups_takes_hosts_of_exactly_so_many_groups(count: int, data: st.DataObject) -> None:
+    hosts = data.draw(st.integers(count, 6 * count))
+    seed = data.draw(st.integers(0, 100))
+    found = make("groups", count=count).allocate(range(24), Request(hosts, rng(seed)), DRAGONFLY)
+    assert found is not None
+    assert len(found) == hosts
+    assert len({host // 6 for host in found}) == count
+
+
+def test_groups_refuses_more_groups_than_there_are() -> None:
+    with pytest.raises(Problems, match="1 to 4"):
+        make("groups", count=5).check(DRAGONFLY, [8])
+    with pytest.raises(Problems, match="no groups"):
+        make("groups", count=1).check(TREE, [8])
 
 
 @given(free=st.sets(st.integers(0, 15), min_size=1), data=st.data())

@@ -36,7 +36,7 @@ def control(
     from fairlane.controller import make, row_of
     from fairlane.controller.loop import mode_of
 
-    loaded = Scenario.load(scenario, set=assignments or ())
+    loaded = Scenario.load(scenario, set=assignments or ()).with_background()
     made = make(controller, _parameters(parameters or []))
     outcomes: list[Outcome] = []
     for outcome in perform(loaded, made, mode=mode_of(mode), period=period, periods=periods, seed=seed, draws=draws):

@@ -25,6 +25,7 @@ class Variants:
     """A scenario whose jobs can be had in any of their variants; programs are written once and kept."""
 
     def __init__(self, scenario: "Scenario") -> None:
+        scenario = scenario.with_background()
         self.scenario = scenario
         """What they are variants of."""
         self.resolved: Resolved = scenario.resolve()

@@ -1,12 +1,14 @@
 """Values that are drawn: a number or quantity, or a distribution of ``scipy.stats`` with its parameters.
 
-For example ``"64 KiB"``, or ``{ dist = "lognorm", s = 1, scale = "64 KiB", most = "1 MiB" }``. Location, scale and bounds
-have the unit of what is drawn, shapes have none. Bounds cut the distribution off: what lies beyond is never drawn.
+For example ``"64 KiB"``, or ``{ dist = "lognorm", s = 1, scale = "64 KiB", most = "1 MiB" }``. Location, scale and
+bounds have the unit of what is drawn, shapes have none. Bounds cut the distribution off: what lies beyond is never
+drawn.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import isnan
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
@@ -56,12 +58,15 @@ class Distribution:
         return round(value) if whole else value
 
 
-def distribution(given: Any, kind: Kind | None = None) -> Distribution:
-    """Reads a value or a table; ``Problems`` says what is wrong. Without a ``kind`` the units tell what it is."""
+def distribution(given: Any, kinds: Sequence[Kind] = (DURATION, SIZE)) -> Distribution:
+    """Reads a value or a table; ``Problems`` says what is wrong.
+
+    ``kinds`` are the quantities that it may be, without any only a plain number; if there are several its units decide.
+    """
     if isinstance(given, Distribution):
         return given
     if not isinstance(given, Mapping):
-        kind = kind or _kind_of(given)
+        kind = kinds[0] if len(kinds) == 1 else _kind_of(given, kinds)
         return Distribution(given, kind, _number("", given, kind))
     law = _law(given)
     known = [NAME, *_shapes(law), *(_PLACE if hasattr(law, "pdf") else _PLACE[:1]), *_BOUNDS]
@@ -69,7 +74,8 @@ def distribution(given: Any, kind: Kind | None = None) -> Distribution:
     problems += [Problem(shape, "missing", allowed="a number") for shape in _shapes(law) if shape not in given]
     if problems:
         raise Problems(*problems)
-    kind = kind or next((found for key in (*_PLACE, *_BOUNDS) if (found := _kind_of(given.get(key)))), None)
+    found_kinds = (_kind_of(given.get(key), kinds) for key in (*_PLACE, *_BOUNDS))
+    kind = kinds[0] if len(kinds) == 1 else next(filter(None, found_kinds), None)
     values = {
         key: _number(key, value, kind if key in (*_PLACE, *_BOUNDS) else None)
         for key, value in given.items()
@@ -83,7 +89,7 @@ def distribution(given: Any, kind: Kind | None = None) -> Distribution:
 
 def _check(found: Distribution) -> None:
     low, high = (float(found.law.cdf(bound)) for bound in (found.least, found.most))
-    if low != low or float(found.law.median()) != float(found.law.median()):
+    if isnan(low + high + float(found.law.median())):
         raise Problems(Problem("", f"parameters that {found.given[NAME]} does not have", str(found.given)))
     if low >= high:
         raise Problems(Problem("least", "nothing lies between the bounds", found.given.get("least")))
@@ -112,9 +118,9 @@ def _shapes(law: Any) -> list[str]:
     return law.shapes.replace(" ", "").split(",") if law.shapes else []
 
 
-def _kind_of(given: Any) -> Kind | None:
-    """The kind of a quantity with a unit."""
-    for kind in (DURATION, SIZE):
+def _kind_of(given: Any, kinds: Sequence[Kind]) -> Kind | None:
+    """Which of the kinds a quantity with a unit is."""
+    for kind in kinds:
         try:
             kind.parse(given.strip().lstrip("-"))
         except (AttributeError, ValueError):
@@ -137,17 +143,17 @@ def _number(key: str, given: Any, kind: Kind | None) -> float:
         raise Problems(Problem(key, str(error), given if isinstance(given, str | int | float) else None)) from None
 
 
-def _field(kind: Kind | None, example: Any) -> tuple[Any, ...]:
-    plain: dict[str, Any] = {"type": "number"} if kind is None else {"type": ["string", "number"]}
+def _field(kinds: Sequence[Kind], example: Any) -> tuple[Any, ...]:
+    plain: dict[str, Any] = {"type": "string" if kinds else "number"}
     table = {"type": "object", "properties": {NAME: {"type": "string"}}, "required": [NAME]}
     return (
-        PlainValidator(lambda given: distribution(given, kind)),
+        PlainValidator(lambda given: distribution(given, kinds)),
         PlainSerializer(lambda found: found.given),
         WithJsonSchema({"anyOf": [plain, table], "examples": [example]}),
     )
 
 
-NumberDistribution = Annotated[Distribution, *_field(None, {"dist": "uniform", "loc": 0.3, "scale": 0.6})]
+NumberDistribution = Annotated[Distribution, *_field((), {"dist": "uniform", "loc": 0.3, "scale": 0.6})]
 """A model's field that takes a number or a distribution of one."""
-DurationDistribution = Annotated[Distribution, *_field(DURATION, {"dist": "expon", "scale": "5 ms"})]
+DurationDistribution = Annotated[Distribution, *_field((DURATION,), {"dist": "expon", "scale": "5 ms"})]
 """A model's field that takes a duration or a distribution of one."""

@@ -55,7 +55,8 @@ class Experiment:
         self._together = Gauge(scenario.duration)
         # A job with no other beside it is alone already.
         self._is_alone = isolated and len(scenario.jobs) == 1
-        self._alone = [Gauge(scenario.duration) for _ in scenario.jobs] if isolated and not self._is_alone else []
+        compared = [number for number, job in enumerate(scenario.jobs) if not job.background]
+        self._alone = {job: Gauge(scenario.duration) for job in compared} if isolated and not self._is_alone else {}
         self._sampler = PortSampler(scenario.sample_interval) if scenario.sample_interval else None
         asked = scenario.counters_at
         self._counters = IterationCounters(scenario, asked) if asked else None
@@ -68,22 +69,22 @@ class Experiment:
         pool = ThreadPoolExecutor(max_workers=_cores())
         try:
             first = pool.submit(self._simulate_together)
-            others = [pool.submit(self._simulate_alone, job) for job in range(len(self._alone))]
+            others = {job: pool.submit(self._simulate_alone, job) for job in self._alone}
             # What is measured so far is kept; a second interrupt, while the simulations stop, ends it all.
             with suppress(KeyboardInterrupt):
-                self._watch([first, *others], progress=progress)
+                self._watch([first, *others.values()], progress=progress)
         finally:
             self._driver.stop.set()
             pool.shutdown(wait=True)
         together, complete = first.result()
-        alone = [future.result() for future in others]
-        partial = not complete or None in alone
+        done = {job: future.result() for job, future in others.items()}
+        partial = not complete or None in done.values()
         if self._is_alone:
-            alone = [together]
-        comparable = complete and bool(alone)
+            done = {0: together}
+        alone = [done.get(job) if complete else None for job in range(len(self._scenario.jobs))]
         return Outcome(
             together,
-            alone if comparable else [None] * len(self._scenario.jobs),
+            alone,
             partial,
             self._sampler.table() if self._sampler else None,
             self._marks,
@@ -94,7 +95,7 @@ class Experiment:
     def _watch(self, simulations: Sequence[Future[Any]], *, progress: bool) -> None:
         """Shows progress until all is done; raises the first error of a simulation at once."""
         pending = set(simulations)
-        with display(self._together, self._alone, wanted=progress) as shown:
+        with display(self._together, list(self._alone.values()), wanted=progress) as shown:
             while pending:
                 done, pending = wait(pending, timeout=WATCH_S, return_when=FIRST_COMPLETED)
                 for simulation in done:

@@ -5,7 +5,7 @@ computes between its messages, when it comes and goes. The same seed draws the s
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import numpy
 from pydantic import Field, PrivateAttr, model_validator
@@ -25,6 +25,8 @@ from fairlane.workload.registry import find_workload
 
 if TYPE_CHECKING:
     from fairlane.scenario.scenario import Scenario
+
+_Scenario = TypeVar("_Scenario", bound="Scenario")
 
 __all__ = ["Background", "BackgroundJobs", "with_background"]
 
@@ -85,15 +87,15 @@ class Background(Table):
 
     seed: int | None = Field(None, ge=0)
     """Seed of the mix; without it the scenario's."""
-    fill: NumberDistribution = Field(distribution(0.8), validate_default=False)
+    fill: NumberDistribution = Field(distribution(0.8, ()), validate_default=False)
     """The part of the free hosts that background jobs have, from 0 to 1."""
     hosts: NumberDistribution = Field(
-        distribution({"dist": "lognorm", "s": 1.0, "scale": 32, "least": 2, "most": 512}), validate_default=False
+        distribution({"dist": "lognorm", "s": 1.0, "scale": 32, "least": 2, "most": 512}, ()), validate_default=False
     )
     """How many hosts a job has."""
     ranks_per_host: int = Field(1, ge=1)
     """Ranks on each of them."""
-    start: DurationDistribution = Field(distribution("0 s", DURATION), validate_default=False)
+    start: DurationDistribution = Field(distribution("0 s", (DURATION,)), validate_default=False)
     """When a job arrives; one that arrives before the simulation does is there from the beginning."""
     lifetime: DurationDistribution | None = None
     """How long a job stays from then on; without it to the end. Its hosts are idle afterwards."""
@@ -132,19 +134,11 @@ class Background(Table):
         times: dict[str, Any] = {"start": DURATION.format(max(0, round(start)))}
         if stay is not None:
             times["stop"] = DURATION.format(max(1, round(max(0.0, start)) + 1, round(start + stay)))
-        return Job.model_validate(
-            {
-                "name": name,
-                "ranks": fits,
-                "ranks_per_host": self.ranks_per_host,
-                "workload": workload,
-                "placement": self.placement,
-                **times,
-            }
-        )
+        own = {"name": name, "ranks": fits, "ranks_per_host": self.ranks_per_host}
+        return Job.model_validate({**own, "workload": workload, "placement": self.placement, **times}).drawn()
 
 
-def with_background(scenario: "Scenario") -> "Scenario":
+def with_background(scenario: _Scenario) -> _Scenario:
     """The same with the background's jobs among its own, and no table that draws them.
 
     Raises ``Problems`` if the mix does not fit.

@@ -357,6 +357,18 @@ class Job(Table):
     """When it departs: after a number of iterations, or at a time; without it never."""
     stream: int | None = Field(None, ge=0)
     """Number of its random streams; without it, its place among all copies of all jobs. Copies count up from it."""
+    _background: bool = PrivateAttr(False)
+
+    @property
+    def background(self) -> bool:
+        """Whether it was drawn from a scenario's table ``background``."""
+        return self._background
+
+    def drawn(self) -> Self:
+        """The same as a job of the background."""
+        found = self.model_copy()
+        found._background = True
+        return found
 
     @property
     def departure(self) -> int | None:

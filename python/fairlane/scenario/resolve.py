@@ -224,6 +224,7 @@ def _job(copy: Copy, hosts: list[int], program: _core.Program, compute: int | No
         compute=compute,
         start=copy.job.start,
         stop=copy.job.departure,
+        background=copy.job.background,
     )
 
 

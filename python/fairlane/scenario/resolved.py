@@ -43,6 +43,8 @@ class ResolvedJob:
     """When it ends whatever its programs say, ps; None for never."""
     marks: bool = False
     """Whether the time of every iteration is kept, for the table ``marks``."""
+    background: bool = False
+    """Whether it is one of the jobs drawn beside the scenario's own: nobody asks how it does alone."""
 
     @property
     def ranks(self) -> int:

@@ -149,6 +149,18 @@ class Scenario(BaseModel):
         except Problems as problems:
             raise self.error(problems) from None
 
+    def with_background(self) -> Self:
+        """The same with the jobs of its table ``background`` drawn and added to its own; itself if it has none.
+
+        Simulations do so by themselves. Raises ``ScenarioError``.
+        """
+        from fairlane.scenario.background import with_background
+
+        try:
+            return with_background(self)
+        except Problems as problems:
+            raise self.error(problems) from None
+
     def error(self, problems: Problems) -> ScenarioError:
         """The error for problems found after reading, with their places in the file."""
         return ScenarioError(located(problems.problems, self._document))

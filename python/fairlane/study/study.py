@@ -147,7 +147,7 @@ class Study:
             document.places[path] = self.place(source)
         token = current_document.set(document)
         try:
-            return Scenario(**document.data)
+            return Scenario(**document.data).with_background()
         finally:
             current_document.reset(token)
 

@@ -42,6 +42,10 @@ class Scale:
     groups: tuple[int, int]
     """The fewest and the most that the job is spread over."""
     fabric: Mapping[str, Any]
+    others: tuple[int, int]
+    """Hosts of another job: the median, and the most."""
+    writers: tuple[int, int]
+    """The same of jobs in which all write to one."""
     words: str
     """How it differs from the paper's."""
 
@@ -55,13 +59,15 @@ FULL = Scale(
     every=12,
     groups=(2, 14),
     fabric={"topology": "cascade", "preset": "edison", "routing": "ugal_l"},
+    others=(48, 512),
+    writers=(20, 96),
     words="12 timesteps of 1 iteration in place of 80 of 2500, after one to warm up; every twelfth computes more",
 )
 """The paper's ranks on the paper's machine."""
 
 QUICK = Scale(
     ranks=256,
-    runs=12,
+    runs=16,
     timesteps=8,
     warmup=1,
     iterations=1,
@@ -76,7 +82,9 @@ QUICK = Scale(
         "bundles": 2,
         "routing": "ugal_l",
     },
-    words="256 ranks of 6144 on 16 of 240 hosts, 12 runs of 87, 8 timesteps of 1 iteration",
+    others=(16, 64),
+    writers=(20, 64),
+    words="256 ranks of 6144 on 16 of 240 hosts, 16 runs of 87, 8 timesteps of 1 iteration",
 )
 """A machine of a twenty-fourth of the size."""
 
@@ -131,16 +139,16 @@ def written(cell: Cell, scale: Scale) -> dict[str, Any]:
         "network": {"mtu": "18 KiB"},
         "observe": {"counters_at": {"job": JOB, "every": "4 us"}},
         "jobs": [job],
-        "background": background(),
+        "background": background(scale),
     }
 
 
-def background() -> dict[str, Any]:
-    """The other jobs: the same distributions for every run."""
+def background(scale: Scale) -> dict[str, Any]:
+    """The other jobs: the same distributions for every run of a scale."""
     pause = _lognormal(1.0, "2 ms", "200 us", "20 ms")
     return {
         "fill": {"dist": "uniform", "loc": 0.2, "scale": 0.75},
-        "hosts": _lognormal(1.0, 48, 4, 512),
+        "hosts": _lognormal(1.0, scale.others[0], 4, scale.others[1]),
         "start": {"dist": "uniform", "loc": "-20 ms", "scale": "30 ms"},
         "lifetime": {"dist": "expon", "scale": "20 ms"},
         "jobs": [
@@ -171,7 +179,7 @@ def background() -> dict[str, Any]:
             },
             {
                 "share": 0.3,
-                "hosts": _lognormal(0.7, 20, 4, 96),
+                "hosts": _lognormal(0.7, scale.writers[0], 4, scale.writers[1]),
                 "workload": {
                     "name": "incast",
                     "message_size": _lognormal(0.7, "48 KiB", "16 KiB", "128 KiB"),

@@ -1,0 +1,95 @@
+"""Counters of flits and stalls at receiving switches, after each iteration of a job, against the counters of ports."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairlane
+from fairlane import Run, Scenario, ScenarioError
+from fairlane.runner.counters import FEATURES
+
+FABRIC = {"topology": "dragonfly", "groups": 3, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 1}
+JOBS: list[dict[str, Any]] = [
+    {
+        "name": "halo",
+        "ranks": 4,
+        "workload": {"name": "halo3d", "message_size": "64 KiB", "compute": "20 us"},
+        "stop": 5,
+        "placement": {"strategy": "list", "hosts": [0, 1, 4, 5]},
+    },
+    {"name": "ring", "ranks": 4, "workload": {"name": "ring", "message_size": "64 KiB"}},
+]
+
+
+def simulated(folder: Path, asked: Any) -> Run:
+    scenario = Scenario(
+        fabric=FABRIC, jobs=JOBS, duration="2 ms", observe={"counters_at": asked, "iterations": ["halo"]}
+    )
+    return fairlane.run(scenario, out=folder, isolated=False, progress=False, figures=False)
+
+
+@pytest.fixture(scope="module")
+def everywhere(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    asked = {"job": "halo", "all_switches": True, "flit": "32 B", "cycle": "1 ns", "every": "1 us"}
+    return simulated(tmp_path_factory.mktemp("run") / "all", asked)
+
+
+def test_a_row_for_each_iteration_with_its_time_and_all_features(everywhere: Run) -> None:
+    counters = everywhere.counters
+    assert counters is not None
+    assert counters["iteration"].to_list() == [1, 2, 3, 4, 5]
+    assert counters["iterations"].to_list() == [1] * 5
+    assert counters.columns == ["iteration", "iterations", "seconds", "at_ps", *FEATURES]
+    assert len(FEATURES) == 48
+    assert everywhere.iterations is not None
+    # Over is an iteration when two of the four ranks have done it.
+    ends = everywhere.iterations.sort("at_ps").group_by("iteration", maintain_order=True).agg(pl.col("at_ps").get(1))
+    assert counters["seconds"].to_numpy() * 1e12 == pytest.approx(np.diff(ends["at_ps"].to_numpy(), prepend=0))
+    late = counters["at_ps"].to_numpy().astype(np.int64) - ends["at_ps"].to_numpy().astype(np.int64)
+    assert late.min() >= 0
+    assert late.max() < 1_000_000 + 100_000, "looked at every microsecond, at the end of a window"
+
+
+def test_sums_are_what_came_over_links_into_switches(everywhere: Run) -> None:
+    counters = everywhere.counters
+    assert counters is not None
+    # Up to the last iteration, and the ring goes on: so no more than at the end, and nearly as much of the first job.
+    into = everywhere.ports.filter(pl.col("to_vertex").str.starts_with("switch"))
+    for lane in into["lane"].unique().to_list():
+        own = into.filter(pl.col("lane") == lane)
+        for counter, column, unit in (("flits", "bytes", 32), ("stalls", "onward_waiting_ps", 1000)):
+            found, whole = counters[f"{counter}_sum_vc{lane}"].sum(), own[column].sum() / unit
+            assert 0 <= found <= whole
+            mean = counters[f"{counter}_mean_vc{lane}"].to_numpy() * own.height
+            assert mean == pytest.approx(counters[f"{counter}_sum_vc{lane}"].to_numpy())
+    assert counters["flits_sum_vc0"].min() > 0
+    assert counters["stalls_sum_vc0"].sum() > 0
+    unused = [f"{counter}_max_vc{lane}" for counter in ("flits", "stalls") for lane in range(2, 8)]
+    assert counters.select(unused).sum_horizontal().sum() == 0
+
+
+def test_a_job_sees_the_switches_at_its_hosts_only(everywhere: Run, tmp_path: Path) -> None:
+    own = simulated(tmp_path / "own", {"job": "halo", "cycle": "1 ns", "every": "1 us"})
+    assert own.counters is not None
+    assert everywhere.counters is not None
+    assert own.meta.digest == everywhere.meta.digest
+    assert own.counters["seconds"].equals(everywhere.counters["seconds"])
+    sums = [name for name in FEATURES if "_sum_" in name]
+    assert (own.counters.select(sums).to_numpy() <= everywhere.counters.select(sums).to_numpy()).all()
+    # The switches at hosts 0, 1, 4 and 5: everything that these hosts send comes in there.
+    sent = own.ports.filter(pl.col("from_vertex").is_in([f"host {host}" for host in (0, 1, 4, 5)]))["bytes"].sum()
+    seen = own.counters.select(pl.sum_horizontal(f"flits_sum_vc{lane}" for lane in range(8)).sum()).item() * 32
+    assert seen > 0.9 * sent
+    assert seen < everywhere.counters.select(pl.sum_horizontal(sums[:8]).sum()).item() * 32
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [("hallo", "observe.counters_at.job.*halo"), ({"job": "halo", "flit": 0}, "flit"), ({"jobs": "halo"}, "jobs")],
+)
+def test_what_cannot_be_counted_is_refused(asked: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        simulated(tmp_path / "none", asked)

@@ -1,0 +1,111 @@
+"""The reproduction of Smith et al. 2018: its runs at their own size, and small ones run, judged and stored."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fairlane.fabric import Fabric
+from fairlane.reproduce import plan, reproduce
+from fairlane.reproduce.smith2018.experiments import FULL, QUICK, cells_of, written
+from fairlane.reproduce.smith2018.measured import Measured
+from fairlane.reproduce.smith2018.selection import Selection
+from fairlane.reproduce.smith2018.simulate import simulate
+from fairlane.runner.counters import FEATURES
+from fairlane.scenario import Scenario
+from fairlane.scenario.resolve import decide
+from fairlane.study.progress import StudyProgress
+from fairlane.study.task import Stopwatch
+
+TINY = replace(QUICK, ranks=64, runs=4, timesteps=3, every=3, groups=(1, 3))
+
+
+def test_a_run_is_as_large_as_in_the_paper() -> None:
+    cell = next(cell for cell in cells_of(FULL) if cell.groups == 7)
+    found = decide(Scenario(**written(cell, FULL)))
+    milc, others = found.jobs[0], found.jobs[1:]
+    assert (milc.ranks, len(set(milc.hosts))) == (6144, 384)
+    assert max(milc.hosts.count(host) for host in set(milc.hosts)) == 16
+    fabric = Fabric.build(found.tables["fabric"])
+    assert fabric.hosts == 5760
+    assert len({fabric.leaf_of[host] // 96 for host in milc.hosts}) == 7
+    assert len({fabric.leaf_of[host] for host in milc.hosts}) < 120, "whole switches, mostly"
+    taken = [host for job in others for host in job.hosts]
+    assert len(taken) == len(set(taken))
+    assert not {*taken} & {*milc.hosts}
+
+
+def test_groups_are_drawn_independently_of_the_other_jobs() -> None:
+    cells = list(cells_of(FULL))
+    assert len(cells) >= 87
+    assert {cell.groups for cell in cells} == set(range(2, 15))
+    assert [cell.run for cell in cells] == list(range(1, 1 + FULL.runs))
+    # The table of the background is the same in all, and its stream has nothing to do with that of the groups.
+    assert len({str(written(cell, FULL)["background"]) for cell in cells}) == 1
+    filled = [
+        sum(job.ranks or 0 for job in Scenario(**written(cell, FULL)).with_background().jobs[1:]) for cell in cells[:40]
+    ]
+    assert abs(np.corrcoef(filled, [cell.groups for cell in cells[:40]])[0, 1]) < 0.35
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Measured]:
+    folder = tmp_path_factory.mktemp("smith")
+    chosen = replace(plan("smith2018", quick=True), selection=Selection(["runs"], TINY))
+    found = reproduce(chosen, folder, StudyProgress(wanted=False), workers=1)
+    assert not found.failed
+    assert None not in [one.holds for one in found.judged if one.claim.id in ("smith.variability", "smith.groups")]
+    assert isinstance(found.measured, Measured)
+    return folder, found.measured
+
+
+def test_timesteps_have_the_time_and_counters_of_their_run(small: tuple[Path, Measured]) -> None:
+    _, measured = small
+    steps, runs = measured.timesteps(), measured.runs()
+    assert steps.columns == ["run", "timestep", "warmup", "seconds", *FEATURES]
+    assert steps.height == 4 * 4
+    assert steps.filter("warmup")["timestep"].unique().to_list() == [1]
+    regular = steps.filter(~pl.col("warmup")).group_by("run").agg(pl.col("seconds").sum()).sort("run")
+    assert regular["seconds"].to_list() == pytest.approx(runs.sort("run")["seconds"].to_list())
+    # The last of the three computes more, by a quarter of 0.55 ms; all compute alike, within the jitter of 4%.
+    assert (runs["compute_max_s"] / runs["compute_min_s"]).max() < 1.09  # type: ignore[operator]
+    assert runs["compute_mean_s"].to_numpy() == pytest.approx(4.25 * 0.55e-3, rel=0.02)
+    shares = (runs["wait_share"] + runs["allreduce_share"]).to_numpy()
+    assert (shares > 0.9).all()
+    assert (shares <= 1).all()
+    assert runs["groups"].to_list() == [cell.groups for cell in cells_of(TINY)]
+
+
+def test_a_job_sees_part_of_what_all_switches_count(small: tuple[Path, Measured]) -> None:
+    _, measured = small
+    own, everywhere = (measured.timesteps(all_switches=it) for it in (False, True))
+    sums = [name for name in FEATURES if "_sum_" in name]
+    assert (own.select(sums).to_numpy() <= everywhere.select(sums).to_numpy() + 1e-9).all()
+    assert own["seconds"].equals(everywhere["seconds"])
+
+
+def test_the_data_set_is_stored_with_its_sheet(small: tuple[Path, Measured]) -> None:
+    folder, measured = small
+    assert pl.read_parquet(folder / "dataset.parquet").equals(measured.timesteps())
+    assert pl.read_parquet(folder / "runs.parquet").equals(measured.runs())
+    sheet = (folder / "dataset.md").read_text(encoding="utf-8")
+    assert "16 timesteps of 4 runs" in sheet
+    slowest = measured.runs().sort("seconds")["run"][-1]
+    assert f"the slowest {slowest}" in sheet
+    assert measured.cell(slowest).run == slowest
+
+
+def test_a_run_can_be_simulated_again(small: tuple[Path, Measured]) -> None:
+    _, measured = small
+    cell = measured.cell(2)
+    again = simulate(Scenario(**written(cell, TINY)), {}, Stopwatch())
+    assert again["digest"] == measured.cells[cell]["digest"]
+    assert again["own"] == measured.cells[cell]["own"]
+
+
+def test_a_missing_run_is_named(small: tuple[Path, Measured]) -> None:
+    _, measured = small
+    part = Measured(dict(list(measured.cells.items())[:3]), TINY)
+    assert part.missing("runs") == ["1 of 4 runs"]
