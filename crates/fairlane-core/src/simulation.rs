@@ -10,7 +10,7 @@ use crate::error::{BuildError, RunError};
 use crate::ids::{HostId, JobId, Rank, ServiceLevel};
 use crate::mpi::{self, JobPlan, Mpi, RailPolicy};
 use crate::network::{self, Network};
-use crate::observe;
+use crate::observe::{self, RecordOf};
 use crate::program::Program;
 use crate::qos::arbiter::{self, MAX_LANES};
 use crate::qos::levels::{Levels, Sl2Vl, TrafficKind};
@@ -172,10 +172,7 @@ impl Simulation {
         if spec.jobs.len() > MOST_JOBS {
             return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
         }
-        if spec.observe.interference_by_port && !spec.observe.counters {
-            let allowed = "only with observe.counters, of which it is a part";
-            return Err(BuildError::value("observe.interference_by_port", true, allowed));
-        }
+        check_observation(&spec)?;
         let levels = levels(&spec)?;
         let jobs = spec.jobs.len();
         let hosts = graph.hosts();
@@ -187,6 +184,9 @@ impl Simulation {
         let mut mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, hosts, plans);
         if network.adaptive() {
             mpi.expect_overtaking();
+        }
+        if let Some(record) = observe.record {
+            mpi.keep(record);
         }
         for host in mpi.used_hosts() {
             network.wake(host, Instant::ZERO);
@@ -296,6 +296,26 @@ impl Simulation {
 #[must_use]
 pub fn required_virtual_lanes(routing: &dyn routing::Routing, virtual_lanes: u8) -> Vec<(u8, u8)> {
     (0..virtual_lanes).flat_map(|vl| (0..routing.channels_of(vl)).map(move |channel| (vl, channel))).collect()
+}
+
+fn check_observation(spec: &Spec) -> Result<(), BuildError> {
+    let observe = &spec.observe;
+    if observe.interference_by_port && !observe.counters {
+        let allowed = "only with observe.counters, of which it is a part";
+        return Err(BuildError::value("observe.interference_by_port", true, allowed));
+    }
+    let Some(RecordOf { job, from, to }) = observe.record else { return Ok(()) };
+    if job.index() >= spec.jobs.len() {
+        return Err(BuildError::value(
+            "observe.record.job",
+            job,
+            format!("a job, 0 to {}", spec.jobs.len().max(1) - 1),
+        ));
+    }
+    if from >= to {
+        return Err(BuildError::value("observe.record.to", to, "an instant after observe.record.from"));
+    }
+    Ok(())
 }
 
 /// Refuses more lanes than a switch has, and says what needs them: service levels, each with the channels of its lane.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairlane_core::ids::{HostId, JobId, LinkId, ServiceLevel, VirtualLane};
-use fairlane_core::observe::{self, RankRecord};
+use fairlane_core::observe::{self, MessageRecord, RankRecord, Record};
 use fairlane_core::qos::levels::TrafficKind;
 use fairlane_core::simulation as core;
 use fairlane_core::units::Instant;
@@ -18,6 +18,9 @@ use crate::errors;
 
 /// Tables that [`Simulation::table`] knows and that enter the digest.
 const MEASURED: [&str; 4] = ["ranks", "calls", "ports", "interference"];
+
+/// In a column of instants or numbers: there is none.
+const NOT_YET: u64 = u64::MAX;
 
 /// Jobs at work on a fabric.
 #[pyclass(module = "fairlane._core")]
@@ -101,7 +104,8 @@ impl Simulation {
         self.inner.check_laws().map_err(|error| errors::run(&error))
     }
 
-    /// A table of what was measured: "ranks", "calls", "ports", "interference", "port_interference", "departures", "marks".
+    /// A table of what was measured: "ranks", "calls", "ports", "interference", "port_interference", "departures", "marks",
+    /// "messages", "waits".
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let columns = self.columns(name).ok_or_else(|| PyKeyError::new_err(format!("no table {name:?}")))?;
         columns.into_dict(py)
@@ -135,6 +139,8 @@ impl Simulation {
             "port_interference" => self.port_interference(),
             "departures" => self.departures(),
             "marks" => self.marks(),
+            "messages" => self.messages(),
+            "waits" => self.waits(),
             _ => return None,
         })
     }
@@ -193,7 +199,7 @@ impl Simulation {
                 (link, lane, network.counters(LinkId(link), VirtualLane(lane)), times)
             })
             .collect();
-        Columns::default()
+        let columns = Columns::default()
             .u32("link", rows.iter().map(|row| row.0))
             .u8("lane", rows.iter().map(|row| row.1))
             .u64("bytes", rows.iter().map(|row| row.2.bytes))
@@ -202,7 +208,14 @@ impl Simulation {
             .u64("stalled", rows.iter().map(|row| row.2.stalled.0))
             .u32("max_queue", rows.iter().map(|row| row.2.max_queue))
             .u64("port_active", rows.iter().map(|row| row.3.0.0))
-            .u64("port_stalled", rows.iter().map(|row| row.3.1.0))
+            .u64("port_stalled", rows.iter().map(|row| row.3.1.0));
+        match rows.first().and_then(|row| row.2.onward_waiting) {
+            None => columns,
+            Some(_) => {
+                let waiting = rows.iter().map(|row| row.2.onward_waiting.unwrap_or_default().0);
+                columns.u64("onward_waiting", waiting)
+            }
+        }
     }
 
     fn interference(&self) -> Columns {
@@ -240,10 +253,45 @@ impl Simulation {
             .u64("time", rows.iter().map(|row| row.3))
     }
 
+    /// The messages of the job that is recorded. Instants that have not come are [`NOT_YET`].
+    fn messages(&self) -> Columns {
+        let rows = self.inner.mpi().record().map(Record::messages).unwrap_or_default();
+        let instant = |pick: fn(&MessageRecord) -> Option<Instant>| {
+            rows.iter().map(move |row| pick(row).map_or(NOT_YET, |at| at.0)).collect::<Vec<_>>().into_iter()
+        };
+        Columns::default()
+            .u64("message", rows.iter().map(|row| row.number))
+            .u32("token", rows.iter().map(|row| row.token))
+            .u32("from_rank", rows.iter().map(|row| row.from.0))
+            .u32("to_rank", rows.iter().map(|row| row.to.0))
+            .u64("bytes", rows.iter().map(|row| row.bytes.0))
+            .i64("tag", rows.iter().map(|row| i64::from(row.tag)))
+            .u8("collective", rows.iter().map(|row| u8::from(row.collective)))
+            .u8("eager", rows.iter().map(|row| u8::from(row.eager)))
+            .u64("sent_at", rows.iter().map(|row| row.sent_at.0))
+            .u64("posted_at", instant(|row| row.posted_at))
+            .u64("received_at", instant(|row| row.received_at))
+            .u64("acknowledged_at", instant(|row| row.acknowledged_at))
+    }
+
+    /// The waits of the job that is recorded.
+    fn waits(&self) -> Columns {
+        let rows = self.inner.mpi().record().map(Record::waits).unwrap_or_default();
+        Columns::default()
+            .u32("rank", rows.iter().map(|row| row.rank.0))
+            .text("call", rows.iter().map(|row| observe::call_name(usize::from(row.call)).to_owned()))
+            .u64("since", rows.iter().map(|row| row.since.0))
+            .u64("end", rows.iter().map(|row| row.end.0))
+            .u64("partner_at", rows.iter().map(|row| row.partner_at.0))
+            .u64("message", rows.iter().map(|row| row.message.unwrap_or(NOT_YET)))
+            .u8("receiver", rows.iter().map(|row| u8::from(row.receiver)))
+    }
+
     fn departures(&self) -> Columns {
         let rows = self.inner.network().departures();
         Columns::default()
             .u64("time", rows.iter().map(|row| row.time))
+            .u64("waited", rows.iter().map(|row| row.waited))
             .u32("link", rows.iter().map(|row| row.link))
             .u8("lane", rows.iter().map(|row| row.lane))
             .u32("job", rows.iter().map(|row| u32::from(row.job)))

@@ -10,7 +10,7 @@ compared by its rate of work: its iterations over the time until it ended instea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -102,6 +102,7 @@ def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
     """
     share = 1 / together.now if together.now else 0.0
     times = ["waiting", "stalled", "port_active", "port_stalled"]
+    times += [name for name in together.ports.columns if name == "onward_waiting"]
     return (
         _picoseconds(together.ports.with_columns(pl.col("link").cast(pl.UInt32)), times)
         .with_columns(
@@ -175,9 +176,33 @@ def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:
     return _named(labels, _picoseconds(ordered, ["at"]))
 
 
-def _named(labels: Sequence[JobLabel], table: pl.DataFrame) -> pl.DataFrame:
+def record(labels: Sequence[JobLabel], links: pl.DataFrame, raw: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The tables messages, waits and departures, as far as there are any: null for what had not happened."""
+    found = {}
+    if "messages" in raw:
+        later, flags = ["posted_at", "received_at", "acknowledged_at"], ["collective", "eager"]
+        table = raw["messages"].with_columns(_unless_not_yet(later), pl.col(flags) != 0)
+        found["messages"] = _picoseconds(table, ["sent_at", *later])
+    if "waits" in raw:
+        table = raw["waits"].with_columns(_unless_not_yet(["message"]), pl.col("receiver") != 0)
+        found["waits"] = _picoseconds(table, ["since", "end", "partner_at"])
+    if "departures" in raw:
+        table = _named(labels, raw["departures"], 4).rename({"message": "token"})
+        roles = links.select("link", "class", "role")
+        found["departures"] = _picoseconds(table, ["time", "waited"]).join(
+            roles, on="link", how="left", maintain_order="left"
+        )
+    return found
+
+
+def _unless_not_yet(columns: Sequence[str]) -> pl.Expr:
+    """The engine writes the greatest number for what has not happened."""
+    return pl.when(pl.col(columns) != pl.lit(2**64 - 1, pl.UInt64)).then(pl.col(columns))
+
+
+def _named(labels: Sequence[JobLabel], table: pl.DataFrame, at: int = 1) -> pl.DataFrame:
     names = pl.Series([label.name for label in labels], dtype=pl.String).gather(table["job"].cast(pl.UInt32))
-    return table.insert_column(1, names.alias("name"))
+    return table.insert_column(at, names.alias("name"))
 
 
 def _picoseconds(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:

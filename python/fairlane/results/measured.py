@@ -83,6 +83,10 @@ def marks(engine: Engine) -> pl.DataFrame:
     return found.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"))
 
 
+RECORD = ("messages", "waits", "departures")
+"""The engine's tables of single messages and packets."""
+
+
 def frame(raw: RawTable) -> pl.DataFrame:
     """An engine's table as a data frame."""
     return pl.DataFrame({name: _column(dtype, data) for name, (dtype, data) in raw.items()})

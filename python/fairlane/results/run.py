@@ -72,12 +72,18 @@ class Run:
     """One row per rank and iteration of the jobs in ``observe.iterations``: when it was marked, and its time."""
     power: pl.DataFrame | None = None
     """One row per socket of every host that has ranks: what it drew, and how fast it ran; with a table ``power``."""
+    messages: pl.DataFrame | None = None
+    """One row per message of the job in ``observe.record``, collectives' included, that was under way in its stretch."""
+    waits: pl.DataFrame | None = None
+    """One row per time that a rank of that job was blocked until an instant in the stretch."""
+    departures: pl.DataFrame | None = None
+    """One row per packet of any job and link on which it started; with ``observe.departures`` or ``observe.record``."""
     folder: Path | None = None
     """Where it is stored; None while it is only in memory."""
 
     TABLES = ("jobs", "ranks", "calls", "ports", "interference")
     """The names of the tables: attributes here, files in the folder, views in a query."""
-    ON_DEMAND = ("samples", "iterations", "power")
+    ON_DEMAND = ("samples", "iterations", "power", "messages", "waits", "departures")
     """The names of those that a run has only if its scenario asked for them."""
 
     def tables(self) -> dict[str, pl.DataFrame]:

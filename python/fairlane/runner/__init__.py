@@ -84,6 +84,7 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
         samples=None if outcome.samples is None else derive.samples(links, outcome.samples),
         iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
         power=_power(resolved, together),
+        **derive.record(labels, links, outcome.record),
     )
 
 

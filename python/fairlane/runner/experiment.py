@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fairlane.errors import RunError
-from fairlane.results.measured import Measured, Work, marks
+from fairlane.results.measured import Measured, Work, frame, marks
 from fairlane.runner.engine import Driver, Gauge, Runnable
 from fairlane.runner.progress import display
 from fairlane.runner.watchers import PortSampler, Watcher
@@ -39,6 +39,8 @@ class Outcome:
     """What ports did from time to time, all jobs at once, if that was asked for."""
     marks: pl.DataFrame | None = None
     """When ranks marked iterations, all jobs at once, if that was asked for."""
+    record: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """What was recorded of single messages and packets: the engine's tables by name, as far as they were asked for."""
 
 
 class Experiment:
@@ -53,6 +55,7 @@ class Experiment:
         self._alone = [Gauge(scenario.duration) for _ in scenario.jobs] if isolated and not self._is_alone else []
         self._sampler = PortSampler(scenario.sample_interval) if scenario.sample_interval else None
         self._marks: pl.DataFrame | None = None
+        self._record: dict[str, pl.DataFrame] = {}
 
     def perform(self, *, progress: bool) -> Outcome:
         """Simulates everything, or what Ctrl-C leaves time for."""
@@ -78,6 +81,7 @@ class Experiment:
             partial,
             self._sampler.table() if self._sampler else None,
             self._marks,
+            self._record,
         )
 
     def _watch(self, simulations: Sequence[Future[Any]], *, progress: bool) -> None:
@@ -95,6 +99,7 @@ class Experiment:
         engine, complete = simulate(self._scenario, self._together, self._driver, watchers)
         if any(job.marks for job in self._scenario.jobs):
             self._marks = marks(engine)
+        self._record = {name: frame(engine.table(name)) for name in self._scenario.recorded}
         return Measured.of(engine), complete
 
     def _simulate_alone(self, job: int) -> Work | None:

@@ -42,6 +42,9 @@ def _observed(scenario: "Scenario") -> Iterator[Problem]:
     for at, name in enumerate(scenario.observe.iterations):
         if name not in names:
             yield Problem.unknown(f"observe.iterations[{at}]", "job", name, names, name)
+    record = scenario.observe.record
+    if record is not None and record.job not in names:
+        yield Problem.unknown("observe.record.job", "job", record.job, names, record.job)
 
 
 def levels_in_use(scenario: "Scenario") -> dict[int, str]:

@@ -210,6 +210,23 @@ class Mpi(Table):
         return given
 
 
+class Record(Table):
+    """A job of which every message and wait is kept, and a stretch of time."""
+
+    job: str
+    """Its name."""
+    start: Duration = 0
+    """From when on."""
+    stop: Annotated[Duration, Field(gt=0)] | None = None
+    """Until when; without it to the end."""
+
+    @model_validator(mode="after")
+    def _lasts(self) -> Self:
+        if self.stop is not None and self.stop <= self.start:
+            raise Problems(Problem("stop", "not after the start", self.stop, DURATION.format(self.start)))
+        return self
+
+
 class Observe(Table):
     """What is measured."""
 
@@ -218,16 +235,24 @@ class Observe(Table):
     interference_by_port: bool = False
     """Who delayed whom at every port, besides in all."""
     departures: bool = False
-    """Every packet's departure from every port: large."""
+    """Every packet's departure from every port, for the table ``departures``: large."""
+    onward_waiting: bool = False
+    """By link and lane, how long the packets that came over it wait at the switch behind it."""
+    record: Record | None = None
+    """A job's messages and waits, and all departures, in a stretch of time, for tables ``messages``, ``waits`` and
+    ``departures``."""
     interval: Annotated[Duration, Field(gt=0)] | None = None
     """How often the counters of ports are looked at, for the table ``samples``; without it only at the end."""
     iterations: list[str] = Field(default_factory=list)
     """Names of jobs for which the table ``iterations`` has every iteration of every rank."""
 
     @model_validator(mode="after")
-    def _something_to_sample(self) -> Self:
-        if self.interval is not None and not self.counters:
-            raise Problems(Problem("interval", "there are no counters to look at", allowed="only with counters = true"))
+    def _something_to_look_at(self) -> Self:
+        wanted = {"interval": self.interval is not None, "onward_waiting": self.onward_waiting}
+        wrong = [key for key, asked in wanted.items() if asked and not self.counters]
+        if wrong:
+            words = "there are no counters to look at"
+            raise Problems(*(Problem(key, words, allowed="only with counters = true") for key in wrong))
         return self
 
 

@@ -139,8 +139,18 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
             "kinds": dict(qos.kinds),
         },
         "mpi": dict(mpi),
-        "observe": observe.model_dump(exclude={"interval", "iterations"}),
+        "observe": {**observe.model_dump(exclude={"interval", "iterations"}), "record": _record(scenario)},
     }
+
+
+def _record(scenario: "Scenario") -> dict[str, int] | None:
+    """Which job is recorded and when, as the simulator takes it."""
+    record = scenario.observe.record
+    if record is None:
+        return None
+    names = [name for job in scenario.jobs for name in job.names()]
+    stop = scenario.duration if record.stop is None else record.stop
+    return {"job": names.index(record.job), "from": record.start, "to": max(stop, record.start + 1)}
 
 
 def _arbiter(scenario: "Scenario", fabric: Fabric) -> dict[str, Any]:

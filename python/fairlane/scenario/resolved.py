@@ -84,13 +84,21 @@ class Resolved:
         return {**self.tables, "jobs": [job.spec() for job in self.jobs]}
 
     @property
+    def recorded(self) -> tuple[str, ...]:
+        """The tables of single messages and packets that the simulation keeps."""
+        observe = self.tables["observe"]
+        record = ("messages", "waits") if observe["record"] else ()
+        return (*record, "departures") if record or observe["departures"] else ()
+
+    @property
     def programs(self) -> list[_core.Program]:
         """The jobs' programs, in the same order."""
         return [job.program for job in self.jobs]
 
     def alone(self, job: int) -> "Resolved":
         """The same with one job only: same hosts, service levels and program, nobody beside it."""
-        return replace(self, jobs=(self.jobs[job],))
+        observe = {**self.tables["observe"], "record": None}
+        return replace(self, jobs=(self.jobs[job],), tables={**self.tables, "observe": observe})
 
     def engine(self) -> _core.Simulation:
         """A fresh simulation; raises ``BuildError`` if the parts do not fit together."""

@@ -15,6 +15,7 @@ use crate::error::RunError;
 use crate::ids::{HostId, JobId};
 use crate::kernel::Pool;
 use crate::network::Injection;
+use crate::observe::Record;
 use crate::program::Op;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::Bytes;
@@ -50,6 +51,8 @@ pub(super) struct Messaging {
     pub outbox: Vec<Injection>,
     /// Order of transfers through memory.
     pub sequence: u64,
+    /// What is kept of the messages and waits of one job, if that is asked for.
+    pub record: Option<Box<Record>>,
     /// The phase of a collective that starts now; its buffers are used again.
     pub phase: Phase,
 }
@@ -117,6 +120,13 @@ impl Messaging {
         let job = &mut self.jobs[job.index()];
         job.in_flight -= 1;
         self.lull |= job.in_flight == 0;
+    }
+
+    /// The record, if it is of the job of `rank`.
+    #[inline(always)]
+    pub fn record_of(&mut self, rank: u32) -> Option<&mut Record> {
+        let record = self.record.as_deref_mut()?;
+        (record.job() == self.ranks[rank as usize].job).then_some(record)
     }
 
     /// What `rank` did wrong in `op`, as an error.

@@ -32,7 +32,7 @@ pub use rails::RailPolicy;
 
 use crate::ids::{HostId, JobId};
 use crate::kernel::{NONE, Pool};
-use crate::observe::RankRecord;
+use crate::observe::{RankRecord, Record, RecordOf};
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant};
@@ -103,6 +103,7 @@ impl Mpi {
             transfers: Pool::default(),
             outbox: Vec::new(),
             sequence: 0,
+            record: None,
             phase: Phase::default(),
         };
         let mut mpi = Self { sources: Vec::new(), messaging };
@@ -173,6 +174,17 @@ impl Mpi {
     /// Messages of one rank to another can overtake each other, because packets can.
     pub fn expect_overtaking(&mut self) {
         self.messaging.start_numbering();
+    }
+
+    /// Keeps a record from now on. To be called before anything has been sent.
+    pub fn keep(&mut self, record: RecordOf) {
+        self.messaging.record = Some(Box::new(Record::new(record)));
+    }
+
+    /// What has been recorded, if that was asked for.
+    #[must_use]
+    pub fn record(&self) -> Option<&Record> {
+        self.messaging.record.as_deref()
     }
 
     /// Whether every rank of every job has finished.

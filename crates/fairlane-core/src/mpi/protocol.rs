@@ -9,6 +9,7 @@ use super::request::{PENDING, Request};
 use crate::ids::{HostId, JobId, Rank};
 use crate::kernel::NONE;
 use crate::network::{Delivery, Injection};
+use crate::observe::MessageRecord;
 use crate::program::{RequestId, SendMode, Tag};
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
@@ -149,6 +150,9 @@ impl Messaging {
             parts: 0,
             begun: false,
         });
+        if self.record.is_some() {
+            self.record_sent(transfer);
+        }
         let (stage, bytes, kind) = match (eager, send.collective) {
             (true, false) => (Stage::Eager, bytes, TrafficKind::Eager),
             (true, true) => (Stage::Eager, bytes, TrafficKind::CollectiveEager),
@@ -228,9 +232,14 @@ impl Messaging {
             return;
         };
         let request = state.requests.get_mut(receive);
-        (request.partner_at, request.complete_at) = (transfer.sent_at, now);
+        let posted_at = std::mem::replace(&mut request.partner_at, transfer.sent_at);
+        request.complete_at = now;
         let (detached, waited) = (request.detached, request.waited);
         self.transfers.remove(record);
+        if let Some(of) = &mut self.record {
+            of.met(record, Instant(posted_at));
+            of.received(record, receive, Instant(now));
+        }
         if waited {
             self.one_less(to, now);
         } else if detached {
@@ -260,14 +269,41 @@ impl Messaging {
             }
             Stage::Bulk if last => {
                 self.answer(record, Stage::Acknowledgement, now);
+                if let Some(of) = &mut self.record {
+                    of.received(record, receive, Instant(now));
+                }
                 self.complete(to, receive, now);
             }
             Stage::Bulk => {}
             Stage::Acknowledgement => {
                 self.transfers.remove(record);
+                if let Some(of) = &mut self.record {
+                    of.acknowledged(record, send, Instant(now));
+                }
                 self.complete(from, send, now);
             }
         }
+    }
+
+    #[cold]
+    fn record_sent(&mut self, token: u32) {
+        let Transfer { from, to, bytes, envelope, collective, eager, sent_at, .. } = self.transfers[token];
+        let receiver = self.ranks[to as usize].rank;
+        let Some(of) = self.record_of(from) else { return };
+        of.sent(MessageRecord {
+            number: 0,
+            token,
+            from: Rank(envelope.source),
+            to: receiver,
+            bytes: Bytes(bytes),
+            tag: envelope.tag,
+            collective,
+            eager,
+            sent_at: Instant(sent_at),
+            posted_at: None,
+            received_at: None,
+            acknowledged_at: None,
+        });
     }
 
     /// The receiver of a rendezvous answers.
@@ -342,6 +378,9 @@ impl Messaging {
         let Transfer { to, from, sent_at, eager, payload_done, send, .. } = *transfer;
         let request = self.rank(to).requests.get_mut(receive);
         let posted_at = std::mem::replace(&mut request.partner_at, sent_at);
+        if let Some(of) = &mut self.record {
+            of.met(record, Instant(posted_at));
+        }
         if !eager {
             self.rank(from).requests.get_mut(send).partner_at = posted_at;
             self.answer(record, Stage::Get, now);
@@ -354,6 +393,9 @@ impl Messaging {
     fn finish_receive(&mut self, record: u32, now: u64) {
         let Transfer { to, receive, .. } = self.transfers[record];
         self.transfers.remove(record);
+        if let Some(of) = &mut self.record {
+            of.received(record, receive, Instant(now));
+        }
         self.complete(to, receive, now);
     }
 
@@ -365,7 +407,7 @@ impl Messaging {
         *blocked = Blocked::Not;
         let since = *since;
         let sent_at = self.transfers[record].sent_at;
-        self.account_wait(rank, since, now, sent_at);
+        self.account_wait(rank, (since, now), sent_at, |of, _| of.number(record).map(|number| (number, true)));
         self.resume(rank, now);
     }
 

@@ -1,9 +1,11 @@
 //! Waits: until enough of a list of requests is complete.
 
 use super::messaging::Messaging;
-use super::rank::{Blocked, RankState};
+use super::rank::{Activity, Blocked, RankState};
 use super::request::{PENDING, Quorum, Wait};
-use crate::units::Picoseconds;
+use crate::ids::Rank;
+use crate::observe::{Record, WaitRecord};
+use crate::units::{Instant, Picoseconds};
 
 impl Messaging {
     /// `rank` waits for the requests it has listed in `awaited`; it is `now`. If the wait is over at once, the rank is
@@ -45,7 +47,7 @@ impl Messaging {
         let RankState { requests, awaited, blocked, .. } = self.rank(rank);
         *blocked = Blocked::Not;
         let mut receives = 0;
-        let (mut last, mut partner_at) = (0, 0);
+        let (mut last, mut partner_at, mut decisive) = (0, 0, (0, false));
         let mut taken = false;
         for slot in awaited.drain(..) {
             if wait.quorum != Quorum::All {
@@ -59,19 +61,43 @@ impl Messaging {
             let request = requests.end(slot);
             receives += u64::from(request.receive);
             if request.complete_at >= last {
-                (last, partner_at) = (request.complete_at, request.partner_at);
+                (last, partner_at, decisive) = (request.complete_at, request.partner_at, (slot, request.receive));
             }
         }
         let end = now.max(wait.since);
-        self.account_wait(rank, wait.since, end, partner_at);
+        let (slot, receiver) = decisive;
+        self.account_wait(rank, (wait.since, end), partner_at, |of, rank| {
+            of.completed_by(rank, slot).map(|number| (number, receiver))
+        });
         self.resume(rank, end + receives * self.parameters.receive_overhead.0);
     }
 
-    /// Splits blocked time into the part before the partner had done its own, and the rest.
-    pub(super) fn account_wait(&mut self, rank: u32, since: u64, end: u64, partner_at: u64) {
+    /// Splits blocked time into the part before the partner had done its own, and the rest. `message` asks a record for what
+    /// ended it, and whether the rank received that.
+    #[inline]
+    pub(super) fn account_wait(
+        &mut self,
+        rank: u32,
+        (since, end): (u64, u64),
+        partner_at: u64,
+        message: impl FnOnce(&mut Record, Rank) -> Option<(u64, bool)>,
+    ) {
         let late = partner_at.clamp(since, end) - since;
-        let record = &mut self.rank(rank).record;
-        record.late_partner += Picoseconds(late);
-        record.network += Picoseconds(end - since - late);
+        let state = self.rank(rank);
+        state.record.late_partner += Picoseconds(late);
+        state.record.network += Picoseconds(end - since - late);
+        let (name, activity) = (state.rank, state.activity);
+        let (Some(record), Activity::Call(call)) = (self.record_of(rank), activity) else { return };
+        let (message, receiver) = message(record, name).unzip();
+        let (since, end, partner_at) = (Instant(since), Instant(end), Instant(partner_at));
+        record.waited(WaitRecord {
+            rank: name,
+            call,
+            since,
+            end,
+            partner_at,
+            message,
+            receiver: receiver == Some(true),
+        });
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Fixed {
     pub arbiter: Arc<dyn Arbiter>,
     pub parameters: Parameters,
     pub observe: observe::Parameters,
+    /// Something is kept of single packets.
+    pub detailed: bool,
     /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
     pub full: u32,
     pub header: u32,
@@ -100,6 +102,7 @@ impl Fixed {
             routing: Arc::clone(routing),
             arbiter: Arc::clone(arbiter),
             parameters: parameters.clone(),
+            detailed: observe.onward_waiting || !observe.departs().is_empty(),
             observe: *observe,
         };
         fixed.ample = fixed.ample_credits(window);

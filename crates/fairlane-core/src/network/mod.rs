@@ -117,6 +117,9 @@ pub struct LaneCounters {
     pub waiting: Picoseconds,
     /// Time in which the link was idle and the lane's first packet lacked credits.
     pub stalled: Picoseconds,
+    /// Sum of the waiting times, at the switch where the link ends, of the packets that came over it; `None` if that is not
+    /// kept.
+    pub onward_waiting: Option<Picoseconds>,
     /// Longest queue seen.
     pub max_queue: u32,
 }
@@ -193,6 +196,8 @@ impl Network {
             },
             watch: Watch {
                 interference: Interference::new(plan.jobs, plan.observe.interference_by_port),
+                onward: vec![0; if plan.observe.onward_waiting { ports * fixed.lanes } else { 0 }],
+                departs: plan.observe.departs(),
                 departures: Vec::new(),
             },
             scratch: Scratch::default(),
@@ -397,7 +402,7 @@ impl Network {
         &self.watch.interference
     }
 
-    /// The log of departures so far, if it is kept: in order of time, then link.
+    /// The log of departures so far, as far as it is kept: in order of time, then link.
     #[must_use]
     pub fn departures(&self) -> Vec<Departure> {
         let mut log = self.watch.departures.clone();
@@ -447,6 +452,7 @@ impl Network {
             packets: record.packets,
             waiting: Picoseconds(record.waited),
             stalled: Picoseconds(record.stalled + open_stall),
+            onward_waiting: self.watch.onward.get(place).copied().map(Picoseconds),
             // A packet that did not wait was a queue of one for no time.
             max_queue: record.max_depth.max(u32::from(record.packets > 0)),
         }

@@ -45,8 +45,9 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         self.port.job = job;
         self.flight.totals.packet_hops += 1;
         self.count(lane, bytes, job, wire_time, now - joined);
-        if fixed.observe.departures {
-            log(self.flight, self.watch, (self.number, lane), record, now);
+        if fixed.detailed {
+            let behind = upstream.map(|link| link as usize * fixed.lanes + usize::from(held));
+            detail(self.flight, self.watch, (self.number, lane), record, (now, now - joined), behind);
         }
         if let Some(upstream) = upstream {
             self.give_back(upstream, done, bytes, job, held);
@@ -175,8 +176,22 @@ fn give_back_exactly(flight: &mut Flight, lanes: &mut [Lane], port: u32, credit:
     }
 }
 
+/// Keeps what is kept of single packets only if it is asked for. `behind`: the link and lane that the packet came by.
 #[cold]
-fn log(flight: &Flight, watch: &mut Watch, (link, lane): (u32, u8), record: u32, now: u64) {
+fn detail(
+    flight: &Flight,
+    watch: &mut Watch,
+    (link, lane): (u32, u8),
+    record: u32,
+    (time, waited): (u64, u64),
+    behind: Option<usize>,
+) {
+    if let Some(sum) = behind.and_then(|behind| watch.onward.get_mut(behind)) {
+        *sum += waited;
+    }
+    if !watch.departs.contains(&time) {
+        return;
+    }
     let packet = &flight.packets[record];
     let (token, stage) = if packet.load.whole() {
         (packet.message, packet.load.stage())
@@ -184,14 +199,6 @@ fn log(flight: &Flight, watch: &mut Watch, (link, lane): (u32, u8), record: u32,
         let message = &flight.messages[packet.message];
         (message.token, message.load.stage())
     };
-    watch.departures.push(Departure {
-        time: now,
-        link,
-        lane,
-        job: packet.job,
-        token,
-        stage,
-        packet: packet.number,
-        bytes: packet.bytes,
-    });
+    let Packet { job, number, bytes, .. } = *packet;
+    watch.departures.push(Departure { time, waited, link, lane, job, token, stage, packet: number, bytes });
 }

@@ -5,6 +5,8 @@
 pub struct Departure {
     /// When, in picoseconds.
     pub time: u64,
+    /// How long it had waited in the port's queue, in picoseconds.
+    pub waited: u64,
     /// The link.
     pub link: u32,
     /// The lane of the link's port.

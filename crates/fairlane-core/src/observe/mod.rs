@@ -3,13 +3,20 @@
 mod departures;
 mod interference;
 mod ranks;
+mod record;
 
 pub use departures::Departure;
 pub use interference::{Interference, Waiters};
 pub use ranks::{CALLS, CallTime, RankRecord, call_name, call_of};
+pub use record::{MessageRecord, Record, WaitRecord};
+
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::ids::JobId;
+use crate::units::Picoseconds;
 
 /// What to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,12 +26,39 @@ pub struct Parameters {
     pub counters: bool,
     /// The interference matrix of every port besides the whole one.
     pub interference_by_port: bool,
+    /// By link and lane, how long the packets that came that way wait at the vertex behind.
+    pub onward_waiting: bool,
     /// A record of every packet that starts on a link. Grows with every packet: for small runs.
     pub departures: bool,
+    /// A record of a job's messages and waits, and of all packets, in a stretch of time.
+    pub record: Option<RecordOf>,
+}
+
+/// Which job is recorded, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordOf {
+    /// The job.
+    pub job: JobId,
+    /// The first instant.
+    pub from: Picoseconds,
+    /// The instant from which on nothing more is recorded.
+    pub to: Picoseconds,
+}
+
+impl Parameters {
+    /// The instants at which departures are kept, in picoseconds.
+    pub(crate) fn departs(&self) -> Range<u64> {
+        match self.record {
+            _ if self.departures => 0..u64::MAX,
+            Some(RecordOf { from, to, .. }) => from.0..to.0,
+            None => 0..0,
+        }
+    }
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { counters: true, interference_by_port: false, departures: false }
+        Self { counters: true, interference_by_port: false, onward_waiting: false, departures: false, record: None }
     }
 }

@@ -6,6 +6,7 @@ mod arbiter_laws;
 mod fabrics;
 mod layers;
 mod rails;
+mod record;
 mod routing_laws;
 mod saturation;
 mod shortcuts;

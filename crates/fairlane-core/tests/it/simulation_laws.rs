@@ -15,14 +15,14 @@ use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const FAR: Instant = Instant(u64::MAX >> 1);
+pub(super) const FAR: Instant = Instant(u64::MAX >> 1);
 
 /// Sender, receiver, bytes, synchronous, compute before.
 type Message = (u32, u32, u64, bool, u64);
 
 /// A random simulation: two jobs on a fabric of twelve hosts, some of which they share.
 #[derive(Clone, Debug)]
-struct Case {
+pub(super) struct Case {
     hosts: Vec<Vec<u32>>,
     /// By job.
     messages: Vec<Vec<Message>>,
@@ -73,7 +73,7 @@ const POLICIES: [RailPolicy; 5] = [
 /// A tree of two levels, routed by destination.
 const TREE: usize = 1;
 
-fn case() -> impl Strategy<Value = Case> {
+pub(super) fn case() -> impl Strategy<Value = Case> {
     let hosts = proptest::collection::vec(proptest::collection::vec(0..12_u32, 2..6), 2);
     let message = (0..6_u32, 0..6_u32, 0..5000_u64, any::<bool>(), 0..2_000_000_u64);
     let messages = proptest::collection::vec(proptest::collection::vec(message, 1..30), 2);
@@ -113,7 +113,7 @@ fn op(op: Op) -> Line {
 
 impl Case {
     /// Every message is received by a wildcard, so any order of arrival matches; a collective ends each job.
-    fn programs(&self) -> Vec<Program> {
+    pub fn programs(&self) -> Vec<Program> {
         self.hosts.iter().zip(&self.messages).map(|(hosts, messages)| self.program(hosts, messages)).collect()
     }
 
@@ -152,7 +152,7 @@ impl Case {
         Program { ranks: lines.into_iter().map(|lines| Script::new(lines).unwrap().source()).collect() }
     }
 
-    fn spec(&self) -> Spec {
+    pub fn spec(&self) -> Spec {
         let names = ["weighted_round_robin", "strict_priority", "vlarb"];
         let table: Vec<_> = (0..self.lanes).map(|lane| (lane, 1 + lane * 3)).collect();
         let params = if self.arbiter == 2 {
@@ -221,7 +221,7 @@ impl Case {
 }
 
 /// Everything that was measured, to compare two runs.
-fn measured(simulation: &Simulation) -> String {
+pub(super) fn measured(simulation: &Simulation) -> String {
     let network = simulation.network();
     let links = 0..u32::try_from(network.graph().links().len()).unwrap();
     let lanes = 0..u8::try_from(network.lanes()).unwrap();
