@@ -47,7 +47,7 @@ def messages(*rows: tuple[Any, ...]) -> pl.DataFrame:
 
 
 def waits(*rows: tuple[Any, ...]) -> pl.DataFrame:
-    columns = ["rank", "call", "since_ps", "end_ps", "partner_at_ps", "message", "receive"]
+    columns = ["rank", "call", "since_ps", "end_ps", "partner_at_ps", "message", "receiver"]
     return pl.DataFrame(list(rows), schema=columns, orient="row").with_columns(
         pl.col("since_ps", "end_ps", "partner_at_ps").cast(pl.UInt64)
     )

@@ -23,6 +23,7 @@ __all__ = [
     "message_delays",
     "quiet_wait",
     "table_one",
+    "usual_wait",
     "wait_delays",
 ]
 
@@ -51,17 +52,17 @@ def wait_delays(record: Record, types: pl.DataFrame, threshold_ps: int = 0) -> p
     waits = with_parts(record.waits).join(
         record.messages.select("message", "from_rank", "to_rank", "collective", "eager"), on="message", how="left"
     )
-    sides = waits.group_by("message", "receive").agg(pl.col("wait_ps").max().alias("other_ps"))
-    other = sides.filter(pl.col("message").is_not_null()).with_columns(~pl.col("receive"))
+    sides = waits.group_by("message", "receiver").agg(pl.col("wait_ps").max().alias("other_ps"))
+    other = sides.filter(pl.col("message").is_not_null()).with_columns(~pl.col("receiver"))
     pairs = types.select("from_rank", "to_rank", "neighbour").unique()
-    joined = waits.join(other, on=["message", "receive"], how="left").join(
+    joined = waits.join(other, on=["message", "receiver"], how="left").join(
         pairs, on=["from_rank", "to_rank"], how="left"
     )
     delayed = pl.col("wait_ps") > threshold_ps
     both = pl.col("other_ps") > threshold_ps
     return joined.with_columns(
         pl.col("other_ps").fill_null(0),
-        partner=pl.when("receive").then("from_rank").otherwise("to_rank"),
+        partner=pl.when("receiver").then("from_rank").otherwise("to_rank"),
         delayed=delayed,
         truth=pl.when(delayed).then(_greater_part()),
     ).with_columns(
@@ -84,10 +85,20 @@ def with_parts(waits: pl.DataFrame) -> pl.DataFrame:
 
 def quiet_wait(record: Record) -> int:
     """How long nearly all point-to-point waits of a quiet stretch are at most, ps: a threshold for delays elsewhere."""
-    messages = record.messages.select("message", "collective")
-    waits = record.waits.join(messages, on="message").filter(~pl.col("collective"))
-    length = (waits["end_ps"] - waits["since_ps"]).quantile(QUIET, "higher")
-    return int(length or 0)
+    return _quantile(record, QUIET)
+
+
+def usual_wait(record: Record) -> int:
+    """The median of a stretch's point-to-point waits, ps: a threshold where there is no quiet stretch."""
+    return _quantile(record, 0.5)
+
+
+def _quantile(record: Record, at: float) -> int:
+    """A quantile of the waits that are not in collectives; of all if there are no others."""
+    waits = record.waits.join(record.messages.select("message", "collective"), on="message")
+    apart = waits.filter(~pl.col("collective"))
+    chosen = apart if apart.height else waits
+    return int((chosen["end_ps"] - chosen["since_ps"]).quantile(at, "higher") or 0)
 
 
 def by_neighbour(delays: pl.DataFrame) -> pl.DataFrame:
@@ -140,9 +151,9 @@ def message_delays(record: Record, types: pl.DataFrame) -> pl.DataFrame:
     parts = {"wait_ps": "", "late_ps": "late_", "network_ps": "network_"}
     waits = with_parts(record.waits).filter(pl.col("message").is_not_null())
     found = record.messages
-    for side, receive in (("receiver", True), ("sender", False)):
+    for side, receiving in (("receiver", True), ("sender", False)):
         renamed = [pl.col(name).sum().alias(f"{side}_{word}ps") for name, word in parts.items()]
-        rows = waits.filter(pl.col("receive") == receive).group_by("message").agg(*renamed)
+        rows = waits.filter(pl.col("receiver") == receiving).group_by("message").agg(*renamed)
         found = found.join(rows, on="message", how="left", maintain_order="left")
     filled = [pl.col(f"{side}_{word}ps").fill_null(0) for side in ("receiver", "sender") for word in parts.values()]
     pairs = types.select("from_rank", "to_rank", "neighbour").unique()

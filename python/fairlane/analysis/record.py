@@ -58,6 +58,19 @@ class Record:
             left,
         )
 
+    def cut(self, from_ps: int, to_ps: int) -> Record:
+        """What a record of a shorter stretch within this one would hold."""
+        ended = pl.coalesce("acknowledged_at_ps", pl.when("eager").then("received_at_ps"), pl.lit(to_ps))
+        return Record(
+            self.job,
+            self.number,
+            from_ps,
+            to_ps,
+            self.messages.filter(pl.col("sent_at_ps") < to_ps, ended >= from_ps),
+            self.waits.filter(pl.col("end_ps").is_between(from_ps, to_ps, closed="left")),
+            self.departures.filter(pl.col("time_ps").is_between(from_ps, to_ps, closed="left")),
+        )
+
     @property
     def seconds(self) -> float:
         """How long the stretch is, s."""

@@ -69,7 +69,7 @@ class Analysis:
 
     @property
     def point_to_point(self) -> pl.DataFrame:
-        """The waits of the slowest stretch on point-to-point messages; on those of collectives if there are no others."""
+        """The slowest stretch's waits on point-to-point messages; on those of collectives if there are no others."""
         return apart_from_collectives(self.slowest.delays)
 
 
