@@ -43,7 +43,7 @@ def analyze(
         iterations: The first and the last iteration among which the fastest and the slowest are looked for; None for
             no bound.
         threshold_ps: Waits up to this are no delays, ps; None for what 99% of the waits in the fastest iteration stay
-            below (without one, the median).
+            below, or half of those in the slowest if that is less.
         files: What paths in the scenario are relative to, if that is neither the run's folder nor the current one.
         progress: Whether to show progress of simulations on standard error.
 
@@ -94,7 +94,9 @@ def _apart(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def _threshold(records: Sequence[Record]) -> int:
-    return quiet_wait(records[0]) if len(records) > 1 else usual_wait(records[0])
+    """What is long in the fastest iteration, unless that is no quieter than the slowest."""
+    usual = usual_wait(records[-1])
+    return min(quiet_wait(records[0]), usual) if len(records) > 1 else usual
 
 
 def _job(run: Run, view: View, wanted: str | None) -> str:

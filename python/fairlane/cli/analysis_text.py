@@ -23,6 +23,8 @@ MOST_STEPS = 12
 """Of longer walks the last steps before the cause are told, and how many are left out."""
 MOST_CALLS = 6
 """How many calls are listed."""
+MOST_LINKS = 5
+"""How many links of the slow message are listed."""
 
 
 def print_analysis(found: Analysis, console: Console | None = None) -> None:
@@ -196,11 +198,12 @@ def _cause(walk: Walk) -> Iterator[str]:
 def _link_lines(walk: Walk) -> Iterator[str]:
     if walk.links.is_empty():
         yield "  It went through the host's memory."
-    for row in walk.links.iter_rows(named=True):
-        if not row["waited_ps"]:
-            continue
+    waited = walk.links.filter(pl.col("waited_ps") > 0)
+    for row in waited.sort("waited_ps", "link", descending=[True, False]).head(MOST_LINKS).iter_rows(named=True):
         where = f"link {row['link']} ({row['class']}, {row['from_vertex']} to {row['to_vertex']})"
-        yield f"  {where}: {row['packets']} packets waited up to {_ps(row['greatest_ps'])}: {_whose(walk, row['link'])}"
+        yield f"  {where}: its packets waited {_ps(row['waited_ps'])}, for {_whose(walk, row['link'])}"
+    if waited.height > MOST_LINKS:
+        yield f"  and less at {waited.height - MOST_LINKS} other links"
     if walk.jobs.height:
         shares = ", ".join(f"{row['by']} {percent(row['share'])}" for row in walk.jobs.head(5).iter_rows(named=True))
         yield f"  In all its packets waited for: {shares}"
@@ -212,7 +215,7 @@ def _whose(walk: Walk, link: int) -> str:
     parts = []
     for row in rows.head(4).iter_rows(named=True):
         name = "its own packets" if row["by"] == OWN else row["by"]
-        how = "" if row["how"] == AHEAD else " in the full buffer beyond"
+        how = "" if row["how"] == AHEAD else " in the full buffer beyond it"
         parts.append(f"{name}{how} {percent(row['waiting_ps'] / total)}")
     return ", ".join(parts) or "before the record began"
 

@@ -25,7 +25,9 @@ def analyze(
     ] = None,
     threshold: Annotated[
         str | None,
-        typer.Option(help="Waits up to this are no delays, as '10 us'; by default 99% of the fastest iteration's."),
+        typer.Option(
+            help="Waits up to this are no delays, as '10 us'; by default what 99% of the fastest iteration's are."
+        ),
     ] = None,
     files: Annotated[
         Path | None, typer.Option(metavar="DIR", help="What paths in the scenario are relative to, as those of traces.")

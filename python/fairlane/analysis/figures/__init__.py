@@ -10,7 +10,13 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fairlane.analysis.figures import breakdown, chain, delays, flits, flits_waits, periods, waits
+from fairlane.analysis.figures.breakdown import draw as draw_breakdown
+from fairlane.analysis.figures.chain import draw as draw_chain
+from fairlane.analysis.figures.delays import draw as draw_delays
+from fairlane.analysis.figures.flits import draw as draw_flits
+from fairlane.analysis.figures.flits_waits import draw as draw_flits_waits
+from fairlane.analysis.figures.periods import draw as draw_periods
+from fairlane.analysis.figures.waits import draw as draw_waits
 from fairlane.analysis.result import Analysis
 from fairlane.plot.style import styled
 from fairlane.results.errors import ResultsError
@@ -18,13 +24,13 @@ from fairlane.results.errors import ResultsError
 __all__ = ["FIGURES", "draw_all"]
 
 FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
-    "breakdown.png": breakdown.draw,
-    "iterations.png": periods.draw,
-    "waits.png": waits.draw,
-    "delays.png": delays.draw,
-    "flits-waits.png": flits_waits.draw,
-    "flits.png": flits.draw,
-    "walk.png": chain.draw,
+    "breakdown.png": draw_breakdown,
+    "iterations.png": draw_periods,
+    "waits.png": draw_waits,
+    "delays.png": draw_delays,
+    "flits-waits.png": draw_flits_waits,
+    "flits.png": draw_flits,
+    "walk.png": draw_chain,
 }
 """File name to the function that draws it."""
 
