@@ -44,8 +44,11 @@ def test_the_tables_of_a_record_fit_those_of_the_run(tmp_path: Path) -> None:
     assert isinstance(run, fairlane.Run)
     assert run.meta.digest == plain.meta.digest, "a record changes nothing"
     assert run.jobs.equals(plain.jobs)
-    assert run.messages is not None and run.waits is not None and run.departures is not None
-    assert plain.messages is None and plain.departures is None
+    assert run.messages is not None
+    assert run.waits is not None
+    assert run.departures is not None
+    assert plain.messages is None
+    assert plain.departures is None
 
     late = pl.col("partner_at_ps").clip("since_ps", "end_ps") - pl.col("since_ps")
     waited = run.waits.group_by("rank").agg(late=late.sum(), all=(pl.col("end_ps") - pl.col("since_ps")).sum())
@@ -66,7 +69,8 @@ def test_the_tables_of_a_record_fit_those_of_the_run(tmp_path: Path) -> None:
 def test_a_stretch_is_cut_from_the_whole(tmp_path: Path) -> None:
     whole = _run(tmp_path, "whole", 'record = { job = "halo" }')
     part = _run(tmp_path, "part", 'record = { job = "halo", start = "100 us", stop = "150 us" }')
-    assert whole.departures is not None and part.departures is not None
+    assert whole.departures is not None
+    assert part.departures is not None
     within = pl.col("time_ps").is_between(100_000_000, 150_000_000, closed="left")
     assert part.departures.equals(whole.departures.filter(within))
     assert 0 < part.departures.height < whole.departures.height

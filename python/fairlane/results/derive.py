@@ -10,7 +10,7 @@ compared by its rate of work: its iterations over the time until it ended instea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -176,23 +176,23 @@ def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:
     return _named(labels, _picoseconds(ordered, ["at"]))
 
 
-def record(labels: Sequence[JobLabel], links: pl.DataFrame, raw: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """The tables messages, waits and departures, as far as there are any: null for what had not happened."""
-    found = {}
-    if "messages" in raw:
-        later, flags = ["posted_at", "received_at", "acknowledged_at"], ["collective", "eager"]
-        table = raw["messages"].with_columns(_unless_not_yet(later), pl.col(flags) != 0)
-        found["messages"] = _picoseconds(table, ["sent_at", *later])
-    if "waits" in raw:
-        table = raw["waits"].with_columns(_unless_not_yet(["message"]), pl.col("receiver") != 0)
-        found["waits"] = _picoseconds(table, ["since", "end", "partner_at"])
-    if "departures" in raw:
-        table = _named(labels, raw["departures"], 4).rename({"message": "token"})
-        roles = links.select("link", "class", "role")
-        found["departures"] = _picoseconds(table, ["time", "waited"]).join(
-            roles, on="link", how="left", maintain_order="left"
-        )
-    return found
+def messages(raw: pl.DataFrame) -> pl.DataFrame:
+    """The messages table, with null for what had not happened."""
+    later, flags = ["posted_at", "received_at", "acknowledged_at"], ["collective", "eager"]
+    return _picoseconds(raw.with_columns(_unless_not_yet(later), pl.col(flags) != 0), ["sent_at", *later])
+
+
+def waits(raw: pl.DataFrame) -> pl.DataFrame:
+    """The waits table; ``message`` is null where the message is not in the messages table."""
+    table = raw.with_columns(_unless_not_yet(["message"]), pl.col("receiver") != 0)
+    return _picoseconds(table, ["since", "end", "partner_at"])
+
+
+def departures(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
+    """The departures table, with the class and the role of each link."""
+    roles = links.select("link", "class", "role")
+    table = _picoseconds(_named(labels, raw, 5).rename({"message": "token"}), ["time", "waited"])
+    return table.join(roles, on="link", how="left", maintain_order="left")
 
 
 def _unless_not_yet(columns: Sequence[str]) -> pl.Expr:

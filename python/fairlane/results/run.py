@@ -73,7 +73,7 @@ class Run:
     power: pl.DataFrame | None = None
     """One row per socket of every host that has ranks: what it drew, and how fast it ran; with a table ``power``."""
     messages: pl.DataFrame | None = None
-    """One row per message of the job in ``observe.record``, collectives' included, that was under way in its stretch."""
+    """One row per message of the job in ``observe.record`` that was under way in its stretch, collectives' included."""
     waits: pl.DataFrame | None = None
     """One row per time that a rank of that job was blocked until an instant in the stretch."""
     departures: pl.DataFrame | None = None

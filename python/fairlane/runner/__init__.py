@@ -74,6 +74,7 @@ def run(
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     together, labels = outcome.together, [JobLabel(job.name, job.workload) for job in resolved.jobs]
     links = _links(resolved.tables["fabric"])
+    record = outcome.record
     return Run(
         meta=meta,
         jobs=derive.jobs(labels, together, outcome.alone),
@@ -84,7 +85,9 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
         samples=None if outcome.samples is None else derive.samples(links, outcome.samples),
         iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
         power=_power(resolved, together),
-        **derive.record(labels, links, outcome.record),
+        messages=derive.messages(record["messages"]) if "messages" in record else None,
+        waits=derive.waits(record["waits"]) if "waits" in record else None,
+        departures=derive.departures(labels, links, record["departures"]) if "departures" in record else None,
     )
 
 
