@@ -13,13 +13,13 @@ from fairlane.analysis.delays import (
     SLOW,
     by_neighbour,
     confusion,
-    first_of_pairs,
+    first_exchange,
     message_delays,
     quiet_wait,
     table_one,
     wait_delays,
 )
-from fairlane.analysis.flits import FLIT_BYTES, link_flits, summary
+from fairlane.analysis.flits import FLIT_BYTES, Trend, link_flits
 from fairlane.analysis.neighbours import neighbour_types
 from fairlane.analysis.packets import AHEAD, NO_ROOM, OWN, delayers, message_packets
 from fairlane.analysis.periods import extremes, periods
@@ -252,15 +252,23 @@ def test_table_one_counts_ordered_pairs_and_takes_the_shorter_of_two_sides() -> 
     assert exact[0] == ("same host", 2, LATE, 1, 38 * US)
 
 
-def test_of_every_pair_the_first_rendezvous_is_taken_or_the_first_eager_message() -> None:
+def test_of_a_first_exchange_every_pair_has_its_longest_waits() -> None:
     sent = messages(
-        (0, 1, 1, True, 0, 0, 1, None),
-        (0, 1, 9, False, 5, 0, 9, 9),
-        (0, 1, 9, False, 6, 0, 9, 9),
+        (0, 1, 1, True, 0, 0, 9, None),
+        (0, 1, 9, False, 5, 0, 30, 40),
+        (0, 1, 1, True, 60, 0, 99, None),  # a second one with the first tag
         (1, 0, 1, True, 7, 0, 9, None),
+    ).with_columns(tag=pl.Series([0, 1, 0, 0]))
+    waited = waits(
+        (1, "wait", 0, 9, 4, 0, True),
+        (1, "wait", 10, 30, 5, 1, True),
+        (0, "wait", 35, 40, 0, 1, False),
+        (1, "wait", 0, 99, 60, 2, True),
     )
-    found = record(sent, waits())
-    assert first_of_pairs(message_delays(found, types_of(found)))["message"].to_list() == [1, 3]
+    found = record(sent, waited)
+    rows = first_exchange(message_delays(found, types_of(found)))
+    assert rows.select("from_rank", "to_rank", "messages", "eager").rows() == [(0, 1, 2, False), (1, 0, 1, True)]
+    assert rows.select("receiver_ps", "receiver_late_ps", "sender_ps").rows() == [(20, 0, 5), (0, 0, 0)]
 
 
 def test_parts_of_the_waits_by_neighbour_sum_to_the_waits() -> None:
@@ -314,11 +322,11 @@ def test_flits_are_counted_on_all_links() -> None:
 
 def test_waits_of_quarters_of_flits_and_their_correlation() -> None:
     points = pl.DataFrame({"flits": [1.0, 2.0, 3.0, 4.0], "wait_ps": [0, 0, 5, 15]})
-    low, high, r = summary(points)
-    assert (low, high) == (0, 15)
-    assert r == pytest.approx(0.9128709)  # 25 / sqrt(5 x 150): sums of products and squares of deviations
-    assert summary(points.head(1)) == (None, None, None)
-    assert summary(points.with_columns(flits=pl.lit(1.0)))[2] is None
+    trend = Trend.of(points, "wait_ps")
+    assert (trend.low_p95, trend.high_p95) == (0, 15)
+    assert trend.pearson == pytest.approx(0.9128709)  # 25 / sqrt(5 x 150): sums of products and squares of deviations
+    assert Trend.of(points.head(1), "wait_ps") == Trend(None, None, None)
+    assert Trend.of(points.with_columns(flits=pl.lit(1.0)), "wait_ps").pearson is None
 
 
 def test_an_iteration_lasts_from_the_last_mark_to_the_last_mark() -> None:

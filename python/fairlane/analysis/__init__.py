@@ -11,13 +11,13 @@ from fairlane.analysis.delays import (
     SLOW,
     by_neighbour,
     confusion,
-    first_of_pairs,
+    first_exchange,
     message_delays,
     quiet_wait,
     table_one,
     wait_delays,
 )
-from fairlane.analysis.flits import FLIT_BYTES, FlitsAgainstWaits, flits_against_waits, link_flits
+from fairlane.analysis.flits import FLIT_BYTES, FlitsAgainstWaits, Trend, flits_against_waits, link_flits
 from fairlane.analysis.neighbours import neighbour_types
 from fairlane.analysis.packets import by_link, delayers, message_packets
 from fairlane.analysis.periods import Period, extremes, periods
@@ -35,6 +35,7 @@ __all__ = [
     "Period",
     "Record",
     "Stretch",
+    "Trend",
     "View",
     "Walk",
     "analyze",
@@ -46,7 +47,7 @@ __all__ = [
     "delayers",
     "dominant_share",
     "extremes",
-    "first_of_pairs",
+    "first_exchange",
     "flits_against_waits",
     "link_flits",
     "message_delays",

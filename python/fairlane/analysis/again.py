@@ -36,6 +36,7 @@ __all__ = ["MOST_HOPS", "Again"]
 MOST_HOPS = 200_000_000
 """A stretch with about so many packet-hops or more is not recorded: each is a row."""
 SCENARIO = "scenario.toml"
+_DEPARTURES = {"message": "token", "time": "time_ps", "waited": "waited_ps"}
 KEPT = "analysis"
 """The folder, within the run's, of what was recorded."""
 
@@ -98,11 +99,13 @@ class Again:
         for period in missing:
             self._check_size(period)
         engines = self._simulate([self._recording(period) for period in missing]) if missing else []
-        links = self.view.links
         for period, engine in zip(missing, engines, strict=True):
             self._check_same(engine, period)
-            raw = {name: frame(engine.table(name)) for name in RECORD}
-            found = derive.record(self._labels, links, raw)
+            found = {
+                "messages": derive.messages(frame(engine.table("messages"))),
+                "waits": derive.waits(frame(engine.table("waits"))),
+                "departures": frame(engine.table("departures")).rename(_DEPARTURES),
+            }
             _write({f"{name}.parquet": table for name, table in found.items()}, self._kept(period))
         return [self._read(period) for period in periods]
 

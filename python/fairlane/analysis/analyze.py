@@ -9,7 +9,7 @@ import polars as pl
 
 from fairlane.analysis.again import Again
 from fairlane.analysis.breakdown import breakdown, calls
-from fairlane.analysis.delays import message_delays, quiet_wait, usual_wait, wait_delays
+from fairlane.analysis.delays import first_exchange, message_delays, quiet_wait, usual_wait, wait_delays
 from fairlane.analysis.flits import flits_against_waits, link_flits
 from fairlane.analysis.neighbours import neighbour_types
 from fairlane.analysis.periods import Period, extremes, periods
@@ -84,13 +84,10 @@ def types_of(record: Record, view: View) -> pl.DataFrame:
 def _stretch(period: Period, record: Record, view: View, threshold: int) -> Stretch:
     types = types_of(record, view)
     messages, flits = message_delays(record, types), link_flits(record, view.links)
-    against = flits_against_waits(_apart(messages), flits, view.fabric, view.hosts[record.number])
-    return Stretch(period, record, wait_delays(record, types, threshold), messages, flits, against)
-
-
-def _apart(messages: pl.DataFrame) -> pl.DataFrame:
-    """Point-to-point messages."""
-    return messages.filter(~pl.col("collective"))
+    begun = pl.col("sent_at_ps") >= record.from_ps
+    pairs = first_exchange(messages.filter(begun, ~pl.col("collective")))
+    against = flits_against_waits(pairs, flits, view.fabric, view.hosts[record.number])
+    return Stretch(period, record, wait_delays(record, types, threshold), messages, pairs, flits, against)
 
 
 def _threshold(records: Sequence[Record]) -> int:

@@ -13,8 +13,12 @@ PARTS = ("compute", "late partner", "network", "other MPI")
 
 
 def breakdown(run: Run, job: str) -> pl.DataFrame:
-    """Seconds of each rank of a job by ``PARTS``, and of all its ``communication`` (the last three)."""
+    """Seconds of each rank of a job by ``PARTS``, and of all its ``communication``, which are the last three.
+
+    Of a call that the end of the run cuts short, the waits within count and the rest does not.
+    """
     second = 1e-12
+    other = pl.col("communication") - pl.col("late partner") - pl.col("network")
     return (
         run.ranks.filter(pl.col("name") == job)
         .select(
@@ -24,7 +28,7 @@ def breakdown(run: Run, job: str) -> pl.DataFrame:
             (pl.col("late_partner_ps") * second).alias("late partner"),
             (pl.col("network_ps") * second).alias("network"),
         )
-        .with_columns((pl.col("communication") - pl.col("late partner") - pl.col("network")).alias("other MPI"))
+        .with_columns(other.clip(0).alias("other MPI"))
     )
 
 

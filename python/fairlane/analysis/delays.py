@@ -19,7 +19,7 @@ __all__ = [
     "SLOW",
     "by_neighbour",
     "confusion",
-    "first_of_pairs",
+    "first_exchange",
     "message_delays",
     "quiet_wait",
     "table_one",
@@ -146,7 +146,8 @@ def message_delays(record: Record, types: pl.DataFrame) -> pl.DataFrame:
     """One row per message: what neighbours its ranks are, and how long each side blocked on it, with the exact parts.
 
     Messages nobody waited for are in it, with zeros: ``receiver_ps``, ``receiver_late_ps``, ``receiver_network_ps``,
-    and the same of the ``sender``.
+    and the same of the ``sender``. ``under_way_ps`` is how long a message took from when it was sent, or a rendezvous
+    from the later of the two calls, until it was received; null if it was not.
     """
     parts = {"wait_ps": "", "late_ps": "late_", "network_ps": "network_"}
     waits = with_parts(record.waits).filter(pl.col("message").is_not_null())
@@ -157,16 +158,30 @@ def message_delays(record: Record, types: pl.DataFrame) -> pl.DataFrame:
         found = found.join(rows, on="message", how="left", maintain_order="left")
     filled = [pl.col(f"{side}_{word}ps").fill_null(0) for side in ("receiver", "sender") for word in parts.values()]
     pairs = types.select("from_rank", "to_rank", "neighbour").unique()
-    return found.with_columns(filled).join(pairs, on=["from_rank", "to_rank"], how="left", maintain_order="left")
+    began = pl.when("eager").then("sent_at_ps").otherwise(pl.max_horizontal("sent_at_ps", "posted_at_ps"))
+    found = found.with_columns(filled).with_columns(under_way_ps=pl.col("received_at_ps") - began)
+    return found.join(pairs, on=["from_rank", "to_rank"], how="left", maintain_order="left")
 
 
-def first_of_pairs(delays: pl.DataFrame) -> pl.DataFrame:
-    """For ``message_delays``: of every ordered pair of ranks the first message that both sides can wait for.
+def first_exchange(delays: pl.DataFrame) -> pl.DataFrame:
+    """For ``message_delays``: the first message with each tag between each ordered pair of ranks, one row per pair.
 
-    That is a rendezvous, or the first eager message of pairs that exchange nothing else. Where every rank exchanges
-    with each of its neighbours once in a stretch, it is the first exchange of each dimension and direction.
+    That is the first exchange of every dimension and direction where ranks exchange with each of their neighbours. Of a
+    pair's messages each side's columns are those that it blocked on longest; ``eager`` is whether all are eager.
     """
-    return delays.sort("eager", "sent_at_ps", "message").unique(["from_rank", "to_rank"], keep="first").sort("message")
+    pair = ["from_rank", "to_rank"]
+    firsts = delays.sort("sent_at_ps", "message").unique([*pair, "tag"], keep="first", maintain_order=True)
+    sides = [
+        pl.col(f"{side}_ps", f"{side}_late_ps", f"{side}_network_ps").sort_by(f"{side}_ps").last()
+        for side in ("receiver", "sender")
+    ]
+    whole = [
+        pl.len().alias("messages"),
+        pl.col("eager").all(),
+        pl.col("neighbour").first(),
+        pl.col("under_way_ps").max(),
+    ]
+    return firsts.group_by(pair, maintain_order=True).agg(*whole, *sides).sort(pair)
 
 
 def table_one(
@@ -175,7 +190,7 @@ def table_one(
     """Table I of Smith et al. 2018: by neighbours, how many ordered pairs are delayed because of what, and how long.
 
     Args:
-        delays: Messages of ``message_delays``, those of one exchange as a rule (``first_of_pairs``).
+        delays: Messages of ``message_delays``, those of one exchange as a rule (``first_exchange``).
         threshold_ps: What is up to this is no delay.
         by: ``inference`` counts a message once: as slow communication if both sides block on it, else as late
             partner. ``truth`` looks at the exact parts, each by itself, of the side where it is longer.

@@ -5,6 +5,7 @@ A flit is taken to be 16 bytes on the wire. The size is a scale only: nothing he
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from fairlane.analysis.neighbours import DIRECT, ends
 from fairlane.analysis.record import Record
 from fairlane.fabric import Fabric
 
-__all__ = ["FLIT_BYTES", "FlitsAgainstWaits", "flits_against_waits", "link_flits", "summary"]
+__all__ = ["FLIT_BYTES", "FlitsAgainstWaits", "Trend", "flits_against_waits", "link_flits"]
 
 FLIT_BYTES = 16
 """Bytes that are counted as one flit."""
@@ -37,25 +38,47 @@ class FlitsAgainstWaits:
     """Waits of receivers against the flits on the link that joins the pair's switches."""
 
     points: pl.DataFrame
-    """One row per message: ``from_rank``, ``to_rank``, ``flits``, ``wait_ps``, ``neighbour``."""
-    low_p95_ps: float | None
-    """The wait that 95% of those in the lowest quarter of flits stay below; None without points."""
-    high_p95_ps: float | None
+    """One row per pair or message: ``from_rank``, ``to_rank``, ``flits``, ``wait_ps``, ``under_way_ps``, ``neighbour``."""
+    waits: Trend
+    """How receivers' waits go with flits."""
+    under_way: Trend
+    """How the times that messages were under way go with flits."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """How something goes with flits; None where there are too few points."""
+
+    low_p95: float | None
+    """What 95% of those in the lowest quarter of flits stay below, ps."""
+    high_p95: float | None
     """The same in the highest quarter."""
     pearson: float | None
-    """Pearson's coefficient of correlation; None if flits or waits do not vary."""
+    """Pearson's coefficient of correlation; None as well if one of the two does not vary."""
+
+    @classmethod
+    def of(cls, points: pl.DataFrame, column: str) -> Trend:
+        """The trend of a column of ``points`` with its ``flits``."""
+        known = points.drop_nulls([column, "flits"])
+        if known.height < 2:
+            return cls(None, None, None)
+        x, y = known["flits"].cast(pl.Float64).to_numpy(), known[column].cast(pl.Float64).to_numpy()
+        low, high = np.quantile(x, [0.25, 0.75])
+        p95 = [float(np.quantile(y[chosen], 0.95)) for chosen in (x <= low, x >= high)]
+        varies = x.std() > 0 and y.std() > 0
+        return cls(p95[0], p95[1], float(np.corrcoef(x, y)[0, 1]) if varies else None)
 
 
 def flits_against_waits(
-    delays: pl.DataFrame, flits: pl.DataFrame, fabric: Fabric, hosts: tuple[int, ...]
+    delays: pl.DataFrame, flits: pl.DataFrame, fabric: Fabric, hosts: Sequence[int]
 ) -> FlitsAgainstWaits:
     """Figure 8 of Smith et al. 2018: pairs whose switches share a link of their group, without late partners.
 
-    A message is left out if its receiver waited longer for the sender's call than for the network. One that the
-    receiver did not wait for counts as a wait of zero. Parallel links count with their mean.
+    A row is left out if the receiver waited longer for the sender's call than for the network. One that the receiver
+    did not wait for counts as a wait of zero. Parallel links count with their mean.
 
     Args:
-        delays: Messages of ``message_delays``.
+        delays: Pairs of ``first_exchange``, or messages of ``message_delays``.
         flits: The flits of each link, of ``link_flits``.
         fabric: The fabric.
         hosts: The host of each rank.
@@ -68,8 +91,9 @@ def flits_against_waits(
     joined = direct.with_columns(from_switch=pl.Series(leaves[a]), to_switch=pl.Series(leaves[b])).join(
         _between_switches(flits, fabric), on=["from_switch", "to_switch"], how="inner", maintain_order="left"
     )
-    points = joined.select("from_rank", "to_rank", "flits", pl.col("receiver_ps").alias("wait_ps"), "neighbour")
-    return FlitsAgainstWaits(points, *summary(points))
+    wait = pl.col("receiver_ps").alias("wait_ps")
+    points = joined.select("from_rank", "to_rank", "flits", wait, "under_way_ps", "neighbour")
+    return FlitsAgainstWaits(points, Trend.of(points, "wait_ps"), Trend.of(points, "under_way_ps"))
 
 
 def _between_switches(flits: pl.DataFrame, fabric: Fabric) -> pl.DataFrame:
@@ -78,14 +102,3 @@ def _between_switches(flits: pl.DataFrame, fabric: Fabric) -> pl.DataFrame:
     links = pl.DataFrame(columns).with_columns(pl.col("link").cast(pl.UInt32))
     between = links.filter(pl.col("from_switch") >= 0, pl.col("to_switch") >= 0)
     return between.join(flits, on="link").group_by("from_switch", "to_switch").agg(pl.col("flits").mean())
-
-
-def summary(points: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
-    """The waits' 95% quantiles in the lowest and in the highest quarter of flits, ps, and Pearson's coefficient."""
-    if points.height < 2:
-        return None, None, None
-    x, y = points["flits"].cast(pl.Float64).to_numpy(), points["wait_ps"].cast(pl.Float64).to_numpy()
-    low, high = np.quantile(x, [0.25, 0.75])
-    p95 = [float(np.quantile(y[chosen], 0.95)) for chosen in (x <= low, x >= high)]
-    varies = x.std() > 0 and y.std() > 0
-    return p95[0], p95[1], float(np.corrcoef(x, y)[0, 1]) if varies else None

@@ -28,6 +28,8 @@ class Stretch:
     """Its waits (``delays.wait_delays``)."""
     messages: pl.DataFrame
     """Its messages (``delays.message_delays``)."""
+    pairs: pl.DataFrame
+    """The first exchange of each ordered pair of ranks, collectives left out (``delays.first_exchange``)."""
     flits: pl.DataFrame
     """The flits of all jobs on every link (``flits.link_flits``)."""
     against: FlitsAgainstWaits

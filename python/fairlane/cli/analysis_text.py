@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlane.analysis import Analysis, Walk, by_neighbour, confusion, dominant_share, spread
-from fairlane.analysis.delays import first_of_pairs, table_one
+from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import AHEAD, OWN
 from fairlane.results.summary import console_for_tables
 from fairlane.results.text import percent, seconds
@@ -97,10 +97,10 @@ def _neighbours(found: Analysis) -> Group | None:
 
 def _table_one(found: Analysis) -> Group | None:
     """Table I of the paper, of the first exchange, by the inference and in truth."""
-    chosen = first_of_pairs(found.slowest.messages.filter(~pl.col("collective"))).filter(~pl.col("eager"))
+    chosen = found.slowest.pairs.filter(~pl.col("eager"))
     if chosen.is_empty():
         return None
-    title = f"Delays over {_ps(found.threshold_ps)} at the first rendezvous of each ordered pair of ranks"
+    title = f"Delays over {_ps(found.threshold_ps)} at the first exchange of each ordered pair of ranks"
     shown, text = _new_table(title, "neighbour", "pairs", "because of", "inferred", "longest", "in truth", "longest")
     exact = table_one(chosen, found.threshold_ps, by="truth")
     rows = table_one(chosen, found.threshold_ps).join(exact, on=["neighbour", "delay"], suffix="_exact")
@@ -133,12 +133,13 @@ def _inference(found: Analysis) -> Group | None:
 
 def _flit_lines(found: Analysis) -> Iterator[str]:
     against = found.slowest.against
-    if against.low_p95_ps is not None and against.high_p95_ps is not None:
-        r = "" if against.pearson is None else f"; Pearson's r is {against.pearson:.2f}"
-        yield (
-            f"\nFlits on the pair's own link, {against.points.height} messages: 95% of waits are below "
-            f"{_ps(against.low_p95_ps)} in the lowest quarter, below {_ps(against.high_p95_ps)} in the highest{r}."
-        )
+    if against.points.height:
+        yield f"\nFlits on the link between a pair's switches, {against.points.height} pairs:"
+    for word, trend in (("waits are", against.waits), ("messages are under way", against.under_way)):
+        if trend.low_p95 is not None and trend.high_p95 is not None:
+            r = "" if trend.pearson is None else f"; Pearson's r {trend.pearson:.2f}"
+            few, many = _ps(trend.low_p95), _ps(trend.high_p95)
+            yield f"  95% of {word} below {few} in the lowest quarter of flits, below {many} in the highest{r}"
     for stretch in found.stretches:
         flits = stretch.flits["flits"]
         quantiles = ", ".join(

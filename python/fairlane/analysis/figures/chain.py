@@ -1,4 +1,4 @@
-"""The walk from the longest wait back to its cause: a timeline of the ranks on it, and where the slow message waited."""
+"""The walk from the longest wait back to its cause: a timeline of its ranks, and where the slow message waited."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARROW = PALETTE[1]
 
 
 def draw(found: Analysis) -> Figure | None:
-    """A row for each rank, arrows from what ended its wait (left); the slow message's waiting by link and job (right)."""
+    """A row for each rank, arrows from what ended waits (left); the slow message's waiting by link and job (right)."""
     walk = found.walk
     if walk is None or walk.steps["message"][0] is None:
         return None

@@ -56,7 +56,7 @@ def _longest(axes: Axes, table: pl.DataFrame) -> None:
         axes.hlines(places, 0, x, color=COLOURS[kind], linewidth=2.5, zorder=2)
         axes.plot(x, places, "o", color=COLOURS[kind], markersize=7, zorder=3)
     axes.set_xlim(left=0)
-    axes.set_xlabel(f"Longest part of a wait [{unit}]")
+    axes.set_xlabel(f"Longest of a wait [{unit}]")
     bare(axes)
 
 
@@ -77,21 +77,12 @@ def _judged(axes: Axes, table: pl.DataFrame) -> None:
     axes.set_xlim(left=0)
     axes.set_xlabel("Delays; colour: what they are")
     right = int(table.filter("right")["count"].sum())
-    text = f"right: {percent(right / total)} of {total}" if total else "no delay it can tell of"
-    axes.set_title(f"Two-sided inference, {text}", loc="left", fontsize=11)
+    text = f"right: {percent(right / total)}" if total else "no delay to judge"
+    axes.set_title(f"Two-sided inference, {text}", loc="right", fontsize=11)
     bare(axes)
 
 
 def _title(table: pl.DataFrame) -> str:
     worst = table.sort("greatest_network_ps").row(-1, named=True)
-    return (
-        f"The slowest message goes to or from the {_place(worst['neighbour'])}: {_long(worst['greatest_network_ps'])}"
-    )
-
-
-def _place(neighbour: str) -> str:
-    return {"other group": "another group", "other switch": "another switch"}.get(neighbour, neighbour)
-
-
-def _long(picoseconds: int) -> str:
-    return seconds(picoseconds * 1e-12)
+    slowest = seconds(worst["greatest_network_ps"] * 1e-12)
+    return f"The slowest message, {slowest}, is between neighbours: {worst['neighbour']}"

@@ -28,7 +28,7 @@ def draw(found: Analysis) -> Figure | None:
         draw_boxes(axes, groups, [colour] * len(classes), positions=places, width=0.85 * width, horizontal=True)
     axes.set_ylim(len(classes) - 0.4, -0.6)
     axes.set_yticks(range(len(classes)), classes)
-    axes.set_xlabel(f"Flits of {FLIT_BYTES} bytes on a link")
+    axes.set_xlabel(f"Million flits of {FLIT_BYTES} bytes on a link")
     axes.set_xlim(left=0)
     bare(axes)
     names = [f"{stretch.period.name}: {_total(stretch.flits) / 1e6:.3g} million flits" for stretch in stretches]
@@ -40,7 +40,7 @@ def draw(found: Analysis) -> Figure | None:
 
 
 def _flits(table: pl.DataFrame, name: str) -> Floats:
-    found: Floats = table.filter(pl.col("class") == name)["flits"].cast(pl.Float64).to_numpy()
+    found: Floats = table.filter(pl.col("class") == name)["flits"].cast(pl.Float64).to_numpy() / 1e6
     return found
 
 
@@ -52,4 +52,4 @@ def _title(found: Analysis) -> str:
     if found.fastest is None:
         return f"Flits on the links, {found.slowest.period.name}"
     slow, fast = _total(found.slowest.flits), _total(found.fastest.flits)
-    return f"The slowest iteration sees {slow / max(fast, 1):.2g} times the flits of the fastest"
+    return f"In the slowest iteration the links carry {slow / max(fast, 1):.2f} times the flits of the fastest"

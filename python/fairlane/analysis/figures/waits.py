@@ -20,11 +20,11 @@ def draw(found: Analysis) -> Figure | None:
     figure = canvas(12, 4.4)
     axes = figure.add_subplot()
     colours = [PALETTE[0], PALETTE[1]] if len(tables) > 1 else [PALETTE[1]]
-    for stretch, table, colour in zip(found.stretches, tables, colours, strict=True):
-        size = 20 if table.height <= 512 else 6
+    for stretch, table, colour in reversed(list(zip(found.stretches, tables, colours, strict=True))):
+        size = (26 if colour == PALETTE[1] else 12) / (1 if table.height <= 512 else 3)
         label = stretch.period.name if stretch.period.iteration is None else f"{stretch.period.name} iteration"
         y = table["seconds"].to_numpy() / factor
-        axes.scatter(table["rank"].to_numpy(), y, s=size, color=colour, alpha=0.8, linewidths=0, label=label, zorder=3)
+        axes.scatter(table["rank"].to_numpy(), y, s=size, color=colour, linewidths=0, label=label, zorder=3)
     axes.axhline(found.threshold_ps * 1e-12 / factor, color=INK, linestyle="--", linewidth=1.0)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("Rank")
