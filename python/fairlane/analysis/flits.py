@@ -38,7 +38,7 @@ class FlitsAgainstWaits:
     """Waits of receivers against the flits on the link that joins the pair's switches."""
 
     points: pl.DataFrame
-    """One row per pair or message: ``from_rank``, ``to_rank``, ``flits``, ``wait_ps``, ``under_way_ps``, ``neighbour``."""
+    """One row per pair or message: its ranks, ``neighbour``, ``flits``, ``wait_ps``, ``under_way_ps``."""
     waits: Trend
     """How receivers' waits go with flits."""
     under_way: Trend

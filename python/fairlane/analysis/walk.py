@@ -39,8 +39,8 @@ class Walk:
     steps: pl.DataFrame
     """One row per wait on the path, backwards: ``rank``, ``call``, ``since_ps``, ``end_ps``, ``late_ps``,
     ``network_ps``; its ``message`` with ``from_rank``, ``to_rank``, ``bytes``; the ``origin_rank`` and ``origin_ps`` at
-    which the message could be on its way, ``under_way_ps`` from then on, and ``excess_ps``, without what its bytes
-    take at the rate of a host's link."""
+    which the message could be on its way, ``received_ps`` when it had come; ``under_way_ps`` from its origin to the end
+    of the wait, and ``excess_ps``, without what its bytes take at the rate of a host's link."""
     cause: Cause
     """What it ended at."""
     slow: int | None
@@ -124,7 +124,16 @@ class _Backwards:
         """A wait and what ended it."""
         kept = ("rank", "call", "since_ps", "end_ps", "late_ps", "network_ps", "message")
         step = {name: wait[name] for name in kept}
-        empty = ("from_rank", "to_rank", "bytes", "origin_rank", "origin_ps", "under_way_ps", "excess_ps")
+        empty = (
+            "from_rank",
+            "to_rank",
+            "bytes",
+            "origin_rank",
+            "origin_ps",
+            "received_ps",
+            "under_way_ps",
+            "excess_ps",
+        )
         if wait["message"] is None:
             return step | dict.fromkeys(empty)
         message = self.message(wait["message"])
@@ -140,6 +149,7 @@ class _Backwards:
             | {
                 "origin_rank": message[side],
                 "origin_ps": origin,
+                "received_ps": message["received_at_ps"],
                 "under_way_ps": under_way,
                 "excess_ps": under_way - round(message["bytes"] * self._ps_a_byte),
             }

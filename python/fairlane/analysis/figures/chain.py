@@ -90,8 +90,13 @@ def _step(axes: Axes, step: dict[str, Any], rows: dict[int, int], window: tuple[
     other = step["from_rank"] if step["to_rank"] == step["rank"] else step["to_rank"]
     arrow: dict[str, Any] = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
     arrow |= {"color": ARROW, "linewidth": 3} if is_slow else {"color": INK, "linewidth": 1.3}
-    start = ((step["origin_ps"] - begin) * scale, rows[other])
-    axes.annotate("", xy=((step["end_ps"] - begin) * scale, row), xytext=start, arrowprops=arrow, zorder=4)
+    at = {name: (step[name] - begin) * scale for name in ("origin_ps", "end_ps")}
+    legs = [((at["origin_ps"], rows[other]), (at["end_ps"], row))]
+    if step["origin_rank"] == step["rank"] == step["from_rank"] and step["received_ps"] is not None:
+        there = ((step["received_ps"] - begin) * scale, rows[other])  # and the acknowledgement back
+        legs = [((at["origin_ps"], row), there), (there, (at["end_ps"], row))]
+    for start, end in legs:
+        axes.annotate("", xy=end, xytext=start, arrowprops=arrow, zorder=4)
 
 
 def _links(axes: Axes, walk: Walk) -> None:

@@ -70,7 +70,7 @@ def _judged(axes: Axes, table: pl.DataFrame) -> None:
             count = int(cell["count"].sum())
             axes.barh(place, count, left=begin, height=0.5, color=COLOURS[truth], zorder=2)
             begin += count
-        axes.annotate(f"{begin}", (begin, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=10)
+        axes.annotate(f"{begin:,}", (begin, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=10)
     axes.set_yticks([0, 1], ["held for\nlate partner", "held for slow\ncommunication"])
     axes.set_ylim(1.7, -0.7)
     axes.margins(x=0.15)

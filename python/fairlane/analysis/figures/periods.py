@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fairlane.analysis.result import Analysis
 from fairlane.plot.style import MUTED, PALETTE, canvas, headline
@@ -41,6 +42,7 @@ def draw(found: Analysis) -> Figure | None:
         )
     axes.set_ylim(0, 1.15 * float(times.max()) / factor)
     axes.set_xlabel("Iteration")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(f"Time [{unit}]")
     axes.grid(axis="y")
     note = "An iteration lasts from the last rank's mark before it to the last rank's mark."
