@@ -20,9 +20,9 @@ from fairlane.analysis.delays import (
     wait_delays,
 )
 from fairlane.analysis.flits import FLIT_BYTES, Trend, link_flits
-from fairlane.analysis.neighbours import neighbour_types
+from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import AHEAD, NO_ROOM, OWN, delayers, message_packets
-from fairlane.analysis.periods import extremes, periods
+from fairlane.analysis.periods import extremes, periods, rounds
 from fairlane.analysis.record import Record
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import walk
@@ -311,6 +311,8 @@ def test_types_of_neighbours(fabric: dict[str, Any], pairs: list[tuple[int, int]
     ranks = pl.DataFrame(pairs, schema=["from_rank", "to_rank"], orient="row")
     found = neighbour_types(view.fabric, range(view.fabric.hosts), ranks)
     assert found["neighbour"].to_list() == expected
+    groups = groups_spanned(view.fabric, sorted({host for pair in pairs for host in pair}))
+    assert groups == {"cascade": 2, "dragonfly": 2}.get(fabric["topology"])
 
 
 def test_flits_are_counted_on_all_links() -> None:
@@ -340,6 +342,25 @@ def test_an_iteration_lasts_from_the_last_mark_to_the_last_mark() -> None:
     assert (fastest.iteration, slowest.iteration, slowest.from_ps, slowest.to_ps) == (2, 3, 18, 90)
     assert [period.name for period in extremes(found.head(1))] == ["only"]
     assert extremes(found.clear()) == []
+
+
+def test_rounds_last_from_collective_to_collective() -> None:
+    # Rank 1 is still in the collective before; then each of two ranks exchanges and sums, twice.
+    rows, collective = [(1, 0, 8, True, 1, 0, 5, None)], [True]
+    for begin, late in ((10, 0), (40, 25)):
+        rows += [(0, 1, 9, True, begin, 0, begin + 2, None), (1, 0, 9, True, begin + 1, 0, begin + 3, None)]
+        rows += [
+            (0, 1, 8, True, begin + 5, 0, begin + 8, None),
+            (1, 0, 8, True, begin + 6 + late, 0, begin + 9 + late, None),
+        ]
+        collective += [False, False, True, True]
+    sent = messages(*rows).with_columns(collective=pl.Series(collective))
+    found = rounds(record(sent, waits()))
+    # The first rank has everything of the first sum at 18, the last at 19; of the second at 48 and at 74.
+    assert found.select("iteration", "from_ps", "to_ps").rows() == [(1, 0, 20), (2, 18, 75)]
+    assert found["seconds"].to_list() == pytest.approx([19e-12, 55e-12])
+    assert rounds(record(sent.filter(~pl.col("collective")), waits())).is_empty()
+    assert rounds(record(messages(), waits())).is_empty()
 
 
 def test_waits_and_allreduce_dominate() -> None:

@@ -18,9 +18,9 @@ from fairlane.analysis.delays import (
     wait_delays,
 )
 from fairlane.analysis.flits import FLIT_BYTES, FlitsAgainstWaits, Trend, flits_against_waits, link_flits
-from fairlane.analysis.neighbours import neighbour_types
+from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import by_link, delayers, message_packets
-from fairlane.analysis.periods import Period, extremes, periods
+from fairlane.analysis.periods import Period, extremes, periods, rounds
 from fairlane.analysis.record import Record
 from fairlane.analysis.result import Analysis, Stretch
 from fairlane.analysis.view import View
@@ -49,12 +49,14 @@ __all__ = [
     "extremes",
     "first_exchange",
     "flits_against_waits",
+    "groups_spanned",
     "link_flits",
     "message_delays",
     "message_packets",
     "neighbour_types",
     "periods",
     "quiet_wait",
+    "rounds",
     "spread",
     "table_one",
     "types_of",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +13,7 @@ from fairlane.analysis.breakdown import breakdown, calls
 from fairlane.analysis.delays import first_exchange, message_delays, quiet_wait, usual_wait, wait_delays
 from fairlane.analysis.flits import flits_against_waits, link_flits
 from fairlane.analysis.neighbours import neighbour_types
-from fairlane.analysis.periods import Period, extremes, periods
+from fairlane.analysis.periods import Period, extremes, periods, rounds
 from fairlane.analysis.record import Record
 from fairlane.analysis.result import Analysis, Stretch
 from fairlane.analysis.view import View
@@ -30,6 +31,7 @@ def analyze(
     job: str | None = None,
     iterations: tuple[int | None, int | None] | None = None,
     threshold_ps: int | None = None,
+    between_collectives: bool = False,
     files: Path | None = None,
     progress: bool = True,
 ) -> Analysis:
@@ -44,6 +46,8 @@ def analyze(
             no bound.
         threshold_ps: Waits up to this are no delays, ps; None for what 99% of the waits in the fastest iteration stay
             below, or half of those in the slowest if that is less.
+        between_collectives: Whether to look, within the fastest and the slowest iteration, only at the fastest and the
+            slowest round from one collective to the next.
         files: What paths in the scenario are relative to, if that is neither the run's folder nor the current one.
         progress: Whether to show progress of simulations on standard error.
 
@@ -60,6 +64,8 @@ def analyze(
     own = again.own_record()
     table, chosen = _periods(again, own, iterations)
     records = again.records(chosen) if own is None else [own.cut(one.from_ps, one.to_ps) for one in chosen]
+    if between_collectives:
+        chosen, records = _rounds(name, chosen, records)
     threshold = _threshold(records) if threshold_ps is None else threshold_ps
     stretches = [_stretch(one, found, view, threshold) for one, found in zip(chosen, records, strict=True)]
     return Analysis(
@@ -88,6 +94,19 @@ def _stretch(period: Period, record: Record, view: View, threshold: int) -> Stre
     pairs = first_exchange(messages.filter(begun, ~pl.col("collective")))
     against = flits_against_waits(pairs, flits, view.fabric, view.hosts[record.number])
     return Stretch(period, record, wait_delays(record, types, threshold), messages, pairs, flits, against)
+
+
+def _rounds(job: str, chosen: Sequence[Period], records: Sequence[Record]) -> tuple[list[Period], list[Record]]:
+    """The fastest round of the fastest stretch, and the slowest of the slowest, with what was recorded in them."""
+    found = []
+    for period, record in zip(chosen, records, strict=True):
+        within = extremes(rounds(record))
+        if not within:
+            words = "has no collective with point-to-point messages before it there, and so no rounds"
+            raise ScenarioError(Problem("--between-collectives", f"{job} {words}"))
+        one = within[0 if period.name == "fastest" else -1]
+        found.append(replace(one, name=period.name, iteration=period.iteration, round=one.iteration))
+    return found, [record.cut(one.from_ps, one.to_ps) for one, record in zip(found, records, strict=True)]
 
 
 def _threshold(records: Sequence[Record]) -> int:

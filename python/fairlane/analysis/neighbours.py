@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fairlane.fabric import Fabric
 from fairlane.placement.domain import subtrees
 
-__all__ = ["DIRECT", "ends", "neighbour_types"]
+__all__ = ["DIRECT", "ends", "groups_spanned", "neighbour_types"]
 
 DIRECT = ("row link", "column link", "direct link")
 """The types of pairs whose switches are joined by a link of their group."""
@@ -59,6 +59,13 @@ def neighbour_types(fabric: Fabric, hosts: Sequence[int], pairs: pl.DataFrame) -
     kind = pl.Enum(names)
     found = known.with_columns(pl.Series("neighbour", [names[number] for number in code], dtype=kind))
     return pairs.join(found, on=["from_rank", "to_rank"], how="left", maintain_order="left")
+
+
+def groups_spanned(fabric: Fabric, hosts: Sequence[int]) -> int | None:
+    """How many groups of the fabric these hosts are in; None if it has no groups."""
+    if fabric.plan["kind"] != "groups":
+        return None
+    return len({fabric.leaf_of[host] // fabric.plan["switches"] for host in hosts})
 
 
 _Typing = tuple[list[str], Callable[[_Ints, _Ints], _Ints]]

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from fairlane.analysis import Analysis, Walk, by_neighbour, confusion, dominant_share, spread
+from fairlane.analysis import Analysis, Period, Walk, by_neighbour, confusion, dominant_share, spread
 from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import AHEAD, OWN
 from fairlane.results.summary import console_for_tables
@@ -41,14 +41,12 @@ def _head(found: Analysis) -> Text:
     text = Text.assemble((found.job, "bold"), f" in {found.run.meta.scenario}: {found.breakdown.height} ranks")
     if found.fastest is not None:
         fast, slow = found.fastest.period, found.slowest.period
-        text.append(f", {found.periods.height} iterations; fastest {fast.iteration} with {seconds(fast.seconds)}")
-        text.append(
-            f", slowest {slow.iteration} with {seconds(slow.seconds)}, {slow.seconds / fast.seconds:.2g} times that"
-        )
+        text.append(f", {found.periods.height} iterations; fastest: {_which(fast)}, {seconds(fast.seconds)}")
+        ratio = slow.seconds / fast.seconds
+        text.append(f"; slowest: {_which(slow)}, {seconds(slow.seconds)}, {ratio:.2g} times that")
     else:
         period = found.slowest.period
-        which = period.name if period.iteration is None else f"iteration {period.iteration}"
-        text.append(f"; looked at: {which}, {seconds(period.seconds)}")
+        text.append(f"; looked at: {_which(period)}, {seconds(period.seconds)}")
     return text
 
 
@@ -223,7 +221,13 @@ def _whose(walk: Walk, link: int) -> str:
 
 def _stretch(found: Analysis) -> str:
     period = found.slowest.period
-    return period.name if period.iteration is None else f"iteration {period.iteration} ({period.name})"
+    return _which(period) if period.iteration is None else f"{_which(period)} ({period.name})"
+
+
+def _which(period: Period) -> str:
+    """The iteration, or what else it is, and the round of it."""
+    what = period.name if period.iteration is None else f"iteration {period.iteration}"
+    return what if period.round is None else f"{what}, round {period.round}"
 
 
 def _ps(picoseconds: float | None) -> str:

@@ -29,6 +29,10 @@ def analyze(
             help="Waits up to this are no delays, as '10 us'; by default what 99% of the fastest iteration's are."
         ),
     ] = None,
+    between_collectives: Annotated[
+        bool,
+        typer.Option("--between-collectives", help="Look at the fastest and slowest round between collectives only."),
+    ] = False,
     files: Annotated[
         Path | None, typer.Option(metavar="DIR", help="What paths in the scenario are relative to, as those of traces.")
     ] = None,
@@ -48,7 +52,15 @@ def analyze(
 
     span = None if iterations is None else _span(iterations)
     limit = None if threshold is None else _duration(threshold)
-    found = found_by(run, job=job, iterations=span, threshold_ps=limit, files=files, progress=not quiet)
+    found = found_by(
+        run,
+        job=job,
+        iterations=span,
+        threshold_ps=limit,
+        between_collectives=between_collectives,
+        files=files,
+        progress=not quiet,
+    )
     folder = _folder(run / "analysis" if out is None else out)
     print_analysis(found)
     for path in draw_all(found, folder):

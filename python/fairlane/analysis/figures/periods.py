@@ -25,9 +25,10 @@ def draw(found: Analysis) -> Figure | None:
         period = stretch.period
         if period.iteration is None:
             continue
-        place = (period.iteration, period.seconds / factor)
+        lasted = float(times[(table["iteration"] == period.iteration).to_numpy()][0])
+        place = (period.iteration, lasted / factor)
         axes.plot(*place, marker="o", markersize=9, color=colour[period.name])
-        text = f"{period.name}: {period.iteration}, {seconds(period.seconds)}"
+        text = f"{period.name}: {period.iteration}, {seconds(lasted)}"
         above = period.name != "fastest"
         side = "right" if period.iteration > table["iteration"].to_numpy().mean() else "left"
         axes.annotate(
@@ -51,7 +52,9 @@ def draw(found: Analysis) -> Figure | None:
 
 
 def _title(found: Analysis) -> str:
+    times = found.periods["seconds"].to_numpy()
     if found.fastest is None:
         return f"{found.periods.height} iterations of {found.job}"
-    ratio = found.slowest.period.seconds / found.fastest.period.seconds
-    return f"{found.job}: the slowest iteration takes {ratio:.2g} times as long as the fastest"
+    chosen = [found.fastest.period.iteration, found.slowest.period.iteration]
+    fast, slow = (float(times[(found.periods["iteration"] == number).to_numpy()][0]) for number in chosen)
+    return f"{found.job}: the slowest iteration takes {slow / fast:.2g} times as long as the fastest"
