@@ -12,6 +12,7 @@ import pytest
 import fairlane
 from fairlane.analysis import Analysis, analyze, by_neighbour
 from fairlane.analysis.again import Again
+from fairlane.analysis.packets import AHEAD, OWN, delayers
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import walk
 from fairlane.cli.main import execute
@@ -160,6 +161,24 @@ def test_every_walk_ends_and_goes_back_in_time_without_gaps(whole: Path) -> None
         waited = found.links["waited_ps"].sum()
         assert found.delayers["waiting_ps"].sum() <= waited + found.delayers.height
     assert "slow message" in causes
+
+
+def test_charges_to_packets_on_links_are_the_matrix_of_interference(folder: Path) -> None:
+    # Buffers without end, so packets wait for packets on links only; both jobs end, so none is left waiting.
+    text = CASCADE.replace("\n[[jobs]]\n", "\n[[jobs]]\nstop = 2\n") + 'record = { job = "halo" }'
+    ample = text.replace("[placement]", '[network]\nbuffer = "64 MiB"\n\n[placement]').replace("900 us", "50 ms")
+    again = own_record(run(folder, "ample", ample), "halo")
+    record = again.own_record()
+    assert record is not None
+    assert again.run.meta.simulated_ps < 50 * 10**9, "both have ended"
+    packets = record.departures.filter(pl.col("job") == record.number)
+    found = delayers(record, packets, again.view.links, again.view.names)
+    assert set(found["how"]) == {AHEAD}
+    charged = found.with_columns(by=pl.col("by").replace(OWN, "halo")).group_by("by").agg(pl.col("waiting_ps").sum())
+    matrix = again.run.interference.filter(pl.col("delayed") == "halo").select(by="delaying", waiting_ps="waiting_ps")
+    rows = matrix.with_columns(pl.col("waiting_ps").cast(pl.Int64)).filter(pl.col("waiting_ps") > 0).sort("by").rows()
+    assert charged.sort("by").rows() == rows
+    assert len(rows) == 2
 
 
 def test_the_command_tells_and_draws_and_keeps_what_it_found(

@@ -9,6 +9,7 @@ was there, where the matrix of interference goes by the packet that made room in
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,11 @@ def _at_link(record: Record, left: pl.DataFrame, waiting: pl.DataFrame, wires: p
     since = np.maximum(until - waiting["waited_ps"].to_numpy(), record.from_ps)
     wire = wires.row(by_predicate=pl.col("link") == link, named=True)
     over = left.filter(pl.col("link") == link, pl.col("time_ps") < int(until.max())).sort("time_ps")
+    per_byte = Fraction(8 * 10**12, int(wire["bandwidth"]))
     idle = int((until - since).clip(0).sum())
     for (by,), rows in over.group_by("by", maintain_order=True):
         starts = rows["time_ps"].to_numpy()
-        wire_time = np.ceil(rows["bytes"].to_numpy() * (8e12 / wire["bandwidth"])).astype(np.int64)
+        wire_time = -(-rows["bytes"].to_numpy() * per_byte.numerator // per_byte.denominator)
         busy = int((_busy(starts, wire_time, until) - _busy(starts, wire_time, since)).clip(0).sum())
         idle -= busy
         yield link, AHEAD, str(by), busy

@@ -12,9 +12,10 @@ from matplotlib.patches import Patch
 
 from fairlane.analysis.delays import LATE, SLOW
 from fairlane.analysis.figures.delays import COLOURS
+from fairlane.analysis.packets import OWN
 from fairlane.analysis.result import Analysis
 from fairlane.analysis.walk import Walk
-from fairlane.plot.style import GRID, INK, PALETTE, bare, canvas, headline
+from fairlane.plot.style import GRID, INK, MUTED, PALETTE, bare, canvas, headline
 from fairlane.results.text import percent, seconds, time_unit
 
 MOST_RANKS = 16
@@ -108,6 +109,8 @@ def _links(axes: Axes, walk: Walk) -> None:
     factor, unit = time_unit(float(by_job.group_by("link").agg(waiting.sum())["waiting_ps"].to_numpy().max()) * 1e-12)
     colour = dict(zip(walk.jobs["by"].to_list(), [PALETTE[at] for at in (0, 3, 5, 6, 7, 4, 2, 1)], strict=False))
     colour |= {name: PALETTE[7] for name in walk.jobs["by"].to_list() if name not in colour}
+    if OWN in colour:
+        colour[OWN] = MUTED
     begin = [0.0] * shown.height
     for name, face in colour.items():
         rows = shown.join(by_job.filter(pl.col("by") == name), on="link", how="left", maintain_order="left")
