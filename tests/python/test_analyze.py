@@ -148,7 +148,7 @@ def test_every_walk_ends_and_goes_back_in_time_without_gaps(whole: Path) -> None
     record = again.own_record()
     assert record is not None
     causes = set()
-    for start in range(0, record.waits.height, 7):
+    for start in range(0, record.waits.height, record.waits.height // 40):
         found = walk(record, again.view.links, again.view.names, start)
         assert found is not None
         causes.add(found.cause)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fairlane.analysis import Analysis, Period, Walk, by_neighbour, confusion, dominant_share, spread
 from fairlane.analysis.delays import table_one
-from fairlane.analysis.packets import AHEAD, OWN
+from fairlane.analysis.packets import NO_ROOM
 from fairlane.results.summary import console_for_tables
 from fairlane.results.text import percent, seconds
 
@@ -200,7 +200,7 @@ def _link_lines(walk: Walk) -> Iterator[str]:
     waited = walk.links.filter(pl.col("waited_ps") > 0)
     for row in waited.sort("waited_ps", "link", descending=[True, False]).head(MOST_LINKS).iter_rows(named=True):
         where = f"link {row['link']} ({row['class']}, {row['from_vertex']} to {row['to_vertex']})"
-        yield f"  {where}: its packets waited {_ps(row['waited_ps'])}, for {_whose(walk, row['link'])}"
+        yield f"  {where}: its packets waited {_ps(row['waited_ps'])}{_whose(walk, row['link'])}"
     if waited.height > MOST_LINKS:
         yield f"  and less at {waited.height - MOST_LINKS} other links"
     if walk.jobs.height:
@@ -209,14 +209,17 @@ def _link_lines(walk: Walk) -> Iterator[str]:
 
 
 def _whose(walk: Walk, link: int) -> str:
-    rows = walk.delayers.filter(pl.col("link") == link).sort("waiting_ps", "by", descending=[True, False])
-    total = max(int(rows["waiting_ps"].sum()), 1)
-    parts = []
-    for row in rows.head(4).iter_rows(named=True):
-        name = "its own packets" if row["by"] == OWN else row["by"]
-        how = "" if row["how"] == AHEAD else " in the full buffer beyond it"
-        parts.append(f"{name}{how} {percent(row['waiting_ps'] / total)}")
-    return ", ".join(parts) or "before the record began"
+    """For whom they waited at a link, and how much of it because there was no room beyond."""
+    waiting = pl.col("waiting_ps")
+    rows = walk.delayers.filter(pl.col("link") == link)
+    total = int(rows["waiting_ps"].sum())
+    if not total:
+        return ", before the record began"
+    no_room = int(rows.filter(pl.col("how") == NO_ROOM)["waiting_ps"].sum()) / total
+    by_job = rows.group_by("by").agg(waiting.sum()).sort("waiting_ps", "by", descending=[True, False])
+    names = [f"{row['by']} {percent(row['waiting_ps'] / total)}" for row in by_job.head(4).iter_rows(named=True)]
+    room = f" ({percent(no_room)} of it for room beyond)" if no_room else ""
+    return f"{room}, for {', '.join(names)}"
 
 
 def _stretch(found: Analysis) -> str:
