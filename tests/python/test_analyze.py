@@ -141,6 +141,9 @@ def test_a_run_simulated_again_gives_the_record_that_it_would_have_kept(whole: P
         columns = pl.exclude("message", "posted_at_ps", "received_at_ps", "acknowledged_at_ps")
         assert one.record.messages.select(columns).equals(other.record.messages.select(columns))
         assert one.record.departures.equals(other.record.departures)
+    # The whole record goes further back than the one with the iteration before.
+    assert kept.walk is not None and anew.walk is not None
+    assert anew.walk.steps["rank"].to_list() == kept.walk.steps["rank"].to_list()[: anew.walk.steps.height]
 
 
 def test_every_walk_ends_and_goes_back_in_time_without_gaps(whole: Path) -> None:

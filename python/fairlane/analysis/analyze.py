@@ -17,7 +17,7 @@ from fairlane.analysis.periods import Period, extremes, periods, rounds
 from fairlane.analysis.record import Record
 from fairlane.analysis.result import Analysis, Stretch
 from fairlane.analysis.view import View
-from fairlane.analysis.walk import walk
+from fairlane.analysis.walk import longest_wait, walk
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results import Run, load_run
 from fairlane.results.errors import ResultsError
@@ -63,7 +63,8 @@ def analyze(
     again = Again(run, name, view, files, progress)
     own = again.own_record()
     table, chosen = _periods(again, own, iterations)
-    records = again.records(chosen) if own is None else [own.cut(one.from_ps, one.to_ps) for one in chosen]
+    wide = again.records([*chosen[:-1], _led(chosen[-1], table)]) if own is None else [own] * len(chosen)
+    records = [record.cut(one.from_ps, one.to_ps) for one, record in zip(chosen, wide, strict=True)]
     if between_collectives:
         chosen, records = _rounds(name, chosen, records)
     threshold = _threshold(records) if threshold_ps is None else threshold_ps
@@ -77,8 +78,16 @@ def analyze(
         periods=table,
         stretches=tuple(stretches),
         threshold_ps=threshold,
-        walk=walk(records[-1], view.links, view.names),
+        walk=walk(wide[-1], view.links, view.names, longest_wait(wide[-1], chosen[-1].from_ps, chosen[-1].to_ps)),
     )
+
+
+def _led(period: Period, table: pl.DataFrame) -> Period:
+    """The stretch with the iteration before it, for a walk that begins in the one and ends in the other."""
+    if period.iteration is None:
+        return period
+    before = table.filter(pl.col("iteration") == period.iteration - 1)["from_ps"]
+    return replace(period, from_ps=int(before[0]) if before.len() else 0)
 
 
 def types_of(record: Record, view: View) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from fairlane.analysis.delays import with_parts
 from fairlane.analysis.packets import by_link, delayers, message_packets
 from fairlane.analysis.record import Record
 
-__all__ = ["Cause", "Walk", "walk"]
+__all__ = ["Cause", "Walk", "longest_wait", "walk"]
 
 Cause = Literal["slow message", "computing", "beginning"]
 """Where a walk ended."""
@@ -69,9 +69,9 @@ def walk(record: Record, links: pl.DataFrame, names: Sequence[str], start: int |
         names: The jobs' names, by number.
         start: The row of ``record.waits`` to begin at; None for the longest.
     """
-    if record.waits.is_empty():
+    first = longest_wait(record, record.from_ps, record.to_ps) if start is None else start
+    if first is None:
         return None
-    first = int((record.waits["end_ps"] - record.waits["since_ps"]).arg_max() or 0) if start is None else start
     back = _Backwards(record, links)
     cause, worked = back.go(first)
     steps = pl.DataFrame(back.steps, infer_schema_length=None)
@@ -81,6 +81,14 @@ def walk(record: Record, links: pl.DataFrame, names: Sequence[str], start: int |
     else:
         packets = message_packets(record, back.message(int(steps["message"][known])))
     return Walk(steps, cause, known, worked, by_link(packets, links), delayers(record, packets, links, names))
+
+
+def longest_wait(record: Record, from_ps: int, to_ps: int) -> int | None:
+    """The row of ``record.waits`` that is longest of those that end within a stretch; None if none does."""
+    within = pl.col("end_ps").is_between(from_ps, to_ps, closed="left")
+    rows = record.waits.with_row_index("row").filter(within)
+    longest = (rows["end_ps"] - rows["since_ps"]).arg_max()
+    return None if longest is None else int(rows["row"][longest])
 
 
 class _Backwards:

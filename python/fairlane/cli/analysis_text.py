@@ -43,7 +43,7 @@ def _head(found: Analysis) -> Text:
         fast, slow = found.fastest.period, found.slowest.period
         text.append(f", {found.periods.height} iterations; fastest: {_which(fast)}, {seconds(fast.seconds)}")
         ratio = slow.seconds / fast.seconds
-        text.append(f"; slowest: {_which(slow)}, {seconds(slow.seconds)}, {ratio:.2g} times that")
+        text.append(f"; slowest: {_which(slow)}, {seconds(slow.seconds)}, {ratio:.2f} times that")
     else:
         period = found.slowest.period
         text.append(f"; looked at: {_which(period)}, {seconds(period.seconds)}")
@@ -182,7 +182,7 @@ def _cause(walk: Walk) -> Iterator[str]:
         yield f"Cause: rank {rank} computed {long} longer before its call than the rank that waited for it."
         return
     if walk.cause == "beginning":
-        yield "No single message or rank explains half of it: it adds up on the way from the record's beginning."
+        yield "No single message or rank explains half of it: it adds up, or lies before the record."
     if walk.slow is None:
         return
     step = walk.steps.row(walk.slow, named=True)

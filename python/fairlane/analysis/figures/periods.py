@@ -57,4 +57,4 @@ def _title(found: Analysis) -> str:
         return f"{found.periods.height} iterations of {found.job}"
     chosen = [found.fastest.period.iteration, found.slowest.period.iteration]
     fast, slow = (float(times[(found.periods["iteration"] == number).to_numpy()][0]) for number in chosen)
-    return f"{found.job}: the slowest iteration takes {slow / fast:.2g} times as long as the fastest"
+    return f"{found.job}: the slowest iteration takes {slow / fast:.2f} times as long as the fastest"
