@@ -183,6 +183,7 @@ def _cause(walk: Walk) -> Iterator[str]:
         return
     if walk.cause == "beginning":
         yield "No single message or rank explains half of it: it adds up, or lies before the record."
+        yield _shares(walk)
     if walk.slow is None:
         return
     step = walk.steps.row(walk.slow, named=True)
@@ -192,6 +193,16 @@ def _cause(walk: Walk) -> Iterator[str]:
         f"way for {_ps(step['under_way_ps'])}, {_ps(step['excess_ps'])} more than its bytes take."
     )
     yield from _link_lines(walk)
+
+
+def _shares(walk: Walk) -> str:
+    """What the way consisted of, as far as it is known."""
+    known = walk.steps.drop_nulls("origin_ps")
+    if known.is_empty():
+        return "What ended the wait is not in the record."
+    end, begin, under_way = known["end_ps"][0], known["origin_ps"][-1], int(known["under_way_ps"].sum())
+    own = _ps(end - begin - under_way)
+    return f"Of the last {_ps(end - begin)} messages were under way for {_ps(under_way)}; ranks worked for {own}."
 
 
 def _link_lines(walk: Walk) -> Iterator[str]:
