@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 from fairlane.cli import (
     advising,
+    analyzing,
     controlling,
     describe,
     listing,
@@ -67,6 +68,7 @@ def _options(
 
 
 runs.add_to(app)
+analyzing.add_to(app)
 placing.add_to(app)
 scheduling.add_to(app)
 slowdown.add_to(app)

@@ -1,0 +1,65 @@
+"""Why a run was slow: where ranks spent their time, whom they waited for, and what made those late.
+
+``analyze`` puts everything together for a run's folder. The functions behind it take data frames and return data
+frames, so that they serve many runs as well as one.
+"""
+
+from fairlane.analysis.analyze import analyze, types_of
+from fairlane.analysis.breakdown import breakdown, calls, dominant_share, spread
+from fairlane.analysis.delays import (
+    LATE,
+    SLOW,
+    by_neighbour,
+    confusion,
+    first_exchange,
+    message_delays,
+    quiet_wait,
+    table_one,
+    wait_delays,
+)
+from fairlane.analysis.flits import FLIT_BYTES, FlitsAgainstWaits, Trend, flits_against_waits, link_flits
+from fairlane.analysis.neighbours import groups_spanned, neighbour_types
+from fairlane.analysis.packets import by_link, delayers, message_packets
+from fairlane.analysis.periods import Period, extremes, periods, rounds
+from fairlane.analysis.record import Record
+from fairlane.analysis.result import Analysis, Stretch
+from fairlane.analysis.view import View
+from fairlane.analysis.walk import Walk, walk
+
+__all__ = [
+    "FLIT_BYTES",
+    "LATE",
+    "SLOW",
+    "Analysis",
+    "FlitsAgainstWaits",
+    "Period",
+    "Record",
+    "Stretch",
+    "Trend",
+    "View",
+    "Walk",
+    "analyze",
+    "breakdown",
+    "by_link",
+    "by_neighbour",
+    "calls",
+    "confusion",
+    "delayers",
+    "dominant_share",
+    "extremes",
+    "first_exchange",
+    "flits_against_waits",
+    "groups_spanned",
+    "link_flits",
+    "message_delays",
+    "message_packets",
+    "neighbour_types",
+    "periods",
+    "quiet_wait",
+    "rounds",
+    "spread",
+    "table_one",
+    "types_of",
+    "wait_delays",
+    "walk",
+]

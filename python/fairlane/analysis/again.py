@@ -1,0 +1,240 @@
+"""A run simulated again, to look closer: the same scenario and seed give the same run, bit for bit.
+
+What is recorded so is kept in the run's folder, and read from there the next time.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fairlane.analysis.periods import Period
+from fairlane.analysis.record import Record
+from fairlane.analysis.view import View
+from fairlane.errors import ScenarioError
+from fairlane.inputs.document import Document, current_document
+from fairlane.results import Run, derive
+from fairlane.results.derive import JobLabel
+from fairlane.results.errors import ResultsError
+from fairlane.results.measured import RECORD, frame, marks
+from fairlane.runner.engine import Driver, Gauge, Runnable
+from fairlane.runner.experiment import WATCH_S, simulate
+from fairlane.runner.progress import display
+from fairlane.scenario import Resolved, Scenario
+
+__all__ = ["MOST_HOPS", "Again"]
+
+MOST_HOPS = 200_000_000
+"""A stretch with about so many packet-hops or more is not recorded: each is a row."""
+SCENARIO = "scenario.toml"
+_DEPARTURES = {"message": "token", "time": "time_ps", "waited": "waited_ps"}
+KEPT = "analysis"
+"""The folder, within the run's, of what was recorded."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """A run that can be simulated again for one of its jobs."""
+
+    run: Run
+    """The run, stored in a folder."""
+    job: str
+    """The job to look at."""
+    view: View
+    """Fabric and hosts."""
+    files: Path | None = None
+    """What paths in the scenario are relative to; None for the run's folder or, where they are not there, this one."""
+    progress: bool = True
+    """Whether to show progress on standard error."""
+
+    @property
+    def number(self) -> int:
+        """The job's number."""
+        return self.view.names.index(self.job)
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        if self.run.folder is None:
+            raise ResultsError("the run is only in memory; save it before analysing it")
+        return self.run.folder
+
+    def iterations(self) -> pl.DataFrame:
+        """When each rank of the job marked each iteration: kept by the run, by an analysis before, or found out now."""
+        kept = self.run.iterations
+        if kept is not None and self.job in kept["name"]:
+            return kept.filter(pl.col("name") == self.job)
+        path = self.folder / KEPT / f"iterations-{self.number}.parquet"
+        if path.is_file():
+            return pl.read_parquet(path)
+        engine = self._simulate([self._with_marks(self._resolved)])[0]
+        if engine.digest() != self.run.meta.digest:
+            raise self._different()
+        found = derive.iterations(self._labels, marks(engine)).filter(pl.col("name") == self.job)
+        _write({path.name: found}, path.parent)
+        return found
+
+    def own_record(self) -> Record | None:
+        """The record that the run's scenario asked for, if it is of the job."""
+        spec = json.loads((self.folder / "resolved.json").read_bytes())
+        asked = spec["observe"].get("record")
+        tables = {name: getattr(self.run, name) for name in RECORD}
+        if asked is None or asked["job"] != self.number or any(table is None for table in tables.values()):
+            return None
+        span = (asked["from"], min(asked["to"], self.run.meta.simulated_ps))
+        return Record.of(self.job, self.number, span, **tables)
+
+    def records(self, periods: Sequence[Period]) -> list[Record]:
+        """The records of some stretches: kept by an analysis before, or simulated now, at once."""
+        missing = [period for period in periods if not self._kept(period).is_dir()]
+        for period in missing:
+            self._check_size(period)
+        engines = self._simulate([self._recording(period) for period in missing]) if missing else []
+        for period, engine in zip(missing, engines, strict=True):
+            self._check_same(engine, period)
+            found = {
+                "messages": derive.messages(frame(engine.table("messages"))),
+                "waits": derive.waits(frame(engine.table("waits"))),
+                "departures": frame(engine.table("departures")).rename(_DEPARTURES),
+            }
+            _write({f"{name}.parquet": table for name, table in found.items()}, self._kept(period))
+        return [self._read(period) for period in periods]
+
+    def _read(self, period: Period) -> Record:
+        tables = {name: pl.read_parquet(self._kept(period) / f"{name}.parquet") for name in RECORD}
+        return Record.of(self.job, self.number, (period.from_ps, period.to_ps), **tables)
+
+    def _kept(self, period: Period) -> Path:
+        return self.folder / KEPT / f"record-{self.number}-{period.from_ps}-{period.to_ps}"
+
+    @cached_property
+    def _resolved(self) -> Resolved:
+        """The scenario, resolved anew: programs are not kept."""
+        return _scenario(self.folder, self.run.meta.scenario, self.files).resolve()
+
+    @property
+    def _labels(self) -> list[JobLabel]:
+        return [JobLabel(job.name, job.workload) for job in self._resolved.jobs]
+
+    def _with_marks(self, resolved: Resolved) -> Resolved:
+        jobs = tuple(replace(job, marks=job.marks or job.name == self.job) for job in resolved.jobs)
+        return replace(resolved, jobs=jobs)
+
+    def _recording(self, period: Period) -> Resolved:
+        """The same up to the end of a stretch, which is recorded."""
+        record = {"job": self.number, "from": period.from_ps, "to": period.to_ps}
+        observe = {**self._resolved.tables["observe"], "record": record, "departures": False}
+        tables = {**self._resolved.tables, "observe": observe}
+        return self._with_marks(replace(self._resolved, tables=tables, duration=period.to_ps))
+
+    def _check_size(self, period: Period) -> None:
+        meta = self.run.meta
+        hops = meta.packet_hops * (period.to_ps - period.from_ps) / max(meta.simulated_ps, 1)
+        if hops > MOST_HOPS:
+            raise ResultsError(
+                f"{self.folder}: the {period.name} of {self.job} has about {hops:.0f} packet-hops, more than "
+                f"{MOST_HOPS} to record; record a shorter stretch with observe.record in the scenario"
+            )
+
+    def _check_same(self, engine: Runnable, period: Period) -> None:
+        """A run that goes another way than it did before has nothing to say about it."""
+        if period.to_ps >= self.run.meta.simulated_ps and engine.digest() != self.run.meta.digest:
+            raise self._different()
+        if period.iteration is None:
+            return
+        now = derive.iterations(self._labels, marks(engine)).filter(pl.col("name") == self.job)
+        keys = ["rank", "iteration", "at_ps"]
+        until = pl.col("at_ps") < period.to_ps
+        if (
+            not now.filter(until)
+            .select(keys)
+            .sort(keys)
+            .equals(self.iterations().filter(until).select(keys).sort(keys))
+        ):
+            raise self._different()
+
+    def _different(self) -> ResultsError:
+        from importlib.metadata import version
+
+        return ResultsError(
+            f"{self.folder}: simulated again it went another way than it did; it was simulated by fairlane "
+            f"{self.run.meta.version}, this is {version('fairlane')}, and what the scenario names may have changed"
+        )
+
+    def _simulate(self, scenarios: Sequence[Resolved]) -> list[Runnable]:
+        """Simulates all of these at once, with progress; Ctrl-C ends them."""
+        driver = Driver()
+        gauges = [Gauge(scenario.duration) for scenario in scenarios]
+        pool = ThreadPoolExecutor(max_workers=len(scenarios))
+        try:
+            pairs = zip(scenarios, gauges, strict=True)
+            running = [pool.submit(simulate, scenario, gauge, driver) for scenario, gauge in pairs]
+            longest = max(gauges, key=lambda gauge: gauge.duration)
+            with display(longest, [], wanted=self.progress) as shown:
+                _until_done(running, shown.update)
+            return [future.result()[0] for future in running]
+        finally:
+            driver.stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _until_done(running: Sequence[Future[Any]], tell: Callable[[], None]) -> None:
+    pending = set(running)
+    while pending:
+        done, pending = wait(pending, timeout=WATCH_S)
+        for future in done:
+            future.result()
+        tell()
+
+
+def _scenario(folder: Path, name: str, files: Path | None) -> Scenario:
+    """The scenario of a run, with paths as seen from the first folder in which they are all there."""
+    path = folder / SCENARIO
+    if not path.is_file():
+        raise ResultsError(f"{path}: is missing; without the scenario the run cannot be simulated again")
+    first: ScenarioError | None = None
+    for base in _bases(folder, files):
+        document = Document.read(path)
+        document = replace(document, data={"name": name, **document.data}, file=base / SCENARIO)
+        token = current_document.set(document)
+        try:
+            return Scenario(**document.data)
+        except ScenarioError as error:
+            first = first or error
+        finally:
+            current_document.reset(token)
+    assert first is not None, "there is a folder to try"
+    raise first
+
+
+def _bases(folder: Path, files: Path | None) -> Iterator[Path]:
+    yield from [files] if files is not None else [folder, Path()]
+
+
+def _write(tables: dict[str, pl.DataFrame], folder: Path) -> None:
+    """Writes tables into a folder, all or none: into a new folder at once, into one that is there one by one."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            for name, table in tables.items():
+                table.write_parquet(unfinished / name)
+            unfinished.chmod(0o755)
+            if folder.is_dir():
+                for name in tables:
+                    (unfinished / name).replace(folder / name)
+            else:
+                unfinished.rename(folder)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    except OSError as error:
+        raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,166 @@
+"""One job of a run analysed whole: from the run's folder to everything that is printed and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from fairlane.analysis.again import Again
+from fairlane.analysis.breakdown import breakdown, calls
+from fairlane.analysis.delays import first_exchange, message_delays, quiet_wait, usual_wait, wait_delays
+from fairlane.analysis.flits import flits_against_waits, link_flits
+from fairlane.analysis.neighbours import neighbour_types
+from fairlane.analysis.periods import Period, extremes, periods, rounds
+from fairlane.analysis.record import Record
+from fairlane.analysis.result import Analysis, Stretch
+from fairlane.analysis.view import View
+from fairlane.analysis.walk import longest_wait, walk
+from fairlane.errors import Problem, ScenarioError
+from fairlane.results import Run, load_run
+from fairlane.results.errors import ResultsError
+
+__all__ = ["analyze", "types_of"]
+
+
+def analyze(
+    folder: str | Path,
+    *,
+    job: str | None = None,
+    iterations: tuple[int | None, int | None] | None = None,
+    threshold_ps: int | None = None,
+    between_collectives: bool = False,
+    files: Path | None = None,
+    progress: bool = True,
+) -> Analysis:
+    """Finds out why a job of a run was slow.
+
+    What the run did not keep is found out by simulating it again, and kept in its folder, in ``analysis``.
+
+    Args:
+        folder: The run's folder.
+        job: The job; None for the one that was recorded, or whose iterations were kept, or that was slowed down most.
+        iterations: The first and the last iteration among which the fastest and the slowest are looked for; None for
+            no bound.
+        threshold_ps: Waits up to this are no delays, ps; None for what 99% of the waits in the fastest iteration stay
+            below, or half of those in the slowest if that is less.
+        between_collectives: Whether to look, within the fastest and the slowest iteration, only at the fastest and the
+            slowest round from one collective to the next.
+        files: What paths in the scenario are relative to, if that is neither the run's folder nor the current one.
+        progress: Whether to show progress of simulations on standard error.
+
+    Raises:
+        ResultsError: there is no whole run in ``folder``, or it cannot be simulated again.
+        ScenarioError: there is no such job, or it has no such iterations.
+    """
+    run = load_run(folder)
+    if run.meta.partial:
+        raise ResultsError(f"{folder}: the run was interrupted before its end; only whole runs can be simulated again")
+    view = View.load(Path(folder))
+    name = _job(run, view, job)
+    again = Again(run, name, view, files, progress)
+    own = again.own_record()
+    table, chosen = _periods(again, own, iterations)
+    wide = again.records([*chosen[:-1], _led(chosen[-1], table)]) if own is None else [own] * len(chosen)
+    records = [record.cut(one.from_ps, one.to_ps) for one, record in zip(chosen, wide, strict=True)]
+    if between_collectives:
+        chosen, records = _rounds(name, chosen, records)
+    threshold = _threshold(records) if threshold_ps is None else threshold_ps
+    stretches = [_stretch(one, found, view, threshold) for one, found in zip(chosen, records, strict=True)]
+    return Analysis(
+        run=run,
+        job=name,
+        view=view,
+        breakdown=breakdown(run, name),
+        calls=calls(run, name),
+        periods=table,
+        stretches=tuple(stretches),
+        threshold_ps=threshold,
+        walk=walk(wide[-1], view.links, view.names, longest_wait(wide[-1], chosen[-1].from_ps, chosen[-1].to_ps)),
+    )
+
+
+def _led(period: Period, table: pl.DataFrame) -> Period:
+    """The stretch with the iteration before it, for a walk that begins in the one and ends in the other."""
+    if period.iteration is None:
+        return period
+    before = table.filter(pl.col("iteration") == period.iteration - 1)["from_ps"]
+    return replace(period, from_ps=int(before[0]) if before.len() else 0)
+
+
+def types_of(record: Record, view: View) -> pl.DataFrame:
+    """The pairs of ranks that have messages in a record, and what neighbours they are (``neighbour_types``)."""
+    pairs = record.messages.select("from_rank", "to_rank").unique(maintain_order=True)
+    return neighbour_types(view.fabric, view.hosts[record.number], pairs)
+
+
+def _stretch(period: Period, record: Record, view: View, threshold: int) -> Stretch:
+    types = types_of(record, view)
+    messages, flits = message_delays(record, types), link_flits(record, view.links)
+    begun = pl.col("sent_at_ps") >= record.from_ps
+    pairs = first_exchange(messages.filter(begun, ~pl.col("collective")))
+    against = flits_against_waits(pairs, flits, view.fabric, view.hosts[record.number])
+    return Stretch(period, record, wait_delays(record, types, threshold), messages, pairs, flits, against)
+
+
+def _rounds(job: str, chosen: Sequence[Period], records: Sequence[Record]) -> tuple[list[Period], list[Record]]:
+    """The fastest round of the fastest stretch, and the slowest of the slowest, with what was recorded in them."""
+    found = []
+    for period, record in zip(chosen, records, strict=True):
+        within = extremes(rounds(record))
+        if not within:
+            words = "has no collective with point-to-point messages before it there, and so no rounds"
+            raise ScenarioError(Problem("--between-collectives", f"{job} {words}"))
+        one = within[0 if period.name == "fastest" else -1]
+        found.append(replace(one, name=period.name, iteration=period.iteration, round=one.iteration))
+    return found, [record.cut(one.from_ps, one.to_ps) for one, record in zip(found, records, strict=True)]
+
+
+def _threshold(records: Sequence[Record]) -> int:
+    """What is long in the fastest iteration, unless that is no quieter than the slowest."""
+    usual = usual_wait(records[-1])
+    return min(quiet_wait(records[0]), usual) if len(records) > 1 else usual
+
+
+def _job(run: Run, view: View, wanted: str | None) -> str:
+    """The job asked for, or the one that there is most to say of."""
+    if wanted is not None:
+        if wanted not in view.names:
+            raise ScenarioError(Problem.unknown("--job", "job", wanted, view.names, wanted))
+        return wanted
+    if run.iterations is not None and run.iterations.height:
+        return str(run.iterations["name"][0])
+    slowed = run.jobs.filter(pl.col("w").is_not_null()).sort("w", "job")
+    return str(slowed["name"][0] if slowed.height else view.names[0])
+
+
+def _periods(
+    again: Again, own: Record | None, wanted: tuple[int | None, int | None] | None
+) -> tuple[pl.DataFrame, list[Period]]:
+    """The iterations, and the stretches to look at."""
+    none = pl.DataFrame(schema={"iteration": pl.Int64, "from_ps": pl.Int64, "to_ps": pl.Int64, "seconds": pl.Float64})
+    kept = again.run.iterations is not None and again.job in again.run.iterations["name"]
+    table = periods(again.iterations()) if own is None or kept else none
+    inside = table if own is None else table.filter(pl.col("from_ps") >= own.from_ps, pl.col("to_ps") <= own.to_ps)
+    if wanted is not None:
+        inside = _within(inside, wanted)
+    found = extremes(inside)
+    if found:
+        return table, found
+    span = (0, again.run.meta.simulated_ps) if own is None else (own.from_ps, own.to_ps)
+    name = "whole run" if own is None else "recorded stretch"
+    return table, [Period(name, None, *span, (span[1] - span[0]) * 1e-12)]
+
+
+def _within(table: pl.DataFrame, wanted: tuple[int | None, int | None]) -> pl.DataFrame:
+    numbers = table["iteration"].to_list()
+    known = f"{numbers[0]} to {numbers[-1]}" if numbers else "none is complete"
+    first, last = wanted
+    number = pl.col("iteration")
+    found = table.filter(number >= (first or 0), number <= (last if last is not None else number.max()))
+    if found.is_empty():
+        given = "..".join("" if bound is None else str(bound) for bound in wanted)
+        raise ScenarioError(Problem("--iterations", "no such iteration is complete", given, known))
+    return found

@@ -1,0 +1,70 @@
+"""Computing and communication per rank, and the MPI calls that take most of it (Smith et al. 2018, Figure 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairlane.analysis.breakdown import PARTS, dominant_share, spread
+from fairlane.analysis.result import Analysis
+from fairlane.plot.style import INK, PALETTE, bare, canvas, headline, percentages
+from fairlane.results.text import percent, seconds, time_unit
+
+MOST_CALLS = 8
+"""How many calls are drawn."""
+
+
+def draw(found: Analysis) -> Figure | None:
+    """Mean time of a rank by what it was spent on, with the range over ranks (left); shares of MPI time (right)."""
+    if not found.breakdown.height:
+        return None
+    figure = canvas(12, 4.6)
+    left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
+    table = spread(found.breakdown)
+    _parts(left, table)
+    _calls(right, found.calls.head(MOST_CALLS))
+    share = percent(dominant_share(found.calls))
+    ranks = (
+        f"{found.breakdown.height} ranks of {found.job}: bars are means, lines reach from the least to the greatest."
+    )
+    title = f"Waits and allreduce take {share} of the time in MPI" if found.calls.height else "No MPI call was made"
+    headline(figure, title, found.run, ranks)
+    return figure
+
+
+def _parts(axes: Axes, table: pl.DataFrame) -> None:
+    rows = {row["part"]: row for row in table.iter_rows(named=True)}
+    names = ["compute", "communication", *PARTS[1:]]
+    factor, unit = time_unit(max(row["greatest"] for row in rows.values()))
+    for place, name in enumerate(names):
+        row = rows[name]
+        mean, least, most = (row[key] / factor for key in ("mean", "least", "greatest"))
+        inner = place > 1
+        colour = PALETTE[0] if name == "compute" else PALETTE[1]
+        axes.barh(place, mean, height=0.45 if inner else 0.7, color=colour, alpha=0.55 if inner else 1.0, zorder=2)
+        axes.plot([least, most], [place, place], color=INK, linewidth=1.6, zorder=3, marker="|", markersize=9)
+        text = seconds(row["mean"])
+        axes.annotate(text, (most, place), xytext=(8, 0), textcoords="offset points", va="center", fontsize=10)
+    axes.set_yticks(range(len(names)), ["computing", "communication", "  late partner", "  network", "  other MPI"])
+    axes.invert_yaxis()
+    axes.margins(x=0.14)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(f"Time of a rank [{unit}]")
+    bare(axes)
+
+
+def _calls(axes: Axes, table: pl.DataFrame) -> None:
+    axes.barh(range(table.height), table["share"].to_list(), height=0.7, color=PALETTE[1], zorder=2)
+    for place, share in enumerate(table["share"].to_list()):
+        where: dict[str, Any] = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 10}
+        axes.annotate(percent(share), (share or 0, place), **where)
+    axes.set_yticks(range(table.height), table["call"].to_list())
+    axes.invert_yaxis()
+    axes.margins(x=0.14)
+    axes.set_xlim(left=0)
+    percentages(axes.xaxis)
+    axes.set_xlabel("Share of the time in MPI")
+    bare(axes)

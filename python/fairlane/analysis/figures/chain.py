@@ -1,0 +1,138 @@
+"""The walk from the longest wait back to its cause: a timeline of its ranks, and where the slow message waited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from fairlane.analysis.delays import LATE, SLOW
+from fairlane.analysis.figures.delays import COLOURS
+from fairlane.analysis.packets import OWN
+from fairlane.analysis.result import Analysis
+from fairlane.analysis.walk import Walk
+from fairlane.plot.style import GRID, INK, MUTED, PALETTE, bare, canvas, headline
+from fairlane.results.text import percent, seconds, time_unit
+
+MOST_RANKS = 16
+"""Steps of longer walks are drawn up to this rank."""
+MOST_LINKS = 6
+"""How many links of the slow message are drawn, those with most waiting."""
+ARROW = PALETTE[1]
+"""The colour of the slow message."""
+
+
+def draw(found: Analysis) -> Figure | None:
+    """A row for each rank, arrows from what ended waits (left); the slow message's waiting by link and job (right)."""
+    walk = found.walk
+    if walk is None or walk.steps["message"][0] is None:
+        return None
+    steps = _shown(walk)
+    ranks = list(dict.fromkeys(rank for step in steps for rank in _ranks(step)))
+    with_links = not walk.delayers.is_empty()
+    figure = canvas(15 if with_links else 12, max(3.6, 2.4 + 0.55 * len(ranks)))
+    if with_links:
+        left, right = figure.subplots(1, 2, width_ratios=[1.7, 1])
+        _links(right, walk)
+    else:
+        left = figure.add_subplot()
+    _timeline(left, walk, steps, ranks)
+    note = f"{found.job}, {found.slowest.period.name}: from its longest wait back along the critical path."
+    headline(figure, _title(walk), found.run, note)
+    return figure
+
+
+def _shown(walk: Walk) -> list[dict[str, Any]]:
+    """The steps whose message is known, up to a number of ranks."""
+    kept: list[dict[str, Any]] = []
+    for step in walk.steps.iter_rows(named=True):
+        ranks = {rank for one in [*kept, step] for rank in _ranks(one)}
+        if step["message"] is None or (kept and len(ranks) > MOST_RANKS):
+            break
+        kept.append(step)
+    return kept
+
+
+def _ranks(step: dict[str, Any]) -> list[int]:
+    return [rank for rank in (step["rank"], step["from_rank"], step["to_rank"]) if rank is not None]
+
+
+def _timeline(axes: Axes, walk: Walk, steps: list[dict[str, Any]], ranks: list[int]) -> None:
+    rows = {rank: at for at, rank in enumerate(ranks)}
+    begin = min(min(step["since_ps"], step["origin_ps"]) for step in steps)
+    factor, unit = time_unit((steps[0]["end_ps"] - begin) * 1e-12)
+    for number, step in enumerate(steps):
+        _step(axes, step, rows, (begin, 1e-12 / factor), is_slow=number == walk.slow)
+    for row in rows.values():
+        axes.axhline(row, color=GRID, linewidth=1.0, zorder=1)
+    axes.set_yticks(list(rows.values()), [f"rank {rank}" for rank in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(f"Time [{unit}] from {seconds(begin * 1e-12)} of the run on")
+    parts = [Patch(color=COLOURS[kind], label=word) for kind, word in ((LATE, "partner late"), (SLOW, "network"))]
+    ended = Line2D([], [], color=INK, linewidth=1.3, marker=">", markersize=6, label="what it waits for")
+    slow = Line2D([], [], color=ARROW, linewidth=3, label="slowest message")
+    look: dict[str, Any] = {"frameon": False, "ncols": 4, "loc": "lower left", "bbox_to_anchor": (0, 1.0)}
+    axes.legend(handles=[*parts, ended, slow], borderaxespad=0, handlelength=1.4, columnspacing=1.2, **look)
+
+
+def _step(axes: Axes, step: dict[str, Any], rows: dict[int, int], window: tuple[int, float], *, is_slow: bool) -> None:
+    begin, scale = window
+    row = rows[step["rank"]]
+    left = (step["since_ps"] - begin) * scale
+    for part, kind in (("late_ps", LATE), ("network_ps", SLOW)):
+        width = step[part] * scale
+        axes.barh(row, width, left=left, height=0.42, color=COLOURS[kind], alpha=0.75, zorder=2)
+        left += width
+    other = step["from_rank"] if step["to_rank"] == step["rank"] else step["to_rank"]
+    arrow: dict[str, Any] = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
+    arrow |= {"color": ARROW, "linewidth": 3} if is_slow else {"color": INK, "linewidth": 1.3}
+    at = {name: (step[name] - begin) * scale for name in ("origin_ps", "end_ps")}
+    legs = [((at["origin_ps"], rows[other]), (at["end_ps"], row))]
+    if step["origin_rank"] == step["rank"] == step["from_rank"] and step["received_ps"] is not None:
+        there = ((step["received_ps"] - begin) * scale, rows[other])  # and the acknowledgement back
+        legs = [((at["origin_ps"], row), there), (there, (at["end_ps"], row))]
+    for start, end in legs:
+        axes.annotate("", xy=end, xytext=start, arrowprops=arrow, zorder=4)
+
+
+def _links(axes: Axes, walk: Walk) -> None:
+    """What the packets of the slow message waited for, by link, in the order in which they came to them."""
+    waiting = pl.col("waiting_ps")
+    by_job = walk.delayers.group_by("link", "by").agg(waiting.sum())
+    most = by_job.group_by("link").agg(waiting.sum()).sort("waiting_ps", "link").tail(MOST_LINKS)["link"]
+    shown = walk.links.filter(pl.col("link").is_in(most.implode()))
+    factor, unit = time_unit(float(by_job.group_by("link").agg(waiting.sum())["waiting_ps"].to_numpy().max()) * 1e-12)
+    colour = dict(zip(walk.jobs["by"].to_list(), [PALETTE[at] for at in (0, 3, 5, 6, 7, 4, 2, 1)], strict=False))
+    colour |= {name: PALETTE[7] for name in walk.jobs["by"].to_list() if name not in colour}
+    if OWN in colour:
+        colour[OWN] = MUTED
+    begin = [0.0] * shown.height
+    for name, face in colour.items():
+        rows = shown.join(by_job.filter(pl.col("by") == name), on="link", how="left", maintain_order="left")
+        widths = (rows["waiting_ps"].fill_null(0) * 1e-12 / factor).to_list()
+        axes.barh(range(shown.height), widths, left=begin, height=0.62, color=face, label=name, zorder=2)
+        begin = [start + width for start, width in zip(begin, widths, strict=True)]
+    axes.set_yticks(range(shown.height), [f"{row['class']}\nlink {row['link']}" for row in shown.iter_rows(named=True)])
+    axes.set_ylim(shown.height - 0.4, -0.6)
+    axes.tick_params(axis="y", labelsize=9)
+    axes.set_xlabel(f"Its packets waited for [{unit}]")
+    look: dict[str, Any] = {"frameon": False, "ncols": 4, "loc": "lower left", "bbox_to_anchor": (0, 1.0)}
+    axes.legend(borderaxespad=0, handlelength=1.0, columnspacing=1.0, fontsize=10, **look)
+    bare(axes)
+
+
+def _title(walk: Walk) -> str:
+    if walk.cause == "computing":
+        return f"A rank computed {seconds(walk.worked_ps * 1e-12)} longer than the one that waited for it"
+    if walk.slow is None:
+        return "What made the longest wait long lies before the record"
+    step = walk.steps.row(walk.slow, named=True)
+    whose = walk.jobs.row(0, named=True) if walk.jobs.height else None
+    behind = f", most of all behind {whose['by']} ({percent(whose['share'])})" if whose else ""
+    long = seconds(step["under_way_ps"] * 1e-12)
+    return f"A message from rank {step['from_rank']} to {step['to_rank']} took {long}{behind}"

@@ -1,0 +1,55 @@
+"""How flits are spread over the links in the fastest and in the slowest iteration (Smith et al. 2018, Figure 9)."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from fairlane.analysis.flits import FLIT_BYTES
+from fairlane.analysis.result import Analysis
+from fairlane.plot.boxes import draw_boxes
+from fairlane.plot.strips import Floats
+from fairlane.plot.style import PALETTE, bare, canvas, headline
+
+
+def draw(found: Analysis) -> Figure | None:
+    """Boxes of the flits of all links by class, for each stretch."""
+    classes = found.slowest.flits["class"].unique(maintain_order=True).to_list()
+    stretches = [stretch for stretch in (found.fastest, found.slowest) if stretch is not None]
+    colours = [PALETTE[0], PALETTE[1]] if len(stretches) > 1 else [PALETTE[1]]
+    figure = canvas(11, 2.2 + 0.75 * len(classes))
+    axes = figure.add_subplot()
+    width = 0.7 / len(stretches)
+    for number, (stretch, colour) in enumerate(zip(stretches, colours, strict=True)):
+        groups = [_flits(stretch.flits, name) for name in classes]
+        shift = (number - (len(stretches) - 1) / 2) * width
+        places = [place + shift for place in range(len(classes))]
+        draw_boxes(axes, groups, [colour] * len(classes), positions=places, width=0.85 * width, horizontal=True)
+    axes.set_ylim(len(classes) - 0.4, -0.6)
+    axes.set_yticks(range(len(classes)), classes)
+    axes.set_xlabel(f"Million flits of {FLIT_BYTES} bytes on a link")
+    axes.set_xlim(left=0)
+    bare(axes)
+    names = [f"{stretch.period.name}: {_total(stretch.flits) / 1e6:.3g} million flits" for stretch in stretches]
+    handles = [Patch(color=colour, label=name) for colour, name in zip(colours, names, strict=True)]
+    axes.legend(handles=handles, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
+    note = "All jobs; boxes: quartiles and median; whiskers: 1% and 99%; dots: links beyond."
+    headline(figure, _title(found), found.run, note)
+    return figure
+
+
+def _flits(table: pl.DataFrame, name: str) -> Floats:
+    found: Floats = table.filter(pl.col("class") == name)["flits"].cast(pl.Float64).to_numpy() / 1e6
+    return found
+
+
+def _total(table: pl.DataFrame) -> int:
+    return int(table["flits"].sum())
+
+
+def _title(found: Analysis) -> str:
+    if found.fastest is None:
+        return f"Flits on the links, {found.slowest.period.name}"
+    slow, fast = _total(found.slowest.flits), _total(found.fastest.flits)
+    return f"In the slowest iteration the links carry {slow / max(fast, 1):.2f} times the flits of the fastest"

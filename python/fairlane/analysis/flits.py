@@ -1,0 +1,104 @@
+"""Flits on links, as counters of real switches have them, and waits against the flits on the pair's own link.
+
+A flit is taken to be 16 bytes on the wire. The size is a scale only: nothing here depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from fairlane.analysis.neighbours import DIRECT, ends
+from fairlane.analysis.record import Record
+from fairlane.fabric import Fabric
+
+__all__ = ["FLIT_BYTES", "FlitsAgainstWaits", "Trend", "flits_against_waits", "link_flits"]
+
+FLIT_BYTES = 16
+"""Bytes that are counted as one flit."""
+
+
+def link_flits(record: Record, links: pl.DataFrame) -> pl.DataFrame:
+    """The flits of all jobs that left over each link of the fabric within the record: ``link``, ``role``, ``flits``.
+
+    Links that nothing left over are in it, with zero.
+    """
+    sums = record.departures.group_by("link").agg(
+        ((pl.col("bytes").sum() + FLIT_BYTES - 1) // FLIT_BYTES).alias("flits")
+    )
+    named = links.select(pl.col("link").cast(pl.UInt32), "class", "role")
+    return named.join(sums, on="link", how="left", maintain_order="left").with_columns(pl.col("flits").fill_null(0))
+
+
+@dataclass(frozen=True)
+class FlitsAgainstWaits:
+    """Waits of receivers against the flits on the link that joins the pair's switches."""
+
+    points: pl.DataFrame
+    """One row per pair or message: its ranks, ``neighbour``, ``flits``, ``wait_ps``, ``under_way_ps``."""
+    waits: Trend
+    """How receivers' waits go with flits."""
+    under_way: Trend
+    """How the times that messages were under way go with flits."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """How something goes with flits; None where there are too few points."""
+
+    low_p95: float | None
+    """What 95% of those in the lowest quarter of flits stay below, ps."""
+    high_p95: float | None
+    """The same in the highest quarter."""
+    pearson: float | None
+    """Pearson's coefficient of correlation; None as well if one of the two does not vary."""
+
+    @classmethod
+    def of(cls, points: pl.DataFrame, column: str) -> Trend:
+        """The trend of a column of ``points`` with its ``flits``."""
+        known = points.drop_nulls([column, "flits"])
+        if known.height < 2:
+            return cls(None, None, None)
+        x, y = known["flits"].cast(pl.Float64).to_numpy(), known[column].cast(pl.Float64).to_numpy()
+        low, high = np.quantile(x, [0.25, 0.75])
+        p95 = [float(np.quantile(y[chosen], 0.95)) for chosen in (x <= low, x >= high)]
+        varies = x.std() > 0 and y.std() > 0
+        return cls(p95[0], p95[1], float(np.corrcoef(x, y)[0, 1]) if varies else None)
+
+
+def flits_against_waits(
+    delays: pl.DataFrame, flits: pl.DataFrame, fabric: Fabric, hosts: Sequence[int]
+) -> FlitsAgainstWaits:
+    """Figure 8 of Smith et al. 2018: pairs whose switches share a link of their group, without late partners.
+
+    A row is left out if the receiver waited longer for the sender's call than for the network. One that the receiver
+    did not wait for counts as a wait of zero. Parallel links count with their mean.
+
+    Args:
+        delays: Pairs of ``first_exchange``, or messages of ``message_delays``.
+        flits: The flits of each link, of ``link_flits``.
+        fabric: The fabric.
+        hosts: The host of each rank.
+    """
+    direct = delays.filter(
+        pl.col("neighbour").cast(pl.String).is_in(DIRECT), pl.col("receiver_late_ps") <= pl.col("receiver_network_ps")
+    )
+    a, b = ends(hosts, direct)
+    leaves = np.asarray(fabric.leaf_of, dtype=np.int64)
+    joined = direct.with_columns(from_switch=pl.Series(leaves[a]), to_switch=pl.Series(leaves[b])).join(
+        _between_switches(flits, fabric), on=["from_switch", "to_switch"], how="inner", maintain_order="left"
+    )
+    wait = pl.col("receiver_ps").alias("wait_ps")
+    points = joined.select("from_rank", "to_rank", "flits", wait, "under_way_ps", "neighbour")
+    return FlitsAgainstWaits(points, Trend.of(points, "wait_ps"), Trend.of(points, "under_way_ps"))
+
+
+def _between_switches(flits: pl.DataFrame, fabric: Fabric) -> pl.DataFrame:
+    """The mean flits of the links from one switch to another."""
+    columns = {name: fabric.links[name] for name in ("link", "from_switch", "to_switch")}
+    links = pl.DataFrame(columns).with_columns(pl.col("link").cast(pl.UInt32))
+    between = links.filter(pl.col("from_switch") >= 0, pl.col("to_switch") >= 0)
+    return between.join(flits, on="link").group_by("from_switch", "to_switch").agg(pl.col("flits").mean())

@@ -1,0 +1,144 @@
+"""How near two hosts are in the fabric, in the words of its kind: one small function for each family of topologies.
+
+| family | types, from near to far |
+|---|---|
+| groups | same host, same switch, row link, column link (without rows: direct link), same group, other group |
+| tree | same host, same switch, same subtree (of each level), other subtree |
+| grid | same host, same switch, 1 hop, 2 hops ... by the grid's coordinates |
+| any other | the same by links on a shortest way |
+
+Row and column are those of a Cascade's groups, joined by green and black links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fairlane.fabric import Fabric
+from fairlane.placement.domain import subtrees
+
+__all__ = ["DIRECT", "ends", "groups_spanned", "neighbour_types"]
+
+DIRECT = ("row link", "column link", "direct link")
+"""The types of pairs whose switches are joined by a link of their group."""
+MOST_HOPS = 8
+"""Pairs that are further apart than this are one type."""
+
+_Ints = NDArray[np.int64]
+
+
+def ends(hosts: Sequence[int], pairs: pl.DataFrame) -> tuple[_Ints, _Ints]:
+    """The hosts of the ranks in ``from_rank`` and ``to_rank``."""
+    of_rank = np.asarray(hosts, dtype=np.int64)
+    return of_rank[pairs["from_rank"].to_numpy()], of_rank[pairs["to_rank"].to_numpy()]
+
+
+def neighbour_types(fabric: Fabric, hosts: Sequence[int], pairs: pl.DataFrame) -> pl.DataFrame:
+    """Adds to ``pairs`` of ranks, in ``from_rank`` and ``to_rank``, what neighbours they are: ``neighbour``.
+
+    Args:
+        fabric: The fabric.
+        hosts: The host of each rank.
+        pairs: Any table with these two columns.
+
+    Returns:
+        The table with ``neighbour``, an enumeration whose order is from near to far.
+    """
+    known = pairs.select("from_rank", "to_rank").unique(maintain_order=True)
+    a, b = ends(hosts, known)
+    leaves = np.asarray(fabric.leaf_of, dtype=np.int64)
+    names, type_of = _beyond_switch(fabric, a, b, leaves)
+    apart = type_of(leaves[a], leaves[b]) + 2
+    code = np.where(a == b, 0, np.where((leaves[a] == leaves[b]) & (leaves[a] >= 0), 1, apart))
+    names = ["same host", "same switch", *names]
+    kind = pl.Enum(names)
+    found = known.with_columns(pl.Series("neighbour", [names[number] for number in code], dtype=kind))
+    return pairs.join(found, on=["from_rank", "to_rank"], how="left", maintain_order="left")
+
+
+def groups_spanned(fabric: Fabric, hosts: Sequence[int]) -> int | None:
+    """How many groups of the fabric these hosts are in; None if it has no groups."""
+    if fabric.plan["kind"] != "groups":
+        return None
+    return len({fabric.leaf_of[host] // fabric.plan["switches"] for host in hosts})
+
+
+_Typing = tuple[list[str], Callable[[_Ints, _Ints], _Ints]]
+
+
+def _beyond_switch(fabric: Fabric, a: _Ints, b: _Ints, leaves: _Ints) -> _Typing:
+    """The types of pairs on different switches, and a function from two switches to the number of the type."""
+    plan: dict[str, Any] = fabric.plan
+    if leaves.min() < 0:
+        return _by_distance(fabric, a, b)
+    if plan["kind"] == "groups":
+        return _in_groups(fabric, plan["switches"], plan["row"])
+    if plan["kind"] == "grid":
+        return _on_grid(plan["sides"], plan["line"])
+    if max(fabric.levels, default=0) > 1:
+        return _in_tree(fabric)
+    return _by_distance(fabric, a, b)
+
+
+def _in_groups(fabric: Fabric, size: int, row: int) -> _Typing:
+    names = ["row link", "column link", "direct link", "same group", "other group"]
+    joined = _joined(fabric)
+
+    def type_of(a: _Ints, b: _Ints) -> _Ints:
+        direct = np.isin(a * fabric.switches + b, joined)
+        in_row = (a % size) // row == (b % size) // row
+        near = np.where(row == size, 2, np.where(in_row, 0, 1))
+        return np.where(a // size != b // size, 4, np.where(direct, near, 3))
+
+    return names, type_of
+
+
+def _joined(fabric: Fabric) -> _Ints:
+    """Pairs of switches with a link from the one to the other, each as one number."""
+    a, b = fabric.links["from_switch"], fabric.links["to_switch"]
+    keep = (a >= 0) & (b >= 0)
+    pairs: _Ints = np.unique(a[keep] * fabric.switches + b[keep])
+    return pairs
+
+
+def _in_tree(fabric: Fabric) -> _Typing:
+    top = max(fabric.levels)
+    trees = [np.asarray(subtrees(fabric, level)) for level in range(2, top)]
+    names = ["same subtree" if top == 3 else f"same subtree of level {level}" for level in range(2, top)]
+    far = "other subtree" if trees else "other switch"
+
+    def type_of(a: _Ints, b: _Ints) -> _Ints:
+        code = np.full(len(a), len(trees))
+        for number, tree in reversed(list(enumerate(trees))):
+            code = np.where(tree[a] == tree[b], number, code)
+        return code
+
+    return [*names, far], type_of
+
+
+def _on_grid(sides: Sequence[int], line: str) -> _Typing:
+    def type_of(a: _Ints, b: _Ints) -> _Ints:
+        hops = np.zeros(len(a), dtype=np.int64)
+        for side in sides:
+            apart = np.abs(a % side - b % side)
+            hops += {"ring": np.minimum(apart, side - apart), "open": apart, "full": np.minimum(apart, 1)}[line]
+            a, b = a // side, b // side
+        return np.clip(hops, 1, MOST_HOPS + 1) - 1
+
+    return _hops(), type_of
+
+
+def _by_distance(fabric: Fabric, a: _Ints, b: _Ints) -> _Typing:
+    used, place = np.unique(np.concatenate([a, b]), return_inverse=True)
+    between = fabric.distances(used.tolist())
+    distance = between[place[: len(a)], place[len(a) :]]
+    return _hops(), lambda _a, _b: np.clip(distance, 1, MOST_HOPS + 1) - 1
+
+
+def _hops() -> list[str]:
+    return ["1 hop", *(f"{count} hops" for count in range(2, MOST_HOPS + 1)), f"over {MOST_HOPS} hops"]

@@ -1,0 +1,81 @@
+"""What an analysis found, table by table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from fairlane.analysis.flits import FlitsAgainstWaits
+from fairlane.analysis.periods import Period
+from fairlane.analysis.record import Record
+from fairlane.analysis.view import View
+from fairlane.analysis.walk import Walk
+from fairlane.results.run import Run
+
+__all__ = ["Analysis", "Stretch"]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One stretch of a run, looked at closely."""
+
+    period: Period
+    """Which."""
+    record: Record
+    """What was recorded in it."""
+    delays: pl.DataFrame
+    """Its waits (``delays.wait_delays``)."""
+    messages: pl.DataFrame
+    """Its messages (``delays.message_delays``)."""
+    pairs: pl.DataFrame
+    """The first exchange of each ordered pair of ranks, collectives left out (``delays.first_exchange``)."""
+    flits: pl.DataFrame
+    """The flits of all jobs on every link (``flits.link_flits``)."""
+    against: FlitsAgainstWaits
+    """Waits against flits on the pair's own link."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything that ``analyze`` finds out about one job of a run."""
+
+    run: Run
+    """The run."""
+    job: str
+    """The job."""
+    view: View
+    """Fabric and hosts."""
+    breakdown: pl.DataFrame
+    """Where each rank's time went (``breakdown.breakdown``)."""
+    calls: pl.DataFrame
+    """The MPI calls (``breakdown.calls``)."""
+    periods: pl.DataFrame
+    """The iterations (``periods.periods``); no rows if there are fewer than two."""
+    stretches: tuple[Stretch, ...]
+    """The fastest iteration and the slowest; only one if there is no choice."""
+    threshold_ps: int
+    """Waits up to this are no delays."""
+    walk: Walk | None
+    """From the longest wait of the slowest iteration back to its cause; None if nothing waited."""
+
+    @property
+    def slowest(self) -> Stretch:
+        """The stretch that delays are looked for in."""
+        return self.stretches[-1]
+
+    @property
+    def fastest(self) -> Stretch | None:
+        """The stretch that it is compared with; None if there is only one."""
+        return self.stretches[0] if len(self.stretches) > 1 else None
+
+    @property
+    def point_to_point(self) -> pl.DataFrame:
+        """The slowest stretch's waits on point-to-point messages; on those of collectives if there are no others."""
+        return apart_from_collectives(self.slowest.delays)
+
+
+def apart_from_collectives(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows that are not of collectives; all if there are no others."""
+    found = table.filter(~pl.col("collective"))
+    return found if found.height else table.filter(pl.col("collective").is_not_null())

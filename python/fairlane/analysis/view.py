@@ -1,0 +1,58 @@
+"""What an analysis has to know besides a record: the fabric, its links, and where the ranks of each job were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fairlane.fabric import Fabric
+from fairlane.results.derive import links
+from fairlane.results.errors import ResultsError
+from fairlane.results.measured import frame
+
+__all__ = ["View"]
+
+
+@dataclass(frozen=True)
+class View:
+    """The fabric of a run and the places of its jobs."""
+
+    fabric: Fabric
+    """The fabric."""
+    links: pl.DataFrame
+    """Its links, as in the table ``ports`` of a run."""
+    names: tuple[str, ...]
+    """The jobs' names, by number."""
+    hosts: tuple[tuple[int, ...], ...]
+    """The host of each rank, by job."""
+
+    @classmethod
+    def of(cls, fabric: Mapping[str, Any], names: Sequence[str], hosts: Sequence[Sequence[int]]) -> View:
+        """The view of a fabric as a resolved scenario describes it, with its jobs."""
+        from fairlane import _core
+
+        core = _core.Fabric(json.dumps(fabric))
+        table = links(frame(core.links()), core.classes())
+        return cls(Fabric(core), table, tuple(names), tuple(tuple(of_job) for of_job in hosts))
+
+    @classmethod
+    def load(cls, folder: Path) -> View:
+        """The view of a run by its folder.
+
+        Raises:
+            ResultsError: what the scenario was resolved to is missing there.
+        """
+        path = folder / "resolved.json"
+        if not path.is_file():
+            raise ResultsError(f"{path}: is missing; without it nothing is known of the fabric and of the jobs' hosts")
+        try:
+            spec = json.loads(path.read_bytes())
+            jobs = spec["jobs"]
+            return cls.of(spec["fabric"], [job["name"] for job in jobs], [job["hosts"] for job in jobs])
+        except (ValueError, KeyError) as error:
+            raise ResultsError(f"{path}: is not what a run leaves there: {error}") from error

@@ -1,0 +1,105 @@
+"""Why a run was slow: analyze."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlane.cli.options import RunFolder
+
+__all__ = ["add_to"]
+
+
+def analyze(
+    run: RunFolder,
+    job: Annotated[
+        str | None,
+        typer.Option(help="The job; by default that whose iterations were kept, or the one slowed down most."),
+    ] = None,
+    iterations: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIRST..LAST", help="Look for the fastest and slowest iteration among these; 20.. from 20 on."
+        ),
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            help="Waits up to this are no delays, as '10 us'; by default what 99% of the fastest iteration's are."
+        ),
+    ] = None,
+    between_collectives: Annotated[
+        bool,
+        typer.Option("--between-collectives", help="Look at the fastest and slowest round between collectives only."),
+    ] = False,
+    files: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="What paths in the scenario are relative to, as those of traces.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the pictures go; by default into RUN/analysis.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Find out why a job was slow: what its ranks waited for, and what made that late.
+
+    The fastest and the slowest iteration are looked at message by message. Unless the run kept that, it is simulated
+    again with the same result, and what is recorded is kept in the run's folder.
+    """
+    from fairlane.analysis import analyze as found_by
+    from fairlane.analysis.figures import draw_all
+    from fairlane.cli.analysis_text import print_analysis
+
+    span = None if iterations is None else _span(iterations)
+    limit = None if threshold is None else _duration(threshold)
+    found = found_by(
+        run,
+        job=job,
+        iterations=span,
+        threshold_ps=limit,
+        between_collectives=between_collectives,
+        files=files,
+        progress=not quiet,
+    )
+    folder = _folder(run / "analysis" if out is None else out)
+    print_analysis(found)
+    for path in draw_all(found, folder):
+        typer.echo(path)
+
+
+def _span(given: str) -> tuple[int | None, int | None]:
+    """What 3..9, 3.., ..9 or 3 stand for."""
+    from fairlane.errors import Problem, ScenarioError
+
+    found = re.fullmatch(r"(\d*)(\.\.)?(\d*)", given.strip())
+    if found is None or not (found[1] or found[3]):
+        raise ScenarioError(
+            Problem("--iterations", "no range of iterations", given, "FIRST..LAST, FIRST.., ..LAST, ONE")
+        )
+    first, last = (int(number) if number else None for number in (found[1], found[3]))
+    return (first, last) if found[2] else (first, first)
+
+
+def _duration(given: str) -> int:
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.units import DURATION
+
+    try:
+        return DURATION.parse(given)
+    except ValueError as error:
+        raise ScenarioError(Problem("--threshold", str(error), given)) from None
+
+
+def _folder(folder: Path) -> Path:
+    from fairlane.results import ResultsError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
+    return folder
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds this command."""
+    app.command()(analyze)
