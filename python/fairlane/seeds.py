@@ -30,6 +30,8 @@ class Purpose(IntEnum):
     """Which of its host's adapters a process opens."""
     SOCKETS = 7
     """What manufacturing made of the sockets of a machine."""
+    FOLD = 10
+    """Which runs are held back together when a model is validated, and how counters are shuffled."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":
