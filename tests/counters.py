@@ -1,4 +1,4 @@
-"""Made-up tables of counters after a law: a background of low rank that says nothing, and rare stalls that cost time."""
+"""Made-up tables of counters after a law: a background of low rank that says nothing, rare stalls that cost time."""
 
 import numpy as np
 import polars as pl

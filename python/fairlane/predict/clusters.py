@@ -1,9 +1,10 @@
 """Runs that are alike, by the subspaces that their counters move in; and which of them a new run belongs to.
 
 The distance is that of S. A. Smith et al., "Analyzing inter-job contention in dragonfly networks", 2018, section VII.C:
-the mean over five dimensions of the principal angle between the subspaces times the symmetric Kullback-Leibler divergence of normal distributions along them. Clusters are spectral (scikit-learn); a new
-run is placed among them by the Nyström form of Y. Bengio et al., "Out-of-sample extensions for LLE, Isomap, MDS,
-eigenmaps, and spectral clustering", NIPS 2003.
+the mean over five dimensions of the principal angle between the subspaces times the symmetric Kullback-Leibler
+divergence of normal distributions along them. Clusters are spectral (scikit-learn); a new run is placed among them by
+the Nyström form of Y. Bengio et al., "Out-of-sample extensions for LLE, Isomap, MDS, eigenmaps, and spectral clustering",
+NIPS 2003.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,11 @@ class Shape(Part):
     @model_validator(mode="after")
     def _sound(self) -> "Shape":
         sizes = {len(self.axes), len(self.mean), len(self.variance)}
-        if sizes != {DIMENSIONS} or len({len(axis) for axis in self.axes}) != 1 or not all(v > 0 for v in self.variance):
+        if (
+            sizes != {DIMENSIONS}
+            or len({len(axis) for axis in self.axes}) != 1
+            or not all(v > 0 for v in self.variance)
+        ):
             raise Problems(Problem("axes", f"not {DIMENSIONS} axes of one length with a mean and a variance each"))
         return self
 
@@ -66,7 +71,10 @@ def shapes(scaled: Floats, run: Integers, names: Sequence[str]) -> list[Shape]:
     counts = numpy.bincount(run, minlength=len(names))
     few = [
         Problem(
-            "run", f"has {count} timesteps, too few for a subspace of {DIMENSIONS} dimensions", name, "6 timesteps or more"
+            "run",
+            f"has {count} timesteps, too few for a subspace of {DIMENSIONS} dimensions",
+            name,
+            "6 timesteps or more",
         )
         for name, count in zip(names, counts, strict=True)
         if count <= DIMENSIONS
@@ -128,7 +136,9 @@ class Clusters(Part):
         return self
 
     @classmethod
-    def fit(cls, scale: Scale, known: Sequence[Shape], between: Floats, count: int, seed: int) -> "tuple[Clusters, Integers]":
+    def fit(
+        cls, scale: Scale, known: Sequence[Shape], between: Floats, count: int, seed: int
+    ) -> "tuple[Clusters, Integers]":
         """So many clusters of runs with these distances, and the number of each one's cluster."""
         from sklearn.cluster import SpectralClustering
 

@@ -5,10 +5,10 @@ the ACM 58(3), 2011: the least ``|L|_* + weight |S|_1`` with ``L + S = X``, foun
 there), over-relaxed, with a penalty that keeps both residuals alike (S. Boyd et al., "Distributed optimization and
 statistical learning via the alternating direction method of multipliers", 2011, section 3.4).
 
-A later row cannot take part in that, but needs not: the nuclear norm is the least ``tr(L W^-1 L^T) / 2 + tr(W) / 2`` over
-positive W, so with the W of the first rows the problem falls apart into one for each row x:
-the least ``sum(a_k^2 / strength_k) / 2 + weight |s|_1`` with ``x = sum(a_k axis_k) + s``. The first rows get back exactly
-what the pursuit said of them. Left out: missing entries, and noise as a third part; it goes into both.
+A later row cannot take part in that, and needs not: the nuclear norm is the least ``tr(L W^-1 L^T) / 2 + tr(W) / 2``
+over positive W, so with the W of the first rows the problem falls apart into one for each row x: the least
+``sum(a_k^2 / strength_k) / 2 + weight |s|_1`` with ``x = sum(a_k axis_k) + s``. The first rows get back exactly what the
+pursuit said of them. Left out: missing entries, and noise as a third part; it goes into both.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,9 @@ class Decomposition:
     """How far the sum that was found may be from the least one, over it; by a feasible dual point."""
 
 
-def pursue(matrix: Floats, *, weight: float | None = None, tolerance: float = 1e-5, steps: int = 5_000) -> Decomposition:
+def pursue(
+    matrix: Floats, *, weight: float | None = None, tolerance: float = 1e-5, steps: int = 5_000
+) -> Decomposition:
     """Takes a matrix apart.
 
     Args:
@@ -93,7 +95,7 @@ def split(
     tolerance: float = 1e-5,
     steps: int = 2_000,
 ) -> Floats:
-    """The sparse part of rows that come later, by what a ``Decomposition`` says; each by itself, whatever others are."""
+    """The sparse part of rows that come later, by what a ``Decomposition`` says; each by itself."""
     most, kept = weight / penalty, penalty / (1 / strengths + penalty)
     onto = (axes.T * kept) @ axes
     found = numpy.zeros_like(rows)

@@ -40,8 +40,8 @@ class Comparison:
     """A row for each model: what it is, then ``mse``, ``mse_sd``, ``mae``, ``mae_sd``, ``mse_over_variance``. All are
     means and standard deviations over folds; ``mae`` is the paper's, the maximum absolute error in the fold."""
     predictions: pl.DataFrame
-    """A row for each model and timestep: ``run``, ``timestep``, ``seconds`` (the truth), ``fold``, what the model is, and
-    its ``predicted``."""
+    """A row for each model and timestep: ``run``, ``timestep``, ``seconds`` (the truth), ``fold``, what the model is,
+    and its ``predicted``."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def compare(
 ) -> Comparison:
     """The paper's Table II: every model on the counters themselves, their low-rank part and their sparse part.
 
-    Columns that say which model it is are ``model``, ``parts`` and ``way``: ``honest`` or ``transductive``; the latter is
-    there for boosting only, as it is only a warning. Raises ``ScenarioError`` if there are fewer runs than folds.
+    Columns that say which model it is are ``model``, ``parts`` and ``way``: ``honest`` or ``transductive``; the
+    latter is there for boosting only, as it is only a warning. Raises ``ScenarioError`` if there are fewer runs than folds.
     """
     truth = table.truth
     found = []
@@ -95,8 +95,8 @@ def local(
 ) -> Comparison:
     """The paper's Table III: one model for each cluster of runs, for several numbers of clusters.
 
-    The column that says which model it is is ``clusters``. Raises ``ScenarioError`` if there are fewer runs than folds, or
-    a run has too few timesteps for a subspace.
+    The column that says which model it is is ``clusters``. Raises ``ScenarioError`` if there are fewer runs than folds,
+    or a run has too few timesteps for a subspace.
     """
     truth, found = table.truth, []
     for fold, out in _folds(table, folds, seed):
@@ -106,7 +106,9 @@ def local(
         known = numpy.unique(table.run[~out])
         between = distances(every, [every[number] for number in known])
         for count in clusters:
-            made, labels = Clusters.fit(prepared.scale, [every[number] for number in known], between[known], count, seed)
+            made, labels = Clusters.fit(
+                prepared.scale, [every[number] for number in known], between[known], count, seed
+            )
             # The fold's own runs are placed by what they look like; what they took is not looked at.
             of_run = made.nearest(between)
             of_run[known] = labels
@@ -140,9 +142,7 @@ def _folds(table: CounterTable, folds: int, seed: int) -> Iterator[tuple[int, Bo
 def errors_by_fold(truth: Floats, predicted: Floats, fold: Integers) -> pl.DataFrame:
     """For each fold ``mse`` and ``mae``, the greatest error."""
     table = pl.DataFrame({"fold": fold, "off": predicted - truth})
-    return (
-        table.group_by("fold").agg(mse=(pl.col("off") ** 2).mean(), mae=pl.col("off").abs().max()).sort("fold")
-    )
+    return table.group_by("fold").agg(mse=(pl.col("off") ** 2).mean(), mae=pl.col("off").abs().max()).sort("fold")
 
 
 def spread_over_folds(errors: pl.DataFrame, variance: float) -> dict[str, float]:
