@@ -14,8 +14,9 @@ def made_up(runs: int = 20, timesteps: int = 10, *, seed: int = 1, kinds: int = 
     for run in range(runs):
         kind = run % kinds
         background = np.exp(rng.normal(size=(timesteps, 3))) @ loadings[kind]
-        stalls = np.where(rng.random((timesteps, len(NAMES))) < 0.04, rng.exponential(40, (timesteps, len(NAMES))), 0)
-        seconds = 2 + (0.02 if kind == 0 else 0.06) * stalls.sum(axis=1) + 0.02 * rng.normal(size=timesteps)
+        stalls = np.where(rng.random((timesteps, len(NAMES))) < 0.1, rng.exponential(40, (timesteps, len(NAMES))), 0)
+        costly = stalls[:, NAMES.index("stalls_max_vc0")] + stalls[:, NAMES.index("stalls_sum_vc3")]
+        seconds = 2 + (0.05 if kind == 0 else 0.15) * costly + 0.02 * rng.normal(size=timesteps)
         counters = 1000 + background + stalls
         frames.append(
             pl.DataFrame(counters, schema=NAMES).with_columns(

@@ -3,8 +3,8 @@
 The distance is that of S. A. Smith et al., "Analyzing inter-job contention in dragonfly networks", 2018, section VII.C:
 the mean over five dimensions of the principal angle between the subspaces times the symmetric Kullback-Leibler
 divergence of normal distributions along them. Clusters are spectral (scikit-learn); a new run is placed among them by
-the Nyström form of Y. Bengio et al., "Out-of-sample extensions for LLE, Isomap, MDS, eigenmaps, and spectral clustering",
-NIPS 2003.
+the Nyström form of Y. Bengio et al., "Out-of-sample extensions for LLE, Isomap, MDS, eigenmaps, and spectral
+clustering", NIPS 2003.
 """
 
 from collections.abc import Sequence

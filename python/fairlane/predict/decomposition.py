@@ -7,8 +7,8 @@ statistical learning via the alternating direction method of multipliers", 2011,
 
 A later row cannot take part in that, and needs not: the nuclear norm is the least ``tr(L W^-1 L^T) / 2 + tr(W) / 2``
 over positive W, so with the W of the first rows the problem falls apart into one for each row x: the least
-``sum(a_k^2 / strength_k) / 2 + weight |s|_1`` with ``x = sum(a_k axis_k) + s``. The first rows get back exactly what the
-pursuit said of them. Left out: missing entries, and noise as a third part; it goes into both.
+``sum(a_k^2 / strength_k) / 2 + weight |s|_1`` with ``x = sum(a_k axis_k) + s``. The first rows get back exactly what
+the pursuit said of them. Left out: missing entries, and noise as a third part; it goes into both.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ that stands the *transductive* way, which takes the counters of training and tes
 cannot be had for a run that comes later.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy
@@ -59,11 +59,14 @@ def compare(
     transductive: bool = True,
     folds: int = FOLDS,
     seed: int = 1,
+    told: Callable[[int], None] = lambda _: None,
 ) -> Comparison:
     """The paper's Table II: every model on the counters themselves, their low-rank part and their sparse part.
 
     Columns that say which model it is are ``model``, ``parts`` and ``way``: ``honest`` or ``transductive``; the
-    latter is there for boosting only, as it is only a warning. Raises ``ScenarioError`` if there are fewer runs than folds.
+    latter is there for boosting only, as it is only a warning. ``told`` hears of every fold that is done.
+
+    Raises ``ScenarioError`` if there are fewer runs than folds.
     """
     truth = table.truth
     found = []
@@ -81,6 +84,7 @@ def compare(
             for model in models if way == "honest" else ("gbm",) if "gbm" in models else ():
                 predicted = fitted(model, inside, truth[~out], seed).predict(outside)
                 found.append(_Prediction({"model": model, "parts": name, "way": way}, fold, out, predicted))
+        told(fold + 1)
     return _comparison(table, found)
 
 
@@ -92,6 +96,7 @@ def local(
     parts: PartsName = "sparse",
     folds: int = FOLDS,
     seed: int = 1,
+    told: Callable[[int], None] = lambda _: None,
 ) -> Comparison:
     """The paper's Table III: one model for each cluster of runs, for several numbers of clusters.
 
@@ -119,6 +124,7 @@ def local(
                     own = at[~out] == one
                     predicted[theirs] = fitted(model, inside[own], truth[~out][own], seed).predict(outside[theirs])
             found.append(_Prediction({"clusters": count}, fold, out, predicted))
+        told(fold + 1)
     return _comparison(table, found)
 
 
