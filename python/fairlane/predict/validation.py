@@ -29,7 +29,6 @@ FOLDS = 10
 """The paper's."""
 LOCAL = (1, 2, 3)
 """Numbers of local models that the paper compares."""
-_WAYS = ("honest", "transductive")
 
 
 @dataclass(frozen=True)
@@ -70,13 +69,15 @@ def compare(
     """
     truth = table.truth
     found = []
+    both: dict[PartsName, tuple[Parts, Floats]] = {}
     for fold, out in _folds(table, folds, seed):
         made = Parts.fit(table.rows[~out])
         seen: dict[tuple[PartsName, str], tuple[Floats, Floats]] = {
             (name, "honest"): (own, made[name][0].of(table.rows[out])) for name, (_, own) in made.items()
         }
         if transductive:
-            both = Parts.fit(table.rows)
+            # Training and test rows together are the same rows in every fold.
+            both = both or Parts.fit(table.rows)
             seen |= {
                 (name, "transductive"): (both[name][1][~out], both[name][1][out]) for name in PARTS if name != "base"
             }
