@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fairlane.plot.style import GRID, INK, MUTED, PALETTE, canvas, headline_of
 
@@ -45,7 +46,7 @@ def draw_predictions(
     panels = figure.subplots(lines, columns, squeeze=False)
     for axes, run in zip(panels.flat, chosen, strict=False):
         _panel(axes, predictions.filter(pl.col("run") == run).sort("timestep"), models)
-        axes.set_title(f"run {run}", loc="left", fontsize=12)
+        axes.set_title(str(run) if isinstance(run, str) else f"run {run}", loc="left", fontsize=12)
     for axes in list(panels.flat)[len(chosen) :]:
         axes.set_visible(False)
     for axes in panels[-1]:
@@ -70,6 +71,7 @@ def _panel(axes: Axes, run: pl.DataFrame, models: Mapping[str, Mapping[str, obje
     )
     axes.grid(axis="y", color=GRID)
     axes.margins(x=0.02)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     low, high = axes.get_ylim()
     # A steady run is to look steady.
     least = 0.1 * float(own["seconds"].mean())  # type: ignore[arg-type]
