@@ -32,6 +32,8 @@ class Purpose(IntEnum):
     """What manufacturing made of the sockets of a machine."""
     BACKGROUND = 8
     """Which jobs are beside those of a scenario."""
+    FOLD = 10
+    """Which runs are held back together when a model is validated, and how counters are shuffled."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":

@@ -9,10 +9,11 @@ import pytest
 
 from fairlane import Scenario, runner
 from fairlane.advice import advise, load_model
-from fairlane.advice.model import FEATURES, Tree
+from fairlane.advice.model import FEATURES
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems, validated
+from fairlane.trees import Tree, boosting_of
 from small_study import Here
 
 SCENARIO = """
@@ -144,14 +145,11 @@ def test_the_model_is_far_better_than_a_constant_where_there_is_a_law(
 
 def test_saved_trees_predict_what_the_library_does() -> None:
     ensemble = pytest.importorskip("sklearn.ensemble")
-    from fairlane.advice.learning import _tree
-
     rows = np.random.default_rng(1).random((200, len(FEATURES)))
     y = rows[:, 0] * 3 + rows[:, 3] ** 2
-    made = (
-        ensemble.GradientBoostingRegressor(n_estimators=1, max_depth=4, random_state=0).fit(rows, y).estimators_[0, 0]
-    )
-    assert _tree(made.tree_).predict(rows.astype(np.float32)).tolist() == made.predict(rows).tolist()
+    made = ensemble.GradientBoostingRegressor(n_estimators=1, max_depth=4, random_state=0).fit(rows, y)
+    tree = boosting_of(made).trees[0]
+    assert tree.predict(rows.astype(np.float32)).tolist() == made.estimators_[0, 0].predict(rows).tolist()
 
 
 def test_a_tree_is_read_by_hand() -> None:

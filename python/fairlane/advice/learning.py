@@ -14,8 +14,9 @@ import numpy
 import polars as pl
 from numpy.typing import NDArray
 
-from fairlane.advice.model import FEATURES, QUANTILES, Boosted, Floats, ModelError, RunTimeModel, Tree
+from fairlane.advice.model import FEATURES, QUANTILES, Floats, ModelError, RunTimeModel
 from fairlane.errors import Problem, ScenarioError
+from fairlane.trees import TreeSum, boosting_of
 
 __all__ = ["COLUMNS", "learn", "read_runs"]
 
@@ -37,7 +38,7 @@ CONDITION = ("rails", "interference_rails", "link_share", "cap_w", "placement")
 FOLDS = 5
 TREES, DEPTH, RATE, LEAST = 60, 3, 0.12, 3
 """Trees, their depth, what each one counts, and the fewest runs of a leaf."""
-Fitted = dict[str, Boosted]
+Fitted = dict[str, TreeSum]
 
 
 def read_runs(path: Path) -> pl.DataFrame:
@@ -122,19 +123,8 @@ def _fit(rows: Floats, y: Floats) -> Fitted:
             min_samples_leaf=LEAST,
             random_state=0,
         ).fit(rows, y)
-        trees = [_tree(one.tree_) for one in made.estimators_[:, 0]]
-        found[name] = Boosted(start=float(made.init_.constant_.item()), rate=RATE, trees=trees)
+        found[name] = boosting_of(made)
     return found
-
-
-def _tree(made: Any) -> Tree:
-    return Tree(
-        feature=[max(-1, int(one)) for one in made.feature],
-        threshold=made.threshold.tolist(),
-        left=made.children_left.tolist(),
-        right=made.children_right.tolist(),
-        value=made.value[:, 0, 0].tolist(),
-    )
 
 
 def _validated(table: pl.DataFrame, rows: Floats, y: Floats, fold: NDArray[Any]) -> ModelError:

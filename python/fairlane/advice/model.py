@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems, unfold
+from fairlane.trees import Part, TreeSum
 
-__all__ = ["FEATURES", "QUANTILES", "Boosted", "ModelError", "RunTimeModel", "Tree", "load_model"]
+__all__ = ["FEATURES", "QUANTILES", "ModelError", "RunTimeModel", "load_model"]
 
 Floats = NDArray[numpy.float64]
 
@@ -38,60 +39,7 @@ QUANTILES = ("0.1", "0.5", "0.9")
 """The interval has four fifths of the run times in it, if the model is right."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class Tree(_Part):
-    """A decision tree: rows go left where their feature is at most the threshold; -1 marks leaves."""
-
-    feature: list[int]
-    threshold: list[float]
-    left: list[int]
-    right: list[int]
-    value: list[float]
-
-    @model_validator(mode="after")
-    def _sound(self) -> "Tree":
-        nodes = len(self.feature)
-        sizes = {len(part) for part in (self.threshold, self.left, self.right, self.value)}
-        # Children stand behind their parents, so that every way ends.
-        inner = [at for at, feature in enumerate(self.feature) if feature >= 0]
-        forward = all(at < child < nodes for at in inner for child in (self.left[at], self.right[at]))
-        if sizes != {nodes} or not nodes or not forward or max(self.feature) >= len(FEATURES):
-            raise Problems(Problem("", "not a tree: columns, children or features do not fit each other"))
-        return self
-
-    def predict(self, rows: NDArray[numpy.float32]) -> Floats:
-        """The value of each row's leaf."""
-        feature, threshold = numpy.array(self.feature), numpy.array(self.threshold)
-        left, right, at = numpy.array(self.left), numpy.array(self.right), numpy.zeros(len(rows), int)
-        while (inner := feature[at] >= 0).any():
-            smaller = rows[numpy.arange(len(rows)), feature[at]] <= threshold[at]
-            at = numpy.where(inner, numpy.where(smaller, left[at], right[at]), at)
-        found: Floats = numpy.array(self.value)[at]
-        return found
-
-
-class Boosted(_Part):
-    """A sum of trees."""
-
-    start: float
-    """What is predicted without any tree."""
-    rate: float = Field(gt=0, le=1)
-    """What each tree's value is multiplied by."""
-    trees: list[Tree]
-
-    def predict(self, rows: Floats) -> Floats:
-        """The sum for each row."""
-        narrow = rows.astype(numpy.float32)  # thresholds were chosen for single precision
-        found: Floats = self.start + self.rate * sum(
-            (tree.predict(narrow) for tree in self.trees), numpy.zeros(len(rows))
-        )
-        return found
-
-
-class ModelError(_Part):
+class ModelError(Part):
     """How far predictions are off for what the model was not fitted to."""
 
     runs: int
@@ -111,7 +59,7 @@ class ModelError(_Part):
     """The same for an alternative that is chosen by lot."""
 
 
-class RunTimeModel(_Part):
+class RunTimeModel(Part):
     """A fitted model."""
 
     version: str
@@ -122,7 +70,7 @@ class RunTimeModel(_Part):
     """How many runs that had."""
     features: list[str]
     """Names of the features, in order."""
-    quantiles: dict[str, Boosted]
+    quantiles: dict[str, TreeSum]
     """By quantile: the logarithm of run time over that alone."""
     by_application: ModelError
     """On applications that it was not fitted to."""
@@ -133,6 +81,8 @@ class RunTimeModel(_Part):
     def _whole(self) -> "RunTimeModel":
         if tuple(self.features) != FEATURES or tuple(self.quantiles) != QUANTILES:
             raise Problems(Problem("features", "not those that this version knows", allowed=", ".join(FEATURES)))
+        if max(one.features for one in self.quantiles.values()) > len(FEATURES):
+            raise Problems(Problem("quantiles", "a tree asks for a feature that there is not"))
         return self
 
     def predict(self, conditions: Sequence[Mapping[str, float]]) -> Floats:

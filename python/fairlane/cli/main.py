@@ -14,6 +14,7 @@ from fairlane.cli import (
     listing,
     patterns,
     placing,
+    predicting,
     reproducing,
     runs,
     scheduling,
@@ -74,6 +75,7 @@ scheduling.add_to(app)
 slowdown.add_to(app)
 studies.add_to(app)
 advising.add_to(app)
+predicting.add_to(app)
 controlling.add_to(app)
 reproducing.add_to(app)
 listing.add_to(app)

@@ -11,7 +11,7 @@ from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.bench import Resident
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["allocators", "draw_moment"]
+__all__ = ["allocated", "allocators", "draw_moment"]
 
 _ARRIVALS = 40
 """Jobs that have come before the moment is looked at."""
@@ -42,10 +42,10 @@ def draw_moment(fabric: Fabric, mix: PatternMix, seed: int, number: int) -> list
     for _ in range(_ARRIVALS):
         pattern = int(rng.integers(len(mix.pattern)))
         ranks = _size(rng, fabric.hosts // 2)
-        hosts = _allocated(strategy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
+        hosts = allocated(strategy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
         while hosts is None and jobs and rng.random() > _STAY:
             jobs.pop(int(rng.integers(len(jobs))))
-            hosts = _allocated(strategy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
+            hosts = allocated(strategy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
         if hosts is not None:
             jobs.append(Resident(pattern, hosts))
     return jobs
@@ -57,7 +57,7 @@ def _size(rng: numpy.random.Generator, most: int) -> int:
     return int(2 ** round(float(numpy.log2(exact)))) if rng.random() < 0.5 else round(exact)
 
 
-def _allocated(
+def allocated(
     strategy: Strategy,
     fabric: Fabric,
     mix: PatternMix,
@@ -65,6 +65,7 @@ def _allocated(
     job: Resident,
     rng: numpy.random.Generator,
 ) -> tuple[int, ...] | None:
+    """The hosts of one more job, beside those that are there; None if the strategy finds none."""
     taken = {host for one in jobs for host in one.hosts}
     free = [host for host in range(fabric.hosts) if host not in taken]
     if len(free) < job.ranks:

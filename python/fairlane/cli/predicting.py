@@ -1,0 +1,222 @@
+"""Run times from counters: predict fit, predict apply, predict compare."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from fairlane.cli.exit import ExitCode
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fairlane.predict import Comparison, CounterTable, Predictor
+    from fairlane.predict.parts import PartsName
+    from fairlane.predict.regressors import RegressorName
+
+__all__ = ["add_to"]
+
+predict_app = typer.Typer(help="Run times of timesteps from network counters.", no_args_is_help=True)
+
+_SHOWN = 10
+"""How many features are printed with their importance."""
+_Table = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="A row for each run and timestep, CSV or Parquet.", show_default=False)
+]
+_Features = Annotated[
+    str | None, typer.Option(help="Names of counters, as 'flits_*,stalls_*'; by default all other numeric columns.")
+]
+_Run = Annotated[str, typer.Option(help="Column that tells runs apart.")]
+_Timestep = Annotated[str, typer.Option(help="Column with the number of the timestep.")]
+_Target = Annotated[str, typer.Option(help="Column with the time of the timestep.")]
+_Folds = Annotated[
+    int, typer.Option(min=2, help="Parts that the runs are dealt to; each is predicted from the others.")
+]
+_Seed = Annotated[int, typer.Option(min=0, help="Seed of random choices.")]
+
+
+@predict_app.command("fit")
+def fit(
+    table: _Table,
+    out: Annotated[Path, typer.Option(help="The model's file.")] = Path("model.json"),
+    model: Annotated[str, typer.Option(help="gbm, forest, histogram or ridge.")] = "gbm",
+    parts: Annotated[str, typer.Option(help="What of the counters: base, low-rank or sparse.")] = "sparse",
+    clusters: Annotated[int, typer.Option(min=1, help="Groups of runs with a model of their own.")] = 1,
+    coverage: Annotated[float, typer.Option(help="Part of the timesteps that the interval is to hold.")] = 0.9,
+    folds: _Folds = 10,
+    seed: _Seed = 1,
+    features: _Features = None,
+    run: _Run = "run",
+    timestep: _Timestep = "timestep",
+    target: _Target = "seconds",
+) -> int:
+    """Fit a model of run times to a table of counters, and say how far it is off on runs that it has not seen."""
+    from fairlane.predict import PARTS, REGRESSORS
+    from fairlane.predict import fit as fitted
+
+    found = fitted(
+        _read(table, features, run, timestep, target),
+        model=cast("RegressorName", _one_of("--model", model, list(REGRESSORS))),
+        parts=cast("PartsName", _one_of("--parts", parts, list(PARTS))),
+        clusters=clusters,
+        folds=folds,
+        coverage=_share("--coverage", coverage),
+        seed=seed,
+    )
+    found.save(out)
+    _told(found)
+    typer.echo(f"The model is in {out}.")
+    return ExitCode.DONE
+
+
+@predict_app.command("apply")
+def apply(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file.", show_default=False)],
+    table: _Table,
+    out: Annotated[Path | None, typer.Option(help="Where the rows go, CSV or Parquet; by default printed.")] = None,
+    run: _Run = "run",
+    timestep: _Timestep = "timestep",
+) -> int:
+    """Predict the time of every timestep of a table, with an interval, and warn of runs unlike those of the model."""
+    from fairlane.predict import CounterTable, load_predictor
+
+    known = load_predictor(model)
+    rows = CounterTable.read(
+        table, features=known.features, run=run, timestep=timestep, target=known.target, target_needed=False
+    )
+    found = known.predict(rows)
+    if out is None:
+        typer.echo(found.write_csv(), nl=False)
+    else:
+        _write(found, out)
+    for words in known.warnings(rows):
+        typer.echo(f"fairlane: {words}", err=True)
+    if rows.target is not None:
+        off = found["predicted"].to_numpy() - rows.target
+        inside = (abs(off) <= known.half_width).mean()
+        words = f"mean square error {(off**2).mean():.4g}, greatest error {abs(off).max():.4g}"
+        typer.echo(f"fairlane: {words}, {inside:.0%} of {known.target} inside the interval", err=True)
+    return ExitCode.DONE
+
+
+@predict_app.command("compare")
+def compare(
+    table: _Table,
+    out: Annotated[Path | None, typer.Option(help="Folder for the tables and pictures of some runs.")] = None,
+    local: Annotated[bool, typer.Option(help="Also compare one, two and three local models.")] = True,
+    folds: _Folds = 10,
+    seed: _Seed = 1,
+    features: _Features = None,
+    run: _Run = "run",
+    timestep: _Timestep = "timestep",
+    target: _Target = "seconds",
+) -> int:
+    """Cross-validate all models by run: on the counters, their low-rank and sparse part, and with local models."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from fairlane.predict import compare as compared
+    from fairlane.predict import local as localised
+
+    rows = _read(table, features, run, timestep, target)
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("folds", total=folds * (1 + local))
+        told = lambda _: shown.update(task, advance=1)  # noqa: E731 - it is as short as that
+        clusters = localised(rows, folds=folds, seed=seed, told=told) if local else None
+        models = compared(rows, folds=folds, seed=seed, told=told)
+    typer.echo(f"{rows.runs} runs, {len(rows.rows)} timesteps, {len(rows.features)} counters; {folds} folds by run")
+    typer.echo("Mean (standard deviation) over folds; the greatest error is that of a fold.\n")
+    _print(models.table, ("model", "parts", "way"))
+    if clusters:
+        typer.echo("\nLocal models, gbm on the sparse part:\n")
+        _print(clusters.table, ("clusters",))
+    if out is not None:
+        _written(out, models, clusters)
+    return ExitCode.DONE
+
+
+def _read(table: Path, features: str | None, run: str, timestep: str, target: str) -> "CounterTable":
+    from fairlane.predict import CounterTable
+
+    names = None if features is None else [name.strip() for name in features.split(",") if name.strip()]
+    return CounterTable.read(table, features=names, run=run, timestep=timestep, target=target)
+
+
+def _one_of(option: str, given: str, allowed: list[str]) -> str:
+    from fairlane.errors import Problem, ScenarioError
+
+    if given not in allowed:
+        raise ScenarioError(Problem.unknown(option, "name", given, allowed, given))
+    return given
+
+
+def _share(option: str, given: float) -> float:
+    from fairlane.errors import Problem, ScenarioError
+
+    if not 0 < given < 1:
+        raise ScenarioError(Problem(option, "out of range", given, "between 0 and 1, as 0.9"))
+    return given
+
+
+def _told(found: "Predictor") -> None:
+    off = found.validated
+    typer.echo(
+        f"{found.runs} runs; errors on runs that the model was not fitted to, mean (deviation) of {off.folds} folds:"
+    )
+    typer.echo(f"  mean square error {off.mse:.4g} ({off.mse_sd:.2g}), {off.mse_over_variance:.0%} of a constant's")
+    typer.echo(f"  greatest error    {off.mae:.4g} ({off.mae_sd:.2g})")
+    typer.echo(f"  interval          the prediction less and plus {found.half_width:.4g}, for {found.coverage:.0%}")
+    ranked = sorted(found.importance.items(), key=lambda item: -item[1])
+    typer.echo("What shuffling a feature adds to the mean square error, in percent of a constant's:")
+    for name, harm in ranked[:_SHOWN]:
+        typer.echo(f"  {100 * harm:6.2f}  {name}")
+    if len(ranked) > _SHOWN:
+        typer.echo(f"  ({len(ranked) - _SHOWN} others, at most {100 * ranked[_SHOWN][1]:.2f})")
+
+
+def _print(table: "pl.DataFrame", kinds: tuple[str, ...]) -> None:
+    typer.echo(
+        "".join(f"{kind:<14}" for kind in kinds) + f"{'mean square error':<22}{'greatest error':<20}of a constant's"
+    )
+    for row in table.iter_rows(named=True):
+        what = "".join(f"{row[kind]!s:<14}" for kind in kinds)
+        mse, mae = (f"{row[key]:.4g} ({row[f'{key}_sd']:.2g})" for key in ("mse", "mae"))
+        typer.echo(f"{what}{mse:<22}{mae:<20}{row['mse_over_variance']:.0%}")
+
+
+def _write(table: "pl.DataFrame", path: Path) -> None:
+    from fairlane.errors import Problem, ScenarioError
+
+    try:
+        if path.suffix == ".parquet":
+            table.write_parquet(path)
+        else:
+            table.write_csv(path)
+    except OSError as error:
+        raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+
+
+def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") -> None:
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.plot.files import write
+    from fairlane.plot.prediction import draw_predictions
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ScenarioError(Problem("--out", f"cannot be made: {error.strerror}", str(folder))) from None
+    _write(models.table, folder / "models.csv")
+    _write(models.predictions, folder / "predictions.parquet")
+    shown = {"gbm on the sparse part": {"model": "gbm", "parts": "sparse", "way": "honest"}}
+    write(lambda: draw_predictions(models.predictions, shown), folder / "predictions.png")
+    if clusters is not None:
+        _write(clusters.table, folder / "local.csv")
+        _write(clusters.predictions, folder / "local-predictions.parquet")
+        lines = {"one model": {"clusters": 1}, "two local models": {"clusters": 2}}
+        write(lambda: draw_predictions(clusters.predictions, lines), folder / "local.png")
+    typer.echo(f"\nTables and pictures are in {folder}.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds these commands."""
+    app.add_typer(predict_app, name="predict")

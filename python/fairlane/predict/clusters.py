@@ -1,0 +1,203 @@
+"""Runs that are alike, by the subspaces that their counters move in; and which of them a new run belongs to.
+
+The distance is that of S. A. Smith et al., "Analyzing inter-job contention in dragonfly networks", 2018, section VII.C:
+the mean over five dimensions of the principal angle between the subspaces times the symmetric Kullback-Leibler
+divergence of normal distributions along them. Clusters are spectral (scikit-learn); a new run is placed among them by
+the Nyström form of Y. Bengio et al., "Out-of-sample extensions for LLE, Isomap, MDS, eigenmaps, and spectral
+clustering", NIPS 2003.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.problems import Problems
+from fairlane.predict.parts import Scale
+from fairlane.trees import Part
+
+__all__ = ["DIMENSIONS", "Clusters", "Shape", "distances", "shapes"]
+
+Floats = NDArray[numpy.float64]
+Integers = NDArray[numpy.int64]
+
+DIMENSIONS = 5
+"""Of a run's subspace, as in the paper."""
+_LEAST_VARIANCE = 1e-6
+"""Along an axis, counters scaled: a run that does not move there at all is far from others, but not endlessly."""
+_LEAST_AFFINITY = 1e-9
+"""Every run is linked to every other, however little."""
+
+
+class Shape(Part):
+    """What a run looks like: principal axes of its scaled counters, and how its timesteps lie along them."""
+
+    axes: list[list[float]]
+    """Principal axes, those with most variance first; each turned so that the mean along it is not below 0."""
+    mean: list[float]
+    """Mean of the timesteps along each."""
+    variance: list[float]
+    """Their variance."""
+
+    @model_validator(mode="after")
+    def _sound(self) -> "Shape":
+        sizes = {len(self.axes), len(self.mean), len(self.variance)}
+        if (
+            sizes != {DIMENSIONS}
+            or len({len(axis) for axis in self.axes}) != 1
+            or not all(v > 0 for v in self.variance)
+        ):
+            raise Problems(Problem("axes", f"not {DIMENSIONS} axes of one length with a mean and a variance each"))
+        return self
+
+    @classmethod
+    def of(cls, scaled: Floats) -> "Shape":
+        """Of the timesteps of one run."""
+        axes = numpy.linalg.svd(scaled - scaled.mean(axis=0), full_matrices=False)[2][:DIMENSIONS]
+        mean = scaled.mean(axis=0) @ axes.T
+        turned = numpy.where(mean < 0, -1.0, 1.0)
+        variance = numpy.maximum((scaled @ axes.T).var(axis=0), _LEAST_VARIANCE)
+        return cls(axes=(axes * turned[:, None]).tolist(), mean=(mean * turned).tolist(), variance=variance.tolist())
+
+
+def shapes(scaled: Floats, run: Integers, names: Sequence[str]) -> list[Shape]:
+    """The shapes of all runs. Raises ``ScenarioError`` if one has too few timesteps, or there are too few counters."""
+    if scaled.shape[1] < DIMENSIONS:
+        words = f"clusters of runs take {DIMENSIONS} counters at least"
+        raise ScenarioError(Problem("features", words, scaled.shape[1]))
+    counts = numpy.bincount(run, minlength=len(names))
+    few = [
+        Problem(
+            "run",
+            f"has {count} timesteps, too few for a subspace of {DIMENSIONS} dimensions",
+            name,
+            "6 timesteps or more",
+        )
+        for name, count in zip(names, counts, strict=True)
+        if count <= DIMENSIONS
+    ]
+    if few:
+        raise ScenarioError(few)
+    return [Shape.of(scaled[run == number]) for number in range(len(names))]
+
+
+def distances(these: Sequence[Shape], those: Sequence[Shape]) -> Floats:
+    """The paper's, with the divergence in closed form; a row for each of the first.
+
+    The smallest angle belongs to the first dimension. Angles come from their cosines, so they are known to 1e-8.
+    """
+    axes, means, variances = _stacked(these)
+    others_axes, others_means, others_variances = _stacked(those)
+    cosines = numpy.linalg.svd(axes[:, None] @ others_axes.transpose(0, 2, 1)[None], compute_uv=False)
+    angles = numpy.arccos(numpy.clip(cosines, 0.0, 1.0))
+    apart = (means[:, None] - others_means[None]) ** 2
+    ratio = variances[:, None] / others_variances[None]
+    divergence = (ratio + 1 / ratio - 2 + apart / variances[:, None] + apart / others_variances[None]) / 2
+    found: Floats = (angles * divergence).mean(axis=2)
+    return found
+
+
+def _stacked(these: Sequence[Shape]) -> tuple[Floats, Floats, Floats]:
+    return (
+        numpy.array([one.axes for one in these]),
+        numpy.array([one.mean for one in these]),
+        numpy.array([one.variance for one in these]),
+    )
+
+
+class Clusters(Part):
+    """Spectral clusters of the training runs, with what it takes to place another one."""
+
+    scale: Scale
+    """Of the counters."""
+    shapes: list[Shape] = Field(min_length=1)
+    """Of the training runs."""
+    bandwidth: float = Field(gt=0)
+    """The affinity of two runs is exp(-distance / bandwidth): it is the median distance of training runs."""
+    vectors: list[list[float]]
+    """Where each training run lies: eigenvectors of the random walk among them by their affinity."""
+    values: list[float]
+    """Their eigenvalues."""
+    centres: list[list[float]]
+    """The mean place of the runs of each cluster."""
+
+    @model_validator(mode="after")
+    def _sound(self) -> "Clusters":
+        count = len(self.centres)
+        rows = [*self.vectors, *self.centres, self.values]
+        widths = {len(shape.axes[0]) for shape in self.shapes} | {len(self.scale.centre)}
+        if not count or {len(row) for row in rows} != {count} or len(self.vectors) != len(self.shapes):
+            raise Problems(Problem("vectors", "not a place for every run, or not as wide as there are clusters"))
+        if len(widths) != 1 or not all(self.values):
+            raise Problems(Problem("shapes", "not as wide as there are counters, or an eigenvalue is 0"))
+        return self
+
+    @classmethod
+    def fit(
+        cls, scale: Scale, known: Sequence[Shape], between: Floats, count: int, seed: int
+    ) -> "tuple[Clusters, Integers]":
+        """So many clusters of runs with these distances, and the number of each one's cluster."""
+        from sklearn.cluster import SpectralClustering
+
+        bandwidth = float(numpy.median(between[numpy.triu_indices(len(known), 1)])) or 1.0
+        affinity = _affinity(between, bandwidth)
+        found = SpectralClustering(count, affinity="precomputed", random_state=seed).fit_predict(affinity)
+        vectors, values = _walk(affinity, count)
+        labels: Integers = _in_order(found)
+        centres = [vectors[labels == number].mean(axis=0).tolist() for number in range(int(labels.max()) + 1)]
+        if len(centres) < count:
+            raise ScenarioError(Problem("clusters", f"the runs fall into {len(centres)} clusters only", count))
+        made = cls(
+            scale=scale,
+            shapes=list(known),
+            bandwidth=bandwidth,
+            vectors=vectors.tolist(),
+            values=values.tolist(),
+            centres=centres,
+        )
+        return made, labels
+
+    def places(self, between: Floats) -> Floats:
+        """Where runs lie that are so far (columns) from the training runs."""
+        affinity = _affinity(between, self.bandwidth)
+        walk = affinity / affinity.sum(axis=1, keepdims=True)
+        found: Floats = walk @ numpy.array(self.vectors) / numpy.array(self.values)
+        return found
+
+    def nearest(self, between: Floats) -> Integers:
+        """The cluster of each."""
+        off = self.places(between)[:, None, :] - numpy.array(self.centres)[None]
+        found: Integers = (off**2).sum(axis=2).argmin(axis=1)
+        return found
+
+    def of(self, rows: Floats, run: Integers, names: Sequence[str]) -> Integers:
+        """The cluster of every row, by all that is known of its run."""
+        theirs = shapes(self.scale.of(rows), run, names)
+        return self.nearest(distances(theirs, self.shapes))[run]
+
+
+def _affinity(between: Floats, bandwidth: float) -> Floats:
+    found: Floats = numpy.maximum(numpy.exp(-between / bandwidth), _LEAST_AFFINITY)
+    return found
+
+
+def _walk(affinity: Floats, count: int) -> tuple[Floats, Floats]:
+    """The first eigenvectors of the random walk, by those of its symmetric form, and their eigenvalues."""
+    from scipy.linalg import eigh
+
+    degree = affinity.sum(axis=1)
+    root = numpy.sqrt(degree)
+    size = len(affinity)
+    values, vectors = eigh(affinity / root / root[:, None], subset_by_index=[size - count, size - 1])
+    values, vectors = values[::-1], vectors[:, ::-1] / root[:, None]
+    largest = vectors[numpy.abs(vectors).argmax(axis=0), numpy.arange(count)]
+    return vectors * numpy.sign(largest), values
+
+
+def _in_order(labels: Any) -> Integers:
+    """Numbered by their first run, so that the numbers mean nothing else."""
+    first = list(dict.fromkeys(int(label) for label in labels))
+    return numpy.array([first.index(int(label)) for label in labels])

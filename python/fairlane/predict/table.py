@@ -1,0 +1,183 @@
+"""Tables of counters: a row for each run and timestep, with the time it took and what the counters said.
+
+Any numeric columns may be features; the file is CSV or Parquet. Everything that a model could stumble over is refused
+here: missing columns, text, empty cells, numbers that are not finite, a timestep that stands there twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import numpy
+import polars as pl
+from numpy.typing import NDArray
+
+from fairlane.errors import Problem, ScenarioError
+
+__all__ = ["RUN", "TARGET", "TIMESTEP", "CounterTable"]
+
+Floats = NDArray[numpy.float64]
+Integers = NDArray[numpy.int64]
+
+RUN, TIMESTEP, TARGET = "run", "timestep", "seconds"
+"""What these columns are called by default."""
+
+
+@dataclass(frozen=True)
+class CounterTable:
+    """Rows in the order of runs and timesteps."""
+
+    keys: pl.DataFrame
+    """Columns ``run`` and ``timestep``."""
+    features: tuple[str, ...]
+    """Names of the counters, in the order of the columns of ``rows``."""
+    rows: Floats
+    """The counters."""
+    target: Floats | None
+    """The time of every timestep; None if the table has no such column and need not have one."""
+    target_name: str = TARGET
+    """What the column of times is called."""
+
+    @classmethod
+    def read(
+        cls,
+        path: Path,
+        *,
+        features: Sequence[str] | None = None,
+        run: str = RUN,
+        timestep: str = TIMESTEP,
+        target: str = TARGET,
+        target_needed: bool = True,
+    ) -> "CounterTable":
+        """Reads a file; ``.parquet`` is Parquet, everything else CSV. Raises ``ScenarioError``."""
+        try:
+            found = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
+        try:
+            return cls.of(
+                found, features=features, run=run, timestep=timestep, target=target, target_needed=target_needed
+            )
+        except ScenarioError as error:
+            raise ScenarioError(problem.at(str(path), None) for problem in error.problems) from None
+
+    @classmethod
+    def of(
+        cls,
+        frame: pl.DataFrame,
+        *,
+        features: Sequence[str] | None = None,
+        run: str = RUN,
+        timestep: str = TIMESTEP,
+        target: str = TARGET,
+        target_needed: bool = True,
+    ) -> "CounterTable":
+        """Takes a data frame.
+
+        Args:
+            frame: The table.
+            features: Names of the counters, with ``*`` and ``?`` for many; by default all other numeric columns.
+            run: Column that tells runs apart, numbers or text.
+            timestep: Column with the number of the timestep in its run.
+            target: Column with the time of the timestep.
+            target_needed: Whether that must be there.
+
+        Raises:
+            ScenarioError: Something is missing or no number; all problems at once.
+        """
+        keys = [run, timestep]
+        wanted = [*keys, target] if target_needed else keys
+        missing = [Problem.unknown(name, "column", name, frame.columns) for name in wanted if name not in frame.columns]
+        if missing:
+            raise ScenarioError(missing)
+        if not frame.height:
+            raise ScenarioError(Problem("", "the table has no rows"))
+        names = _features(frame, features, {*keys, target})
+        there = target in frame.columns
+        problems = [
+            problem for name in (*names, *([target] if there else [])) for problem in _numeric(frame, name, keys)
+        ]
+        problems += _keyed(frame, keys)
+        if problems:
+            raise ScenarioError(problems)
+        ordered = frame.sort(keys)
+        return cls(
+            keys=ordered.select(pl.col(run).alias(RUN), pl.col(timestep).alias(TIMESTEP)),
+            features=tuple(names),
+            rows=numpy.ascontiguousarray(ordered.select(names).to_numpy().astype(float)),
+            target=ordered[target].to_numpy().astype(float) if there else None,
+            target_name=target,
+        )
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The runs, in order, as text."""
+        return [str(name) for name in self.keys[RUN].unique(maintain_order=True)]
+
+    @cached_property
+    def run(self) -> Integers:
+        """For each row the number of its run, from 0."""
+        return self.keys[RUN].rank("dense").to_numpy().astype(int) - 1
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return len(self.names)
+
+    @property
+    def truth(self) -> Floats:
+        """The times; raises ``ScenarioError`` if the table has none."""
+        if self.target is None:
+            raise ScenarioError(Problem(self.target_name, "there is no such column"))
+        return self.target
+
+    @property
+    def digest(self) -> str:
+        """Of everything in it."""
+        parts = (self.keys.write_csv().encode(), "\n".join(self.features).encode(), self.rows.tobytes())
+        return sha256(b"\0".join((*parts, b"" if self.target is None else self.target.tobytes()))).hexdigest()[:32]
+
+
+def _features(frame: pl.DataFrame, wanted: Sequence[str] | None, others: set[str]) -> list[str]:
+    candidates = [name for name in frame.columns if name not in others]
+    if wanted is None:
+        found = [name for name in candidates if frame.schema[name].is_numeric()]
+    else:
+        unmet = [pattern for pattern in wanted if not any(fnmatchcase(name, pattern) for name in candidates)]
+        if unmet:
+            raise ScenarioError(Problem.unknown("features", "column", name, candidates, name) for name in unmet)
+        found = [name for name in candidates if any(fnmatchcase(name, pattern) for pattern in wanted)]
+    if not found:
+        raise ScenarioError(Problem("features", "no numeric column besides run, timestep and time"))
+    return found
+
+
+def _numeric(frame: pl.DataFrame, name: str, keys: list[str]) -> list[Problem]:
+    column = frame[name]
+    if not column.dtype.is_numeric():
+        return [Problem(name, "not a column of numbers", str(column.dtype), "integers or floats")]
+    bad = frame.filter(~pl.col(name).cast(pl.Float64).is_finite().fill_null(False))
+    if not bad.height:
+        return []
+    where = ", ".join(f"{key} {bad[key][0]}" for key in keys)
+    value = "empty" if bad[name][0] is None else str(bad[name][0])
+    words = f"{bad.height} of {frame.height} cells are no finite numbers, the first at {where}"
+    return [Problem(name, words, value, "finite numbers")]
+
+
+def _keyed(frame: pl.DataFrame, keys: list[str]) -> list[Problem]:
+    run, timestep = keys
+    found = []
+    if not (frame.schema[run].is_integer() or frame.schema[run] == pl.String) or frame[run].null_count():
+        found.append(Problem(run, "not a column of integers or text without empty cells", str(frame.schema[run])))
+    if not frame.schema[timestep].is_integer() or frame[timestep].null_count():
+        words = "not a column of integers without empty cells"
+        found.append(Problem(timestep, words, str(frame.schema[timestep])))
+    twice = frame.filter(frame.select(keys).is_duplicated())
+    if twice.height and not found:
+        words = f"run {twice[run][0]} has its timestep {twice[timestep][0]} more than once"
+        found.append(Problem(timestep, words, allowed="one row for each run and timestep"))
+    return found

@@ -1,0 +1,296 @@
+"""Models of run times: folds without leaks, laws found again, saved models, intervals, warnings, wrong input."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from counters import FEW, made_up, two_kinds
+from fairlane.cli.main import execute
+from fairlane.errors import ScenarioError
+from fairlane.predict import REGRESSORS, CounterTable, compare, fit, load_predictor, local
+from fairlane.predict.familiarity import half_width
+from fairlane.predict.regressors import fitted, kept, one_thread
+from fairlane.predict.validation import dealt
+
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.predict.regressors.TREES", 20)
+
+
+def table_of(frame: pl.DataFrame) -> CounterTable:
+    return CounterTable.of(frame, features=FEW)
+
+
+def test_every_run_is_in_one_fold_whole() -> None:
+    table = table_of(made_up(17, 6))
+    fold = dealt(table, 5, seed=1)
+    of_run = [set(fold[table.run == run]) for run in range(17)]
+    assert all(len(one) == 1 for one in of_run)
+    assert sorted(np.bincount([one.pop() for one in of_run])) == [3, 3, 3, 4, 4]
+    assert (dealt(table, 5, seed=2) != fold).any()
+
+
+def test_what_a_run_is_predicted_knows_neither_its_time_nor_the_counters_of_its_fold() -> None:
+    frame = made_up(12, 8, kinds=2)
+    table = table_of(frame)
+    fold = dealt(table, 3, seed=1)
+    one, other = np.unique(table.run[fold == 0])[:2]
+    changed = frame.with_columns(
+        pl.when(pl.col("run") == table.names[one]).then(9.9).otherwise(pl.col("seconds")).alias("seconds"),
+        *(
+            pl.when(pl.col("run") == table.names[one]).then(pl.col(name) * 3).otherwise(pl.col(name)).alias(name)
+            for name in FEW
+        ),
+    )
+    before, after = (compare(table_of(it), folds=3, models=("gbm",)).predictions for it in (frame, changed))
+    others = pl.col("run") == table.names[other]
+    for way, parts in (("honest", "base"), ("honest", "sparse"), ("transductive", "sparse")):
+        which = others & (pl.col("way") == way) & (pl.col("parts") == parts)
+        same = before.filter(which)["predicted"] == after.filter(which)["predicted"]
+        assert same.len() == 8
+        assert same.all() == (way == "honest")
+    before, after = (local(table_of(it), folds=3, model="ridge").predictions.filter(others) for it in (frame, changed))
+    assert before["predicted"].to_list() == after["predicted"].to_list()
+
+
+def test_sparse_stalls_under_a_background_are_found_by_the_sparse_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.predict.regressors.TREES", 60)
+    found = compare(table_of(made_up(30, 12)), folds=5, models=("gbm",), transductive=False)
+    mse = {row["parts"]: row["mse_over_variance"] for row in found.table.iter_rows(named=True)}
+    assert mse["sparse"] < 0.7 * mse["base"] < mse["low-rank"]
+    row = found.table.row(by_predicate=(pl.col("model") == "gbm") & (pl.col("parts") == "sparse"), named=True)
+    own = found.predictions.filter(pl.col("model") == "gbm", pl.col("parts") == "sparse")
+    off = (own["predicted"] - own["seconds"]).to_numpy()
+    fold = own["fold"].to_numpy()
+    assert row["mse"] == pytest.approx(np.mean([(off[fold == one] ** 2).mean() for one in range(5)]))
+    assert row["mae"] == pytest.approx(np.mean([abs(off[fold == one]).max() for one in range(5)]))
+    assert row["mae_sd"] == pytest.approx(np.std([abs(off[fold == one]).max() for one in range(5)], ddof=1))
+
+
+def test_local_models_are_better_where_kinds_of_runs_pay_different_prices() -> None:
+    found = local(CounterTable.of(two_kinds()), clusters=(1, 2), model="ridge", parts="base", folds=4).table
+    assert found["clusters"].to_list() == [1, 2]
+    assert found["mse"][1] < 0.1 * found["mse"][0]
+
+
+@pytest.mark.parametrize("name", list(REGRESSORS))
+def test_a_kept_model_predicts_what_the_library_does(name: str) -> None:
+    table = table_of(made_up(20, 10))
+    with one_thread():
+        made = fitted(name, table.rows, table.truth, 1)  # type: ignore[arg-type]
+    off = kept(name, made).predict(table.rows) - made.predict(table.rows)  # type: ignore[arg-type]
+    assert np.abs(off).max() < 1e-12 * np.abs(table.truth).max()
+
+
+@pytest.mark.parametrize(("model", "parts", "clusters"), [("gbm", "sparse", 2), ("histogram", "low-rank", 1)])
+def test_a_model_is_the_same_whenever_it_is_fitted_and_after_reading(
+    model: str, parts: str, clusters: int, tmp_path: Path
+) -> None:
+    frame = made_up(12, 8, kinds=2)
+    options = {"model": model, "parts": parts, "clusters": clusters, "folds": 3, "coverage": 0.8}
+    made = fit(table_of(frame), **options)  # type: ignore[arg-type]
+    made.save(tmp_path / "one.json")
+    fit(table_of(frame.sample(fraction=1, shuffle=True, seed=3)), **options).save(tmp_path / "other.json")  # type: ignore[arg-type]
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "other.json").read_bytes()
+    read = load_predictor(tmp_path / "one.json")
+    later = table_of(made_up(4, 8, kinds=2, seed=2))
+    assert read.predict(later).equals(made.predict(later))
+    turned = CounterTable.of(made_up(4, 8, kinds=2, seed=2), features=None)
+    assert read.predict(turned).equals(made.predict(later)), "other counters beside the model's change nothing"
+
+
+def test_the_interval_holds_what_it_says() -> None:
+    # Four runs of one error each: with one more that may be anything, 3 of 5 are within the third.
+    off, run = np.array([3.0, 1.0, 2.0, 4.0]), np.arange(4)
+    assert half_width(off, run, 0.6) == 3
+    assert half_width(off, run, 0.61) == 4
+    with pytest.raises(ScenarioError, match=r"coverage = 0.81: 4 runs .* at most 0.8"):
+        half_width(off, run, 0.81)
+    # A run of many timesteps counts no more than one of few.
+    assert half_width(np.array([1.0] * 98 + [5, 6]), np.array([0] * 98 + [1, 2]), 0.5) == 5
+    made = fit(table_of(made_up(30, 10)), model="ridge", parts="base", folds=5, coverage=0.8)
+    later = made_up(60, 10, seed=5)
+    rows = made.predict(table_of(later)).join(later.select("run", "timestep", "seconds"), on=["run", "timestep"])
+    inside = (
+        rows.select((pl.col("seconds") >= pl.col("low")) & (pl.col("seconds") <= pl.col("high"))).to_series().mean()
+    )
+    assert inside == pytest.approx(0.8, abs=0.12)
+
+
+def test_a_run_unlike_all_others_is_named_and_others_are_not() -> None:
+    made = fit(table_of(made_up(20, 8)), model="ridge", folds=4)
+    later = made_up(3, 8, seed=9).with_columns(
+        pl.when(pl.col("run") == "run-001")
+        .then(pl.col("flits_max_vc3") * 5)
+        .otherwise("flits_max_vc3")
+        .alias("flits_max_vc3")
+    )
+    found = made.predict(table_of(later))
+    assert found.filter("unlike")["run"].unique().to_list() == ["run-001"]
+    (words,) = made.warnings(table_of(later))
+    assert "run run-001 is unlike all" in words
+    assert "flits_max_vc3" in words
+
+
+def test_the_costly_counters_are_the_important_ones() -> None:
+    found = fit(table_of(made_up(30, 12)), folds=5).importance
+    assert set(sorted(found, key=found.__getitem__)[-2:]) == {"stalls_max_vc0", "stalls_sum_vc3"}
+
+
+def test_from_a_table_to_predictions_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = made_up(14, 8).rename({"run": "job", "seconds": "time"})
+    frame.write_parquet(tmp_path / "runs.parquet")
+    model = str(tmp_path / "model.json")
+    options = ["--features", "*_vc0,*_vc3,*_vc6", "--run", "job", "--target", "time", "--folds", "4"]
+    assert execute(["predict", "fit", str(tmp_path / "runs.parquet"), "--out", model, *options]) == 0
+    said = capsys.readouterr().out
+    assert "of a constant's" in said
+    assert "stalls_max_vc0" in said
+    made_up(2, 8, seed=4).drop("seconds").rename({"run": "job"}).write_csv(tmp_path / "later.csv")
+    assert execute(["predict", "apply", model, str(tmp_path / "later.csv"), "--run", "job"]) == 0
+    rows = pl.read_csv(capsys.readouterr().out.encode())
+    assert rows.height == 16
+    assert (rows["low"] <= rows["predicted"]).all()
+    out = tmp_path / "out.parquet"
+    assert execute(["predict", "apply", model, str(tmp_path / "runs.parquet"), "--run", "job", "--out", str(out)]) == 0
+    assert "inside the interval" in capsys.readouterr().err
+    assert pl.read_parquet(out).height == 14 * 8
+
+
+def test_all_models_are_compared_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made_up(8, 7).select("run", "timestep", "seconds", *FEW).write_csv(tmp_path / "runs.csv")
+    arguments = ["predict", "compare", str(tmp_path / "runs.csv"), "--folds", "2", "--out", str(tmp_path / "out")]
+    assert execute(arguments) == 0
+    said = capsys.readouterr().out
+    assert said.count("transductive") == 2
+    assert "clusters" in said
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {
+        "models.csv",
+        "local.csv",
+        "predictions.parquet",
+        "local-predictions.parquet",
+        "predictions.png",
+        "local.png",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        (pl.lit("slow").alias("seconds"), [], ["seconds", "not a column of numbers"]),
+        (pl.col("seconds").alias("second"), ["--target", "secons"], ["secons: unknown column", 'did you mean "second']),
+        (pl.lit(None, pl.Float64).alias("flits_sum_vc0"), [], ['flits_sum_vc0 = "empty"', "run run-000, timestep 0"]),
+        (pl.lit(float("nan")).alias("flits_sum_vc0"), [], ["flits_sum_vc0", "48 of 48 cells", "nan"]),
+        (pl.lit(float("inf")).alias("seconds"), [], ["seconds", "inf", "finite"]),
+        (pl.lit(0).alias("timestep"), [], ["run run-000 has its timestep 0 more than once"]),
+        (pl.lit(0.5).alias("timestep"), [], ["timestep", "Float64", "integers"]),
+        (pl.lit(2.0).alias("seconds"), [], ["seconds", "all times are the same"]),
+        (pl.lit("x").alias("flits_sum_vc0"), ["--features", "flits_*"], ["flits_sum_vc0", "String"]),
+        ([], ["--features", "flits_*,stals_*"], ["stals_*", "unknown column"]),
+        ([], ["--folds", "9"], ["folds = 9", "8 runs", "2 to 8"]),
+        ([], ["--folds", "4", "--clusters", "7"], ["clusters = 7"]),
+        ([], ["--folds", "4", "--coverage", "0.95"], ["coverage = 0.95", "8 runs"]),
+        ([], ["--coverage", "1"], ["--coverage = 1"]),
+        ([], ["--model", "gbdt"], ["--model", "gbdt", "gbm, forest, histogram, ridge"]),
+        ([], ["--parts", "sparce"], ["--parts", 'did you mean "sparse"']),
+        (pl.col("timestep") + 1, ["--timestep", "step"], ["step: unknown column", 'did you mean "timestep"']),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(
+    change: object, options: list[str], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = made_up(8, 6).select("run", "timestep", "seconds", *FEW).with_columns(change)  # type: ignore[arg-type]
+    frame.write_parquet(tmp_path / "runs.parquet")
+    out = tmp_path / "model.json"
+    given = ["predict", "fit", str(tmp_path / "runs.parquet"), "--out", str(out), "--model", "ridge", *options]
+    if "--folds" not in options:
+        given += ["--folds", "4"]
+    assert execute(given) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words), said
+    assert not out.exists()
+
+
+def test_few_timesteps_are_refused_for_local_models_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made_up(6, 5).select("run", "timestep", "seconds", *FEW).write_csv(tmp_path / "runs.csv")
+    assert execute(["predict", "compare", str(tmp_path / "runs.csv"), "--folds", "2"]) == 2
+    assert "6 timesteps or more" in capsys.readouterr().err
+    assert execute(["predict", "compare", str(tmp_path / "runs.csv"), "--folds", "2", "--no-local"]) == 0
+
+
+def test_a_file_that_is_no_model_or_not_for_this_table_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = made_up(8, 6)
+    made = fit(table_of(frame), folds=4, coverage=0.8)
+    made.save(tmp_path / "model.json")
+    text = (tmp_path / "model.json").read_text()
+    frame.write_csv(tmp_path / "runs.csv")
+
+    def refused(content: str, *words: str, table: str = "runs.csv") -> None:
+        (tmp_path / "bad.json").write_text(content)
+        assert execute(["predict", "apply", str(tmp_path / "bad.json"), str(tmp_path / table)]) == 2
+        said = capsys.readouterr().err
+        assert all(word in said for word in words), said
+
+    refused("", "bad.json")
+    refused(text[:-200], "bad.json", "JSON")
+    refused('{"version": "1"}', "format: missing")
+    refused(text.replace("fairlane counters 1", "fairlane counters 9"), "format", "fairlane counters 1")
+    refused(text.replace('"feature":[', '"feature":[99,', 1), "not a tree")
+    refused(text.replace('"feature":[', '"feature":[NaN,', 1), "bad.json")
+    refused(text.replace('"axes":[[', '"axes":[[1.0,', 1), "not of one length")
+    refused(text.replace('"half_width":', '"half_widht":', 1), "half_widht", "half_width")
+    frame.drop("flits_sum_vc0").write_csv(tmp_path / "other.csv")
+    refused(text, "other.csv: ", "flits_sum_vc0", table="other.csv")
+    assert execute(["predict", "apply", str(tmp_path / "none.json"), str(tmp_path / "runs.csv")]) == 2
+    assert "none.json: cannot be read" in capsys.readouterr().err
+
+
+def test_samples_of_components_become_a_table_by_one_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    rows, steps = [], []
+    for run in ("a", "b"):
+        grown = np.zeros((3, 2), int)
+        for second in range(0, 61, 5):
+            rows += [
+                {
+                    "run": run,
+                    "time": 100 + second,
+                    "component": f"router-{at}",
+                    "flits_vc0": one[0],
+                    "stalls_vc0": one[1],
+                }
+                for at, one in enumerate(grown.tolist())
+            ]
+            grown += rng.integers(0, 1000, grown.shape)
+        steps += [{"run": run, "timestep": at, "begin": 100 + 20 * at, "seconds": 20} for at in range(3)]
+    samples, timesteps = pl.DataFrame(rows), pl.DataFrame(steps)
+    samples.write_csv("samples.csv")
+    timesteps.write_csv("steps.csv")
+    statement = Path(__file__).parents[2] / "examples" / "counters" / "from_samples.sql"
+    with duckdb.connect() as connection:
+        connection.execute(statement.read_text())
+    table = CounterTable.read(Path("counters.parquet"))
+    assert table.keys.rows() == [(run, at) for run in "ab" for at in range(3)]
+    ends = samples.filter(pl.col("time") % 20 == 0).sort("run", "component", "time")
+    counted = ends.with_columns(pl.col("flits_vc0", "stalls_vc0").diff().over("run", "component")).drop_nulls()
+    expected = counted.group_by("run", "time", maintain_order=True).agg(
+        *(
+            getattr(pl.col(f"{what}_vc0"), how)().alias(f"{what}_{how}_vc0")
+            for what in ("flits", "stalls")
+            for how in ("sum", "mean", "max")
+        )
+    )
+    for name in table.features:
+        assert table.rows[:, table.features.index(name)] == pytest.approx(expected.sort("run", "time")[name].to_numpy())
+    assert len(table.features) == 6
