@@ -25,13 +25,13 @@ from fairlane.inputs.document import Document, current_document
 from fairlane.results import Run, derive
 from fairlane.results.derive import JobLabel
 from fairlane.results.errors import ResultsError
-from fairlane.results.measured import RECORD, frame, marks
+from fairlane.results.measured import RECORD, Engine, frame, marks
 from fairlane.runner.engine import Driver, Gauge, Runnable
 from fairlane.runner.experiment import WATCH_S, simulate
 from fairlane.runner.progress import display
 from fairlane.scenario import Resolved, Scenario
 
-__all__ = ["MOST_HOPS", "Again"]
+__all__ = ["MOST_HOPS", "Again", "recorded", "recording"]
 
 MOST_HOPS = 200_000_000
 """A stretch with about so many packet-hops or more is not recorded: each is a row."""
@@ -101,12 +101,8 @@ class Again:
         engines = self._simulate([self._recording(period) for period in missing]) if missing else []
         for period, engine in zip(missing, engines, strict=True):
             self._check_same(engine, period)
-            found = {
-                "messages": derive.messages(frame(engine.table("messages"))),
-                "waits": derive.waits(frame(engine.table("waits"))),
-                "departures": frame(engine.table("departures")).rename(_DEPARTURES),
-            }
-            _write({f"{name}.parquet": table for name, table in found.items()}, self._kept(period))
+            tables = {f"{name}.parquet": table for name, table in recorded(engine).items()}
+            _write(tables, self._kept(period))
         return [self._read(period) for period in periods]
 
     def _read(self, period: Period) -> Record:
@@ -131,10 +127,7 @@ class Again:
 
     def _recording(self, period: Period) -> Resolved:
         """The same up to the end of a stretch, which is recorded."""
-        record = {"job": self.number, "from": period.from_ps, "to": period.to_ps}
-        observe = {**self._resolved.tables["observe"], "record": record, "departures": False}
-        tables = {**self._resolved.tables, "observe": observe}
-        return self._with_marks(replace(self._resolved, tables=tables, duration=period.to_ps))
+        return self._with_marks(recording(self._resolved, self.number, period))
 
     def _check_size(self, period: Period) -> None:
         meta = self.run.meta
@@ -185,6 +178,22 @@ class Again:
         finally:
             driver.stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def recording(resolved: Resolved, job: int, period: Period) -> Resolved:
+    """A scenario up to the end of a stretch, with a record of it for the job of this number."""
+    record = {"job": job, "from": period.from_ps, "to": period.to_ps}
+    observe = {**resolved.tables["observe"], "record": record, "departures": False}
+    return replace(resolved, tables={**resolved.tables, "observe": observe}, duration=period.to_ps)
+
+
+def recorded(engine: Engine) -> dict[str, pl.DataFrame]:
+    """The tables of the record that a simulation has kept, for ``Record.of``."""
+    return {
+        "messages": derive.messages(frame(engine.table("messages"))),
+        "waits": derive.waits(frame(engine.table("waits"))),
+        "departures": frame(engine.table("departures")).rename(_DEPARTURES),
+    }
 
 
 def _until_done(running: Sequence[Future[Any]], tell: Callable[[], None]) -> None:

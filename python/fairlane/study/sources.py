@@ -13,7 +13,7 @@ import fairlane
 
 __all__ = ["sources"]
 
-APART = ("advice", "cli", "plot", "reproduce", "results", "study")
+APART = ("advice", "analysis", "cli", "plot", "predict", "reproduce", "results", "study")
 """Packages that no number of a simulation comes from."""
 
 

@@ -12,12 +12,12 @@ where Aries' carry 64 bytes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Scale", "cells_of", "written"]
+__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Scale", "cells_of", "traced", "written"]
 
 RANKS_PER_HOST = 16
 JOB = "milc"
@@ -32,6 +32,8 @@ class Scale:
 
     ranks: int
     runs: int
+    traces: int
+    """How many of the runs, the first ones, are traced."""
     timesteps: int
     """Of each run, besides those to warm up."""
     warmup: int
@@ -53,6 +55,7 @@ class Scale:
 FULL = Scale(
     ranks=6144,
     runs=88,
+    traces=3,
     timesteps=12,
     warmup=1,
     iterations=1,
@@ -61,13 +64,15 @@ FULL = Scale(
     fabric={"topology": "cascade", "preset": "edison", "routing": "ugal_l"},
     others=(48, 512),
     writers=(20, 96),
-    words="12 timesteps of 1 iteration in place of 80 of 2500, after one to warm up; every twelfth computes more",
+    words="12 timesteps of 1 iteration in place of 80 of 2500, after one to warm up; every twelfth computes more; "
+    "3 runs traced in place of 7",
 )
 """The paper's ranks on the paper's machine."""
 
 QUICK = Scale(
     ranks=256,
     runs=16,
+    traces=2,
     timesteps=8,
     warmup=1,
     iterations=1,
@@ -88,8 +93,8 @@ QUICK = Scale(
 )
 """A machine of a twenty-fourth of the size."""
 
-EXPERIMENTS: Sequence[str] = ("runs",)
-"""The runs that all figures and tables are of."""
+EXPERIMENTS: Sequence[str] = ("runs", "traces")
+"""The runs, and some of them again with a record of their fastest and slowest timestep."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +105,11 @@ class Cell:
     """Its number, which is the seed of its hosts and its mix."""
     groups: int
     """Over how many groups the job is spread."""
+    traced: bool = False
+    """Whether its fastest and its slowest timestep are recorded, in place of its counters."""
 
     def __str__(self) -> str:
-        return f"run-{self.run}-groups-{self.groups}"
+        return f"{'trace' if self.traced else 'run'}-{self.run}-groups-{self.groups}"
 
 
 def cells_of(scale: Scale) -> Iterator[Cell]:
@@ -110,6 +117,13 @@ def cells_of(scale: Scale) -> Iterator[Cell]:
     fewest, most = scale.groups
     for run in range(1, 1 + scale.runs):
         yield Cell(run, int(stream(_GROUPS, Purpose.PLACEMENT, run).integers(fewest, most + 1)))
+
+
+def traced(scale: Scale) -> Iterator[Cell]:
+    """The runs that are traced."""
+    for cell in cells_of(scale):
+        if cell.run <= scale.traces:
+            yield replace(cell, traced=True)
 
 
 def written(cell: Cell, scale: Scale) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What the runs of Smith et al. 2018 measured, as tables: one row for each run, one for each timestep."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import polars as pl
 from fairlane.reproduce.paper import Picture
 from fairlane.reproduce.smith2018.dataset import keep
 from fairlane.reproduce.smith2018.experiments import Cell, Scale, cells_of
+from fairlane.reproduce.smith2018.figures import draw_all
+from fairlane.reproduce.smith2018.prediction import Prediction
 from fairlane.runner.counters import FEATURES
 
 __all__ = ["Measured"]
@@ -21,6 +24,8 @@ class Measured:
 
     cells: Mapping[Cell, Mapping[str, Any]]
     scale: Scale
+    traces: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """By run, what was recorded of its ``fastest`` and its ``slowest`` timestep (see ``trace``)."""
 
     def timesteps(self, *, all_switches: bool = False) -> pl.DataFrame:
         """A row for each timestep of each run: ``run``, ``timestep``, ``warmup``, ``seconds`` and the counters.
@@ -68,12 +73,50 @@ class Measured:
 
     def missing(self, experiment: str) -> Sequence[str]:
         """How many runs are not there."""
-        gone = self.scale.runs - len(self.cells)
-        return [f"{gone} of {self.scale.runs} {experiment}"] if gone else []
+        wanted, there = (self.scale.traces, self.traces) if experiment == "traces" else (self.scale.runs, self.cells)
+        gone = wanted - len(there)
+        return [f"{gone} of {wanted} {experiment}"] if gone else []
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """How well counters tell the time of a timestep of a run that was not seen; those to warm up do not count."""
+        return Prediction.of(self.timesteps())
+
+    def table_one(self, judged_by: str) -> pl.DataFrame:
+        """Table I over all traced runs, of their slowest timesteps: by neighbours, delayed pairs and the longest delay.
+
+        ``judged_by`` is ``inference`` or ``truth``.
+        """
+        parts = [pl.DataFrame(trace["slowest"][judged_by]) for trace in self.traces.values()]
+        order = {name: number for number, name in enumerate(dict.fromkeys(pl.concat(parts)["neighbour"]))}
+        return (
+            pl.concat(parts)
+            .group_by("neighbour", "delay")
+            .agg(pl.col("pairs", "delayed_pairs").sum(), pl.col("greatest_ps").max())
+            .with_columns(greatest_ms=pl.col("greatest_ps") * 1e-9)
+            .sort(pl.col("neighbour").replace_strict(order, return_dtype=pl.UInt8), "delay")
+            .select("neighbour", "pairs", "delay", "delayed_pairs", "greatest_ms")
+        )
+
+    def confusion(self) -> pl.DataFrame:
+        """How often the two-sided inference is right, over the slowest timesteps of all traced runs."""
+        parts = [pl.DataFrame(trace["slowest"]["confusion"]) for trace in self.traces.values()]
+        keys = ["inferred", "truth", "right"]
+        return pl.concat(parts).group_by(keys, maintain_order=True).agg(pl.col("count", "time_ps").sum())
+
+    def points(self) -> pl.DataFrame:
+        """Fig. 8, of the slowest timesteps of all traced runs: a row for each pair whose switches share a link."""
+        return pl.concat(pl.DataFrame(trace["slowest"]["points"]) for trace in self.traces.values())
 
     def tables(self) -> Mapping[str, pl.DataFrame]:
-        """The runs; timesteps are in the data set."""
-        return {"runs": self.runs()} if self.cells else {}
+        """The paper's tables; timesteps are in the data set."""
+        found = {"runs": self.runs()} if self.cells else {}
+        if self.traces:
+            found |= {f"table-1-{one}": self.table_one(one) for one in ("inference", "truth")}
+            found["inference"] = self.confusion()
+        if not self.missing("runs"):
+            found |= {"table-2": self.prediction.parts.table, "table-3": self.prediction.local.table}
+        return found
 
     def keep(self, folder: Path) -> None:
         """Stores the data set with its data sheet."""
@@ -85,6 +128,5 @@ class Measured:
         return next(cell for cell in cells_of(self.scale) if cell.run == run)
 
     def draw(self, folder: Path) -> Sequence[Picture]:
-        """No figures yet."""
-        del folder
-        return []
+        """Draws what there are data for."""
+        return draw_all(self, folder)

@@ -1,15 +1,18 @@
-"""What of Smith et al. 2018 is run: the runs of a scale."""
+"""What of Smith et al. 2018 is run: the runs of a scale, and those of them that are traced."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairlane.reproduce.paper import Done, Options
 from fairlane.reproduce.running import simulation
-from fairlane.reproduce.smith2018.experiments import FULL, QUICK, Cell, Scale, cells_of, written
+from fairlane.reproduce.smith2018.experiments import FULL, QUICK, Cell, Scale, cells_of, traced, written
 from fairlane.reproduce.smith2018.measured import Measured
 from fairlane.study.task import Task
 
 __all__ = ["Selection", "select", "task"]
+
+_CELLS = {"runs": cells_of, "traces": traced}
+_HERE = "fairlane.reproduce.smith2018"
 
 
 @dataclass(frozen=True)
@@ -27,17 +30,24 @@ class Selection:
     @property
     def tasks(self) -> Mapping[Cell, Task]:
         """The runs."""
-        return {cell: task(cell, self.scale) for cell in cells_of(self.scale)}
+        cells = [cell for name in self.experiments for cell in _CELLS[name](self.scale)]
+        return {cell: task(cell, self.scale) for cell in cells}
 
     def measured(self, done: Mapping[Cell, Done]) -> Measured:
         """Puts together what came of the runs."""
         answers = {cell: one.answer for cell, one in done.items() if one.answer is not None}
-        return Measured(answers, self.scale)
+        runs = {cell: answer for cell, answer in answers.items() if not cell.traced}
+        traces = {cell.run: answer for cell, answer in answers.items() if cell.traced}
+        return Measured(runs, self.scale, traces)
 
 
 def task(cell: Cell, scale: Scale) -> Task:
     """What simulates a run."""
-    return simulation("fairlane.reproduce.smith2018.simulate:simulate", written(cell, scale), str(cell), cost=1.0)
+    scenario = written(cell, scale)
+    if cell.traced:
+        arguments = {"warmup": scale.warmup}
+        return simulation(f"{_HERE}.trace:trace", scenario, str(cell), cost=3.0, arguments=arguments)
+    return simulation(f"{_HERE}.simulate:simulate", scenario, str(cell), cost=1.0)
 
 
 def select(experiments: Sequence[str], options: Options) -> Selection:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
     from fairlane.study.task import Stopwatch
 
-__all__ = ["simulate"]
+__all__ = ["simulate", "until_done"]
 
 WAITING = ("wait", "allreduce")
 """The calls that the paper finds dominant."""
@@ -32,7 +32,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
         own = IterationCounters(resolved, asked)
         everywhere = IterationCounters(resolved, asked.model_copy(update={"all_switches": True}))
     with watch.lap("simulating"):
-        engine = _until_done(resolved, [own, everywhere], int(scenario.jobs[0].stop or 0))
+        engine = until_done(resolved, [own, everywhere], int(scenario.jobs[0].stop or 0))
     ranks = frame(engine.table("ranks")).filter(pl.col("job") == 0)
     if not (ranks["finished"] != 0).all():
         raise RunError(f"{scenario.name}: not done after {scenario.duration} ps", slug="limit")
@@ -52,7 +52,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     }
 
 
-def _until_done(resolved: "Resolved", watchers: list[IterationCounters], timesteps: int) -> "_core.Simulation":
+def until_done(resolved: "Resolved", watchers: list[IterationCounters], timesteps: int) -> "_core.Simulation":
     """Runs until the first job has done its timesteps or the scenario's duration is over."""
     from fairlane import _core
 

@@ -1,0 +1,38 @@
+"""Section VII of Smith et al. 2018 on the runs' counters: Tables II and III, Figures 11 and 12."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from fairlane.predict import Comparison, CounterTable, compare, local
+from fairlane.runner.counters import FEATURES
+
+__all__ = ["Prediction"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Cross-validation by run. Times are milliseconds: a timestep here is one iteration and takes some."""
+
+    parts: Comparison
+    """Models on the counters, and on their low-rank and sparse parts."""
+    local: Comparison
+    """One, two and three models for clusters of runs, on sparse parts."""
+
+    @classmethod
+    def of(cls, timesteps: pl.DataFrame) -> "Prediction":
+        """Of the table of timesteps; those to warm up are left out."""
+        regular = timesteps.filter(~pl.col("warmup")).with_columns(seconds=pl.col("seconds") * 1e3)
+        # Virtual channels that no packet takes say nothing.
+        used = [name for name in FEATURES if regular[name].n_unique() > 1]
+        table = CounterTable.of(regular.select("run", "timestep", "seconds", *used))
+        return cls(compare(table), local(table))
+
+    def error(self, model: str, parts: str, way: str = "honest") -> float:
+        """The mean squared error of a model of Table II."""
+        rows = self.parts.table.filter(model=model, parts=parts, way=way)
+        return float(rows["mse"].item())
+
+    def local_error(self, clusters: int, column: str) -> float:
+        """An error of Table III: ``mse`` or ``mae``."""
+        return float(self.local.table.filter(clusters=clusters)[column].item())
