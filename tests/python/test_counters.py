@@ -61,14 +61,13 @@ def test_sums_are_what_came_over_links_into_switches(everywhere: Run) -> None:
     for lane in into["lane"].unique().to_list():
         own = into.filter(pl.col("lane") == lane)
         for counter, column, unit in (("flits", "bytes", 32), ("stalls", "onward_waiting_ps", 1000)):
-            found, whole = counters[f"{counter}_sum_vc{lane}"].sum(), own[column].sum() / unit
-            assert 0 <= found <= whole
-            mean = counters[f"{counter}_mean_vc{lane}"].to_numpy() * own.height
-            assert mean == pytest.approx(counters[f"{counter}_sum_vc{lane}"].to_numpy())
-    assert counters["flits_sum_vc0"].min() > 0
-    assert counters["stalls_sum_vc0"].sum() > 0
+            found, whole = counters[f"{counter}_sum_vc{lane}"].to_numpy(), own[column].to_numpy().sum() / unit
+            assert 0 <= found.sum() <= whole
+            assert counters[f"{counter}_mean_vc{lane}"].to_numpy() * own.height == pytest.approx(found)
+    assert counters["flits_sum_vc0"].to_numpy().min() > 0
+    assert counters["stalls_sum_vc0"].to_numpy().sum() > 0
     unused = [f"{counter}_max_vc{lane}" for counter in ("flits", "stalls") for lane in range(2, 8)]
-    assert counters.select(unused).sum_horizontal().sum() == 0
+    assert not counters.select(unused).to_numpy().any()
 
 
 def test_a_job_sees_the_switches_at_its_hosts_only(everywhere: Run, tmp_path: Path) -> None:
@@ -80,10 +79,13 @@ def test_a_job_sees_the_switches_at_its_hosts_only(everywhere: Run, tmp_path: Pa
     sums = [name for name in FEATURES if "_sum_" in name]
     assert (own.counters.select(sums).to_numpy() <= everywhere.counters.select(sums).to_numpy()).all()
     # The switches at hosts 0, 1, 4 and 5: everything that these hosts send comes in there.
-    sent = own.ports.filter(pl.col("from_vertex").is_in([f"host {host}" for host in (0, 1, 4, 5)]))["bytes"].sum()
-    seen = own.counters.select(pl.sum_horizontal(f"flits_sum_vc{lane}" for lane in range(8)).sum()).item() * 32
-    assert seen > 0.9 * sent
-    assert seen < everywhere.counters.select(pl.sum_horizontal(sums[:8]).sum()).item() * 32
+    sent = own.ports.filter(pl.col("from_vertex").is_in([f"host {host}" for host in (0, 1, 4, 5)]))["bytes"].to_numpy()
+    flits = sums[:8]
+    seen, whole = (
+        float(run.counters.select(flits).to_numpy().sum()) for run in (own, everywhere) if run.counters is not None
+    )
+    assert 32 * seen > 0.9 * sent.sum()
+    assert seen < whole
 
 
 @pytest.mark.parametrize(

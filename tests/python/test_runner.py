@@ -57,9 +57,11 @@ class FakeScenario:
     def resolve(self) -> FakeScenario:
         return self
 
+    counters_at: None = None
+
     @property
     def jobs(self) -> list[Any]:
-        common = {"marks": False, "power": None}
+        common = {"marks": False, "power": None, "background": False}
         return [SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern", **common) for job in self.specs]
 
     @property

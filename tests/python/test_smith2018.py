@@ -44,10 +44,12 @@ def test_groups_are_drawn_independently_of_the_other_jobs() -> None:
     assert [cell.run for cell in cells] == list(range(1, 1 + FULL.runs))
     # The table of the background is the same in all, and its stream has nothing to do with that of the groups.
     assert len({str(written(cell, FULL)["background"]) for cell in cells}) == 1
-    filled = [
-        sum(job.ranks or 0 for job in Scenario(**written(cell, FULL)).with_background().jobs[1:]) for cell in cells[:40]
-    ]
-    assert abs(np.corrcoef(filled, [cell.groups for cell in cells[:40]])[0, 1]) < 0.35
+    mix = Scenario(**written(cells[0], FULL)).background
+    assert mix is not None
+    free = 5760 - 384
+    filled = [sum(job.ranks or 0 for job in mix.draw(free, cell.run)) for cell in cells[:20]]
+    assert max(filled) < free
+    assert abs(np.corrcoef(filled, [cell.groups for cell in cells[:20]])[0, 1]) < 0.4
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,7 @@ def test_timesteps_have_the_time_and_counters_of_their_run(small: tuple[Path, Me
     assert (runs["compute_max_s"] / runs["compute_min_s"]).max() < 1.09  # type: ignore[operator]
     assert runs["compute_mean_s"].to_numpy() == pytest.approx(4.25 * 0.55e-3, rel=0.02)
     shares = (runs["wait_share"] + runs["allreduce_share"]).to_numpy()
-    assert (shares > 0.9).all()
+    assert (shares > 0.75).all()
     assert (shares <= 1).all()
     assert runs["groups"].to_list() == [cell.groups for cell in cells_of(TINY)]
 

@@ -11,12 +11,7 @@ import numpy
 from pydantic import Field, PrivateAttr, model_validator
 
 from fairlane.errors import Problem
-from fairlane.inputs.distribution import (
-    Distribution,
-    DurationDistribution,
-    NumberDistribution,
-    distribution,
-)
+from fairlane.inputs.distribution import Distribution, DurationDistribution, NumberDistribution, distribution
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.models import Job, Placement, PlacementField, Table
 from fairlane.seeds import Purpose, stream
@@ -87,15 +82,15 @@ class Background(Table):
 
     seed: int | None = Field(None, ge=0)
     """Seed of the mix; without it the scenario's."""
-    fill: NumberDistribution = Field(distribution(0.8, ()), validate_default=False)
+    fill: NumberDistribution = Field(default=0.8, validate_default=True)
     """The part of the free hosts that background jobs have, from 0 to 1."""
     hosts: NumberDistribution = Field(
-        distribution({"dist": "lognorm", "s": 1.0, "scale": 32, "least": 2, "most": 512}, ()), validate_default=False
+        default={"dist": "lognorm", "s": 1.0, "scale": 32, "least": 2, "most": 512}, validate_default=True
     )
     """How many hosts a job has."""
     ranks_per_host: int = Field(1, ge=1)
     """Ranks on each of them."""
-    start: DurationDistribution = Field(distribution("0 s", (DURATION,)), validate_default=False)
+    start: DurationDistribution = Field(default=0, validate_default=True)
     """When a job arrives; one that arrives before the simulation does is there from the beginning."""
     lifetime: DurationDistribution | None = None
     """How long a job stays from then on; without it to the end. Its hosts are idle afterwards."""
