@@ -217,13 +217,16 @@ def test_iterations_can_be_chosen(whole: Path, capsys: pytest.CaptureFixture[str
     assert "FIRST..LAST" in capsys.readouterr().err
 
 
-def test_a_recorded_application_on_a_fat_tree_is_analysed_whole(folder: Path) -> None:
+def test_a_recorded_application_on_a_fat_tree_is_analysed_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(TRACE, folder / "trace.tar.zst")
     path = run(folder, "recorded", RECORDED)
     # Its trace is beside the scenario, not in the run's folder.
     with pytest.raises(ScenarioError, match=r"trace\.path"):
         look(path, job="amg")
     found = look(path, job="amg", files=folder)
+    shutil.rmtree(path / "analysis")
+    monkeypatch.chdir(folder)
+    assert look(path, job="amg").slowest.delays.equals(found.slowest.delays)
     assert [stretch.period.name for stretch in found.stretches] == ["whole run"]
     ranks = found.run.ranks.filter(pl.col("name") == "amg")
     assert found.slowest.delays["wait_ps"].sum() == (ranks["late_partner_ps"] + ranks["network_ps"]).sum() > 0
