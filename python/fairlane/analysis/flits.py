@@ -1,6 +1,6 @@
 """Flits on links, as counters of real switches have them, and waits against the flits on the pair's own link.
 
-A flit is taken to be 16 bytes on the wire. The size is a scale only: nothing here depends on it.
+A flit is taken to be 32 bytes on the wire. The size is a scale only: nothing here depends on it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairlane.fabric import Fabric
 
 __all__ = ["FLIT_BYTES", "FlitsAgainstWaits", "Trend", "flits_against_waits", "link_flits"]
 
-FLIT_BYTES = 16
+FLIT_BYTES = 32
 """Bytes that are counted as one flit."""
 
 
