@@ -14,7 +14,7 @@ from fairlane.predict.parts import Parts, Scale
 Floats = NDArray[np.float64]
 
 
-def known(rows: int = 300, columns: int = 40, rank: int = 3) -> tuple[Floats, Floats]:
+def known(rows: int = 200, columns: int = 60, rank: int = 2) -> tuple[Floats, Floats]:
     """A matrix of low rank, and a sparse one."""
     rng = np.random.default_rng(3)
     low = rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))
@@ -24,10 +24,10 @@ def known(rows: int = 300, columns: int = 40, rank: int = 3) -> tuple[Floats, Fl
 @pytest.mark.parametrize("turned", [False, True])
 def test_known_parts_are_found_again(turned: bool) -> None:
     low, sparse = (part.T if turned else part for part in known())
-    found = pursue(low + sparse, tolerance=1e-8)
+    found = pursue(low + sparse, tolerance=1e-7)
     assert np.linalg.norm(found.low_rank - low) < 1e-5 * np.linalg.norm(low)
     assert np.linalg.norm(found.sparse - sparse) < 1e-5 * np.linalg.norm(sparse)
-    assert len(found.axes) == len(found.strengths) == 3
+    assert len(found.axes) == len(found.strengths) == 2
     assert np.abs(found.low_rank + found.sparse - low - sparse).max() < 1e-12
     assert found.gap < 1e-7
 
@@ -58,11 +58,11 @@ def test_rows_that_took_part_get_back_what_the_pursuit_said_of_them() -> None:
 
 
 def test_a_later_row_of_the_same_kind_is_taken_apart_by_itself() -> None:
-    low, sparse = known(rows=320)
-    found = pursue((low + sparse)[:300], tolerance=1e-8)
-    later = split((low + sparse)[300:], found.axes, found.strengths, found.weight, found.penalty)
-    assert np.linalg.norm(later - sparse[300:]) < 0.02 * np.linalg.norm(sparse[300:])
-    alone = split((low + sparse)[310:311], found.axes, found.strengths, found.weight, found.penalty)
+    low, sparse = known(rows=220)
+    found = pursue((low + sparse)[:200], tolerance=1e-8)
+    later = split((low + sparse)[200:], found.axes, found.strengths, found.weight, found.penalty)
+    assert np.linalg.norm(later - sparse[200:]) < 0.02 * np.linalg.norm(sparse[200:])
+    alone = split((low + sparse)[210:211], found.axes, found.strengths, found.weight, found.penalty)
     assert np.abs(alone - later[10]).max() < 1e-10
 
 

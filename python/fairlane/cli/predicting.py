@@ -1,4 +1,4 @@
-"""Run times from counters: predict fit, predict apply, predict compare."""
+"""Run times from counters, and slowdowns of pairs of jobs: predict fit, apply, compare, pairs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-predict_app = typer.Typer(help="Run times of timesteps from network counters.", no_args_is_help=True)
+predict_app = typer.Typer(
+    help="Run times from counters; slowdowns of pairs of jobs before they run.", no_args_is_help=True
+)
 
 _SHOWN = 10
 """How many features are printed with their importance."""
@@ -133,6 +135,54 @@ def compare(
     if out is not None:
         _written(out, models, clusters)
     return ExitCode.DONE
+
+
+@predict_app.command("pairs")
+def pairs(
+    table: Annotated[
+        Path | None, typer.Argument(metavar="[TABLE]", help="Pairs simulated before; by default they are now.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=5, help="Pairs to simulate on each of three fabrics.")] = 150,
+    out: Annotated[Path, typer.Option(help="Where simulated pairs go, CSV or Parquet.")] = Path("pairs.parquet"),
+    seed: _Seed = 1,
+) -> int:
+    """Say how well the slowdown of a job beside another can be told before they run, for applications never seen."""
+    import polars as pl
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from fairlane.predict.pairs import pair_errors, predict_unseen, read_pairs
+    from fairlane.scheduler.slowdown.pairs import FABRICS, simulate_pairs
+
+    if table is None:
+        with Progress(console=Console(stderr=True), transient=True) as shown:
+            task = shown.add_task("simulating pairs", total=count * len(FABRICS))
+            found = simulate_pairs(count, seed=seed, told=lambda: shown.update(task, advance=1))
+        _write(found, out)
+        typer.echo(f"The pairs are in {out}.")
+    else:
+        found = read_pairs(table)
+    predicted = predict_unseen(found)
+    mean = found.select(pl.col("slowdown").mean()).item()
+    typer.echo(f"{found.height} jobs beside another, slowed down {mean:.3g} times on average;")
+    typer.echo("predicted by models that have not seen the job's application, its neighbour's, or both:\n")
+    for by in (None, "role", "fabric", "unseen"):
+        _print_pairs(pair_errors(predicted, by), by)
+    return ExitCode.DONE
+
+
+def _print_pairs(errors: "pl.DataFrame", by: str | None) -> None:
+    models = errors["model"].unique(maintain_order=True)
+    typer.echo(f"{by or 'all':<18}{'jobs':<7}" + "".join(f"{name:<12}" for name in models))
+    for group in errors.partition_by(by) if by else [errors]:
+        what = str(group[by][0]) if by else "mean error"
+        typer.echo(f"{what:<18}{group['jobs'][0]:<7}" + "".join(f"{mean:<12.1%}" for mean in group["mean"]))
+    if by is None:
+        for name, column in (("worst tenth", "worst_tenth"), ("bias", "bias")):
+            typer.echo(f"{name:<25}" + "".join(f"{value:<12.1%}" for value in errors[column]))
+        ranks = ("-" if value is None else f"{value:.2f}" for value in errors["rank"])
+        typer.echo(f"{'rank correlation':<25}" + "".join(f"{value:<12}" for value in ranks))
+    typer.echo("")
 
 
 def _read(table: Path, features: str | None, run: str, timestep: str, target: str) -> "CounterTable":

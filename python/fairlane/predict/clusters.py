@@ -142,6 +142,9 @@ class Clusters(Part):
         """So many clusters of runs with these distances, and the number of each one's cluster."""
         from sklearn.cluster import SpectralClustering
 
+        if count >= len(known):
+            words = f"more clusters than {len(known)} runs can be told into"
+            raise ScenarioError(Problem("clusters", words, count, f"at most {len(known) - 1}"))
         bandwidth = float(numpy.median(between[numpy.triu_indices(len(known), 1)])) or 1.0
         affinity = _affinity(between, bandwidth)
         found = SpectralClustering(count, affinity="precomputed", random_state=seed).fit_predict(affinity)

@@ -22,7 +22,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.predict.parts import Scale
 from fairlane.trees import Part
 
-__all__ = ["Familiarity", "half_width"]
+__all__ = ["Familiarity", "check_coverage", "half_width"]
 
 Floats = NDArray[numpy.float64]
 Integers = NDArray[numpy.int64]
@@ -85,17 +85,22 @@ def _distance(centred: Floats, precision: Floats) -> float:
     return float(numpy.sqrt(max(squares.mean(), 0.0)))
 
 
+def check_coverage(runs: int, coverage: float) -> None:
+    """Raises ``ScenarioError`` if so many runs are too few for an interval."""
+    if not 0 < coverage <= runs / (runs + 1) * (1 + 1e-12):
+        words = f"{runs} runs cannot tell an interval for so many of the timesteps"
+        raise ScenarioError(Problem("coverage", words, coverage, f"above 0, at most {runs / (runs + 1):.4g}"))
+
+
 def half_width(off: Floats, run: Integers, coverage: float) -> float:
     """What errors without sign stay within, with this probability, at a timestep of a new run.
 
     Raises ``ScenarioError`` if the runs are too few to say so.
     """
     runs = int(run.max()) + 1
+    check_coverage(runs, coverage)
     weight = 1 / (numpy.bincount(run)[run] * (runs + 1))
     order = numpy.argsort(off, kind="stable")
     reached = numpy.cumsum(weight[order])
-    enough = numpy.flatnonzero(reached >= coverage * (1 - 1e-12))
-    if not len(enough):
-        words = f"{runs} runs cannot tell an interval for so many of the timesteps"
-        raise ScenarioError(Problem("coverage", words, coverage, f"at most {runs / (runs + 1):.4g}"))
-    return float(off[order][enough[0]])
+    enough = int(numpy.searchsorted(reached, coverage * (1 - 1e-9)))
+    return float(off[order][min(enough, len(off) - 1)])

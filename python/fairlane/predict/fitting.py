@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.predict.clusters import Clusters, distances, shapes
-from fairlane.predict.familiarity import Familiarity, half_width
+from fairlane.predict.familiarity import Familiarity, check_coverage, half_width
 from fairlane.predict.model import FORMAT, Pipeline, Predictor, Validated
 from fairlane.predict.parts import Parts, PartsName
 from fairlane.predict.regressors import RegressorName, fitted, kept, one_thread
@@ -46,8 +46,7 @@ def fit(
         ScenarioError: There are too few runs or timesteps for what is asked for.
     """
     truth, fold = table.truth, dealt(table, folds, seed)
-    if not 1 <= clusters <= table.runs - -(-table.runs // folds):
-        raise ScenarioError(Problem("clusters", "more clusters than runs to fit to, or none", clusters))
+    check_coverage(table.runs, coverage)
     variance = float(truth.var())
     if not variance:
         raise ScenarioError(Problem(table.target_name, "all times are the same: there is nothing to tell"))
