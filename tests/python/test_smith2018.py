@@ -19,7 +19,9 @@ from fairlane.scenario.resolve import decide
 from fairlane.study.progress import StudyProgress
 from fairlane.study.task import Stopwatch
 
-TINY = replace(QUICK, ranks=64, runs=4, timesteps=3, every=3, groups=(1, 3))
+pytestmark = pytest.mark.timeout(120)
+
+TINY = replace(QUICK, ranks=64, runs=6, traces=1, timesteps=6, every=6, groups=(1, 3))
 
 
 def test_a_run_is_as_large_as_in_the_paper() -> None:
@@ -67,13 +69,13 @@ def test_timesteps_have_the_time_and_counters_of_their_run(small: tuple[Path, Me
     _, measured = small
     steps, runs = measured.timesteps(), measured.runs()
     assert steps.columns == ["run", "timestep", "warmup", "seconds", *FEATURES]
-    assert steps.height == 4 * 4
+    assert steps.height == 6 * 7
     assert steps.filter("warmup")["timestep"].unique().to_list() == [1]
     regular = steps.filter(~pl.col("warmup")).group_by("run").agg(pl.col("seconds").sum()).sort("run")
     assert regular["seconds"].to_list() == pytest.approx(runs.sort("run")["seconds"].to_list())
-    # The last of the three computes more, by a quarter of 0.55 ms; all compute alike, within the jitter of 4%.
+    # The last of the six computes more, by a quarter of 0.55 ms; all compute alike, within the jitter of 4%.
     assert (runs["compute_max_s"] / runs["compute_min_s"]).max() < 1.09  # type: ignore[operator]
-    assert runs["compute_mean_s"].to_numpy() == pytest.approx(4.25 * 0.55e-3, rel=0.02)
+    assert runs["compute_mean_s"].to_numpy() == pytest.approx(7.25 * 0.55e-3, rel=0.02)
     shares = (runs["wait_share"] + runs["allreduce_share"]).to_numpy()
     assert (shares > 0.75).all()
     assert (shares <= 1).all()
@@ -93,7 +95,7 @@ def test_the_data_set_is_stored_with_its_sheet(small: tuple[Path, Measured]) -> 
     assert pl.read_parquet(folder / "dataset.parquet").equals(measured.timesteps())
     assert pl.read_parquet(folder / "runs.parquet").equals(measured.runs())
     sheet = (folder / "dataset.md").read_text(encoding="utf-8")
-    assert "16 timesteps of 4 runs" in sheet
+    assert "42 timesteps of 6 runs" in sheet
     slowest = measured.runs().sort("seconds")["run"][-1]
     assert f"the slowest {slowest}" in sheet
     assert measured.cell(slowest).run == slowest
@@ -109,5 +111,35 @@ def test_a_run_can_be_simulated_again(small: tuple[Path, Measured]) -> None:
 
 def test_a_missing_run_is_named(small: tuple[Path, Measured]) -> None:
     _, measured = small
-    part = Measured(dict(list(measured.cells.items())[:3]), TINY)
-    assert part.missing("runs") == ["1 of 4 runs"]
+    part = Measured(dict(list(measured.cells.items())[:5]), TINY)
+    assert part.missing("runs") == ["1 of 6 runs"]
+
+
+def test_a_traced_run_is_the_run_and_says_who_waited(small: tuple[Path, Measured], tmp_path: Path) -> None:
+    chosen = replace(plan("smith2018", quick=True), selection=Selection(["traces"], TINY))
+    found = reproduce(chosen, tmp_path, StudyProgress(wanted=False), workers=1)
+    assert not found.failed
+    traced = found.measured
+    assert isinstance(traced, Measured)
+    assert list(traced.traces) == [1]
+    trace = traced.traces[1]
+    steps = small[1].timesteps().filter(~pl.col("warmup"), run=1).sort("seconds")["timestep"].to_list()
+    periods = {name: trace[name]["period"] for name in ("fastest", "slowest")}
+    assert {one["iteration"] for one in periods.values()} <= set(steps)
+    assert periods["fastest"]["seconds"] < periods["slowest"]["seconds"]
+    exact, inferred = (traced.table_one(by) for by in ("truth", "inference"))
+    # Eight neighbours on a grid of 2 x 2 x 4 x 4: both ways along a side of two are the same rank.
+    assert exact["pairs"].sum() == inferred["pairs"].sum() == 2 * 64 * (1 + 1 + 2 + 2)
+    on_host = exact.filter(pl.col("neighbour") == "same host")
+    assert on_host.height == 2
+    assert (exact["delayed_pairs"] <= exact["pairs"]).all()
+    waits = trace["slowest"]["longest_waits"]
+    assert waits["rank"] == sorted(set(waits["rank"])) != []
+    assert min(waits["wait_ps"]) > 0
+    assert max(waits["wait_ps"]) * 1e-12 <= periods["slowest"]["seconds"] * 2
+    judged = {one.claim.id: one for one in found.judged}
+    assert judged["smith.wait-delays"].holds is not None
+    assert judged["smith.flits-threshold"].holds is not None
+    assert judged["smith.prediction"].missing == ["6 of 6 runs"]
+    for name in ("figure-5.png", "figure-9.png", "table-1-truth.csv"):
+        assert (tmp_path / name).is_file()

@@ -106,7 +106,8 @@ class Measured:
 
     def points(self) -> pl.DataFrame:
         """Fig. 8, of the slowest timesteps of all traced runs: a row for each pair whose switches share a link."""
-        return pl.concat(pl.DataFrame(trace["slowest"]["points"]) for trace in self.traces.values())
+        parts = [pl.DataFrame(trace["slowest"]["points"]) for trace in self.traces.values()]
+        return pl.concat([part for part in parts if part.height] or [pl.DataFrame()])
 
     def tables(self) -> Mapping[str, pl.DataFrame]:
         """The paper's tables; timesteps are in the data set."""

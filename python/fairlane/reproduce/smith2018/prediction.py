@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from fairlane.predict import Comparison, CounterTable, compare, local
+from fairlane.predict.validation import FOLDS
 from fairlane.runner.counters import FEATURES
 
 __all__ = ["Prediction"]
@@ -26,7 +27,8 @@ class Prediction:
         # Virtual channels that no packet takes say nothing.
         used = [name for name in FEATURES if regular[name].n_unique() > 1]
         table = CounterTable.of(regular.select("run", "timestep", "seconds", *used))
-        return cls(compare(table), local(table))
+        folds = min(FOLDS, table.runs)
+        return cls(compare(table, folds=folds), local(table, folds=folds))
 
     def error(self, model: str, parts: str, way: str = "honest") -> float:
         """The mean squared error of a model of Table II."""
