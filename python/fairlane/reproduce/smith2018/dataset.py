@@ -15,6 +15,7 @@ MEANING = {
     "run": ("-", "number of the run, which is the seed of its scenario"),
     "timestep": ("-", "number of the timestep in the run, from 1"),
     "warmup": ("-", "whether it only warms up"),
+    "extra": ("-", "whether its ranks compute more than in the others"),
     "seconds": (
         "s",
         "from when half of the ranks were done with the timestep before until half were done with this one",

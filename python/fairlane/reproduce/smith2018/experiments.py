@@ -18,6 +18,7 @@ from typing import Any
 from fairlane.seeds import Purpose, stream
 
 __all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Scale", "cells_of", "traced", "written"]
+__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Scale", "cells_of", "computes_more", "written"]
 
 RANKS_PER_HOST = 16
 JOB = "milc"
@@ -87,14 +88,19 @@ QUICK = Scale(
         "bundles": 2,
         "routing": "ugal_l",
     },
-    others=(16, 64),
-    writers=(20, 64),
+    others=(12, 48),
+    writers=(32, 64),
     words="256 ranks of 6144 on 16 of 240 hosts, 16 runs of 87, 8 timesteps of 1 iteration",
 )
 """A machine of a twenty-fourth of the size."""
 
 EXPERIMENTS: Sequence[str] = ("runs", "traces")
 """The runs, and some of them again with a record of their fastest and slowest timestep."""
+
+
+def computes_more(timestep: int, scale: Scale) -> bool:
+    """Whether a timestep, counted from 1 with those to warm up, is one that computes more."""
+    return timestep > scale.warmup and (timestep - scale.warmup) % scale.every == 0
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from fairlane.reproduce.smith2018.dataset import keep
 from fairlane.reproduce.smith2018.experiments import Cell, Scale, cells_of
 from fairlane.reproduce.smith2018.figures import draw_all
 from fairlane.reproduce.smith2018.prediction import Prediction
+from fairlane.reproduce.smith2018.experiments import Cell, Scale, cells_of, computes_more
 from fairlane.runner.counters import FEATURES
 
 __all__ = ["Measured"]
@@ -28,9 +29,10 @@ class Measured:
     """By run, what was recorded of its ``fastest`` and its ``slowest`` timestep (see ``trace``)."""
 
     def timesteps(self, *, all_switches: bool = False) -> pl.DataFrame:
-        """A row for each timestep of each run: ``run``, ``timestep``, ``warmup``, ``seconds`` and the counters.
+        """A row for each timestep of each run: ``run``, ``timestep``, ``warmup``, ``extra``, ``seconds``, counters.
 
-        Timesteps count from 1, those to warm up first. Counters are those of the job's own switches, or of all.
+        Timesteps count from 1, those to warm up first; ``extra`` are those that compute more. Counters are those of
+        the job's own switches, or of all.
         """
         parts = []
         for cell, answer in self.cells.items():
@@ -38,25 +40,33 @@ class Measured:
             timestep = pl.col("iteration").cast(pl.UInt32).alias("timestep")
             run = pl.lit(cell.run, pl.UInt32).alias("run")
             warmup = (pl.col("iteration") <= self.scale.warmup).alias("warmup")
-            parts.append(table.select(run, timestep, warmup, "seconds", *FEATURES))
+            extra = pl.Series("extra", [computes_more(at, self.scale) for at in answer["own"]["iteration"]])
+            parts.append(table.select(run, timestep, warmup, extra, "seconds", *FEATURES))
         return pl.concat(parts) if parts else pl.DataFrame()
 
     def runs(self) -> pl.DataFrame:
         """A row for each run: its time without what warms up, where it was, and what its ranks spent their time on.
 
-        ``compute_min_s`` and ``compute_max_s`` are those of its ranks over the whole run; ``wait_share`` and
-        ``allreduce_share`` are shares of all ranks' time in MPI.
+        ``fastest_timestep_s`` and ``slowest_timestep_s`` are of timesteps that compute alike. ``compute_min_s`` and
+        ``compute_max_s`` are those of its ranks over the whole run; ``wait_share`` and ``allreduce_share`` are shares
+        of all ranks' time in MPI.
         """
         return pl.DataFrame([self._run(cell, answer) for cell, answer in self.cells.items()])
 
     def _run(self, cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
-        regular = answer["own"]["seconds"][self.scale.warmup :]
+        own = answer["own"]
+        regular = own["seconds"][self.scale.warmup :]
+        alike = [
+            time
+            for at, time in zip(own["iteration"], own["seconds"], strict=True)
+            if at > self.scale.warmup and not computes_more(at, self.scale)
+        ]
         compute, mpi = answer["compute_s"], answer["mpi_s"]
         return {
             "run": cell.run,
             "seconds": sum(regular),
-            "fastest_timestep_s": min(regular),
-            "slowest_timestep_s": max(regular),
+            "fastest_timestep_s": min(alike),
+            "slowest_timestep_s": max(alike),
             "groups": answer["groups"],
             "compute_min_s": min(compute),
             "compute_mean_s": sum(compute) / len(compute),
