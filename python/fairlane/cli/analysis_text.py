@@ -137,7 +137,7 @@ def _flit_lines(found: Analysis) -> Iterator[str]:
         if trend.low_p95 is not None and trend.high_p95 is not None:
             r = "" if trend.pearson is None else f"; Pearson's r {trend.pearson:.2f}"
             few, many = _ps(trend.low_p95), _ps(trend.high_p95)
-            yield f"  95% of {word} less than {few} in the lowest quarter of flits, than {many} in the highest{r}"
+            yield f"  95% of {word} at most {few} in the lowest quarter of flits, {many} in the highest{r}"
     for stretch in found.stretches:
         flits = stretch.flits["flits"]
         quantiles = ", ".join(

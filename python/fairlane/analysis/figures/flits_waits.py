@@ -52,7 +52,7 @@ def _title(found: Analysis) -> str:
     against = found.slowest.against
     what, trend = ("waits last", against.waits) if against.waits.high_p95 else ("messages take", against.under_way)
     few, many = (seconds((value or 0.0) * 1e-12) for value in (trend.low_p95, trend.high_p95))
-    return f"95% of {what} less than {few} where flits are few, than {many} where they are many"
+    return f"95% of {what} at most {few} where flits are few, {many} where they are many"
 
 
 def _note(found: Analysis) -> str:
