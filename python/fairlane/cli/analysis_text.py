@@ -133,11 +133,11 @@ def _flit_lines(found: Analysis) -> Iterator[str]:
     against = found.slowest.against
     if against.points.height:
         yield f"\nFlits on the link between a pair's switches, {against.points.height} pairs:"
-    for word, trend in (("waits are", against.waits), ("messages are under way", against.under_way)):
+    for word, trend in (("waits last", against.waits), ("messages take", against.under_way)):
         if trend.low_p95 is not None and trend.high_p95 is not None:
             r = "" if trend.pearson is None else f"; Pearson's r {trend.pearson:.2f}"
             few, many = _ps(trend.low_p95), _ps(trend.high_p95)
-            yield f"  95% of {word} below {few} in the lowest quarter of flits, below {many} in the highest{r}"
+            yield f"  95% of {word} at most {few} in the lowest quarter of flits, {many} in the highest{r}"
     for stretch in found.stretches:
         flits = stretch.flits["flits"]
         quantiles = ", ".join(

@@ -50,11 +50,9 @@ def _panel(axes: Axes, points: pl.DataFrame, column: str, label: str) -> None:
 
 def _title(found: Analysis) -> str:
     against = found.slowest.against
-    what, trend = (
-        ("waits are", against.waits) if against.waits.high_p95 else ("messages are under way", against.under_way)
-    )
+    what, trend = ("waits last", against.waits) if against.waits.high_p95 else ("messages take", against.under_way)
     few, many = (seconds((value or 0.0) * 1e-12) for value in (trend.low_p95, trend.high_p95))
-    return f"95% of {what} below {few} where flits are few, below {many} where they are many"
+    return f"95% of {what} at most {few} where flits are few, {many} where they are many"
 
 
 def _note(found: Analysis) -> str:
