@@ -54,7 +54,10 @@ def test_what_a_run_is_predicted_knows_neither_its_time_nor_the_counters_of_its_
         same = before.filter(which)["predicted"] == after.filter(which)["predicted"]
         assert same.len() == 8
         assert same.all() == (way == "honest")
-    before, after = (local(table_of(it), folds=2, clusters=(1, 2), model="ridge").predictions.filter(others) for it in (frame, changed))
+    before, after = (
+        local(table_of(it), folds=2, clusters=(1, 2), model="ridge").predictions.filter(others)
+        for it in (frame, changed)
+    )
     assert before["predicted"].to_list() == after["predicted"].to_list()
 
 
