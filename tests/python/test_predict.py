@@ -1,5 +1,6 @@
 """Models of run times: folds without leaks, laws found again, saved models, intervals, warnings, wrong input."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,10 @@ pytest.importorskip("sklearn")
 
 
 @pytest.fixture(autouse=True)
-def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_trees_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("fairlane.predict.regressors.TREES", 12)
+    with one_thread():
+        yield
 
 
 def table_of(frame: pl.DataFrame) -> CounterTable:

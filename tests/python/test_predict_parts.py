@@ -1,5 +1,6 @@
 """Robust PCA and clusters of runs: matrices with known parts, distances by hand, places of runs known and new."""
 
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -10,8 +11,16 @@ from counters import run_of
 from fairlane.errors import ScenarioError
 from fairlane.predict import Clusters, Shape, distances, pursue, shapes, split
 from fairlane.predict.parts import Parts, Scale
+from fairlane.predict.regressors import one_thread
 
+pytest.importorskip("sklearn")
 Floats = NDArray[np.float64]
+
+
+@pytest.fixture(autouse=True)
+def on_one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
 
 
 def known(rows: int = 200, columns: int = 60, rank: int = 2) -> tuple[Floats, Floats]:
