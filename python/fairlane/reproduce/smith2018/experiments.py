@@ -17,8 +17,7 @@ from typing import Any
 
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Scale", "cells_of", "traced", "written"]
-__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Scale", "cells_of", "computes_more", "written"]
+__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Scale", "cells_of", "computes_more", "traced", "written"]
 
 RANKS_PER_HOST = 16
 JOB = "milc"

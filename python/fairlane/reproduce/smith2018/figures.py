@@ -114,20 +114,22 @@ def _groups(measured: "Measured") -> tuple[Figure, str]:
 
 def _timesteps(measured: "Measured") -> tuple[Figure, str]:
     table = measured.timesteps().filter(~pl.col("warmup"))
-    spread = table.group_by("run").agg(spread=pl.col("seconds").max() / pl.col("seconds").min())
+    spread = (
+        table.filter(~pl.col("extra")).group_by("run").agg(spread=pl.col("seconds").max() / pl.col("seconds").min())
+    )
     run = spread.sort("spread", "run").row(-1, named=True)["run"]
     own = table.filter(run=run).sort("timestep")
     figure = canvas(10, 4.4)
     axes = figure.add_subplot()
     axes.plot(own["timestep"], own["seconds"] * MS, color=FAST, marker="o", linewidth=1.6)
-    longer = own.filter((pl.col("timestep") - measured.scale.warmup) % measured.scale.every == 0)
+    longer = own.filter("extra")
     axes.scatter(longer["timestep"], longer["seconds"] * MS, color=SLOW, s=60, zorder=4, label="computes more")
     axes.set_xlabel("Timestep")
     axes.set_ylabel("Time [ms]")
     axes.set_ylim(bottom=0)
     axes.grid(axis="y")
     axes.legend(frameon=False)
-    times = own["seconds"].to_numpy()
+    times = own.filter(~pl.col("extra"))["seconds"].to_numpy()
     title = f"Fig. 10: in run {run} the slowest timestep takes {times.max() / times.min():.2f} times the fastest"
     headline_of(figure, title, f"The run in which they differ most. {measured.scale.words}")
     return figure, title

@@ -10,10 +10,9 @@ import polars as pl
 
 from fairlane.reproduce.paper import Picture
 from fairlane.reproduce.smith2018.dataset import keep
-from fairlane.reproduce.smith2018.experiments import Cell, Scale, cells_of
+from fairlane.reproduce.smith2018.experiments import Cell, Scale, cells_of, computes_more
 from fairlane.reproduce.smith2018.figures import draw_all
 from fairlane.reproduce.smith2018.prediction import Prediction
-from fairlane.reproduce.smith2018.experiments import Cell, Scale, cells_of, computes_more
 from fairlane.runner.counters import FEATURES
 
 __all__ = ["Measured"]

@@ -45,7 +45,7 @@ def task(cell: Cell, scale: Scale) -> Task:
     """What simulates a run."""
     scenario = written(cell, scale)
     if cell.traced:
-        arguments = {"warmup": scale.warmup}
+        arguments = {"warmup": scale.warmup, "every": scale.every}
         return simulation(f"{_HERE}.trace:trace", scenario, str(cell), cost=3.0, arguments=arguments)
     return simulation(f"{_HERE}.simulate:simulate", scenario, str(cell), cost=1.0)
 

@@ -44,7 +44,9 @@ JOB = 0
 
 
 def trace(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
-    """What was recorded of the fastest and the slowest timestep, as tables by column; those to warm up do not count.
+    """What was recorded of the fastest and the slowest timestep, as tables by column.
+
+    Those to warm up, and those that compute more, do not count.
 
     ``threshold_ps`` is what nearly all waits of the fastest timestep stay below: longer ones are delays.
     """
@@ -52,14 +54,14 @@ def trace(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwatch"
         resolved = scenario.resolve()
         view = View.of(resolved.tables["fabric"], [job.name for job in resolved.jobs], [j.hosts for j in resolved.jobs])
     with watch.lap("simulating"):
-        chosen = _extremes(resolved, int(scenario.jobs[JOB].stop or 0), int(arguments["warmup"]))
+        chosen = _extremes(resolved, int(scenario.jobs[JOB].stop or 0), arguments["warmup"], arguments["every"])
         records = [_record(resolved, period) for period in chosen]
     threshold = quiet_wait(records[0])
     stretches = {one.name: _stretch(one, record, view, threshold) for one, record in zip(chosen, records, strict=True)}
     return {"threshold_ps": threshold, **stretches}
 
 
-def _extremes(resolved: "Resolved", timesteps: int, warmup: int) -> list[Period]:
+def _extremes(resolved: "Resolved", timesteps: int, warmup: int, every: int) -> list[Period]:
     asked = resolved.counters_at
     assert asked is not None, "cells say at which job counters are read"
     jobs = tuple(replace(job, marks=number == JOB) for number, job in enumerate(resolved.jobs))
@@ -67,7 +69,8 @@ def _extremes(resolved: "Resolved", timesteps: int, warmup: int) -> list[Period]
     engine = until_done(marked, [IterationCounters(marked, asked)], timesteps)
     labels = [JobLabel(job.name, job.workload) for job in resolved.jobs]
     table = periods(derive.iterations(labels, marks(engine)).filter(pl.col("job") == JOB))
-    found = extremes(table.filter(pl.col("iteration") > warmup))
+    alike = (pl.col("iteration") > warmup) & ((pl.col("iteration") - warmup) % every != 0)
+    found = extremes(table.filter(alike))
     if len(found) < 2:
         raise RunError(f"{resolved.name}: fewer than two timesteps besides those to warm up", slug="limit")
     return found
