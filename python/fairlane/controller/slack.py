@@ -4,8 +4,8 @@ What it sees of a rank is how long it computes an iteration, and how many iterat
 time fills most of its job's pace has little slack: messages that it waits for, or sends, hold up the job. A rank that
 computes little, or that is iterations ahead of the slowest, can wait. So ranks are put into a few *classes* by slack,
 and each class gets ``base`` times the weight of the one below it. A class is as many service levels as there is room
-for, and its ranks are dealt over them: messages in different lanes do not stand behind each other, which helps everybody
-even where all have the same weight.
+for, and its ranks are dealt over them: messages in different lanes do not stand behind each other, which helps
+everybody even where all have the same weight.
 
 1. DEFAULT: a few periods without priorities, for the pace of every job and the slack of every rank.
 2. RACE: ``DESIGNS``, different ways to cut slack into classes, are tried, gentle ones first; the worse half goes after
@@ -107,8 +107,8 @@ DESIGNS: Mapping[str, Design] = {
     "three": Design(_steps(0.45, 0.9), 3.0),
     "urgent half": Design(_steps(0.6), 4.0),
 }
-"""What the race begins with, the gentle ones first: where they cost a job too much, harsher ones are not tried. The first
-has no priorities, only lanes of one's own."""
+"""What the race begins with, the gentle ones first: where they cost a job too much, harsher ones are not tried. The
+first has no priorities, only lanes of one's own."""
 
 
 @dataclass
