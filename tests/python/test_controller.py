@@ -11,7 +11,7 @@ from fairlane.cli.main import execute
 from fairlane.controller import CONTROLLERS, JobWork, Settings, Slack, Work, check, control, make, run
 from fairlane.controller.episodes import Episodes
 from fairlane.controller.fitting import fit
-from fairlane.controller.slack import DESIGNS
+from fairlane.controller.slack import DESIGNS, Candidate
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
 PERIOD = 10**9
@@ -169,11 +169,32 @@ def made_up(gain: float = 0.0) -> Work:
 def test_slack_puts_ranks_in_the_order_of_their_compute_time() -> None:
     controller = Slack(default_periods=1)
     controller.start({"a": 4})
-    settings = controller.observe(made_up())
+    apart = controller.observe(made_up())
     assert controller.state == "RACE"
-    levels = [settings.levels["a"].get(rank, 0) for rank in range(4)]
-    assert levels == [0, 0, 0, 2]
+    assert apart.levels == {"a": {0: 0, 1: 1, 2: 2, 3: 3}}, "first everybody has a lane"
+    assert len(set(apart.weights)) == 1
+    settings = controller.observe(made_up())
+    # Three classes of five levels each: rank 3 is in the highest, the others in the lowest.
+    assert settings.levels == {"a": {0: 0, 1: 1, 2: 2, 3: 13}}
     assert all(first <= second for first, second in pairwise(settings.weights))
+    assert len(set(settings.weights)) == 3
+
+
+def test_slack_leaves_the_default_level_alone_where_nothing_helps() -> None:
+    controller = Slack(default_periods=1)
+    controller.start({"a": 4})
+    settings = controller.observe(made_up())
+    while controller.state == "RACE":
+        settings = controller.observe(made_up(-0.2))
+    assert settings.levels == {}
+    assert len(set(settings.weights)) == 1
+
+
+def test_a_job_of_few_iterations_may_lose_one() -> None:
+    """Of ten iterations in a period one more or less says little, of a thousand the same share says much."""
+    losing = Candidate({"a": (0, 0)}, 1.0, [{"a": -0.08, "b": 0.04}])
+    assert losing.score(0.01, {"a": 0.1, "b": 0.1}) == pytest.approx(-0.02)
+    assert losing.score(0.01, {"a": 0.001, "b": 0.1}) == pytest.approx(-0.02 - 3 * 0.069 / 2)
 
 
 def test_slack_races_its_designs_and_keeps_what_gains_most() -> None:

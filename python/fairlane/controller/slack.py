@@ -2,19 +2,23 @@
 
 What it sees of a rank is how long it computes an iteration, and how many iterations it makes. A rank whose compute
 time fills most of its job's pace has little slack: messages that it waits for, or sends, hold up the job. A rank that
-computes little, or that is iterations ahead of the slowest, can wait. So ranks are put into a few *classes* by slack, a
-class is a service level, and each class gets ``base`` times the weight of the one below it.
+computes little, or that is iterations ahead of the slowest, can wait. So ranks are put into a few *classes* by slack,
+and each class gets ``base`` times the weight of the one below it. A class is as many service levels as there is room
+for, and its ranks are dealt over them: messages in different lanes do not stand behind each other, which helps
+everybody even where all have the same weight.
 
 1. DEFAULT: a few periods without priorities, for the pace of every job and the slack of every rank.
 2. RACE: ``DESIGNS``, different ways to cut slack into classes, are tried, gentle ones first; the worse half goes after
-   each round, and those that stay are tried longer (successive halving). If all of them do harm, nobody gets priority.
+   each round, and those that stay are tried longer (successive halving). If all of them do harm, all ranks share the
+   default level again.
 3. CLIMB: the winner is changed in several jobs at once: jobs that lose get a class more, or those of their ranks that
    are slowest now; jobs that gain much get one less; ranks with the least waiting time one more, and a few are moved
    at random. A change is confirmed before it is kept.
 4. IDLE: after ``patience`` changes that did not help. It starts over when jobs come or go, or when the work falls
    below the default.
 
-A configuration is as good as its mean improvement over jobs, less three times what jobs lose beyond ``guard``.
+A configuration is as good as its mean improvement over jobs, less three times what jobs lose beyond ``guard``, and
+beyond what an iteration more or less in a period makes of a job's work.
 """
 
 import random
@@ -41,8 +45,8 @@ GREATEST_WEIGHT = 255
 """Beyond this a weight is as good as a strict priority."""
 TOO_MUCH = 0.1
 """A design that costs a job this share of its work is not followed by harsher ones."""
-UNIT = 2
-"""Packets a turn of class 0: small, and still fine enough for weights between one and two times it."""
+UNIT = 8
+"""Packets a turn of class 0: a message's worth, so that turns seldom cut one."""
 RECENT = 12
 """So many periods of a configuration count, at most."""
 
@@ -93,6 +97,7 @@ def _above_ahead(*limits: float) -> Callable[[Need], int]:
 
 
 DESIGNS: Mapping[str, Design] = {
+    "one": Design(lambda _: 0, 1.0),
     "three, softly": Design(_steps(0.45, 0.9), 1.5),
     "quarters apart, softly": Design(_above_ahead(0.25, 0.5, 0.75), 1.5),
     "most urgent, gently": Design(_steps(0.8), 2.0),
@@ -102,7 +107,8 @@ DESIGNS: Mapping[str, Design] = {
     "three": Design(_steps(0.45, 0.9), 3.0),
     "urgent half": Design(_steps(0.6), 4.0),
 }
-"""What the race begins with, the gentle ones first: where they cost a job too much, harsher ones are not tried."""
+"""What the race begins with, the gentle ones first: where they cost a job too much, harsher ones are not tried. The
+first has no priorities, only lanes of one's own."""
 
 
 @dataclass
@@ -119,10 +125,11 @@ class Candidate:
         recent = self.gains[-RECENT:]
         return {job: fmean(gain[job] for gain in recent) for job in recent[0]}
 
-    def score(self, guard: float) -> float:
-        """How good it is."""
-        gains = self.mean_gains().values()
-        return fmean(gain - PENALTY * max(0.0, -gain - guard) for gain in gains)
+    def score(self, guard: float, grain: Mapping[str, float]) -> float:
+        """How good it is. A loss that may be one iteration more or less in a period, ``grain``, does not count."""
+        seen = len(self.gains[-RECENT:]) ** 0.5
+        gains = self.mean_gains().items()
+        return fmean(gain - PENALTY * max(0.0, -gain - guard - grain[job] / seen) for job, gain in gains)
 
     def spread(self) -> float:
         """How much the mean improvement varies from period to period."""
@@ -130,14 +137,17 @@ class Candidate:
         return stdev(means) if len(means) > 1 else 0.0
 
     def settings(self, service_levels: int) -> Settings:
-        """A level for each class; class 0 stays on the default level."""
-        top = service_levels - 1
+        """As many levels for each class as there is room for, over which its ranks are dealt."""
+        if not self.classes:
+            return Settings({}, (1,) * service_levels)
+        used = max(max(ranks) for ranks in self.classes.values()) + 1
+        each = max(1, service_levels // used)
         levels = {
-            job: {rank: min(top, found) for rank, found in enumerate(ranks) if found}
+            job: {rank: min(service_levels - 1, found * each + rank % each) for rank, found in enumerate(ranks)}
             for job, ranks in self.classes.items()
         }
-        weights = tuple(round(UNIT * min(GREATEST_WEIGHT, self.base**level)) for level in range(service_levels))
-        return Settings(levels, weights)
+        found = (min(level // each, used - 1) for level in range(service_levels))
+        return Settings(levels, tuple(round(UNIT * min(GREATEST_WEIGHT, self.base**one)) for one in found))
 
 
 class Slack(Controller):
@@ -156,6 +166,7 @@ class Slack(Controller):
     _jobs: dict[str, int] = PrivateAttr(default_factory=dict)
     _observed: list[Work] = PrivateAttr(default_factory=list)
     _default: dict[str, float] = PrivateAttr(default_factory=dict)
+    _grain: dict[str, float] = PrivateAttr(default_factory=dict)
     _pool: list[Candidate] = PrivateAttr(default_factory=list)
     _rounds: int = PrivateAttr(1)
     _best: Candidate = PrivateAttr(default_factory=lambda: Candidate({}, 1.0))
@@ -203,6 +214,7 @@ class Slack(Controller):
         if len(self._observed) < self.default_periods:
             return
         self._default = {name: fmean(seen.jobs[name].work for seen in self._observed) for name in self._jobs}
+        self._grain = {name: 1 / max(1.0, work) for name, work in self._default.items()}
         needs = {name: _needs([seen.jobs[name] for seen in self._observed]) for name in self._jobs}
         self._pool = [
             Candidate({job: tuple(map(design.cut, ranks)) for job, ranks in needs.items()}, design.base)
@@ -213,11 +225,12 @@ class Slack(Controller):
 
     def _race(self) -> None:
         """The next of the pool that has not had its turns; else the better half goes on."""
-        if min(self._current.mean_gains().values()) < -TOO_MUCH:
+        gains = self._current.mean_gains()
+        if min(gain + self._grain[job] for job, gain in gains.items()) < -TOO_MUCH:
             self._pool = [one for one in self._pool if one.gains or one.base <= self._current.base]
         waiting = [one for one in self._pool if len(one.gains) < self._rounds]
         if not waiting:
-            self._pool.sort(key=lambda one: one.score(self.guard), reverse=True)
+            self._pool.sort(key=lambda one: one.score(self.guard, self._grain), reverse=True)
             self._pool = self._pool[: (len(self._pool) + 1) // 2]
             self._rounds *= 2
             waiting = [one for one in self._pool if len(one.gains) < self._rounds]
@@ -225,9 +238,8 @@ class Slack(Controller):
             self._current = waiting[0]
             return
         self._best, self._state = self._pool[0], State.CLIMB
-        if self._best.score(self.guard) < 0:  # nothing at all is better
-            nobody = {job: (0,) * ranks for job, ranks in self._jobs.items()}
-            self._best = Candidate(nobody, self._best.base, [dict.fromkeys(self._jobs, 0.0)])
+        if self._best.score(self.guard, self._grain) < 0:  # nothing at all is better
+            self._best = Candidate({}, self._best.base, [dict.fromkeys(self._jobs, 0.0)])
         self._accepted = True
         self._current = self._best
 
@@ -235,7 +247,7 @@ class Slack(Controller):
         """Is the change better? Unsure: once more. Yes: keep it. No: another one."""
         trial, best = self._current, self._best
         if trial is not best:
-            ahead, seen = trial.score(self.guard) - best.score(self.guard), len(trial.gains)
+            ahead, seen = trial.score(self.guard, self._grain) - best.score(self.guard, self._grain), len(trial.gains)
             if seen <= self.confirm and ahead > -best.spread() / seen**0.5:
                 return
             if ahead > 0:
@@ -261,8 +273,9 @@ class Slack(Controller):
         kind = self._rng.choice(
             ("lift", "lower", "balance") if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS
         )
+        classes = best.classes or {job: (0,) * ranks for job, ranks in self._jobs.items()}
         base = min(4.0, max(1.2, best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))))
-        return Candidate({job: self._moved(job, ranks, kind, gains) for job, ranks in best.classes.items()}, base)
+        return Candidate({job: self._moved(job, ranks, kind, gains) for job, ranks in classes.items()}, base)
 
     def _moved(self, job: str, ranks: tuple[int, ...], kind: str, gains: Mapping[str, float]) -> tuple[int, ...]:
         """One job's part of a change."""
