@@ -94,7 +94,7 @@ def _level(measured: Measured) -> Finding:
 
 
 CHECKS: Mapping[str, Check] = {
-    "patki.dual-rail": Check(["rails"], _dual_rail, ["neighbour"]),
+    "patki.dual-rail": Check(["rails"], _dual_rail, ["alone", "neighbour"]),
     "patki.placement": Check(["power"], _placement),
 }
 """For each claim, what it needs and how it is judged."""
