@@ -144,6 +144,6 @@ def ranked(question: Question, runs: pl.DataFrame) -> Predicted:
                 "number": number,
             }
         )
-    schema = {name: pl.Float64 for name in ("low_ms", "high_ms", "neighbours")}
+    schema = dict.fromkeys(("low_ms", "high_ms", "neighbours"), pl.Float64)
     table = pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
     return Predicted(table.sort("iteration_ms", "number").drop("number"), runs)

@@ -20,8 +20,11 @@ _POINT_TO_POINT = ("send", "isend", "recv", "irecv", "probe", "wait", "wait_all"
 
 
 def told(measured: Measured, job: int) -> dict[str, float]:
-    """Of a job, means over its ranks: time computing, waiting for the network and for late partners, ps; messages and
-    bytes that a rank has sent; and ``collective_share``, of its time in calls."""
+    """Means over a job's ranks, and the share of collectives in its time in calls.
+
+    ``computing``, ``network`` and ``late_partner`` are ps, the last two of waiting; ``messages`` and ``bytes`` are what
+    a rank has sent.
+    """
     ranks = measured.ranks.filter(pl.col("job") == job)
     kept = {
         "computing": "compute",
@@ -38,8 +41,10 @@ def told(measured: Measured, job: int) -> dict[str, float]:
 
 
 def uses(measured: Measured, fabric: _core.Fabric, span: int) -> dict[str, float]:
-    """How busy links were over ``span`` ps: the busiest of a host, the busiest between switches, and the mean of all
-    between switches that carried anything."""
+    """How busy links were over ``span`` ps.
+
+    The busiest of a host, the busiest between switches, and the mean of all between switches that carried anything.
+    """
     from fairlane.results.measured import frame
 
     links = frame(fabric.links())

@@ -1,10 +1,10 @@
 """Run times predicted from conditions: gradient-boosted trees for three quantiles, kept as readable JSON.
 
 J. H. Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29, 2001; with the
-quantile loss of R. Koenker and G. Bassett, Econometrica 46, 1978. They correct the first guess of ``features``: what they
-are fitted to is the logarithm of the run time over that of the same application alone, less that of the guess. The
-interval between the outer quantiles is widened, or narrowed, by a margin that has been found on runs which the trees had
-not seen (Y. Romano, E. Patterson, E. Candes, "Conformalized quantile regression", NeurIPS 2019).
+quantile loss of R. Koenker and G. Bassett, Econometrica 46, 1978. They correct the first guess of ``features``: what
+they are fitted to is the logarithm of the run time over that of the same application alone, less that of the guess. The
+interval between the outer quantiles is widened, or narrowed, by a margin that has been found on runs which the trees
+had not seen (Y. Romano, E. Patterson, E. Candes, "Conformalized quantile regression", NeurIPS 2019).
 """
 
 from collections.abc import Mapping

@@ -58,7 +58,7 @@ def predict(question: Question, model: RunTimeModel, machine: Machine) -> Predic
         }
         for number, (point, (low, middle, high)) in enumerate(zip(points, ends.tolist(), strict=True))
     ]
-    schema = {name: pl.Float64 for name in ("alone_ms", "neighbours")}
+    schema = dict.fromkeys(("alone_ms", "neighbours"), pl.Float64)
     table = pl.DataFrame(told, schema_overrides=schema).sort("iteration_ms", "number").drop("number")
     return Predicted(table, pl.DataFrame([alone], infer_schema_length=None))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import BuildError, Problem, ScenarioError
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
@@ -85,10 +85,7 @@ class Question:
 
     def point(self, choice: Choice, seed: int, duration: str | None = None) -> Point:
         """The scenario with an alternative and a seed."""
-        from fairlane.errors import BuildError
-        from fairlane.inputs.problems import Problems
         from fairlane.scenario import Scenario
-        from fairlane.scenario.resolve import decide
         from fairlane.study.written import write
 
         own = self.scenario.jobs[self.at]
@@ -99,12 +96,7 @@ class Question:
             f'jobs[{self.at}].placement={{ strategy = "{choice.placement}", ranks_per_host = {per_host} }}',
         ]
         made = Scenario.load(self.file, set=[*self.assignments, *changes], seed=seed, duration=duration)
-        try:
-            decided = decide(made)
-        except Problems as problems:
-            raise made.error(problems) from None
-        except BuildError as error:
-            raise made.error(Problems(Problem(error.path or "", str(error)))) from None
+        decided = _decided(made)
         where = f"{choice.rails}, level {choice.service_level}, {choice.placement}, seed {seed}"
         return Point(choice, seed, decided, write(made, decided, str(self.file.resolve().parent), where))
 
@@ -113,6 +105,19 @@ class Question:
         if choice.rails != ALL:
             return f"{{ {choice.rails.replace(' ', ' = ')} }}"
         return '{ policy = "by_source", order = "random" }' if per_host >= self.rails else '"round_robin"'
+
+
+def _decided(scenario: Scenario) -> Resolved:
+    """All but the programs; raises ``ScenarioError`` with the place in the file."""
+    from fairlane.inputs.problems import Problems
+    from fairlane.scenario.resolve import decide
+
+    try:
+        return decide(scenario)
+    except Problems as problems:
+        raise scenario.error(problems) from None
+    except BuildError as error:
+        raise scenario.error(Problems(Problem(error.path or "", str(error)))) from None
 
 
 def ask(
@@ -124,9 +129,17 @@ def ask(
     scenario = Scenario.load(file, set=assignments)
     at = _number(scenario, job, file)
     changes = [*assignments, *([f'jobs[{at}].power_cap="{cap}"'] if cap else [])]
-    capped = Scenario.load(file, set=changes) if cap else scenario
+    try:
+        capped = Scenario.load(file, set=changes) if cap else scenario
+    except ScenarioError as error:
+        raise ScenarioError(_of_cap(problem) for problem in error.problems) from None
     choices = _choices(capped, levels, file)
     return Question(file, (*changes, *_computing(capped)), at, choices)
+
+
+def _of_cap(problem: Problem) -> Problem:
+    """A problem with the cap, by the name of the option that it was given with."""
+    return replace(problem, key="--cap", file=None) if problem.key.endswith("power_cap") else problem
 
 
 def _number(scenario: Scenario, job: str | None, file: Path) -> int:
@@ -137,7 +150,7 @@ def _number(scenario: Scenario, job: str | None, file: Path) -> int:
     at = 0 if job is None else names.index(job)
     if scenario.jobs[at].count > 1:
         raise ScenarioError(
-            Problem(f"jobs[{at}].count", "advice is for one job", scenario.jobs[at].count, "1", str(file))
+            Problem(f"jobs[{at}].count", "advice is for one job", scenario.jobs[at].count, "1", file=str(file))
         )
     return at
 
@@ -148,13 +161,11 @@ def _rails_of(scenario: Scenario) -> int:
 
 def _choices(scenario: Scenario, levels: Sequence[int] | None, file: Path) -> list[Choice]:
     """Every alternative."""
-    from fairlane.scenario.resolve import decide
-
-    have = len(set(decide(scenario).tables["qos"]["sl2vl"]))
+    have = len(set(_decided(scenario).tables["qos"]["sl2vl"]))
     wrong = [level for level in levels or () if not 0 <= level < have]
     if wrong:
         words = "the scenario has no such service level"
-        raise ScenarioError(Problem("--level", words, wrong[0], f"0 to {have - 1}", str(file)))
+        raise ScenarioError(Problem("--level", words, wrong[0], f"0 to {have - 1}", file=str(file)))
     rails = [f"only {rail}" for rail in range(_rails_of(scenario))]
     if len(rails) > 1:
         rails.insert(0, ALL)

@@ -46,4 +46,5 @@ def link_share(resolved: Resolved, number: int) -> float:
     lanes = [levels[job.service_level or 0] for job in resolved.jobs]
     heavy = weights(resolved) or [1.0] * (max(levels) + 1)
     whole = sum(heavy[lane] for lane in set(lanes))
-    return heavy[lanes[number]] / whole / lanes.count(lanes[number])
+    own: int = lanes[number]
+    return heavy[own] / whole / lanes.count(own)

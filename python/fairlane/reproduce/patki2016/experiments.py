@@ -70,7 +70,12 @@ class Scale:
     """Levels of the application beside interference in Fig. 2, and with how many placements of the interference each
     is run; random applications have as many of their own."""
     words: str
-    """How it differs from the paper's."""
+    """How its size differs from the paper's."""
+    length: str = (
+        "one iteration of an application (two of CoMD) in place of a whole run, beside a part of one all-to-all; four caps "
+        "from 65 to 115 W; two placements of a condition (one at level 1 of Fig. 2)"
+    )
+    """How it is less than the paper's at any size."""
 
 
 FULL = Scale(
@@ -104,6 +109,7 @@ QUICK = Scale(
     caps=(65, 115),
     levels={3: 1, 0: 1},
     words="384 ranks of 2048, 48 hosts of 72 in place of 256 of 324, three applications, fewer conditions",
+    length="one iteration in place of a whole run, beside a part of one all-to-all; one placement of a condition",
 )
 """Some cells at a fifth of the size."""
 

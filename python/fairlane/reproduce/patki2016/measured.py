@@ -1,7 +1,7 @@
 """What the cells of Patki et al. 2016 measured."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,13 @@ class Measured:
         """Run times of the cells of a figure that are wanted and there, ms."""
         there = [cell for cell in cells_of(experiment, self.scale) if cell in self.cells and wanted(cell)]
         return {cell: self.cells[cell]["run_time"] * MS for cell in there}
+
+    def means(self, experiment: str, wanted: Callable[[Cell], bool]) -> dict[Cell, float]:
+        """Run times by condition, the means over placements and seeds that differ in nothing else, ms; seed 0."""
+        found: dict[Cell, list[float]] = {}
+        for cell, time in self.times(experiment, wanted).items():
+            found.setdefault(replace(cell, seed=0), []).append(time)
+        return {cell: sum(times) / len(times) for cell, times in found.items()}
 
     def missing(self, experiment: str) -> Sequence[str]:
         """The applications of which a cell has no answer."""

@@ -31,7 +31,8 @@ class Selection:
     @property
     def left_out(self) -> Mapping[str, str]:
         """How they differ from the paper's."""
-        return dict.fromkeys(self.experiments, self.scale.words) if self.scale.words else {}
+        words = "; ".join(filter(None, (self.scale.words, self.scale.length)))
+        return dict.fromkeys(self.experiments, words)
 
     @property
     def tasks(self) -> Mapping[Cell, Task]:
