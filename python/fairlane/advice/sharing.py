@@ -47,4 +47,4 @@ def link_share(resolved: Resolved, number: int) -> float:
     heavy = weights(resolved) or [1.0] * (max(levels) + 1)
     whole = sum(heavy[lane] for lane in set(lanes))
     own: int = lanes[number]
-    return heavy[own] / whole / lanes.count(own)
+    return float(heavy[own] / whole / lanes.count(own))

@@ -72,8 +72,8 @@ class Scale:
     words: str
     """How its size differs from the paper's."""
     length: str = (
-        "one iteration of an application (two of CoMD) in place of a whole run, beside a part of one all-to-all; four caps "
-        "from 65 to 115 W; two placements of a condition (one at level 1 of Fig. 2)"
+        "one iteration of an application (two of CoMD) in place of a whole run, beside a part of one all-to-all; four "
+        "caps from 65 to 115 W; two placements of a condition (one at level 1 of Fig. 2)"
     )
     """How it is less than the paper's at any size."""
 
