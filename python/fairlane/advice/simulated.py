@@ -160,7 +160,7 @@ def _measured(answer: Mapping[str, Any], name: str, marks: int | None) -> dict[s
     own = next(row for row in answer["jobs"] if row["job"] == name)
     time = pace(own, marks)
     if time is None:
-        words = "fewer than two iterations in the length of a simulation; make it longer"
+        words = f"{len(own['last'])} iterations of the two that it takes, in the length of a simulation; make it longer"
         raise RunError(f"{name}: {words}", slug="limit")
     part = time / own["span"]
     return {
