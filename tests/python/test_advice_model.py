@@ -117,7 +117,7 @@ def test_the_first_guess_is_worked_out_by_hand() -> None:
 
 
 @pytest.mark.usefixtures("few_trees")
-def test_advice_by_a_model_takes_two_simulations(
+def test_advice_by_a_model_takes_few_simulations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("fairlane.advice.alternatives.LocalPool", Here)
@@ -132,7 +132,11 @@ def test_advice_by_a_model_takes_two_simulations(
     assert execute(["advise", str(tmp_path / "small.toml"), *options, "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert "18 alternatives, by the model, from one simulation of application alone and one of its neighbours" in said
-    assert len(list((out / "answers").glob("*.json"))) == 2
+    # Alone, beside the neighbours as advised, and the neighbours on the hosts of both, which may be the same.
+    assert len(list((out / "answers").glob("*.json"))) in (3, 4)
+    first, second = said.splitlines()[4:6]
+    assert first.rstrip().endswith("%"), "what the neighbours lose by the advised alternative"
+    assert second.rstrip().endswith("-")
     strict = ["--set", 'qos.arbiter={ name = "strict_priority", order = [1, 0] }']
     assert execute(["advise", str(tmp_path / "small.toml"), *options, *strict, "--out", str(tmp_path / "no")]) == 2
     assert "qos.arbiter" in capsys.readouterr().err

@@ -38,7 +38,8 @@ class Advice:
     table: pl.DataFrame
     """A row for each alternative, the best first: ``rails``, ``service_level``, ``placement``; ``iteration_ms`` with
     the interval from ``low_ms`` to ``high_ms``; ``alone_ms`` without neighbours; and ``neighbours``, the change of
-    their rates by the application. A model tells neither of the last two; a single seed has no interval."""
+    their rates by the application. A model does not tell ``alone_ms``, and with it ``neighbours`` is there for the
+    advised alternative only; a single seed has no interval."""
     coverage: float
     """The part of run times that is within the interval, if what it stands on is right."""
     iterations: int

@@ -1,4 +1,7 @@
-"""The alternatives as a model sees them: from one simulation of the application alone, and one of its neighbours."""
+"""The alternatives as a model sees them: from one simulation of the application alone, and one of its neighbours.
+
+What neighbours lose the model does not know: two simulations more tell it of the alternative that is advised.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane.advice.sharing import adapters, cap_of, link_share, weights
-from fairlane.advice.simulated import reference_of
+from fairlane.advice.simulated import neighbours_of, reference_of
 from fairlane.errors import Problem, ScenarioError
 from fairlane.power.job import Pace
 
@@ -39,11 +42,13 @@ def predict(question: Question, model: RunTimeModel, machine: Machine) -> Predic
     if weights(first.decided) is None:
         name = (first.decided.tables["qos"]["arbiter"] or {}).get("name", "the usual one")
         words = "the model knows only arbiters that have a weight for each lane"
-        raise ScenarioError(Problem("qos.arbiter", words, name, "weighted_round_robin", str(question.file)))
+        raise ScenarioError(Problem("qos.arbiter", words, name, "weighted_round_robin", file=str(question.file)))
     alone, use = reference_of(question, first, machine)
     points = [question.point(choice, SEED) for choice in question.choices]
     rows = [_condition(question, point, first, alone, use) for point in points]
     ends = model.predict(pl.DataFrame([alone, *rows], infer_schema_length=None))[1:]
+    best = points[int(ends[:, 1].argmin())]
+    cost = neighbours_of(question, best, machine)
     told = [
         {
             "rails": point.choice.rails,
@@ -53,7 +58,7 @@ def predict(question: Question, model: RunTimeModel, machine: Machine) -> Predic
             "low_ms": low,
             "high_ms": high,
             "alone_ms": None,
-            "neighbours": None,
+            "neighbours": cost if point is best else None,
             "number": number,
         }
         for number, (point, (low, middle, high)) in enumerate(zip(points, ends.tolist(), strict=True))

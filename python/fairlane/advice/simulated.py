@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlane.study.store import Store
     from fairlane.study.task import Task
 
-__all__ = ["Machine", "reference_of", "runs_of"]
+__all__ = ["Machine", "neighbours_of", "reference_of", "runs_of"]
 
 SIMULATE = "fairlane.advice.cells:simulate"
 MS = 1e-9
@@ -86,6 +86,21 @@ def reference_of(question: Question, point: Point, machine: Machine) -> tuple[di
     return row, None if tasks.without is None else answers[tasks.without.digest]["switch_mean"]
 
 
+def neighbours_of(question: Question, point: Point, machine: Machine) -> float | None:
+    """The mean change of the neighbours' rates by the application at a point; None without neighbours."""
+    tasks = _tasks(question, point, {})
+    if tasks.without is None:
+        return None
+    answers = machine.perform([tasks.together, tasks.without])
+    return _change(answers[tasks.together.digest], answers[tasks.without.digest])
+
+
+def _change(found: Mapping[str, Any], without: Mapping[str, Any]) -> float | None:
+    pairs = {row["job"]: row for row in found["jobs"]}
+    told = [one for row in without["jobs"] if (one := change(pairs[row["job"]], row)) is not None]
+    return sum(told) / len(told) if told else None
+
+
 def _tasks(question: Question, point: Point, shared: dict[tuple[Any, ...], Task]) -> _Tasks:
     """Alone a service level makes no difference, and without the application neither it nor its adapters do."""
     choice, written, at = point.choice, point.written, question.number
@@ -109,9 +124,6 @@ def _rows(
     if tasks.without is None:
         return
     found, without = answers[tasks.together.digest], answers[tasks.without.digest]
-    pairs = {row["job"]: row for row in found["jobs"]}
-    changes = [change(pairs[row["job"]], row) for row in without["jobs"]]
-    told = [one for one in changes if one is not None]
     others = [one for one in point.decided.jobs if one.name != job.name]
     own, theirs = adapters(job, question.rails), {rail for one in others for rail in adapters(one, question.rails)}
     beside = {
@@ -121,7 +133,7 @@ def _rows(
         "adapters_shared": len(own & theirs) / len(own),
         "interference_use": without["switch_mean"],
     }
-    costs = {"neighbours": sum(told) / len(told) if told else None}
+    costs = {"neighbours": _change(found, without)}
     yield (
         (*key, choice.service_level),
         {**_plain(question, point), **beside, **_measured(found, job.name, marks), **costs},
@@ -160,7 +172,8 @@ def _measured(answer: Mapping[str, Any], name: str, marks: int | None) -> dict[s
     own = next(row for row in answer["jobs"] if row["job"] == name)
     time = pace(own, marks)
     if time is None:
-        words = f"{len(own['last'])} iterations of the two that it takes, in the length of a simulation; make it longer"
+        there = len(own["last"][:marks])
+        words = f"{there} iterations of the two that it takes, in the length of a simulation; make it longer"
         raise RunError(f"{name}: {words}", slug="limit")
     part = time / own["span"]
     return {

@@ -69,7 +69,7 @@ def _head(found: "Advice", seeds: int) -> None:
     within = f"the interval is for {found.coverage:.0%} of run times"
     if found.by_model:
         typer.echo(f"{many}, by the model, from one simulation of {found.job} alone and one of its neighbours;")
-        typer.echo(f"{within}. What the neighbours lose is not predicted: simulations tell it.\n")
+        typer.echo(f"{within}. What neighbours lose is simulated, for the advised alternative only.\n")
         return
     each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
     typer.echo(f"{many}, {each}, at least {found.iterations} iterations;")
