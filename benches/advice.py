@@ -115,8 +115,8 @@ CASES: Sequence[Case] = (
         70,
         "[3, 1]",
         f'{SHORT}, rails = "round_robin", service_level = 0',
-        "5 ms",
-        "7 ms",
+        "4 ms",
+        "6 ms",
     ),
     Case(
         "CoMD, trace",
@@ -133,8 +133,8 @@ CASES: Sequence[Case] = (
         85,
         "[6, 1]",
         f'{STEADY}, rails = "round_robin", service_level = 1',
-        "3 ms",
-        "6 ms",
+        "2 ms",
+        "4 ms",
     ),
     Case(
         "lu",

@@ -9,6 +9,7 @@ from scipy import stats
 
 from fairlane import Scenario, runner
 from fairlane.advice import advise
+from fairlane.advice.alternatives import ranked
 from fairlane.advice.checked import checked_by
 from fairlane.advice.interval import COVERAGE, prediction_interval
 from fairlane.advice.progress import change, pace, progress
@@ -187,6 +188,29 @@ def test_shares_of_links_are_those_of_lanes(scenario: Path) -> None:
     assert shares == [pytest.approx(1 / 2), pytest.approx(1 / 8)], "both at level 0; the lane of weight 1 of 8"
     strict = ask(scenario, None, None, None, ['qos.arbiter={ name = "strict_priority", order = [1, 0] }'])
     assert weights(strict.point(Choice("all", 0, "random"), 1).decided) is None
+
+
+def test_an_alternative_too_slow_to_be_told_stands_last(scenario: Path) -> None:
+    question = ask(scenario, None, None, [0], ["jobs[0].rails={ only = 0 }", "fabric.rails=1"])
+    assert [choice.placement for choice in question.choices] == ["packed", "spread", "random"]
+    times = {"packed": [1.0, None], "spread": [3.0, 3.0], "random": [2.0, 2.0]}
+    rows = [
+        {
+            "rails": "only 0",
+            "placement": placement,
+            "service_level": level,
+            "link_share": None if level is None else 0.5,
+            "run_time_ms": 1.0 if level is None else time,
+            "neighbours": None if level is None else -0.25,
+        }
+        for placement, own in times.items()
+        for time in own
+        for level in (None, 0)
+    ]
+    table = ranked(question, pl.DataFrame(rows)).table
+    assert table["placement"].to_list() == ["random", "spread", "packed"]
+    assert table["iteration_ms"].to_list() == [pytest.approx(2.0), pytest.approx(3.0), None]
+    assert table["neighbours"].to_list() == [-0.25] * 3
 
 
 def test_checking_counts_places_and_losses() -> None:

@@ -87,7 +87,7 @@ def advise(
 
     Raises:
         ScenarioError: Something that was given is wrong; nothing was simulated.
-        RunError: A simulation failed, or was too short for an iteration.
+        RunError: A simulation failed, or all were too short for two iterations.
         ResultsError: The folder is in use.
     """
     known = load_model(model) if model else None
@@ -105,11 +105,10 @@ def advise(
         if check is not None:
             long = runs_of(question, question.choices, range(1 + seeds, 1 + 2 * seeds), machine, check)
             found = checked_by(told.table, ranked(question, long).table, long, check, seeds)
-    told.runs.write_parquet(folder / RUNS)
-    least = int(told.runs.select(pl.col("iterations").min()).item())
-    return Advice(
-        question.name, told.table, COVERAGE, least, known is not None, told.runs, folder.resolve(), checked=found
-    )
+    runs = told.runs.filter(pl.col("run_time_ms").is_not_null())
+    runs.write_parquet(folder / RUNS)
+    least = int(runs.select(pl.col("iterations").min()).item())
+    return Advice(question.name, told.table, COVERAGE, least, known is not None, runs, folder.resolve(), checked=found)
 
 
 @contextmanager
@@ -125,13 +124,16 @@ def _machine(folder: Path, workers: int | None, *, progress: bool) -> Iterator[M
 
 
 def ranked(question: Question, runs: pl.DataFrame) -> Predicted:
-    """The alternatives by their mean time over the seeds, with the interval for another seed's."""
+    """The alternatives by their mean time over the seeds, with the interval for another seed's.
+
+    Those that have not done two iterations with every seed have no time, and stand last.
+    """
     rows = []
     for number, choice in enumerate(question.choices):
         same = runs.filter(rails=choice.rails, placement=choice.placement)
         alone = same.filter(pl.col("link_share").is_null())
         beside = same.filter(service_level=choice.service_level) if same.height > alone.height else alone
-        low, middle, high = prediction_interval(beside["run_time_ms"].to_list())
+        low, middle, high = _told(beside)
         rows.append(
             {
                 "rails": choice.rails,
@@ -140,11 +142,18 @@ def ranked(question: Question, runs: pl.DataFrame) -> Predicted:
                 "iteration_ms": middle,
                 "low_ms": low,
                 "high_ms": high,
-                "alone_ms": prediction_interval(alone["run_time_ms"].to_list())[1],
+                "alone_ms": _told(alone)[1],
                 "neighbours": beside["neighbours"].cast(pl.Float64).mean(),
                 "number": number,
             }
         )
-    schema = dict.fromkeys(("low_ms", "high_ms", "neighbours"), pl.Float64)
+    schema = dict.fromkeys(("iteration_ms", "low_ms", "high_ms", "alone_ms", "neighbours"), pl.Float64)
     table = pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
-    return Predicted(table.sort("iteration_ms", "number").drop("number"), runs)
+    return Predicted(table.sort("iteration_ms", "number", nulls_last=True).drop("number"), runs)
+
+
+def _told(runs: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
+    """The interval of the runs' times; nothing where one has none."""
+    if not runs.height or runs["run_time_ms"].null_count():
+        return None, None, None
+    return prediction_interval(runs["run_time_ms"].to_list())

@@ -20,7 +20,7 @@ class Checked:
     rank: int
     """Place of the advised alternative, 1 for the best."""
     loss: float
-    """How much longer an iteration takes with it than with the best."""
+    """How much longer an iteration takes with it than with the best; infinite if it is too long to be told."""
     mean_loss: float
     """How much longer it takes with an alternative that is chosen by lot; the mean."""
     inside: float
@@ -40,16 +40,16 @@ def checked_by(advised: pl.DataFrame, simulated: pl.DataFrame, runs: pl.DataFram
     """Compares two tables of alternatives, each with the best first; ``runs`` are those of the second."""
     first = advised.row(0, named=True)
     own = simulated.with_row_index("place", 1).filter(pl.all_horizontal(pl.col(key) == first[key] for key in _KEYS))
-    times = simulated["iteration_ms"]
-    best = float(times[0])
+    times = simulated["iteration_ms"].drop_nulls()
+    best, time = float(times[0]), own["iteration_ms"].item()
     beside = runs.filter(pl.col("link_share").is_not_null())
-    both = beside.join(advised, on=_KEYS).filter(pl.col("low_ms").is_not_null())
+    both = beside.join(advised, on=_KEYS).filter(pl.col("low_ms").is_not_null(), pl.col("run_time_ms").is_not_null())
     within = both["run_time_ms"].is_between(both["low_ms"], both["high_ms"])
     return Checked(
         length,
         seeds,
         int(own["place"].item()),
-        float(own["iteration_ms"].item()) / best - 1,
+        float("inf") if time is None else float(time) / best - 1,
         float((times / best - 1).to_numpy().mean()),
         float(within.to_numpy().mean()) if both.height else float("nan"),
         simulated,

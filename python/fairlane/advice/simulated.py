@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlane.study.store import Store
     from fairlane.study.task import Task
 
-__all__ = ["Machine", "neighbours_of", "reference_of", "runs_of"]
+__all__ = ["Machine", "neighbours_of", "reference_of", "runs_of", "too_short"]
 
 SIMULATE = "fairlane.advice.cells:simulate"
 MS = 1e-9
@@ -63,7 +63,8 @@ def runs_of(
 ) -> pl.DataFrame:
     """Simulates alternatives: a row for each of them and each seed, and for each of the application alone.
 
-    ``neighbours`` is the mean change of the neighbours' rates by the application. Raises ``RunError``.
+    ``neighbours`` is the mean change of the neighbours' rates by the application. Raises ``RunError`` if a simulation
+    fails, or if none has two iterations of the application.
     """
     points = [question.point(choice, seed, duration) for choice in choices for seed in seeds]
     shared: dict[tuple[Any, ...], Task] = {}
@@ -75,6 +76,8 @@ def runs_of(
     for point, own in zip(points, tasks, strict=True):
         for key, row in _rows(question, point, own, answers, marks):
             rows.setdefault(key, row)
+    if all(row["run_time_ms"] is None for row in rows.values()):
+        raise too_short(question.name)
     return pl.DataFrame(list(rows.values()), infer_schema_length=None)
 
 
@@ -83,7 +86,15 @@ def reference_of(question: Question, point: Point, machine: Machine) -> tuple[di
     tasks = _tasks(question, point, {})
     answers = machine.perform([one for one in (tasks.alone, tasks.without) if one])
     row = _alone_row(question, point, answers[tasks.alone.digest], None)
+    if row["run_time_ms"] is None:
+        raise too_short(question.name)
     return row, None if tasks.without is None else answers[tasks.without.digest]["switch_mean"]
+
+
+def too_short(name: str) -> RunError:
+    """The error where nothing tells the time of an iteration."""
+    words = "fewer than two iterations in the length of a simulation; make it longer"
+    return RunError(f"{name}: {words}", slug="limit")
 
 
 def neighbours_of(question: Question, point: Point, machine: Machine) -> float | None:
@@ -161,20 +172,33 @@ def _plain(question: Question, point: Point) -> dict[str, Any]:
 
 
 def _marks(question: Question, answers: Sequence[Mapping[str, Any]]) -> int | None:
-    """How many marks all simulations of a trace have, whose iterations differ; those of a workload are alike."""
+    """How many marks all simulations of a trace have that tell anything; iterations of a workload are alike."""
     if question.scenario.jobs[question.at].trace is None:
         return None
-    return min(len(row["last"]) for one in answers for row in one["jobs"] if row["job"] == question.name)
+    counts = [len(row["last"]) for one in answers for row in one["jobs"] if row["job"] == question.name]
+    return min((count for count in counts if count > 1), default=None)
+
+
+_MEASURED = (
+    "run_time_ms",
+    "computing_ms",
+    "network_ms",
+    "late_partner_ms",
+    "waits_for_itself_ms",
+    "messages",
+    "kilobytes",
+    "collective_share",
+    "host_use",
+    "switch_use",
+)
 
 
 def _measured(answer: Mapping[str, Any], name: str, marks: int | None) -> dict[str, Any]:
-    """What was measured of the application, for one of its iterations."""
+    """What was measured of the application, for one of its iterations; None where it has not done two."""
     own = next(row for row in answer["jobs"] if row["job"] == name)
     time = pace(own, marks)
     if time is None:
-        there = len(own["last"][:marks])
-        words = f"{there} iterations of the two that it takes, in the length of a simulation; make it longer"
-        raise RunError(f"{name}: {words}", slug="limit")
+        return {**dict.fromkeys(_MEASURED), "iterations": len(own["last"])}
     part = time / own["span"]
     return {
         "run_time_ms": time * MS,

@@ -86,7 +86,8 @@ def _table(found: "Advice", show: int) -> None:
         alone = "-" if row["alone_ms"] is None else f"{row['alone_ms']:.4g} ms"
         neighbours = "-" if row["neighbours"] is None else percent(row["neighbours"], signed=True)
         what = f"{row['rails']:<7} {row['service_level']:<6} {row['placement']:<9}"
-        typer.echo(f"{what} {row['iteration_ms']:9.4g} ms  {ends:<24} {alone:>11} {neighbours:>13}")
+        time = "too long" if row["iteration_ms"] is None else f"{row['iteration_ms']:.4g} ms"
+        typer.echo(f"{what} {time:>12}  {ends:<24} {alone:>11} {neighbours:>13}")
     if len(rows) > show:
         typer.echo(f"(the last is the worst; {len(rows) - show - 1} between are left out)")
 
