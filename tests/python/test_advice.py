@@ -193,7 +193,7 @@ def test_shares_of_links_are_those_of_lanes(scenario: Path) -> None:
 def test_an_alternative_too_slow_to_be_told_stands_last(scenario: Path) -> None:
     question = ask(scenario, None, None, [0], ["jobs[0].rails={ only = 0 }", "fabric.rails=1"])
     assert [choice.placement for choice in question.choices] == ["packed", "spread", "random"]
-    times = {"packed": [1.0, None], "spread": [3.0, 3.0], "random": [2.0, 2.0]}
+    times: dict[str, list[float | None]] = {"packed": [1.0, None], "spread": [3.0, 3.0], "random": [2.0, 2.0]}
     rows = [
         {
             "rails": "only 0",

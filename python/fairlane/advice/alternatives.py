@@ -44,6 +44,8 @@ class Advice:
     """The part of run times that is within the interval, if what it stands on is right."""
     iterations: int
     """The fewest iterations of the application in a simulation."""
+    neighbour_iterations: int | None
+    """The fewest of a neighbour: with fewer than three, what neighbours lose is told by bytes. None without any."""
     by_model: bool
     """Whether run times are a model's, or simulated."""
     runs: pl.DataFrame
@@ -108,7 +110,18 @@ def advise(
     runs = told.runs.filter(pl.col("run_time_ms").is_not_null())
     runs.write_parquet(folder / RUNS)
     least = int(runs.select(pl.col("iterations").min()).item())
-    return Advice(question.name, told.table, COVERAGE, least, known is not None, runs, folder.resolve(), checked=found)
+    others = runs["neighbour_iterations"].drop_nulls().to_list()
+    return Advice(
+        question.name,
+        told.table,
+        COVERAGE,
+        least,
+        min(others, default=None),
+        known is not None,
+        runs,
+        folder.resolve(),
+        checked=found,
+    )
 
 
 @contextmanager

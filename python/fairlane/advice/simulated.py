@@ -144,7 +144,8 @@ def _rows(
         "adapters_shared": len(own & theirs) / len(own),
         "interference_use": without["switch_mean"],
     }
-    costs = {"neighbours": _change(found, without)}
+    fewest = min(len(row["mean"]) for one in (found, without) for row in one["jobs"] if row["job"] != job.name)
+    costs = {"neighbours": _change(found, without), "neighbour_iterations": fewest}
     yield (
         (*key, choice.service_level),
         {**_plain(question, point), **beside, **_measured(found, job.name, marks), **costs},
@@ -154,7 +155,13 @@ def _rows(
 def _alone_row(question: Question, point: Point, answer: Mapping[str, Any], marks: int | None) -> dict[str, Any]:
     alone = {"beside": None, "service_level": None, "link_share": None, "adapters_shared": 0.0, "interference_use": 0.0}
     name = point.decided.jobs[question.number].name
-    return {**_plain(question, point), **alone, **_measured(answer, name, marks), "neighbours": None}
+    return {
+        **_plain(question, point),
+        **alone,
+        **_measured(answer, name, marks),
+        "neighbours": None,
+        "neighbour_iterations": None,
+    }
 
 
 def _plain(question: Question, point: Point) -> dict[str, Any]:

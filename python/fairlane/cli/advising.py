@@ -65,6 +65,8 @@ def advise(
 
 
 def _head(found: "Advice", seeds: int) -> None:
+    from fairlane.advice.progress import LEAST
+
     many = f"{found.job}: {found.table.height} alternatives"
     within = f"the interval is for {found.coverage:.0%} of run times"
     if found.by_model:
@@ -73,7 +75,13 @@ def _head(found: "Advice", seeds: int) -> None:
         return
     each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
     typer.echo(f"{many}, {each}, at least {found.iterations} iterations;")
-    typer.echo(f"{within} with other seeds. Neighbours: how much faster they are than without {found.job}.\n")
+    typer.echo(f"{within} with other seeds. Neighbours: how much faster they are than without {found.job}.")
+    few = found.neighbour_iterations
+    if few is not None and few < LEAST:
+        typer.echo(
+            f"One of them has done {few} iterations only, so bytes tell it, and roughly; longer simulations do better."
+        )
+    typer.echo()
 
 
 def _table(found: "Advice", show: int) -> None:
