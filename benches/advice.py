@@ -110,15 +110,6 @@ CASES: Sequence[Case] = (
         "2 ms",
     ),
     Case(
-        "stencil, trace",
-        trace("stencil4d-32.otf2", ""),
-        70,
-        "[3, 1]",
-        f'{SHORT}, rails = "round_robin", service_level = 0',
-        "4 ms",
-        "6 ms",
-    ),
-    Case(
         "CoMD, trace",
         trace("comd-64.tar.zst", EACH),
         100,
