@@ -6,7 +6,8 @@
 `check` takes names of cases, too, to do only these.
 
 All cases are `examples/advice.toml` with other jobs, caps and weights. No application, neighbour, cap or weight of the
-cases that are checked is among those that the model learns from, except LU, beside other neighbours.
+cases that are checked is among those that the model learns from, except LU, with another problem and beside another
+neighbour; CoMD and FT are recordings, and their workloads have been learned from.
 """
 
 import sys
