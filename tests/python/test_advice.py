@@ -1,19 +1,24 @@
-"""Advice: alternatives are what single runs are; the model finds a law, and refuses what it cannot read."""
+"""Advice: alternatives are what single runs are, costs are those of long runs, intervals cover what they say."""
 
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from fairlane import Scenario, runner
-from fairlane.advice import advise, load_model
-from fairlane.advice.model import FEATURES
+from fairlane.advice import advise
+from fairlane.advice.alternatives import ranked
+from fairlane.advice.checked import checked_by
+from fairlane.advice.interval import COVERAGE, prediction_interval
+from fairlane.advice.progress import change, pace, progress
+from fairlane.advice.question import Choice, ask
+from fairlane.advice.sharing import link_share, weights
+from fairlane.advice.simulated import Machine, runs_of
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.inputs.problems import Problems, validated
-from fairlane.trees import Tree, boosting_of
+from fairlane.study.progress import StudyProgress
+from fairlane.study.store import Store
 from small_study import Here
 
 SCENARIO = """
@@ -38,26 +43,25 @@ name = "neighbour"
 ranks = 8
 workload = { name = "all_to_all", compute = "5 us" }
 """
+RING = 'workload = { name = "ring", messages_per_iteration = 1, message_size = "16 KiB", compute = "%d us" }'
+TRACE = Path(__file__).parent.parent / "data" / "traces" / "npb_ft-64.tar.zst"
 
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    monkeypatch.setattr("fairlane.advice.alternatives.LocalPool", Here)
     path = tmp_path / "small.toml"
     path.write_text(SCENARIO)
     return path
 
 
 def test_alternatives_are_what_single_runs_are(scenario: Path, tmp_path: Path) -> None:
-    found = advise(scenario, cap="65 W", seeds=1, out=tmp_path / "advice")
+    found = advise(scenario, cap="65 W", seeds=1, out=tmp_path / "advice", progress=False)
     assert found.table.height == 3 * 2 * 3
     assert found.table["iteration_ms"].is_sorted()
+    assert found.table["low_ms"].null_count() == found.table.height, "one seed says nothing of another"
     for row in (found.table.row(0, named=True), found.table.row(-1, named=True)):
-        rails = (
-            '{ policy = "by_source", order = "random" }'
-            if row["rails"] == "all"
-            else f"{{ {row['rails'].replace(' ', ' = ')} }}"
-        )
+        rails = '"round_robin"' if row["rails"] == "all" else f"{{ {row['rails'].replace(' ', ' = ')} }}"
         changes = [
             "seed=1",
             f"jobs[0].rails={rails}",
@@ -69,9 +73,62 @@ def test_alternatives_are_what_single_runs_are(scenario: Path, tmp_path: Path) -
             Scenario.load(scenario, set=changes), out=tmp_path / f"{row['rails']}", progress=False, figures=False
         )
         job, neighbour = single.jobs.to_dicts()
-        assert row["iteration_ms"] == pytest.approx(1 / job["iterations"], rel=1e-3)
-        assert row["neighbours"] == pytest.approx(neighbour["w"])
-        assert row["alone_ms"] == pytest.approx(1 / job["isolated_iterations"], rel=1e-3)
+        assert row["iteration_ms"] == pytest.approx(1e3 * job["seconds_per_iteration"], rel=0.03)
+        assert row["alone_ms"] == pytest.approx(1e3 * job["isolated_seconds_per_iteration"], rel=0.03)
+        # Whole iterations of the neighbour say the same, as far as they say anything.
+        assert row["neighbours"] == pytest.approx(neighbour["w"], abs=1.5 / neighbour["isolated_iterations"])
+
+
+def test_a_short_simulation_tells_what_neighbours_lose(scenario: Path, tmp_path: Path) -> None:
+    """A ring in the lane of the lesser weight, beside one that never computes: a tenth of the time tells its loss."""
+    changes = [
+        f'jobs[{at}]={{ name = "{name}", ranks = 8, {RING % compute}, rails = {{ only = 0 }}, service_level = {at} }}'
+        for at, (name, compute) in enumerate((("application", 0), ("neighbour", 20)))
+    ]
+    question = ask(scenario, None, None, None, changes)
+    costs = []
+    for duration in ("0.9 ms", "9 ms"):
+        machine = Machine(Here(1), Store(tmp_path / duration), StudyProgress(wanted=False))
+        runs = runs_of(question, [Choice("only 0", 0, "random")], [1, 2], machine, duration)
+        beside = runs.filter(pl.col("link_share").is_not_null())
+        costs.append(float(beside["neighbours"].to_numpy().mean()))
+        assert beside["iterations"].to_numpy().min() >= 8
+    short, long = costs
+    assert long < -0.02, "there is something to tell"
+    assert short == pytest.approx(long, abs=0.01)
+
+
+def test_progress_compares_the_same_iterations() -> None:
+    """Iterations that get longer: more of them are done in the faster run, and none of these may count."""
+    times = {0: [10, 20, 40, 80], 1: [12, 24, 48]}
+    rows = [(rank, at + 1, time) for rank, own in times.items() for at, time in enumerate(own)]
+    marks = pl.DataFrame(rows, schema=["rank", "iteration", "at"], orient="row")
+    found = progress(marks, ranks=2)
+    assert found == {"last": [12.0, 24.0, 48.0], "mean": [11.0, 22.0, 44.0]}
+    assert pace(found) == (48 - 12) / 2
+    assert pace(found, 2) == 24 - 12
+    assert pace({"last": [12.0]}) is None
+    slower = {"mean": [22.0, 44.0, 88.0, 1000.0], "delivered": 1.0}
+    assert change(slower, {**found, "delivered": 1.0}) == pytest.approx(-0.5)
+    # Two marks are too few: the bytes that came tell it.
+    assert change({"mean": [1.0, 2.0], "delivered": 0.9}, {"mean": [1.0, 2.0], "delivered": 1.0}) == pytest.approx(-0.1)
+
+
+def test_the_interval_is_students_and_covers_what_it_says() -> None:
+    low, middle, high = prediction_interval([1.0, 4.0])
+    deviation = np.log(4) / np.sqrt(2)  # of two numbers: their distance over the square root of two
+    half = stats.t.ppf(0.9, 1) * deviation * np.sqrt(1.5)
+    assert middle == pytest.approx(2.0)
+    assert [low, high] == pytest.approx([2 * np.exp(-half), 2 * np.exp(half)])
+    assert prediction_interval([3.0])[0] is prediction_interval([3.0])[2] is None
+    numbers = np.exp(np.random.default_rng(1).normal(0, 0.3, (4000, 4)))
+    inside = 0
+    for *known, unknown in numbers.tolist():
+        ends = prediction_interval(known)
+        assert ends[0] is not None
+        assert ends[2] is not None
+        inside += ends[0] <= unknown <= ends[2]
+    assert inside / len(numbers) == pytest.approx(COVERAGE, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +136,13 @@ def test_alternatives_are_what_single_runs_are(scenario: Path, tmp_path: Path) -
     [
         (["--job", "aplication"], ["--job", "aplication", "application"]),
         (["--level", "2"], ["--level = 2", "0 to 1"]),
-        (["--cap", "20 W"], ["power_cap", "20 W when idle", "> 20 W"]),
+        (["--cap", "20 W"], ['--cap = "20 W"', "20 W when idle", "> 20 W"]),
         (["--length", "soon"], ["duration", "soon"]),
+        (["--check", "soon"], ["duration", "soon"]),
+        (["--model", "none.json"], ["none.json", "cannot be read"]),
+        (["--set", "jobs[1].rails={ only = 2 }"], ["jobs[1].rails.only = 2", "0 to 1"]),
+        (["--set", "qos.service_levels=3", "--set", "qos.lanes=2"], ["qos.lanes", "more service levels than lanes"]),
+        (["--set", "qos.sl2vl=[0, 1, 2]"], ["qos.arbiter.weights", "as many weights as there are virtual lanes, 3"]),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_runs(
@@ -97,81 +159,70 @@ def test_one_that_is_too_short_says_so(scenario: Path, tmp_path: Path, capsys: p
     assert "make it longer" in capsys.readouterr().err
 
 
-def made_up(applications: int = 3) -> pl.DataFrame:
-    """Runs after a law: time that is not computed goes with one adapter and with the share that interference leaves."""
-    rows = []
-    for number, rails, (level, share), placement in product(
-        range(applications),
-        ("both", "0"),
-        ((None, None), (0, 0.25), (0, 0.5), (0, 0.75)),
-        ("packed", "spread", "random"),
-    ):
-        computing = 1 + number
-        network = 2.0 * (1 if rails == "both" else 1.5) / (share or 1) * (1.2 if placement == "random" else 1)
-        rows.append(
-            {
-                "application": f"a{number}",
-                "rails": rails,
-                "interference_rails": None if share is None else "both",
-                "interference_level": level,
-                "link_share": share,
-                "cap_w": 115,
-                "placement": placement,
-                "run_time_ms": computing + network,
-                "computing_ms": float(computing),
-                "waits_for_itself_ms": 0.1,
-            }
-        )
-    return pl.DataFrame(rows, infer_schema_length=None)
+def test_compute_times_that_are_to_be_found_are_the_same_for_all(scenario: Path) -> None:
+    question = ask(scenario, None, None, None, ['jobs[0].workload="nearest_neighbor"', "jobs[1].workload.compute=0"])
+    found = [question.point(choice, 1).written.data["jobs"][0]["workload"]["compute"] for choice in question.choices]
+    assert len(set(found)) == 1
 
 
-def test_the_model_is_far_better_than_a_constant_where_there_is_a_law(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_trace_is_advised_and_checked(
+    scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("sklearn")
-    monkeypatch.setattr("fairlane.advice.learning.TREES", 30)
-    made_up().write_csv(tmp_path / "runs.csv")
-    assert execute(["learn", str(tmp_path / "runs.csv"), "--out", str(tmp_path / "model.json")]) == 0
-    model = load_model(tmp_path / "model.json")
-    assert model.by_condition.mean < 0.5 * model.by_condition.without
-    assert model.by_application.mean < 0.7 * model.by_application.without
-    assert model.by_condition.regret < model.by_condition.regret_of_any
-    condition = dict.fromkeys(FEATURES, 0.0) | {"interference": 1.0, "cap_w": 115.0, "compute_share": 0.33}
-    ends = model.predict([condition | {"link_share": share} for share in (0.25, 0.75)])
-    assert (ends[:, 0] <= ends[:, 1]).all()
-    assert (ends[:, 1] <= ends[:, 2]).all()
-    assert ends[0, 1] > ends[1, 1]
+    monkeypatch.chdir(TRACE.parent)  # neither where the scenario is nor where workers are
+    trace = f'trace = {{ path = "{TRACE}", compute_scale = 0.05, iteration = {{ collective = "alltoall" }} }}'
+    changes = [f'jobs[0]={{ name = "recorded", ranks_per_host = 8, {trace} }}', "jobs[1].ranks=6"]
+    options = [word for one in changes for word in ("--set", one)]
+    length = ["--length", "0.6 ms", "--check", "0.8 ms", "--seeds", "1", "--level", "0", "--show", "20"]
+    assert execute(["advise", str(scenario), *options, *length, "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "recorded: 9 alternatives, simulated with one seed each, so without an interval" in said
+    assert "Checked by simulations of 0.8 ms with 1 other seeds" in said
+    runs = pl.read_parquet(tmp_path / "out" / "runs.parquet")
+    assert set(runs["application"]) == {"npb_ft-64"}
+    assert runs["iterations"].to_numpy().min() >= 2
 
 
-def test_saved_trees_predict_what_the_library_does() -> None:
-    ensemble = pytest.importorskip("sklearn.ensemble")
-    rows = np.random.default_rng(1).random((200, len(FEATURES)))
-    y = rows[:, 0] * 3 + rows[:, 3] ** 2
-    made = ensemble.GradientBoostingRegressor(n_estimators=1, max_depth=4, random_state=0).fit(rows, y)
-    tree = boosting_of(made).trees[0]
-    assert tree.predict(rows.astype(np.float32)).tolist() == made.estimators_[0, 0].predict(rows).tolist()
+def test_shares_of_links_are_those_of_lanes(scenario: Path) -> None:
+    question = ask(scenario, None, None, None, [])
+    shares = [link_share(question.point(Choice("all", level, "random"), 1).decided, 0) for level in (0, 1)]
+    assert shares == [pytest.approx(1 / 2), pytest.approx(1 / 8)], "both at level 0; the lane of weight 1 of 8"
+    strict = ask(scenario, None, None, None, ['qos.arbiter={ name = "strict_priority", order = [1, 0] }'])
+    assert weights(strict.point(Choice("all", 0, "random"), 1).decided) is None
 
 
-def test_a_tree_is_read_by_hand() -> None:
-    tree = Tree(
-        feature=[3, -1, 0, -1, -1],
-        threshold=[0.5, 0, 2, 0, 0],
-        left=[1, -1, 3, -1, -1],
-        right=[2, -1, 4, -1, -1],
-        value=[0, 1, 0, 2, 3],
-    )
-    rows = np.zeros((3, len(FEATURES)), np.float32)
-    rows[1:, 3], rows[2, 0] = 0.6, 2.5
-    assert tree.predict(rows).tolist() == [1, 2, 3]
+def test_an_alternative_too_slow_to_be_told_stands_last(scenario: Path) -> None:
+    question = ask(scenario, None, None, [0], ["jobs[0].rails={ only = 0 }", "fabric.rails=1"])
+    assert [choice.placement for choice in question.choices] == ["packed", "spread", "random"]
+    times: dict[str, list[float | None]] = {"packed": [1.0, None], "spread": [3.0, 3.0], "random": [2.0, 2.0]}
+    rows = [
+        {
+            "rails": "only 0",
+            "placement": placement,
+            "service_level": level,
+            "link_share": None if level is None else 0.5,
+            "run_time_ms": 1.0 if level is None else time,
+            "neighbours": None if level is None else -0.25,
+        }
+        for placement, own in times.items()
+        for time in own
+        for level in (None, 0)
+    ]
+    table = ranked(question, pl.DataFrame(rows)).table
+    assert table["placement"].to_list() == ["random", "spread", "packed"]
+    assert table["iteration_ms"].to_list() == [pytest.approx(2.0), pytest.approx(3.0), None]
+    assert table["neighbours"].to_list() == [-0.25] * 3
 
 
-def test_what_is_no_model_or_no_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "model.json").write_text('{"version": "1"}')
-    with pytest.raises(ScenarioError, match="by_application"):
-        load_model(tmp_path / "model.json")
-    with pytest.raises(Problems, match="not a tree"):
-        validated(Tree, {"feature": [0], "threshold": [0.0], "left": [0], "right": [0], "value": [0.0]})
-    made_up().drop("cap_w").write_csv(tmp_path / "runs.csv")
-    assert execute(["learn", str(tmp_path / "runs.csv"), "--out", str(tmp_path / "out.json")]) == 2
-    assert "cap_w: there is no such column" in capsys.readouterr().err
-    assert not (tmp_path / "out.json").exists()
+def test_checking_counts_places_and_losses() -> None:
+    def table(*times: float) -> pl.DataFrame:
+        names = ["all", "only 0", "only 1"]
+        rows = [(rail, 0, "random", time, time * 0.9, time * 1.1) for rail, time in zip(names, times, strict=True)]
+        columns = ["rails", "service_level", "placement", "iteration_ms", "low_ms", "high_ms"]
+        return pl.DataFrame(rows, schema=columns, orient="row").sort("iteration_ms")
+
+    runs = table(2.0, 1.0, 1.5).select("rails", "service_level", "placement", "iteration_ms")
+    runs = runs.rename({"iteration_ms": "run_time_ms"}).with_columns(link_share=pl.lit(0.5))
+    found = checked_by(table(1.0, 1.2, 1.5), table(2.0, 1.0, 1.5), runs, "4 ms", 1)
+    assert (found.rank, found.best) == (3, "only 0, level 0, random")
+    assert [found.loss, found.mean_loss] == pytest.approx([1.0, 0.5])
+    assert found.inside == pytest.approx(1 / 3), "only that of adapter 1"

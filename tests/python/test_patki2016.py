@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 
 from fairlane.reproduce import plan, reproduce
-from fairlane.reproduce.patki2016.checks import CHECKS
+from fairlane.reproduce.patki2016.checks import CHECKS, variation
 from fairlane.reproduce.patki2016.experiments import (
     APPLICATIONS,
     BALANCES,
+    EXPERIMENTS,
     FULL,
     QUICK,
     Cell,
@@ -95,13 +96,32 @@ def test_a_reproduction_leaves_tables_figures_and_claims(small: tuple[Path, list
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_each_condition_has_its_interference_alone() -> None:
+    tasks = Selection(EXPERIMENTS, FULL).tasks
+    alone = [cell for cell in tasks if cell.application == "interference"]
+    assert {cell.rails for cell in alone} == {"both", "0", "1"}
+    assert {cell.cap for cell in tasks if cell.placement == "packed"} == {65, 80, 95, 115}
+    for cell in alone:
+        (job,) = Scenario(**written(cell, FULL)).jobs
+        assert (job.name, job.ranks) == ("interference", 4080)
+    assert len({task.digest for task in tasks.values()}) == len(tasks)
+
+
+def test_seeds_of_a_condition_are_averaged() -> None:
+    cells = {
+        Cell("ft", "both", level, 0, 115, "random", seed): {"run_time": 1e9 * time}
+        for level, seed, time in ((3, 1, 2.0), (3, 2, 4.0), (0, 1, 1.0), (0, 2, 1.0))
+    }
+    assert variation(Measured(cells, FULL), "ft", "both") == pytest.approx(3.0)
+
+
 def made_up(scale: Scale, **times: float) -> Measured:
     """Run times by what a cell's name begins with, and 1 ms for all others."""
     cells = {}
     for cell in [*cells_of("rails", scale), *cells_of("power", scale)]:
         name = str(cell).replace("-", "_")
         found = [time for key, time in times.items() if name.startswith(key)]
-        answer = {"run_time": 1e9 * (found[-1] if found else 1.0), "computing": 0, "others": 0, "own": 0}
+        answer = {"run_time": 1e9 * (found[-1] if found else 1.0)}
         cells[cell] = answer
     return Measured(cells, scale)
 
@@ -124,7 +144,7 @@ def test_greatest_over_least_decides_about_adapters() -> None:
 def test_each_part_decides_about_placements() -> None:
     claim = "patki.placement"
     assert judged(claim) == [False, False, False]
-    spread = "kripke_rails_0_level_3_beside_0_on_both_spread_65W"
+    spread = "kripke_rails_0_level_3_beside_0_on_both_spread_65W"  # both seeds
     assert judged(claim, **{spread: 0.99}) == [True, False, True]
     assert judged(claim, lu_rails_0_level_0_beside_0_on_both_random_65W=1.01) == [False, True, False]
     assert set(APPLICATIONS) == set(FULL.workloads)

@@ -1,27 +1,32 @@
-"""The alternatives that an application has beside its neighbours, each simulated; the best one is the advice.
+"""The alternatives that an application has beside its neighbours, in order; the best one is the advice.
 
-It takes simulations and not a fitted model, which does not know the run time of an application that it has not seen
-(see docs/advice.md). A study does them: every alternative on the hosts of several seeds, beside the neighbours and
-without them.
+Either each is simulated, for a short time, with several seeds; or a model tells all run times from one simulation of
+the application alone and one of its neighbours. Both can be checked by longer simulations with other seeds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import product
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.errors import Problem, RunError, ScenarioError
-
-if TYPE_CHECKING:
-    from fairlane.scenario import Scenario
+from fairlane.advice.checked import Checked, checked_by
+from fairlane.advice.interval import COVERAGE, prediction_interval
+from fairlane.advice.model import load_model
+from fairlane.advice.predicted import Predicted, predict
+from fairlane.advice.question import PLACEMENTS, Question, ask
+from fairlane.advice.simulated import Machine, runs_of
+from fairlane.results.store import new_folder
+from fairlane.study.pool import LocalPool, cores
+from fairlane.study.progress import StudyProgress
+from fairlane.study.store import Store
 
 __all__ = ["PLACEMENTS", "Advice", "advise"]
 
-PLACEMENTS = ("packed", "spread", "random")
-_KEYS = ("rails", "service_level", "placement")
+RUNS = "runs.parquet"
+"""The table of runs in the folder: what a model can learn from."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +37,23 @@ class Advice:
     """Its name."""
     table: pl.DataFrame
     """A row for each alternative, the best first: ``rails``, ``service_level``, ``placement``; ``iteration_ms`` with
-    ``least_ms`` and ``most_ms`` over the seeds, ``alone_ms`` without neighbours; and ``neighbours``, the mean W of the
-    other jobs."""
+    the interval from ``low_ms`` to ``high_ms``; ``alone_ms`` without neighbours; and ``neighbours``, the change of
+    their rates by the application. A model does not tell ``alone_ms``, and with it ``neighbours`` is there for the
+    advised alternative only; a single seed has no interval."""
+    coverage: float
+    """The part of run times that is within the interval, if what it stands on is right."""
     iterations: int
-    """The fewest of its iterations in a simulation: times are known to one part in so many."""
+    """The fewest iterations of the application in a simulation."""
+    neighbour_iterations: int | None
+    """The fewest of a neighbour: with fewer than three, what neighbours lose is told by bytes. None without any."""
+    by_model: bool
+    """Whether run times are a model's, or simulated."""
+    runs: pl.DataFrame
+    """A row for each simulation of the application, as models learn from."""
+    folder: Path
+    """Where the simulations are."""
+    checked: Checked | None = None
+    """How good the advice is, if that was asked for."""
 
 
 def advise(
@@ -46,10 +64,14 @@ def advise(
     levels: Sequence[int] | None = None,
     length: str | None = None,
     seeds: int = 3,
+    model: Path | None = None,
+    check: str | None = None,
     workers: int | None = None,
     out: Path | None = None,
+    assignments: Sequence[str] = (),
+    progress: bool = True,
 ) -> Advice:
-    """Simulates all alternatives of a scenario's job, by default its first, and puts them in order.
+    """Puts all alternatives of a scenario's job, by default its first, in order.
 
     Args:
         file: The scenario, with the application and its neighbours.
@@ -58,120 +80,93 @@ def advise(
         levels: Service levels that it may have; by default all that the scenario has.
         length: How long each simulation is, as ``"2 ms"``, in place of the scenario's duration.
         seeds: How many seeds, and so random placements, each alternative is tried with.
+        model: A model that tells the run times, in place of simulations of the alternatives.
+        check: Length of the simulations, with other seeds, that the advice is held against.
         workers: Processes; None for one for each core.
-        out: Folder of the study; None for a new one in ``runs``.
+        out: Folder of the simulations, new or empty; None for a new one in ``runs``.
+        assignments: Changes of the scenario, as ``network.mtu="2 KiB"``.
+        progress: Whether to show progress on standard error.
 
     Raises:
         ScenarioError: Something that was given is wrong; nothing was simulated.
-        RunError: A simulation failed, or was too short for an iteration.
+        RunError: A simulation failed, or all were too short for two iterations.
+        ResultsError: The folder is in use.
     """
-    from fairlane.inputs.document import Document
-    from fairlane.scenario import Scenario
-    from fairlane.study import Study, run
+    known = load_model(model) if model else None
+    lengths = [f'duration="{length}"'] if length else []
+    question = ask(file, job, cap, levels, [*assignments, *lengths])
+    if check is not None:
+        question.point(question.choices[0], seeds + 1, check)  # a length that is none is refused here
+    folder = new_folder(f"{question.scenario.name}-advice", datetime.now().astimezone(), out)
+    with _machine(folder, workers, progress=progress) as machine:
+        if known:
+            told = predict(question, known, machine)
+        else:
+            told = ranked(question, runs_of(question, question.choices, range(1, 1 + seeds), machine))
+        found = None
+        if check is not None:
+            long = runs_of(question, question.choices, range(1 + seeds, 1 + 2 * seeds), machine, check)
+            found = checked_by(told.table, ranked(question, long).table, long, check, seeds)
+    runs = told.runs.filter(pl.col("run_time_ms").is_not_null())
+    runs.write_parquet(folder / RUNS)
+    least = int(runs.select(pl.col("iterations").min()).item())
+    others = runs["neighbour_iterations"].drop_nulls().to_list()
+    return Advice(
+        question.name,
+        told.table,
+        COVERAGE,
+        least,
+        min(others, default=None),
+        known is not None,
+        runs,
+        folder.resolve(),
+        checked=found,
+    )
 
-    overrides = [f'duration="{length}"'] if length else []
-    scenario = Scenario.load(file, set=overrides)
-    at = _number(scenario, job, file)
-    keys = {key: f"jobs[{at}].{key}" for key in _KEYS}
-    values = _values(scenario, at, levels, file)
-    changes: dict[str, Any] = {"duration": length} if length else {}
-    changes |= {f"jobs[{at}].power_cap": cap} if cap else {}
-    changes |= _computing(scenario)
-    study = Study(
-        Document(
+
+@contextmanager
+def _machine(folder: Path, workers: int | None, *, progress: bool) -> Iterator[Machine]:
+    """Processes that simulate and a folder that keeps what they find."""
+    pool = LocalPool(cores() if workers is None else workers)
+    try:
+        with StudyProgress(wanted=progress) as shown:
+            shown.stage("simulating")
+            yield Machine(pool, Store(folder), shown)
+    finally:
+        pool.close()
+
+
+def ranked(question: Question, runs: pl.DataFrame) -> Predicted:
+    """The alternatives by their mean time over the seeds, with the interval for another seed's.
+
+    Those that have not done two iterations with every seed have no time, and stand last.
+    """
+    rows = []
+    for number, choice in enumerate(question.choices):
+        same = runs.filter(rails=choice.rails, placement=choice.placement)
+        alone = same.filter(pl.col("link_share").is_null())
+        beside = same.filter(service_level=choice.service_level) if same.height > alone.height else alone
+        low, middle, high = _told(beside)
+        rows.append(
             {
-                "name": f"{scenario.name}-advice",
-                "scenario": str(file.resolve()),
-                "set": changes,
-                "seeds": list(range(1, seeds + 1)),
-                "parameters": {keys[key]: [written for _, written in values[key]] for key in _KEYS},
+                "rails": choice.rails,
+                "service_level": choice.service_level,
+                "placement": choice.placement,
+                "iteration_ms": middle,
+                "low_ms": low,
+                "high_ms": high,
+                "alone_ms": _told(alone)[1],
+                "neighbours": beside["neighbours"].cast(pl.Float64).mean(),
+                "number": number,
             }
         )
-    )
-    found = run(study, out=out, workers=workers, figures=False)
-    if found.failures.height:
-        raise RunError(f"{found.failures['error'][0]}; see {found.folder}", slug="failed")
-    name = scenario.jobs[at].names()[0]
-    own = found.work.filter(pl.col("name") == name)
-    fewest = int(own.select(pl.col("iterations").min()).item())
-    if not fewest:
-        raise RunError(f"{name}: no iteration in the length of a simulation; make it longer", slug="limit")
-    return Advice(name, _ranked(found.work, name, _labels(values)), fewest)
+    schema = dict.fromkeys(("iteration_ms", "low_ms", "high_ms", "alone_ms", "neighbours"), pl.Float64)
+    table = pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
+    return Predicted(table.sort("iteration_ms", "number", nulls_last=True).drop("number"), runs)
 
 
-def _number(scenario: "Scenario", job: str | None, file: Path) -> int:
-    """Which of the scenario's jobs it is."""
-    names = [one.name or one.kind for one in scenario.jobs]
-    if job is not None and job not in names:
-        raise ScenarioError(Problem.unknown("--job", "job of the scenario", job, names, job))
-    at = 0 if job is None else names.index(job)
-    if scenario.jobs[at].count > 1:
-        raise ScenarioError(
-            Problem(f"jobs[{at}].count", "advice is for one job", scenario.jobs[at].count, "1", str(file))
-        )
-    return at
-
-
-def _values(
-    scenario: "Scenario", at: int, levels: Sequence[int] | None, file: Path
-) -> Mapping[str, Sequence[tuple[str, Any]]]:
-    """What each key can be, with what that is called."""
-    from fairlane.scenario.resolve import decide
-
-    have = len(set(decide(scenario).tables["qos"]["sl2vl"]))
-    wrong = [level for level in levels or () if not 0 <= level < have]
-    if wrong:
-        words = "the scenario has no such service level"
-        raise ScenarioError(Problem("--level", words, wrong[0], f"0 to {have - 1}", str(file)))
-    rails = scenario.fabric.rails.count if scenario.fabric.rails else 1
-    every: list[tuple[str, Any]] = [(f"only {rail}", {"only": rail}) for rail in range(rails)]
-    if rails > 1:
-        every.insert(0, ("all", {"policy": "by_source", "order": "random"}))
-    own = scenario.jobs[at].ranks_per_host or (scenario.jobs[at].placement or scenario.placement).ranks_per_host
-    return {
-        "rails": every,
-        "service_level": [(str(level), level) for level in levels or range(have)],
-        "placement": [(name, {"strategy": name, "ranks_per_host": own}) for name in PLACEMENTS],
-    }
-
-
-def _computing(scenario: "Scenario") -> dict[str, Any]:
-    """Compute times that are to be found, found once: alternatives are to have the same."""
-    unknown = [at for at, job in enumerate(scenario.jobs) if job.workload and job.workload.compute is None]
-    if not unknown:
-        return {}
-    first, number = {}, 0
-    for at, job in enumerate(scenario.jobs):
-        first[at] = number
-        number += job.count
-    resolved = scenario.resolve()
-    return {f"jobs[{at}].workload.compute": f"{resolved.jobs[first[at]].compute} ps" for at in unknown}
-
-
-def _labels(values: Mapping[str, Sequence[tuple[str, Any]]]) -> list[dict[str, str]]:
-    """What the alternatives are called, in the order of a study's points."""
-    return [
-        dict(zip(_KEYS, names, strict=True)) for names in product(*([it for it, _ in values[key]] for key in _KEYS))
-    ]
-
-
-def _ranked(work: pl.DataFrame, name: str, labels: Sequence[Mapping[str, str]]) -> pl.DataFrame:
-    seeds = work["point"].n_unique() // len(labels)
-    own = work.filter(pl.col("name") == name)
-    others = work.filter(pl.col("name") != name).group_by("point").agg(neighbours=pl.col("w").mean())
-    time = pl.col("span_ps") / pl.col("iterations") * 1e-9
-    return (
-        own.with_columns(time=time, alternative=pl.col("point") // seeds)
-        .join(others, on="point", how="left")
-        .group_by("alternative", maintain_order=True)
-        .agg(
-            iteration_ms=pl.col("time").mean(),
-            least_ms=pl.col("time").min(),
-            most_ms=pl.col("time").max(),
-            alone_ms=(pl.col("time") * (1 + pl.col("w"))).mean(),
-            neighbours=pl.col("neighbours").mean(),
-        )
-        .with_columns(*(pl.Series(key, [label[key] for label in labels]) for key in _KEYS))
-        .sort("iteration_ms", "alternative")
-        .select(*_KEYS, "iteration_ms", "least_ms", "most_ms", "alone_ms", "neighbours")
-    )
+def _told(runs: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
+    """The interval of the runs' times; nothing where one has none."""
+    if not runs.height or runs["run_time_ms"].null_count():
+        return None, None, None
+    return prediction_interval(runs["run_time_ms"].to_list())

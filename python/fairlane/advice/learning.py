@@ -1,12 +1,16 @@
 """Fits the model of run times to a table of runs, and finds out how far it is off by cross-validation.
 
 Twice: each application is predicted by a model that was fitted to the others, and each condition by one that has seen
-the applications under other conditions only.
+the applications under other conditions only. The margin of the intervals is found in the same way, on folds of the runs
+that a model is fitted to (cross-conformal prediction, V. Vovk, Ann. Math. Artif. Intell. 74, 2015; groups stay
+together, as the next application is not one of these). What is predicted had no part in either.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -14,95 +18,88 @@ import numpy
 import polars as pl
 from numpy.typing import NDArray
 
-from fairlane.advice.model import FEATURES, QUANTILES, Floats, ModelError, RunTimeModel
+from fairlane.advice.features import COLUMNS, FEATURES, described
+from fairlane.advice.interval import COVERAGE
+from fairlane.advice.model import QUANTILES, Floats, ModelError, RunTimeModel, interval
 from fairlane.errors import Problem, ScenarioError
 from fairlane.trees import TreeSum, boosting_of
 
-__all__ = ["COLUMNS", "learn", "read_runs"]
+__all__ = ["learn", "read_runs"]
 
-COLUMNS = (
-    "application",
-    "rails",
-    "interference_rails",
-    "interference_level",
-    "link_share",
-    "cap_w",
-    "placement",
-    "run_time_ms",
-    "computing_ms",
-    "waits_for_itself_ms",
-)
-"""What a table of runs has: those of ``fairlane reproduce patki2016`` do."""
-CONDITION = ("rails", "interference_rails", "link_share", "cap_w", "placement")
+CONDITION = ("case", "beside", "rails", "link_share", "cap_w", "placement")
 """Columns that tell conditions from each other."""
+CASE = ("case", "application", "beside", "cap_w")
+"""What an application cannot choose."""
 FOLDS = 5
 TREES, DEPTH, RATE, LEAST = 60, 3, 0.12, 3
-"""Trees, their depth, what each one counts, and the fewest runs of a leaf."""
+"""Trees, their depth, what each one counts, and the fewest runs of a leaf; never tuned."""
 Fitted = dict[str, TreeSum]
+Groups = NDArray[Any]
 
 
-def read_runs(path: Path) -> pl.DataFrame:
-    """A table of runs, CSV or Parquet; raises ``ScenarioError``."""
+def read_runs(paths: Sequence[Path]) -> pl.DataFrame:
+    """Tables of runs, CSV or Parquet, one below the other; raises ``ScenarioError``."""
+    return pl.concat([_read(path) for path in paths], how="vertical_relaxed")
+
+
+def _read(path: Path) -> pl.DataFrame:
+    text = dict.fromkeys(("case", "application", "rails", "placement", "beside"), pl.String)
     try:
-        found = (
-            pl.read_parquet(path)
-            if path.suffix == ".parquet"
-            else pl.read_csv(path, schema_overrides={"rails": pl.String, "interference_rails": pl.String})
-        )
+        found = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, schema_overrides=text)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
     missing = [name for name in COLUMNS if name not in found.columns]
     if missing:
         raise ScenarioError(Problem(missing[0], "there is no such column", allowed=", ".join(COLUMNS), file=str(path)))
-    return found
+    kinds = {name: text.get(name, pl.Float64) for name in COLUMNS}
+    try:
+        return found.select(pl.col(name).cast(kind) for name, kind in kinds.items())
+    except pl.exceptions.PolarsError as error:
+        raise ScenarioError(Problem("", f"a column has values of another kind: {error}", file=str(path))) from None
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """What models are fitted to."""
+
+    rows: Floats
+    y: Floats
+    """Logarithm of run time over the reference's, less that of the first guess."""
+    groups: Groups
+    """Runs that stay together."""
+
+    def part(self, chosen: NDArray[Any]) -> "_Runs":
+        return _Runs(self.rows[chosen], self.y[chosen], self.groups[chosen])
 
 
 def learn(runs: pl.DataFrame) -> RunTimeModel:
-    """Fits a model. Raises ``ScenarioError`` if an application has no run alone, or there are fewer than two."""
-    table = _described(runs.select(COLUMNS).unique(maintain_order=True))
-    rows, y = table.select(FEATURES).to_numpy().astype(float), numpy.log(table["ratio"].to_numpy())
-    if table["application"].n_unique() < 2:
-        raise ScenarioError(Problem("application", "one application only: nothing says how others differ"))
-    conditions = table.select(pl.struct(CONDITION).rank("dense") - 1).to_series().to_numpy()
-    applications = table.select(pl.col("application").rank("dense") - 1).to_series().to_numpy()
+    """Fits a model. Raises ``ScenarioError`` if an application has no run alone, or there are fewer than three."""
+    table = described(runs.select(COLUMNS).unique(maintain_order=True))
+    if table["application"].n_unique() < 3:
+        raise ScenarioError(Problem("application", "too few to tell how others differ", allowed="3 or more"))
+    rows = table.select(FEATURES).to_numpy().astype(float)
+    y = numpy.log(table["ratio"].to_numpy()) - table["guess"].to_numpy()
+    applications = _numbers(table, ["application"])
+    conditions = _numbers(table, CONDITION)
     # Neighbouring conditions are alike: dealt at random they come apart.
     dealt = numpy.random.default_rng(1).permutation(int(conditions.max()) + 1) % FOLDS
+    by = {"application": _Runs(rows, y, applications), "condition": _Runs(rows, y, dealt[conditions])}
     return RunTimeModel(
         version=version("fairlane"),
         data=sha256(runs.select(COLUMNS).write_csv().encode()).hexdigest()[:32],
         runs=table.height,
         features=list(FEATURES),
         quantiles=_fit(rows, y),
-        by_application=_validated(table, rows, y, applications),
-        by_condition=_validated(table, rows, y, dealt[conditions]),
+        margins={name: _rounded(_margin(own)) for name, own in by.items()},
+        by_application=_validated(table, by["application"]),
+        by_condition=_validated(table, by["condition"]),
     )
 
 
-def _described(runs: pl.DataFrame) -> pl.DataFrame:
-    """With features, and run time over that alone: the fastest run of the application without interference."""
-    alone = runs.filter(pl.col("interference_level").is_null()).sort("run_time_ms").group_by("application").first()
-    unknown = [
-        name for name in runs["application"].unique(maintain_order=True) if name not in set(alone["application"])
-    ]
-    if unknown:
-        raise ScenarioError(Problem("interference_level", "no run without interference", unknown[0], "an empty cell"))
-    fingerprint = alone.select(
-        "application",
-        reference=pl.col("run_time_ms"),
-        compute_share=pl.col("computing_ms") / pl.col("run_time_ms"),
-        own_waiting=pl.col("waits_for_itself_ms") / pl.col("run_time_ms"),
-    )
-    other, own = pl.col("interference_rails").fill_null(""), pl.col("rails")
-    shared = pl.when(other == "").then(0.0).when((other == "both") | (other == own)).then(1.0)
-    return runs.join(fingerprint, on="application", maintain_order="left").with_columns(
-        ratio=pl.col("run_time_ms") / pl.col("reference"),
-        one_adapter=(own != "both").cast(pl.Float64),
-        adapters_shared=shared.when(own == "both").then(0.5).otherwise(0.0),
-        interference=pl.col("interference_level").is_not_null().cast(pl.Float64),
-        link_share=pl.col("link_share").fill_null(1.0),
-        packed=(pl.col("placement") == "packed").cast(pl.Float64),
-        spread=(pl.col("placement") == "spread").cast(pl.Float64),
-    )
+def _numbers(table: pl.DataFrame, columns: Sequence[str]) -> Groups:
+    """A number for each combination of values."""
+    found: Groups = table.select(pl.struct(columns).rank("dense") - 1).to_series().to_numpy()
+    return found
 
 
 def _fit(rows: Floats, y: Floats) -> Fitted:
@@ -127,36 +124,60 @@ def _fit(rows: Floats, y: Floats) -> Fitted:
     return found
 
 
-def _validated(table: pl.DataFrame, rows: Floats, y: Floats, fold: NDArray[Any]) -> ModelError:
-    """The error on every fold, predicted by a model that was fitted to the others."""
-    low, middle, high, constant = (numpy.zeros(len(y)) for _ in range(4))
+def _margin(runs: _Runs) -> float:
+    """What the ends of an interval are to be moved by for runs of other groups: by how much the fewest are outside.
+
+    Romano et al., equation 8, with scores of runs that were left out of the fit.
+    """
+    names = numpy.unique(runs.groups)
+    fold = numpy.searchsorted(names, runs.groups) % min(FOLDS, len(names))
+    scores = numpy.zeros(len(runs.y))
     for one in numpy.unique(fold):
         out = fold == one
-        fitted = _fit(rows[~out], y[~out])
-        ends = numpy.sort([fitted[name].predict(rows[out]) for name in QUANTILES], axis=0)
-        low[out], middle[out], high[out] = ends
-        constant[out] = numpy.median(y[~out])
-    off, plain = numpy.abs(numpy.exp(middle - y) - 1), numpy.abs(numpy.exp(constant - y) - 1)
-    chosen, any_of = zip(*_regrets(table, middle, y), strict=True)
+        fitted = _fit(runs.rows[~out], runs.y[~out])
+        low, _, high = numpy.sort([fitted[name].predict(runs.rows[out]) for name in QUANTILES], axis=0)
+        scores[out] = numpy.maximum(low - runs.y[out], runs.y[out] - high)
+    last = min(len(scores), ceil(COVERAGE * (len(scores) + 1)))
+    return float(numpy.sort(scores)[last - 1])
+
+
+def _validated(table: pl.DataFrame, runs: _Runs) -> ModelError:
+    """The error on every group, predicted by a model and with a margin that come from the others."""
+    guess, y = table["guess"].to_numpy(), runs.y
+    low, middle, high, constant, margin = (numpy.zeros(len(y)) for _ in range(5))
+    for one in numpy.unique(runs.groups):
+        out = runs.groups == one
+        others = runs.part(~out)
+        margin[out] = _margin(others)
+        low[out], middle[out], high[out] = interval(_fit(others.rows, others.y), runs.rows[out], 0.0)
+        constant[out] = numpy.median((y + guess)[~out])
+    lower, upper = numpy.minimum(low - margin, middle), numpy.maximum(high + margin, middle)
+    off = numpy.abs(numpy.exp(middle - y) - 1)
+    chosen, any_of = zip(*_regrets(table, middle + guess, y + guess), strict=True)
     return ModelError(
         runs=len(y),
         mean=_rounded(off.mean()),
         worst_tenth=_rounded(numpy.quantile(off, 0.9)),
-        without=_rounded(plain.mean()),
-        inside=_rounded(((low <= y) & (y <= high)).mean()),
+        without=_rounded(numpy.abs(numpy.exp(constant - y - guess) - 1).mean()),
+        guess=_rounded(numpy.abs(numpy.exp(-y) - 1).mean()),
+        inside=_rounded(((lower <= y) & (y <= upper)).mean()),
+        inside_before=_rounded(((low <= y) & (y <= high)).mean()),
+        width=_rounded(numpy.median(numpy.exp(upper - lower))),
         regret=_rounded(numpy.mean(chosen)),
         regret_of_any=_rounded(numpy.mean(any_of)),
     )
 
 
 def _regrets(table: pl.DataFrame, predicted: Floats, y: Floats) -> Iterator[tuple[float, float]]:
-    """Of each application, interference and cap: what its predicted best loses, and what any alternative does."""
-    cases = table.select(pl.struct("application", "interference_level", "interference_rails", "cap_w").rank("dense"))
-    numbers = cases.to_series().to_numpy()
-    for case in numpy.unique(numbers):
-        own = numpy.flatnonzero(numbers == case)
-        lost = numpy.exp(y[own] - y[own].min()) - 1
-        yield float(lost[predicted[own].argmin()]), float(lost.mean())
+    """Of each case with neighbours: what its predicted best loses, and what any alternative does; means over seeds."""
+    named = table.select(*CASE, "rails", "link_share", "interference", "placement").with_columns(
+        predicted=numpy.exp(predicted), actual=numpy.exp(y)
+    )
+    same = named.filter(pl.col("interference") > 0).group_by(*CASE, "rails", "link_share", "placement")
+    means = same.agg(pl.col("predicted", "actual").mean()).sort(*CASE, "rails", "link_share", "placement")
+    for _, case in means.group_by(CASE, maintain_order=True):
+        lost = case["actual"].to_numpy() / float(case["actual"].to_numpy().min()) - 1
+        yield float(lost[int(case["predicted"].arg_min() or 0)]), float(lost.mean())
 
 
 def _rounded(value: Any) -> float:

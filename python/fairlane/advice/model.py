@@ -1,42 +1,39 @@
 """Run times predicted from conditions: gradient-boosted trees for three quantiles, kept as readable JSON.
 
 J. H. Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29, 2001; with the
-quantile loss of R. Koenker and G. Bassett, Econometrica 46, 1978. What is predicted is a run time over that of the same
-application alone without a cap, which one simulation tells. An application is known to the model by two numbers of that
-simulation: its share of computing, and how long its packets wait for each other.
+quantile loss of R. Koenker and G. Bassett, Econometrica 46, 1978. They correct the first guess of ``features``: what
+they are fitted to is the logarithm of the run time over that of the same application alone, less that of the guess. The
+interval between the outer quantiles is widened, or narrowed, by a margin that has been found on runs which the trees
+had not seen (Y. Romano, E. Patterson, E. Candes, "Conformalized quantile regression", NeurIPS 2019).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy
+import polars as pl
 from numpy.typing import NDArray
 from pydantic import ValidationError, model_validator
 
+from fairlane.advice.features import FEATURES, described
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.trees import Part, TreeSum
 
-__all__ = ["FEATURES", "QUANTILES", "ModelError", "RunTimeModel", "load_model"]
+__all__ = ["QUANTILES", "ModelError", "RunTimeModel", "interval", "load_model"]
 
 Floats = NDArray[numpy.float64]
 
-FEATURES = (
-    "one_adapter",
-    "adapters_shared",
-    "interference",
-    "link_share",
-    "cap_w",
-    "packed",
-    "spread",
-    "compute_share",
-    "own_waiting",
-)
-"""Whether the application has one adapter only; which part of its adapters the interference uses; whether there is
-interference; the application's share of a link that both want; its cap; whether it is packed or spread, else it is
-random; and alone: its share of computing, and the waiting of a rank's packets for each other over the run time."""
 QUANTILES = ("0.1", "0.5", "0.9")
-"""The interval has four fifths of the run times in it, if the model is right."""
+"""The interval is to have four fifths of the run times in it."""
+
+MARGINS = {"application", "condition"}
+
+
+def interval(quantiles: Mapping[str, TreeSum], rows: Floats, margin: float) -> tuple[Floats, Floats, Floats]:
+    """Lower end, middle and upper end, in order even where trees of different quantiles cross."""
+    low, middle, high = numpy.sort([quantiles[name].predict(rows) for name in QUANTILES], axis=0)
+    return numpy.minimum(low - margin, middle), middle, numpy.maximum(high + margin, middle)
 
 
 class ModelError(Part):
@@ -50,8 +47,14 @@ class ModelError(Part):
     """The tenth of the runs with the largest such differences begins here."""
     without: float
     """What the mean is if the median of the others is predicted for all."""
+    guess: float
+    """What the mean is with the first guess alone, which is fitted to nothing."""
     inside: float
     """Which part of the run times is in the interval."""
+    inside_before: float
+    """The same without the margin."""
+    width: float
+    """The upper end over the lower one; the median."""
     regret: float
     """How much longer the run takes that the model holds for the shortest, over the shortest of the same application,
     interference and cap; the mean."""
@@ -71,7 +74,10 @@ class RunTimeModel(Part):
     features: list[str]
     """Names of the features, in order."""
     quantiles: dict[str, TreeSum]
-    """By quantile: the logarithm of run time over that alone."""
+    """By quantile: the logarithm of run time over that alone, less that of the first guess."""
+    margins: dict[str, float]
+    """What both ends of the interval are moved apart by, in logarithms: for an ``application`` that the model has not
+    seen, and for a ``condition`` of one that it has."""
     by_application: ModelError
     """On applications that it was not fitted to."""
     by_condition: ModelError
@@ -79,16 +85,24 @@ class RunTimeModel(Part):
 
     @model_validator(mode="after")
     def _whole(self) -> "RunTimeModel":
-        if tuple(self.features) != FEATURES or tuple(self.quantiles) != QUANTILES:
+        if tuple(self.features) != FEATURES or tuple(self.quantiles) != QUANTILES or set(self.margins) != MARGINS:
             raise Problems(Problem("features", "not those that this version knows", allowed=", ".join(FEATURES)))
         if max(one.features for one in self.quantiles.values()) > len(FEATURES):
             raise Problems(Problem("quantiles", "a tree asks for a feature that there is not"))
         return self
 
-    def predict(self, conditions: Sequence[Mapping[str, float]]) -> Floats:
-        """For each of the conditions the lower end, the middle and the upper end of the run time, over that alone."""
-        rows = numpy.array([[one[name] for name in FEATURES] for one in conditions], float)
-        return numpy.sort(numpy.exp([self.quantiles[name].predict(rows) for name in QUANTILES]), axis=0).T
+    def predict(self, runs: pl.DataFrame, *, seen: bool = False) -> Floats:
+        """For each run the lower end, the middle and the upper end of its time, ms.
+
+        ``runs`` has the columns that ``learn`` takes, and a run alone of each application; other run times are not
+        looked at. ``seen`` says that the model was fitted to these applications.
+        """
+        table = described(runs)
+        rows = table.select(FEATURES).to_numpy().astype(float)
+        low, middle, high = interval(self.quantiles, rows, self.margins["condition" if seen else "application"])
+        scale = (table["guess"].exp() * table["reference_ms"]).to_numpy()[:, None]
+        found: Floats = numpy.exp(numpy.stack([low, middle, high], axis=1)) * scale
+        return found
 
     def save(self, path: Path) -> None:
         """Writes the file; raises ``ScenarioError``."""

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlane.cli.exit import ExitCode
+from fairlane.cli.options import Assignments
 
 if TYPE_CHECKING:
+    from fairlane.advice import Advice
+    from fairlane.advice.checked import Checked
     from fairlane.advice.model import ModelError
 
 __all__ = ["add_to"]
@@ -17,46 +20,105 @@ def advise(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The scenario: application and neighbours.", show_default=False)
     ],
+    assignments: Assignments = None,
     job: Annotated[str | None, typer.Option(help="The application; by default the first job.")] = None,
     cap: Annotated[str | None, typer.Option(help="Its power cap, as '65 W'.")] = None,
     level: Annotated[list[int] | None, typer.Option(help="A service level that it may have; by default all.")] = None,
     length: Annotated[str | None, typer.Option(help="Length of each simulation, as '2 ms'.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds, and so placements, of each alternative.")] = 3,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A model that tells the run times, from 'fairlane learn'.")
+    ] = None,
+    check: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="Simulate all alternatives for '8 ms' with other seeds, too.")
+    ] = None,
     show: Annotated[int, typer.Option(min=1, help="How many alternatives to print.")] = 5,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the simulations.")] = None,
 ) -> int:
     """Say with which rails, service level and placement an application had best run beside its neighbours.
 
-    All alternatives are simulated, for the length that is given: times are means over seeds, and their range.
+    All alternatives are simulated for a short time; or, with a model, the application alone and its neighbours alone
+    are, and the model tells the rest. Check says how good the advice is.
     """
     from fairlane.advice import advise as found_by
-    from fairlane.results.text import percent
 
-    found = found_by(file, job=job, cap=cap, levels=level, length=length, seeds=seeds, workers=workers, out=out)
-    rows = found.table.to_dicts()
-    typer.echo(f"{found.job}: {len(rows)} alternatives, simulated with {seeds} seeds each")
-    typer.echo(f"Times are known to 1 part in {found.iterations}, the fewest iterations of a simulation.\n")
-    typer.echo("rails   level  placement  iteration    range over seeds         alone     neighbours")
-    for row in [*rows[:show], *([rows[-1]] if len(rows) > show else [])]:
-        times = f"{row['iteration_ms']:9.4g} ms  {row['least_ms']:.4g} to {row['most_ms']:.4g} ms"
-        neighbours = "-" if row["neighbours"] is None else percent(row["neighbours"], signed=True)
-        what = f"{row['rails']:<7} {row['service_level']:<6} {row['placement']:<9}"
-        typer.echo(f"{what} {times:<38} {row['alone_ms']:.4g} ms   {neighbours:>6}")
-    if len(rows) > show:
-        typer.echo(f"(the last is the worst; {len(rows) - show - 1} between are left out)")
+    found = found_by(
+        file,
+        job=job,
+        cap=cap,
+        levels=level,
+        length=length,
+        seeds=seeds,
+        model=model,
+        check=check,
+        workers=workers,
+        out=out,
+        assignments=assignments or (),
+    )
+    _head(found, seeds)
+    _table(found, show)
+    if found.checked:
+        _checked(found.checked)
+    typer.echo(f"Everything is in {out or found.folder}.")
     return ExitCode.DONE
 
 
+def _head(found: "Advice", seeds: int) -> None:
+    from fairlane.advice.progress import LEAST
+
+    many = f"{found.job}: {found.table.height} alternatives"
+    within = f"the interval is for {found.coverage:.0%} of run times"
+    if found.by_model:
+        typer.echo(f"{many}, by the model, from one simulation of {found.job} alone and one of its neighbours;")
+        typer.echo(f"{within}. What neighbours lose is simulated, for the advised alternative only.\n")
+        return
+    each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
+    typer.echo(f"{many}, {each}, at least {found.iterations} iterations;")
+    typer.echo(f"{within} with other seeds. Neighbours: how much faster they are than without {found.job}.")
+    few = found.neighbour_iterations
+    if few is not None and few < LEAST:
+        typer.echo(
+            f"One of them has done {few} iterations only, so bytes tell it, and roughly; longer simulations do better."
+        )
+    typer.echo()
+
+
+def _table(found: "Advice", show: int) -> None:
+    from fairlane.results.text import percent
+
+    rows = found.table.to_dicts()
+    typer.echo("rails   level  placement  iteration    interval                    alone    neighbours")
+    for row in [*rows[:show], *([rows[-1]] if len(rows) > show else [])]:
+        ends = "-" if row["low_ms"] is None else f"{row['low_ms']:.4g} to {row['high_ms']:.4g} ms"
+        alone = "-" if row["alone_ms"] is None else f"{row['alone_ms']:.4g} ms"
+        neighbours = "-" if row["neighbours"] is None else percent(row["neighbours"], signed=True)
+        what = f"{row['rails']:<7} {row['service_level']:<6} {row['placement']:<9}"
+        time = "too long" if row["iteration_ms"] is None else f"{row['iteration_ms']:.4g} ms"
+        typer.echo(f"{what} {time:>12}  {ends:<24} {alone:>11} {neighbours:>13}")
+    if len(rows) > show:
+        typer.echo(f"(the last is the worst; {len(rows) - show - 1} between are left out)")
+
+
+def _checked(found: "Checked") -> None:
+    typer.echo(f"\nChecked by simulations of {found.length} with {found.seeds} other seeds:")
+    typer.echo(f"  the advice is number {found.rank} of {found.table.height}; it takes {found.loss:.1%} longer than")
+    typer.echo(f"  the best ({found.best}), any alternative on average {found.mean_loss:.1%}")
+    if found.inside == found.inside:  # not so without intervals
+        typer.echo(f"  {found.inside:.0%} of these run times are in their intervals")
+
+
 def learn(
-    file: Annotated[Path, typer.Argument(metavar="RUNS", help="A table of runs, CSV or Parquet.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="RUNS...", help="Tables of runs, CSV or Parquet.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(help="The model's file.")] = Path("model.json"),
 ) -> int:
-    """Fit a model of run times to a table of runs, and say how far it is off on what it has not seen."""
+    """Fit a model of run times to tables of runs, and say how far it is off on what it has not seen."""
     from fairlane.advice import learn as fitted
     from fairlane.advice.learning import read_runs
 
-    model = fitted(read_runs(file))
+    model = fitted(read_runs(files))
     model.save(out)
     typer.echo(f"{model.runs} runs; errors on what the model was not fitted to:")
     _error("other applications", model.by_application)
@@ -66,10 +128,10 @@ def learn(
 
 
 def _error(what: str, found: "ModelError") -> None:
-    typer.echo(
-        f"  {what}: {found.mean:.1%} on average (a constant: {found.without:.1%}), a tenth {found.worst_tenth:.1%}"
-    )
-    typer.echo(f"    {found.inside:.0%} of run times in the interval for 80%")
+    typer.echo(f"  {what}: {found.mean:.1%} on average, a tenth above {found.worst_tenth:.1%}")
+    typer.echo(f"    the first guess alone {found.guess:.1%}, a constant {found.without:.1%}")
+    typer.echo(f"    {found.inside:.0%} of run times in the interval for 80% ({found.inside_before:.0%} without its")
+    typer.echo(f"    margin), which is from 1 to {found.width:.2f}")
     typer.echo(f"    the alternative held for the best loses {found.regret:.1%}, any one {found.regret_of_any:.1%}")
 
 

@@ -42,7 +42,8 @@ class StudyProgress:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._bar.stop()
+        if self._wanted and self._console.is_terminal:
+            self._bar.stop()
 
     def begin(self, tasks: Iterable[Computable], known: Iterable[Computable]) -> None:
         """These tasks are to be done; the known ones are."""

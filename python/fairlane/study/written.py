@@ -63,9 +63,13 @@ class Written:
 
     def alone(self, job: int) -> Written:
         """One job by itself: on its hosts, with its random numbers, on a fabric with the lanes of all jobs."""
+        return self.only([job])
+
+    def only(self, jobs: Sequence[int]) -> Written:
+        """Some jobs, on their hosts, with their random numbers, on a fabric with the lanes of all."""
         qos = {key: value for key, value in self.data["qos"].items() if key != "service_levels"}
-        data = {**self.data, "jobs": [self.data["jobs"][job]], "qos": {**qos, "sl2vl": list(self.lanes)}}
-        return replace(self, data=data)
+        kept = [self.data["jobs"][job] for job in jobs]
+        return replace(self, data={**self.data, "jobs": kept, "qos": {**qos, "sl2vl": list(self.lanes)}})
 
     def task(self, function: str, label: str, arguments: Mapping[str, Any] | None = None, runs: int = 1) -> Task:
         """A task on this scenario, in which about ``runs`` simulations of its duration are made."""

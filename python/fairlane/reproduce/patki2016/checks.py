@@ -1,9 +1,10 @@
 """How the claims of Patki et al. 2016 are judged: what was measured, and whether it is in its band."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from fairlane.reproduce.paper import Check, Finding
-from fairlane.reproduce.patki2016.experiments import LABELS, RAILS, Cell
+from fairlane.reproduce.patki2016.experiments import LABELS, RAILS
 from fairlane.reproduce.patki2016.measured import Measured
 
 __all__ = ["CHECKS", "best_placements", "variation"]
@@ -13,8 +14,8 @@ _LEAST = 3.0
 
 
 def variation(measured: Measured, application: str, rails: str) -> float:
-    """Greatest over least run time of all conditions of Fig. 1 with these adapters."""
-    times = measured.times("rails", lambda cell: (cell.application, cell.rails) == (application, rails)).values()
+    """Greatest over least run time of the conditions of Fig. 1 with these adapters, each the mean of its seeds."""
+    times = measured.means("rails", lambda cell: (cell.application, cell.rails) == (application, rails)).values()
     return max(times) / min(times)
 
 
@@ -32,11 +33,11 @@ def _dual_rail(measured: Measured) -> Iterator[Finding]:
 def best_placements(measured: Measured) -> dict[tuple[str, int | None, int], dict[int, tuple[str, float]]]:
     """Of each application, interference and level, by cap: the placement with the least run time, and what it gains.
 
-    The gain is the second-best run time over the best, less one.
+    The gain is the second-best run time over the best, less one; run times are means over seeds.
     """
     found: dict[tuple[str, int | None, int], dict[int, tuple[str, float]]] = {}
     groups: dict[tuple[str, int | None, int, int], dict[str, float]] = {}
-    for cell, time in measured.times("power", lambda _: True).items():
+    for cell, time in measured.means("power", lambda _: True).items():
         groups.setdefault((cell.application, cell.beside, cell.level, cell.cap), {})[cell.placement] = time
     for (application, beside, level, cap), times in groups.items():
         first, second = sorted(times, key=lambda name: times[name])[:2]
@@ -59,14 +60,34 @@ def _placement(measured: Measured) -> Iterator[Finding]:
     )
     where = f"alone at level {level}" if beside is None else f"at level {level} beside interference"
     parts = ", ".join(f"{cap} W {name} (by {gain:.1%})" for cap, (name, gain) in best.items())
-    yield f"best placement differs in {len(changing)} cases, as {LABELS[application]} {where}: {parts} (differs)", True
+    words = f"best placement differs in {len(changing)} cases, as {LABELS[application]} {where}: {parts}"
+    yield f"{words}; {_alike(measured, application, beside, level, best)} (differs)", True
+
+
+def _alike(
+    measured: Measured, application: str, beside: int | None, level: int, best: Mapping[int, tuple[str, float]]
+) -> str:
+    """With how many seeds the best placement of each cap is the one that is the best on average."""
+    times = measured.times(
+        "power", lambda cell: (cell.application, cell.beside, cell.level) == (application, beside, level)
+    )
+    parts = []
+    for cap, (name, _) in best.items():
+        seeds = sorted({cell.seed for cell in times if cell.cap == cap})
+        own = {
+            seed: {cell.placement: time for cell, time in times.items() if (cell.cap, cell.seed) == (cap, seed)}
+            for seed in seeds
+        }
+        whole = {seed: by for seed, by in own.items() if name in by and len(by) > 1}
+        parts.append(f"{sum(min(by, key=by.__getitem__) == name for by in whole.values())} of {len(whole)}")
+    return f"the same with {', '.join(parts)} seeds"
 
 
 def _spread(measured: Measured) -> Finding:
     """Kripke, spread over packed with the same cap and level: the least."""
-    times = measured.times("power", lambda cell: cell.application == "kripke")
+    times = measured.means("power", lambda cell: cell.application == "kripke")
     ratios = {
-        cell: time / times[Cell(*(*_key(cell), "packed", cell.seed))]
+        cell: time / times[replace(cell, placement="packed")]
         for cell, time in times.items()
         if cell.placement == "spread"
     }
@@ -75,18 +96,11 @@ def _spread(measured: Measured) -> Finding:
     return f"Kripke: spread / packed {ratios[best]:.3f} at {best.cap} W, {where} (< 1)", ratios[best] < 1
 
 
-def _key(cell: Cell) -> tuple[str, str, int, int | None, int]:
-    return cell.application, cell.rails, cell.level, cell.beside, cell.cap
-
-
 def _level(measured: Measured) -> Finding:
     """Level 0 beside interference over level 3 alone, with the same cap and placement: the greatest."""
-    alone = measured.times("power", lambda cell: cell.beside is None)
-    beside = measured.times("power", lambda cell: (cell.level, cell.beside) == (0, 0))
-    ratios = {
-        cell: time / alone[Cell(cell.application, cell.rails, 3, None, cell.cap, cell.placement, cell.seed)]
-        for cell, time in beside.items()
-    }
+    alone = measured.means("power", lambda cell: cell.beside is None)
+    beside = measured.means("power", lambda cell: (cell.level, cell.beside) == (0, 0))
+    ratios = {cell: time / alone[replace(cell, level=3, beside=None)] for cell, time in beside.items()}
     most = max(ratios, key=lambda cell: ratios[cell])
     worse = sum(ratio > 1 for ratio in ratios.values())
     words = f"level 0 beside interference over level 3 alone: > 1 in {worse} of {len(ratios)} cases"
@@ -94,7 +108,7 @@ def _level(measured: Measured) -> Finding:
 
 
 CHECKS: Mapping[str, Check] = {
-    "patki.dual-rail": Check(["rails"], _dual_rail, ["neighbour"]),
+    "patki.dual-rail": Check(["rails"], _dual_rail, ["alone", "neighbour"]),
     "patki.placement": Check(["power"], _placement),
 }
 """For each claim, what it needs and how it is judged."""

@@ -15,7 +15,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["APPLICATIONS", "EXPERIMENTS", "FULL", "QUICK", "Cell", "Scale", "cells_of", "share_of", "written"]
+__all__ = [
+    "APPLICATIONS",
+    "EXPERIMENTS",
+    "FULL",
+    "QUICK",
+    "Cell",
+    "Scale",
+    "cells_of",
+    "interference_of",
+    "share_of",
+    "written",
+]
 
 LABELS: Mapping[str, str] = {"ft": "FT", "lu": "LU", "mg": "MG", "kripke": "Kripke", "comd": "CoMD"}
 """What applications are called."""
@@ -31,6 +42,8 @@ WEIGHTS = (8, 4, 2, 1)
 """Of the lanes of the service levels 0 to 3."""
 BALANCES: Sequence[tuple[int, int]] = ((3, 0), (1, 0), (0, 0), (0, 1), (0, 3))
 """Service levels of application and interference, as bandwidth moves to the application."""
+PLACEMENTS = ("packed", "spread", "random")
+"""Of the application, in Fig. 2."""
 START = "0.5 ms"
 """When the application begins."""
 
@@ -50,13 +63,19 @@ class Scale:
     balances: Sequence[tuple[int, int]]
     """Levels of application and interference in Fig. 1."""
     seeds: int
-    """Random placements of each condition of Fig. 1."""
+    """Placements of both jobs for each condition of Fig. 1."""
     caps: Sequence[int]
     """Power caps of Fig. 2, W."""
-    levels: Sequence[int]
-    """Levels of the application beside interference in Fig. 2."""
+    levels: Mapping[int, int]
+    """Levels of the application beside interference in Fig. 2, and with how many placements of the interference each
+    is run; random applications have as many of their own."""
     words: str
-    """How it differs from the paper's."""
+    """How its size differs from the paper's."""
+    length: str = (
+        "one iteration of an application (two of CoMD) in place of a whole run, beside a part of one all-to-all; four "
+        "caps from 65 to 115 W; two placements of a condition (one at level 1 of Fig. 2)"
+    )
+    """How it is less than the paper's at any size."""
 
 
 FULL = Scale(
@@ -70,11 +89,11 @@ FULL = Scale(
         "kripke": {"name": "kripke", "group_sets": 1, "compute": "0.32 ms"},
         "comd": {"name": "comd", "compute": "1 ms"},
     },
-    iterations={"ft": 1, "lu": 1, "mg": 1, "kripke": 1, "comd": 1},
+    iterations={"ft": 1, "lu": 1, "mg": 1, "kripke": 1, "comd": 2},
     balances=BALANCES,
-    seeds=1,
-    caps=(65, 115),
-    levels=(3, 1, 0),
+    seeds=2,
+    caps=(65, 80, 95, 115),
+    levels={3: 2, 1: 1, 0: 2},
     words="",
 )
 """The paper's ranks on the paper's hosts."""
@@ -88,8 +107,9 @@ QUICK = Scale(
     balances=((3, 0), (0, 0), (0, 3)),
     seeds=1,
     caps=(65, 115),
-    levels=(3, 0),
+    levels={3: 1, 0: 1},
     words="384 ranks of 2048, 48 hosts of 72 in place of 256 of 324, three applications, fewer conditions",
+    length="one iteration in place of a whole run, beside a part of one all-to-all; one placement of a condition",
 )
 """Some cells at a fifth of the size."""
 
@@ -137,10 +157,22 @@ def _power(scale: Scale) -> Iterator[Cell]:
     """Fig. 2: adapter 0, caps, levels and placements; alone a level makes no difference, so one is run."""
     for application in scale.workloads:
         for cap in scale.caps:
-            for placement in ("packed", "spread", "random"):
-                yield Cell(application, "0", 3, None, cap, placement)
-                for level in scale.levels:
-                    yield Cell(application, "0", level, 0, cap, placement)
+            for placement in PLACEMENTS:
+                # Packed and spread hosts are the same with every seed: alone nothing differs.
+                own = max(scale.levels.values()) if placement == "random" else 1
+                for seed in range(1, 1 + own):
+                    yield Cell(application, "0", 3, None, cap, placement, seed)
+                for level, seeds in scale.levels.items():
+                    for seed in range(1, 1 + seeds):
+                        yield Cell(application, "0", level, 0, cap, placement, seed)
+
+
+def _alone(scale: Scale) -> Iterator[Cell]:
+    """Beside Fig. 1: the applications alone on its hosts."""
+    for application in scale.workloads:
+        for rails in RAILS:
+            for seed in range(1, 1 + scale.seeds):
+                yield Cell(application, rails, 3, None, 115, "random", seed)
 
 
 def _neighbour(scale: Scale) -> Iterator[Cell]:
@@ -152,9 +184,16 @@ def _neighbour(scale: Scale) -> Iterator[Cell]:
                     yield Cell(application, "0", level, beside, 115, "random", seed, neighbour)
 
 
-_CELLS = {"rails": _rails, "neighbour": _neighbour, "power": _power}
+_CELLS = {"rails": _rails, "alone": _alone, "neighbour": _neighbour, "power": _power}
 EXPERIMENTS: Sequence[str] = tuple(_CELLS)
 """The figures, and what is shown beside the first."""
+INTERFERENCE = "interference"
+"""What the other job is called."""
+
+
+def interference_of(cell: Cell) -> Cell:
+    """The interference of a cell, alone."""
+    return Cell(INTERFERENCE, cell.neighbour, 0, None, 115, "random")
 
 
 def cells_of(experiment: str, scale: Scale) -> list[Cell]:
@@ -164,7 +203,23 @@ def cells_of(experiment: str, scale: Scale) -> list[Cell]:
 
 def written(cell: Cell, scale: Scale) -> dict[str, Any]:
     """The scenario of a cell as in a file."""
-    application = {
+    alone = cell.application == INTERFERENCE
+    jobs = [] if alone else [_application(cell, scale)]
+    if alone or cell.beside is not None:
+        jobs.append(_interference(cell.rails if alone else cell.neighbour, cell.beside or 0, scale))
+    return {
+        "name": str(cell),
+        "seed": cell.seed,
+        "duration": "4 ms" if alone else "10 s",
+        "fabric": dict(scale.fabric),
+        "qos": {"service_levels": 4, "arbiter": {"name": "weighted_round_robin", "weights": list(WEIGHTS)}},
+        "power": {"cap": f"{cell.cap} W"},
+        "jobs": jobs,
+    }
+
+
+def _application(cell: Cell, scale: Scale) -> dict[str, Any]:
+    return {
         "name": cell.application,
         "ranks": scale.ranks,
         "ranks_per_host": 24,
@@ -175,22 +230,16 @@ def written(cell: Cell, scale: Scale) -> dict[str, Any]:
         "stop": scale.iterations[cell.application],
         "placement": {"strategy": cell.placement},
     }
-    interference = {
-        "name": "interference",
+
+
+def _interference(rails: str, level: int, scale: Scale) -> dict[str, Any]:
+    return {
+        "name": INTERFERENCE,
         "ranks": 24 * scale.hosts,
         "ranks_per_host": 24,
         "workload": {"name": "all_to_all", "message_size": "32 KiB", "messages_per_iteration": 1, "compute": 0},
-        "rails": dict(RAILS[cell.neighbour]),
-        "service_level": cell.beside or 0,
+        "rails": dict(RAILS[rails]),
+        "service_level": level,
         "power_cap": "115 W",
         "placement": {"strategy": "random"},
-    }
-    return {
-        "name": str(cell),
-        "seed": cell.seed,
-        "duration": "10 s",
-        "fabric": dict(scale.fabric),
-        "qos": {"service_levels": 4, "arbiter": {"name": "weighted_round_robin", "weights": list(WEIGHTS)}},
-        "power": {"cap": f"{cell.cap} W"},
-        "jobs": [application] if cell.beside is None else [application, interference],
     }

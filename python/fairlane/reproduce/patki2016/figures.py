@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from fairlane.plot.style import PALETTE, canvas, headline_of, styled
 from fairlane.reproduce.paper import Picture
-from fairlane.reproduce.patki2016.experiments import LABELS, RAILS, Cell, share_of
+from fairlane.reproduce.patki2016.experiments import LABELS, PLACEMENTS, RAILS, Cell, share_of
 
 if TYPE_CHECKING:
     from fairlane.reproduce.patki2016.measured import Measured
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["draw_power", "draw_rails"]
 
 ROWS: Mapping[str, str] = {"both": "both adapters", "0": "only adapter 0", "1": "only adapter 1"}
-PLACEMENTS = ("packed", "spread", "random")
 
 
 def draw_rails(measured: "Measured", path: Path) -> Picture | None:
@@ -39,7 +38,7 @@ def draw_rails(measured: "Measured", path: Path) -> Picture | None:
     title = "Fig. 1: one adapter or both, while bandwidth moves to the application"
     note = (
         "Run time beside an all-to-all against the application's share of a link that both want; in each panel the "
-        f"greatest run time over the least. 115 W, random placements. {measured.scale.words}"
+        f"greatest run time over the least, of all placements. 115 W, random placements. {measured.scale.words}"
     )
     return _draw(measured, "rails", path, (title, note), (list(RAILS), ROWS), list(ticks.values()), panel)
 
@@ -52,16 +51,21 @@ def draw_power(measured: "Measured", path: Path) -> Picture | None:
     def panel(axes: Axes, application: str, cap: str) -> None:
         times = measured.times("power", lambda cell: (cell.application, str(cell.cap)) == (application, cap))
         for number, placement in enumerate(PLACEMENTS):
-            own = {(cell.beside, cell.level): time for cell, time in times.items() if cell.placement == placement}
-            there = [(at, own[tick]) for at, tick in enumerate(ticks) if tick in own]
+            own: dict[int, list[float]] = {}
+            for cell, time in times.items():
+                if cell.placement == placement and (cell.beside, cell.level) in ticks:
+                    own.setdefault(ticks.index((cell.beside, cell.level)), []).append(time)
+            places, means = sorted(own), [sum(own[at]) / len(own[at]) for at in sorted(own)]
             look = {"color": PALETTE[number], "marker": "osD"[number], "markersize": 6, "linewidth": 1.4, "alpha": 0.85}
-            axes.plot(*zip(*there, strict=True), label=placement, **look)  # type: ignore[arg-type]
+            axes.plot(places, means, label=placement, **look)  # type: ignore[arg-type]
+            least, most = [min(own[at]) for at in places], [max(own[at]) for at in places]
+            axes.vlines(places, least, most, color=PALETTE[number], linewidth=2.4, alpha=0.35)
 
     rows = {str(cap): f"{cap} W a socket" for cap in measured.scale.caps}
     title = "Fig. 2: power caps, service levels and placements, adapter 0"
     note = (
         "Run time, alone (where the service level makes no difference) and at service levels beside an all-to-all at "
-        f"level 0. {measured.scale.words}"
+        f"level 0; means over seeds, and their range. {measured.scale.words}"
     )
     words = ["alone", *(f"level {level}" for level in levels)]
     return _draw(measured, "power", path, (title, note), (list(rows), rows), words, panel)

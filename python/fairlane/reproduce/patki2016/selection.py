@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairlane.reproduce.paper import Done, Options
-from fairlane.reproduce.patki2016.experiments import FULL, QUICK, Cell, Scale, cells_of, written
+from fairlane.reproduce.patki2016.experiments import (
+    FULL,
+    INTERFERENCE,
+    QUICK,
+    Cell,
+    Scale,
+    cells_of,
+    interference_of,
+    written,
+)
 from fairlane.reproduce.patki2016.measured import Measured
 from fairlane.reproduce.running import simulation
 from fairlane.study.task import Task
@@ -22,13 +31,15 @@ class Selection:
     @property
     def left_out(self) -> Mapping[str, str]:
         """How they differ from the paper's."""
-        return dict.fromkeys(self.experiments, self.scale.words) if self.scale.words else {}
+        words = "; ".join(filter(None, (self.scale.words, self.scale.length)))
+        return dict.fromkeys(self.experiments, words)
 
     @property
     def tasks(self) -> Mapping[Cell, Task]:
         """The cells, each once: figures share some."""
         cells = dict.fromkeys(cell for name in self.experiments for cell in cells_of(name, self.scale))
-        return {cell: task(cell, self.scale) for cell in cells}
+        others = dict.fromkeys(interference_of(cell) for cell in cells if cell.beside is not None)
+        return {cell: task(cell, self.scale) for cell in [*cells, *others]}
 
     def measured(self, done: Mapping[Cell, Done]) -> Measured:
         """Puts together what came of the cells."""
@@ -39,7 +50,8 @@ class Selection:
 def task(cell: Cell, scale: Scale) -> Task:
     """What simulates a cell."""
     cost = 1.0 if cell.beside is None else 4.0 if cell.level else 2.0
-    return simulation("fairlane.reproduce.patki2016.simulate:simulate", written(cell, scale), str(cell), cost=cost)
+    function = "interference" if cell.application == INTERFERENCE else "simulate"
+    return simulation(f"fairlane.reproduce.patki2016.simulate:{function}", written(cell, scale), str(cell), cost=cost)
 
 
 def select(experiments: Sequence[str], options: Options) -> Selection:

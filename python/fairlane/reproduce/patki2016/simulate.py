@@ -1,27 +1,30 @@
-"""Simulating a cell of Patki et al. 2016: until the application is done."""
+"""Simulating a cell of Patki et al. 2016: until the application is done; or its interference alone, for a while."""
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane import _core
+from fairlane.advice.fingerprint import told, uses
 from fairlane.errors import RunError
 from fairlane.power.account import by_job, power
 from fairlane.reproduce.until_done import until_done
 from fairlane.results.measured import Measured
 
 if TYPE_CHECKING:
-    from fairlane.scenario import Scenario
+    from fairlane.scenario import Resolved, Scenario
     from fairlane.study.task import Stopwatch
 
-__all__ = ["simulate"]
+__all__ = ["interference", "simulate"]
 
 
 def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
-    """The application's run time, whom its packets waited for, and the energy of its hosts; ps and J.
+    """The application's run time, what it was spent on, whom its packets waited for, the energy of its hosts; ps and J.
 
-    ``others`` and ``own`` are sums over all packets and ports. ``rails`` has the bytes that each rail carried into
-    the fabric, of both jobs.
+    ``others`` and ``own`` are sums over all packets and ports. How busy links were says something of the application
+    where it is alone.
     """
     with watch.lap("set-up"):
         resolved = scenario.resolve()
@@ -42,12 +45,29 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
         "run_time": run_time,
         "others": int(waits.filter(~mine)["waiting"].sum()),
         "own": int(waits.filter(mine)["waiting"].sum()),
-        "computing": float(ranks.select(pl.col("compute").mean()).item()),
+        **told(measured, 0),
+        **uses(measured, _fabric(resolved), run_time),
         "energy_j": float(drawn["energy_j"].item()),
         "interference_iterations": _behind(measured.ranks),
         "packet_hops": measured.packet_hops,
         "digest": measured.digest,
     }
+
+
+def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
+    """How busy links are with the interference alone, for the scenario's duration."""
+    with watch.lap("set-up"):
+        resolved = scenario.resolve()
+    with watch.lap("simulating"):
+        engine = resolved.engine()
+        engine.run_until(resolved.duration)
+    measured = Measured.of(engine)
+    used = uses(measured, _fabric(resolved), resolved.duration)
+    return {**told(measured, 0), **used, "packet_hops": measured.packet_hops, "digest": measured.digest}
+
+
+def _fabric(resolved: "Resolved") -> _core.Fabric:
+    return _core.Fabric(json.dumps(resolved.tables["fabric"]))
 
 
 def _behind(ranks: pl.DataFrame) -> int:

@@ -1,0 +1,155 @@
+"""What the model knows of a run, and a first guess of its time from the simplest physics.
+
+An application is known by one simulation of it alone: which part of its time is computed, waited for the network or
+for late partners; how many messages it sends, and how large they are; how busy its links are. A condition is known by
+what the application and its neighbours share: adapters, links by the weights of their lanes, and how busy the
+neighbours alone keep the links between switches.
+
+The first guess, over the time of the reference run alone:
+
+    T = c x + (1 - c) (b max(1, h / a, s / l) + (1 - b) (1 + v q (1 - w) / w))
+
+``c`` is the part computed of what is not spent on waiting for others, and ``x`` how much longer computing takes under
+the cap. While it communicates, the application keeps its busiest adapter busy for the part ``h`` and its busiest link
+between switches for ``s``; ``b`` is the greater one. With ``a`` of the adapters, links get slower than what is sent.
+``w`` is its share of a link that all jobs want and ``v`` how busy neighbours keep links on its planes, so that
+``l = max(w, 1 - v)`` of a link is left. A message that is alone on its way meets, where a link is busy, as many packets
+of the neighbours as the weights let through before its own, each of which takes ``q`` of the message's own time.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from fairlane.errors import Problem, ScenarioError
+
+__all__ = ["COLUMNS", "FEATURES", "described"]
+
+COLUMNS = (
+    "case",
+    "application",
+    "rails",
+    "placement",
+    "seed",
+    "beside",
+    "link_share",
+    "adapters",
+    "adapters_shared",
+    "interference_use",
+    "cap_w",
+    "run_time_ms",
+    "computing_ms",
+    "network_ms",
+    "late_partner_ms",
+    "waits_for_itself_ms",
+    "messages",
+    "kilobytes",
+    "collective_share",
+    "host_use",
+    "switch_use",
+)
+"""What a table of runs has: that of ``fairlane advise`` and those of ``fairlane reproduce patki2016``."""
+FEATURES = (
+    "guess",
+    "stretch",
+    "adapters",
+    "interference",
+    "link_share",
+    "neighbour_use",
+    "packed",
+    "spread",
+    "compute_share",
+    "network_share",
+    "late_share",
+    "own_waiting",
+    "collective_share",
+    "host_use",
+    "switch_use",
+    "message_size",
+    "message_rate",
+)
+"""The logarithm of the first guess; of the condition: how much longer computing takes, the part of the adapters used,
+whether there are neighbours, the share of a link, how busy they keep links on the application's planes, and whether it
+is packed or spread, else it is random; and of the application alone, over its run time: computing, waiting for the
+network and for late partners, its packets' waiting for each other, its calls' time in collectives, its busiest links at
+hosts and between switches; logarithms of the mean message, kB, and of messages a millisecond."""
+PACKET_TIME = 0.5
+"""``q``: a packet of 2 KiB takes about half as long as a small message on an idle path of four links."""
+_SAME = ("case", "application")
+_REFERENCE = (
+    "run_time_ms",
+    "computing_ms",
+    "network_ms",
+    "late_partner_ms",
+    "waits_for_itself_ms",
+    "messages",
+    "kilobytes",
+    "collective_share",
+    "host_use",
+    "switch_use",
+    "adapters",
+)
+
+
+def described(runs: pl.DataFrame) -> pl.DataFrame:
+    """The runs with ``FEATURES``, ``reference_ms`` and ``ratio``, run time over that of the reference.
+
+    The reference is an application's run alone with the most adapters and the least cap, on random hosts if there is
+    one. Raises ``ScenarioError`` where there is none.
+    """
+    joined = runs.join(_references(runs), on=_SAME, how="left", maintain_order="left")
+    if joined["reference_run_time_ms"].null_count():
+        lost = joined.filter(pl.col("reference_run_time_ms").is_null())["application"][0]
+        raise ScenarioError(Problem("link_share", "no run without neighbours", lost, "an empty cell"))
+    time = pl.col("reference_run_time_ms")
+
+    def part(name: str) -> pl.Expr:
+        return pl.col(f"reference_{name}") / time
+
+    messages = pl.max_horizontal(pl.col("reference_messages"), pl.lit(1e-9))
+    made = joined.with_columns(
+        reference_ms=time,
+        ratio=pl.col("run_time_ms") / time,
+        stretch=(pl.col("computing_ms") / pl.col("reference_computing_ms")).fill_nan(1.0),
+        adapters=pl.col("adapters") / pl.col("reference_adapters"),
+        interference=pl.col("link_share").is_not_null().cast(pl.Float64),
+        link_share=pl.col("link_share").fill_null(1.0),
+        neighbour_use=pl.col("interference_use") * pl.col("adapters_shared"),
+        packed=(pl.col("placement") == "packed").cast(pl.Float64),
+        spread=(pl.col("placement") == "spread").cast(pl.Float64),
+        compute_share=part("computing_ms"),
+        network_share=part("network_ms"),
+        late_share=part("late_partner_ms"),
+        own_waiting=part("waits_for_itself_ms"),
+        collective_share=pl.col("reference_collective_share"),
+        host_use=pl.col("reference_host_use"),
+        switch_use=pl.col("reference_switch_use"),
+        message_size=(pl.col("reference_kilobytes") / messages).log1p(),
+        message_rate=(pl.col("reference_messages") / time).log1p(),
+    )
+    return made.with_columns(guess=_guess().log()).drop(f"reference_{name}" for name in _REFERENCE)
+
+
+def _references(runs: pl.DataFrame) -> pl.DataFrame:
+    order: Sequence[pl.Expr] = (
+        pl.col("adapters").neg(),
+        (pl.col("computing_ms") * 100 / pl.col("computing_ms").min().over(_SAME)).fill_nan(100).round(),
+        pl.col("placement") != "random",
+        pl.col("seed"),
+    )
+    first = runs.filter(pl.col("link_share").is_null()).sort(*order).group_by(_SAME, maintain_order=True).first()
+    return first.select(*_SAME, *(pl.col(name).alias(f"reference_{name}") for name in _REFERENCE))
+
+
+def _guess() -> pl.Expr:
+    """The first guess of the ratio, by what ``described`` has made."""
+    work, net = pl.col("compute_share"), pl.col("network_share")
+    computed = (work / (work + net)).fill_nan(1.0)
+    talking = pl.max_horizontal(1 - work, pl.lit(1e-3))
+    at_host, between = (pl.min_horizontal(pl.col(name) / talking, pl.lit(1.0)) for name in ("host_use", "switch_use"))
+    bound = pl.max_horizontal(at_host, between)
+    share, busy = pl.col("link_share"), pl.col("neighbour_use")
+    left = pl.max_horizontal(share, 1 - busy)
+    flowing = pl.max_horizontal(pl.lit(1.0), at_host / pl.col("adapters"), between / left)
+    single = 1 + busy * PACKET_TIME * (1 - share) / share
+    return computed * pl.col("stretch") + (1 - computed) * (bound * flowing + (1 - bound) * single)

@@ -1,0 +1,68 @@
+"""What one simulation tells of a job: where its time goes, its messages, and how busy links are.
+
+Alone, this is all that the model of run times knows of an application, and of its neighbours. The numbers are plain:
+picoseconds, bytes and shares.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from fairlane import _core
+    from fairlane.results.measured import Measured
+
+__all__ = ["told", "uses"]
+
+_POINT_TO_POINT = ("send", "isend", "recv", "irecv", "probe", "wait", "wait_all", "wait_any", "wait_some")
+
+
+def told(measured: Measured, job: int) -> dict[str, float]:
+    """Means over a job's ranks, and the share of collectives in its time in calls.
+
+    ``computing``, ``network`` and ``late_partner`` are ps, the last two of waiting; ``messages`` and ``bytes`` are what
+    a rank has sent.
+    """
+    ranks = measured.ranks.filter(pl.col("job") == job)
+    kept = {
+        "computing": "compute",
+        "network": "network",
+        "late_partner": "late_partner",
+        "messages": "messages_sent",
+        "bytes": "bytes_sent",
+    }
+    means = ranks.select(pl.col(column).cast(pl.Float64).mean().alias(name) for name, column in kept.items())
+    calls = measured.calls.filter(pl.col("job") == job)
+    whole = float(calls["time"].sum())
+    collective = float(calls.filter(~pl.col("call").is_in(_POINT_TO_POINT))["time"].sum())
+    return {**means.row(0, named=True), "collective_share": collective / whole if whole else 0.0}
+
+
+def uses(measured: Measured, fabric: _core.Fabric, span: int) -> dict[str, float]:
+    """How busy links were over ``span`` ps.
+
+    The busiest of a host, the busiest between switches, and the mean of all between switches that carried anything.
+    """
+    from fairlane.results.measured import frame
+
+    links = frame(fabric.links())
+    of_host = (pl.col("from_host") >= 0) | (pl.col("to_host") >= 0)
+    busy = (
+        measured.ports.group_by("link")
+        .agg(pl.col("port_active").first())
+        .join(links.select(pl.col("link").cast(pl.UInt32), of_host=of_host), on="link")
+        .filter(pl.col("port_active") > 0)
+        .with_columns(share=pl.col("port_active") / span)
+    )
+    hosts, between = busy.filter("of_host")["share"], busy.filter(~pl.col("of_host"))["share"]
+    return {
+        "host_use": _number(hosts.max()),
+        "switch_use": _number(between.max()),
+        "switch_mean": _number(between.mean()),
+    }
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

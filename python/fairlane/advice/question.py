@@ -1,0 +1,192 @@
+"""What is asked: an application among the jobs of a scenario, and what it can choose."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairlane.errors import BuildError, Problem, ScenarioError
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Resolved, Scenario
+    from fairlane.study.written import Written
+
+__all__ = ["ALL", "PLACEMENTS", "Choice", "Point", "Question", "ask"]
+
+PLACEMENTS = ("packed", "spread", "random")
+"""Placements that are tried."""
+ALL = "all"
+"""All adapters of a host: dealt to its processes in a random order, as InfiniPath does; or used message by message by
+each process, where there are fewer processes than adapters."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One alternative."""
+
+    rails: str
+    """``all``, or the one adapter, as ``only 0``."""
+    service_level: int
+    placement: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """An alternative with a seed, decided: on which hosts all jobs are, and through which adapters they send."""
+
+    choice: Choice
+    seed: int
+    decided: Resolved
+    written: Written
+
+
+@dataclass(frozen=True)
+class Question:
+    """An application, its neighbours, and what it can choose."""
+
+    file: Path
+    assignments: tuple[str, ...]
+    """What is changed in the scenario for all alternatives."""
+    at: int
+    """The application's number among the jobs of the file."""
+    choices: Sequence[Choice]
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario as it is before anything is chosen."""
+        from fairlane.scenario import Scenario
+
+        return Scenario.load(self.file, set=self.assignments)
+
+    @cached_property
+    def name(self) -> str:
+        """What the application is called."""
+        return self.scenario.jobs[self.at].names()[0]
+
+    @cached_property
+    def rails(self) -> int:
+        """Adapters of a host."""
+        return _rails_of(self.scenario)
+
+    @property
+    def number(self) -> int:
+        """The application's number where copies of jobs count."""
+        return sum(job.count for job in self.scenario.jobs[: self.at])
+
+    @property
+    def reference(self) -> Choice:
+        """The alternative that a model's simulations are of: all adapters, random hosts."""
+        return next(choice for choice in self.choices if choice.placement == "random")
+
+    def point(self, choice: Choice, seed: int, duration: str | None = None) -> Point:
+        """The scenario with an alternative and a seed."""
+        from fairlane.scenario import Scenario
+        from fairlane.study.written import write
+
+        own = self.scenario.jobs[self.at]
+        per_host = own.ranks_per_host or (own.placement or self.scenario.placement).ranks_per_host
+        changes = [
+            f"jobs[{self.at}].rails={self._policy(choice, per_host)}",
+            f"jobs[{self.at}].service_level={choice.service_level}",
+            f'jobs[{self.at}].placement={{ strategy = "{choice.placement}", ranks_per_host = {per_host} }}',
+        ]
+        made = Scenario.load(self.file, set=[*self.assignments, *changes], seed=seed, duration=duration)
+        decided = _decided(made)
+        where = f"{choice.rails}, level {choice.service_level}, {choice.placement}, seed {seed}"
+        return Point(choice, seed, decided, write(made, decided, str(self.file.resolve().parent), where))
+
+    def _policy(self, choice: Choice, per_host: int) -> str:
+        """The job's ``rails``, as in a file."""
+        if choice.rails != ALL:
+            return f"{{ {choice.rails.replace(' ', ' = ')} }}"
+        return '{ policy = "by_source", order = "random" }' if per_host >= self.rails else '"round_robin"'
+
+
+def _decided(scenario: Scenario) -> Resolved:
+    """All but the programs; raises ``ScenarioError`` with the place in the file."""
+    from fairlane.inputs.problems import Problems
+    from fairlane.scenario.resolve import decide
+
+    try:
+        return decide(scenario)
+    except Problems as problems:
+        raise scenario.error(problems) from None
+    except BuildError as error:
+        raise scenario.error(Problems(Problem(error.path or "", str(error)))) from None
+
+
+def ask(
+    file: Path, job: str | None, cap: str | None, levels: Sequence[int] | None, assignments: Sequence[str]
+) -> Question:
+    """Reads a scenario. Raises ``ScenarioError`` for what is wrong with it or with what was asked."""
+    from fairlane.scenario import Scenario
+
+    scenario = Scenario.load(file, set=assignments)
+    at = _number(scenario, job, file)
+    changes = [*assignments, *([f'jobs[{at}].power_cap="{cap}"'] if cap else [])]
+    try:
+        capped = Scenario.load(file, set=changes) if cap else scenario
+    except ScenarioError as error:
+        raise ScenarioError(_of_cap(problem) for problem in error.problems) from None
+    choices = _choices(capped, levels, file)
+    return Question(file, (*changes, *_computing(capped)), at, choices)
+
+
+def _of_cap(problem: Problem) -> Problem:
+    """A problem with the cap, by the name of the option that it was given with."""
+    return replace(problem, key="--cap", file=None) if problem.key.endswith("power_cap") else problem
+
+
+def _number(scenario: Scenario, job: str | None, file: Path) -> int:
+    """Which of the scenario's jobs it is."""
+    names = [one.name or one.kind for one in scenario.jobs]
+    if job is not None and job not in names:
+        raise ScenarioError(Problem.unknown("--job", "job of the scenario", job, names, job))
+    at = 0 if job is None else names.index(job)
+    if scenario.jobs[at].count > 1:
+        raise ScenarioError(
+            Problem(f"jobs[{at}].count", "advice is for one job", scenario.jobs[at].count, "1", file=str(file))
+        )
+    return at
+
+
+def _rails_of(scenario: Scenario) -> int:
+    return scenario.fabric.rails.count if scenario.fabric.rails else 1
+
+
+def _choices(scenario: Scenario, levels: Sequence[int] | None, file: Path) -> list[Choice]:
+    """Every alternative."""
+    have = len(set(_decided(scenario).tables["qos"]["sl2vl"]))
+    wrong = [level for level in levels or () if not 0 <= level < have]
+    if wrong:
+        words = "the scenario has no such service level"
+        raise ScenarioError(Problem("--level", words, wrong[0], f"0 to {have - 1}", file=str(file)))
+    rails = [f"only {rail}" for rail in range(_rails_of(scenario))]
+    if len(rails) > 1:
+        rails.insert(0, ALL)
+    wanted = list(dict.fromkeys(levels or range(have)))
+    return [Choice(*one) for one in product(rails, wanted, PLACEMENTS)]
+
+
+def _computing(scenario: Scenario) -> list[str]:
+    """Compute times that are to be found, found once: alternatives are to have the same."""
+    unknown = [at for at, job in enumerate(scenario.jobs) if job.workload and job.workload.compute is None]
+    if not unknown:
+        return []
+    first, number = {}, 0
+    for at, job in enumerate(scenario.jobs):
+        first[at] = number
+        number += job.count
+    resolved, written = scenario.resolve(), tomllib.loads(scenario.text)["jobs"]
+    found = []
+    for at in unknown:
+        time, workload = f'"{resolved.jobs[first[at]].compute} ps"', written[at]["workload"]
+        plain = isinstance(workload, str)
+        told = f'={{ name = "{workload}", compute = {time} }}' if plain else f".compute={time}"
+        found.append(f"jobs[{at}].workload{told}")
+    return found
