@@ -13,7 +13,7 @@ from fairlane.advice.features import COLUMNS, FEATURES, described
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems, validated
-from fairlane.trees import Tree
+from fairlane.trees import Tree, boosting_of
 from small_study import Here
 
 SCENARIO = """
