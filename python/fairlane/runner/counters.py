@@ -20,7 +20,7 @@ from fairlane.results.measured import PS, Engine, frame
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
-    from fairlane.scenario.models import CountersAt
+    from fairlane.scenario.observe import CountersAt
 
 __all__ = ["COUNTERS", "FEATURES", "STATISTICS", "VIRTUAL_CHANNELS", "IterationCounters"]
 

@@ -10,7 +10,7 @@ from fairlane.errors import BuildError
 from fairlane.power.job import JobPower
 
 if TYPE_CHECKING:
-    from fairlane.scenario.models import CountersAt
+    from fairlane.scenario.observe import CountersAt
 
 __all__ = ["Resolved", "ResolvedJob"]
 

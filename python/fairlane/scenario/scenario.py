@@ -12,7 +12,8 @@ from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.power.table import PowerTable
 from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
-from fairlane.scenario.models import FabricTable, Job, Mpi, Network, Observe, Placement, PlacementField, Qos
+from fairlane.scenario.models import FabricTable, Job, Mpi, Network, Placement, PlacementField, Qos
+from fairlane.scenario.observe import Observe
 from fairlane.units import DURATION, Duration
 
 if TYPE_CHECKING:
