@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fairlane.plot.prediction import draw_predictions, telling_runs
-from fairlane.plot.style import MUTED, PALETTE, canvas, headline_of, styled
+from fairlane.plot.style import INK, MUTED, PALETTE, canvas, headline_of, styled
 from fairlane.reproduce.paper import Picture
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _breakdown(measured: "Measured") -> tuple[Figure, str]:
     left.set_ylabel("Time of a rank [ms]")
     left.set_ylim(bottom=0)
     left.grid(axis="y")
-    left.legend(frameon=False, loc="upper left")
+    left.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
     rest = 1 - runs["wait_share"] - runs["allreduce_share"]
     base = np.zeros(runs.height)
     for name, part, colour in (
@@ -209,7 +209,7 @@ def _flits(measured: "Measured") -> tuple[Figure, str]:
                 label = str(run) if name == "fastest" else ""
                 boxes.append({key: own[column] / 1000 for key, column in keys.items()} | {"fliers": [], "label": label})
                 colours.append(colour)
-        drawn = axes.bxp(boxes, showfliers=False, patch_artist=True, widths=0.7)
+        drawn = axes.bxp(boxes, showfliers=False, patch_artist=True, widths=0.7, medianprops={"color": INK})
         for box, colour in zip(drawn["boxes"], colours, strict=True):
             box.set_facecolor(colour)
         axes.set_title(kind, loc="left", fontsize=12)
