@@ -166,7 +166,7 @@ def pairs(
     mean = found.select(pl.col("slowdown").mean()).item()
     typer.echo(f"{found.height} jobs beside another, slowed down {mean:.3g} times on average;")
     typer.echo("predicted by models that have not seen the job's application, its neighbour's, or both:\n")
-    for by in (None, "role", "fabric", "unseen"):
+    for by in (None, "links", "role", "fabric", "unseen"):
         _print_pairs(pair_errors(predicted, by), by)
     return ExitCode.DONE
 

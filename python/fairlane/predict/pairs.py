@@ -49,7 +49,9 @@ def predict_unseen(pairs: pl.DataFrame) -> pl.DataFrame:
     """The pairs with a column for each model: what it predicts from pairs without the application that is ``unseen``.
 
     A pair of two applications stands there twice, once for each; ``role`` says whether the unseen one is the ``job``
-    that is slowed down, its ``neighbour``, or ``both``. Raises ``ScenarioError`` if there are too few applications.
+    that is slowed down, its ``neighbour``, or ``both``, and ``links`` whether the two have ``shared`` ones.
+
+    Raises ``ScenarioError`` if there are too few applications.
     """
     names = sorted(set(pairs["application"]) | set(pairs["other"]))
     if len(names) < 3:
@@ -73,7 +75,9 @@ def predict_unseen(pairs: pl.DataFrame) -> pl.DataFrame:
                 pl.Series(model, numpy.exp(fit(_rows(known), target, _rows(unseen))))
                 for model, fit in PAIR_MODELS.items()
             ]
-            found.append(unseen.with_columns(role.alias("role"), pl.lit(name).alias("unseen"), *columns))
+            links = pl.when(pl.col("others_met") > 0).then(pl.lit("shared")).otherwise(pl.lit("own"))
+            what = (role.alias("role"), links.alias("links"), pl.lit(name).alias("unseen"))
+            found.append(unseen.with_columns(*what, *columns))
     return pl.concat(found)
 
 
