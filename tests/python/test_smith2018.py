@@ -110,6 +110,17 @@ def test_a_run_can_be_simulated_again(small: tuple[Path, Measured]) -> None:
     assert again["own"] == measured.cells[cell]["own"]
 
 
+def test_errors_are_those_of_timesteps_as_long_as_the_papers(small: tuple[Path, Measured]) -> None:
+    _, measured = small
+    regular = measured.timesteps().filter(~pl.col("warmup"))
+    truth = measured.prediction.parts.predictions.filter(model="gbm", parts="base", way="honest")
+    longer = truth.join(regular.select("run", "timestep", once="seconds"), on=["run", "timestep"])
+    assert longer.height == regular.height
+    assert longer["seconds"].to_numpy() == pytest.approx(2500 * longer["once"].to_numpy())
+    table = pl.read_csv(small[0] / "table-2.csv").filter(model="gbm", parts="base", way="honest")
+    assert table["mse"].item() == pytest.approx(measured.prediction.error("gbm", "base"), rel=1e-5)
+
+
 def test_a_missing_run_is_named(small: tuple[Path, Measured]) -> None:
     _, measured = small
     part = Measured(dict(list(measured.cells.items())[:5]), TINY)

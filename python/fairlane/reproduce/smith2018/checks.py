@@ -63,10 +63,10 @@ def _prediction(measured: Measured) -> Iterator[Finding]:
     error = measured.prediction.error
     for parts in PARTS:
         boosting, forest = error("gbm", parts), error("forest", parts)
-        words = f"{parts}: mean squared error {boosting:.3g} ms² with boosting, {forest:.3g} with the forest"
+        words = f"{parts}: mean squared error {boosting:.3g} s² with boosting, {forest:.3g} with the forest"
         yield words, boosting < forest
     base, sparse = error("gbm", "base"), error("gbm", "sparse")
-    yield f"boosting: {sparse:.3g} ms² on sparse parts, {base:.3g} on the counters themselves", sparse <= base
+    yield f"boosting: {sparse:.3g} s² on sparse parts, {base:.3g} on the counters themselves", sparse <= base
 
 
 def _local_models(measured: Measured) -> Iterator[Finding]:

@@ -137,18 +137,18 @@ def _timesteps(measured: "Measured") -> tuple[Figure, str]:
 
 def _predicted(measured: "Measured") -> tuple[Figure, str]:
     predictions = measured.prediction.parts.predictions
-    title = "Fig. 11: timesteps of runs that the model has not seen"
+    title = "Fig. 11: timesteps, as long as the paper's, of runs that the model has not seen"
     models: Mapping[str, Mapping[str, object]] = {
         "boosting, sparse parts": {"model": "gbm", "parts": "sparse", "way": "honest"}
     }
-    return draw_predictions(predictions, models, telling_runs(predictions), title=title, unit="ms"), title
+    return draw_predictions(predictions, models, telling_runs(predictions), title=title, unit="s"), title
 
 
 def _locally_predicted(measured: "Measured") -> tuple[Figure, str]:
     predictions = measured.prediction.local.predictions
     title = "Fig. 12: one model for all runs, and one for each of two clusters"
     models: Mapping[str, Mapping[str, object]] = {"one model": {"clusters": 1}, "two models": {"clusters": 2}}
-    return draw_predictions(predictions, models, telling_runs(predictions), title=title, unit="ms"), title
+    return draw_predictions(predictions, models, telling_runs(predictions), title=title, unit="s"), title
 
 
 def _waits(measured: "Measured") -> tuple[Figure, str]:

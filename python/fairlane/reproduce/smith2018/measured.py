@@ -89,7 +89,7 @@ class Measured:
     @cached_property
     def prediction(self) -> Prediction:
         """How well counters tell the time of a timestep of a run that was not seen; those to warm up do not count."""
-        return Prediction.of(self.timesteps())
+        return Prediction.of(self.timesteps(), self.scale.iterations)
 
     def table_one(self, judged_by: str) -> pl.DataFrame:
         """Table I over all traced runs, of their slowest timesteps: by neighbours, delayed pairs and the longest delay.

@@ -10,10 +10,13 @@ from fairlane.runner.counters import FEATURES
 
 __all__ = ["Prediction"]
 
+ITERATIONS = 2500
+"""Iterations of a timestep of the paper."""
+
 
 @dataclass(frozen=True)
 class Prediction:
-    """Cross-validation by run. Times are milliseconds: a timestep here is one iteration and takes some."""
+    """Cross-validation by run. Times are seconds of a timestep as long as the paper's, of so many such iterations."""
 
     parts: Comparison
     """Models on the counters, and on their low-rank and sparse parts."""
@@ -21,9 +24,10 @@ class Prediction:
     """One, two and three models for clusters of runs, on sparse parts."""
 
     @classmethod
-    def of(cls, timesteps: pl.DataFrame) -> "Prediction":
-        """Of the table of timesteps; those to warm up are left out."""
-        regular = timesteps.filter(~pl.col("warmup")).with_columns(seconds=pl.col("seconds") * 1e3)
+    def of(cls, timesteps: pl.DataFrame, iterations: int) -> "Prediction":
+        """Of the table of timesteps, which have so many iterations; those to warm up are left out."""
+        longer = pl.col("seconds") * (ITERATIONS / iterations)
+        regular = timesteps.filter(~pl.col("warmup")).with_columns(seconds=longer)
         # Virtual channels that no packet takes say nothing.
         used = [name for name in FEATURES if regular[name].n_unique() > 1]
         table = CounterTable.of(regular.select("run", "timestep", "seconds", *used))
