@@ -151,7 +151,7 @@ def pairs(
     from rich.console import Console
     from rich.progress import Progress
 
-    from fairlane.predict.pairs import pair_errors, predict_unseen, read_pairs
+    from fairlane.predict.pairs import pair_errors, predict_seen, predict_unseen, read_pairs
     from fairlane.scheduler.slowdown.pairs import FABRICS, simulate_pairs
 
     if table is None:
@@ -168,6 +168,8 @@ def pairs(
     typer.echo("predicted by models that have not seen the job's application, its neighbour's, or both:\n")
     for by in (None, "links", "role", "fabric", "unseen"):
         _print_pairs(pair_errors(predicted, by), by)
+    typer.echo("predicted by models that have seen both applications, in other pairs:\n")
+    _print_pairs(pair_errors(predict_seen(found)), None)
     return ExitCode.DONE
 
 

@@ -22,7 +22,7 @@ from fairlane.scheduler.slowdown.features import NEIGHBOURS
 from fairlane.scheduler.slowdown.model import error_of
 from fairlane.scheduler.slowdown.pairs import PAIR_FEATURES
 
-__all__ = ["PAIR_MODELS", "pair_errors", "predict_unseen", "read_pairs"]
+__all__ = ["PAIR_MODELS", "pair_errors", "predict_seen", "predict_unseen", "read_pairs"]
 
 Floats = NDArray[numpy.float64]
 _Model = Callable[[Floats, Floats, Floats], Floats]
@@ -34,7 +34,7 @@ def read_pairs(path: Path) -> pl.DataFrame:
         found = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
-    numbers = (*PAIR_FEATURES, "slowdown")
+    numbers = ("pair", *PAIR_FEATURES, "slowdown")
     missing = [name for name in ("fabric", "application", "other", *numbers) if name not in found.columns]
     if missing:
         raise ScenarioError(Problem(name, "there is no such column", file=str(path)) for name in missing)
@@ -63,22 +63,30 @@ def predict_unseen(pairs: pl.DataFrame) -> pl.DataFrame:
             known, unseen = pairs.filter(~job & ~neighbour), pairs.filter(job | neighbour)
             if not known.height or not unseen.height:
                 raise ScenarioError(Problem("pairs", "too few: one application is in all of them, or in none", name))
-            role = (
-                pl.when(job & neighbour)
-                .then(pl.lit("both"))
-                .when(job)
-                .then(pl.lit("job"))
-                .otherwise(pl.lit("neighbour"))
-            )
-            target = numpy.log(known["slowdown"].to_numpy())
-            columns = [
-                pl.Series(model, numpy.exp(fit(_rows(known), target, _rows(unseen))))
-                for model, fit in PAIR_MODELS.items()
-            ]
+            role = pl.when(job & neighbour).then(pl.lit("both")).when(job).then(pl.lit("job"))
             links = pl.when(pl.col("others_met") > 0).then(pl.lit("shared")).otherwise(pl.lit("own"))
-            what = (role.alias("role"), links.alias("links"), pl.lit(name).alias("unseen"))
-            found.append(unseen.with_columns(*what, *columns))
+            what = (
+                role.otherwise(pl.lit("neighbour")).alias("role"),
+                links.alias("links"),
+                pl.lit(name).alias("unseen"),
+            )
+            found.append(_predicted(known, unseen.with_columns(*what)))
     return pl.concat(found)
+
+
+def predict_seen(pairs: pl.DataFrame, folds: int = 5) -> pl.DataFrame:
+    """The same by models that have seen the applications, in other pairs: every fifth pair of a fabric is left out."""
+    with one_thread():
+        parts = [pairs.filter(pl.col("pair") % folds == fold) for fold in range(folds)]
+        others = [pairs.filter(pl.col("pair") % folds != fold) for fold in range(folds)]
+        return pl.concat([_predicted(known, part) for known, part in zip(others, parts, strict=True) if part.height])
+
+
+def _predicted(known: pl.DataFrame, later: pl.DataFrame) -> pl.DataFrame:
+    target = numpy.log(known["slowdown"].to_numpy())
+    return later.with_columns(
+        pl.Series(name, numpy.exp(fit(_rows(known), target, _rows(later)))) for name, fit in PAIR_MODELS.items()
+    )
 
 
 def pair_errors(predicted: pl.DataFrame, by: str | None = None) -> pl.DataFrame:

@@ -63,6 +63,9 @@ PAIR_FEATURES = (
     "shared_part",
     "fullest_shared",
     "overload",
+    "period_ratio",
+    "burst",
+    "burst_met",
     "busiest",
     "others_busiest",
     "links_crossed",
@@ -72,10 +75,12 @@ PAIR_FEATURES = (
     "own_job_met",
     "busiest_more",
 )
-"""What a byte meets of the other job, as the scheduler's model has it; the part of the job's bytes on links that the
-other uses; the use of the fullest such link by both; use beyond one there, as a byte meets it; the busiest link of the
-job and of the other; the links that a byte crosses; the part of its time at its best that each job communicates; how
-the job's hosts differ from its best ones: the own features of the scheduler's model."""
+"""What a byte meets of the other job, three features as the scheduler's model has them; the part of the job's bytes on
+links that the other uses; the use of the fullest such link by both; use beyond one there, as a byte meets it; the
+other's period over the job's; the time that the other's bytes of an iteration take on the fullest shared link, over the
+job's period; what a byte meets times the ratio of periods, as a slow neighbour sends much at once; the busiest link of
+the job and of the other; the links that a byte crosses; the part of its time at its best that each job communicates; how
+the job's hosts differ from its best ones, three own features of the scheduler's model."""
 _USED = 1e-3
 """A link is used from this share of its time on."""
 
@@ -113,7 +118,7 @@ def simulate_pairs(
 def pair_features(use: Use, own: Floats, best: Best, other: Use, others_best: Best) -> Floats:
     """Of one job beside another, in the order of ``PAIR_FEATURES``; ``own`` are its own features."""
     both = (use.share > _USED) & (other.share > _USED)
-    total = float(use.share.sum())
+    total, ratio = float(use.share.sum()), others_best.period / best.period
     met = numpy.array([[0.0, float(use.meets(other.share[None])[0])], [0.0, 0.0]])
     beyond = numpy.where(both, numpy.maximum(use.share + other.share - 1, 0), 0.0)
     return numpy.array(
@@ -122,6 +127,9 @@ def pair_features(use: Use, own: Floats, best: Best, other: Use, others_best: Be
             float(use.share[both].sum()) / total if total else 0.0,
             float((use.share + other.share)[both].max(initial=0.0)),
             float(use.meets(beyond[None])[0]),
+            ratio,
+            float(other.share[both].max(initial=0.0)) * ratio,
+            met[0, 1] * ratio,
             use.busiest,
             other.busiest,
             use.hops,
