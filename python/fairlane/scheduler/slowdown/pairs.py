@@ -79,8 +79,8 @@ PAIR_FEATURES = (
 links that the other uses; the use of the fullest such link by both; use beyond one there, as a byte meets it; the
 other's period over the job's; the time that the other's bytes of an iteration take on the fullest shared link, over the
 job's period; what a byte meets times the ratio of periods, as a slow neighbour sends much at once; the busiest link of
-the job and of the other; the links that a byte crosses; the part of its time at its best that each job communicates; how
-the job's hosts differ from its best ones, three own features of the scheduler's model."""
+the job and of the other; the links that a byte crosses; the part of its time at its best that each job communicates;
+how the job's hosts differ from its best ones, three own features of the scheduler's model."""
 _USED = 1e-3
 """A link is used from this share of its time on."""
 
