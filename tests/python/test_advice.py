@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from advised import SCENARIO
 from fairlane import Scenario, runner
 from fairlane.advice import advise
 from fairlane.advice.alternatives import ranked
@@ -21,28 +22,6 @@ from fairlane.study.progress import StudyProgress
 from fairlane.study.store import Store
 from small_study import Here
 
-SCENARIO = """
-duration = "1 ms"
-[fabric]
-topology = "fat_tree"
-hosts = 16
-levels = 2
-radix = 8
-bandwidth = "3.2 GB/s"
-rails = 2
-[qos]
-service_levels = 2
-arbiter = { name = "weighted_round_robin", weights = [7, 1] }
-[power]
-[[jobs]]
-name = "application"
-ranks = 8
-workload = { name = "nearest_neighbor", compute = "5 us", message_size = "2 KiB" }
-[[jobs]]
-name = "neighbour"
-ranks = 8
-workload = { name = "all_to_all", compute = "5 us" }
-"""
 RING = 'workload = { name = "ring", messages_per_iteration = 1, message_size = "16 KiB", compute = "%d us" }'
 TRACE = Path(__file__).parent.parent / "data" / "traces" / "npb_ft-64.tar.zst"
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import advised
 from fairlane.advice import load_model
 from fairlane.advice.features import COLUMNS, FEATURES, described
 from fairlane.cli.main import execute
@@ -16,28 +17,7 @@ from fairlane.inputs.problems import Problems, validated
 from fairlane.trees import Tree, boosting_of
 from small_study import Here
 
-SCENARIO = """
-duration = "0.4 ms"
-[fabric]
-topology = "fat_tree"
-hosts = 16
-levels = 2
-radix = 8
-bandwidth = "3.2 GB/s"
-rails = 2
-[qos]
-service_levels = 2
-arbiter = { name = "weighted_round_robin", weights = [7, 1] }
-[power]
-[[jobs]]
-name = "application"
-ranks = 8
-workload = { name = "nearest_neighbor", compute = "5 us", message_size = "2 KiB" }
-[[jobs]]
-name = "neighbour"
-ranks = 8
-workload = { name = "all_to_all", compute = "5 us" }
-"""
+SCENARIO = advised.SCENARIO.replace('"1 ms"', '"0.4 ms"')
 
 
 def made_up(applications: int = 4, noise: float = 0.0, seeds: Sequence[int] = (1,)) -> pl.DataFrame:

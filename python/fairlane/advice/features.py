@@ -23,8 +23,21 @@ import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
 
-__all__ = ["COLUMNS", "FEATURES", "described"]
+__all__ = ["COLUMNS", "FEATURES", "MEASURED", "described"]
 
+MEASURED = (
+    "run_time_ms",
+    "computing_ms",
+    "network_ms",
+    "late_partner_ms",
+    "waits_for_itself_ms",
+    "messages",
+    "kilobytes",
+    "collective_share",
+    "host_use",
+    "switch_use",
+)
+"""What a simulation measures of the application, for one of its iterations."""
 COLUMNS = (
     "case",
     "application",
@@ -37,16 +50,7 @@ COLUMNS = (
     "adapters_shared",
     "interference_use",
     "cap_w",
-    "run_time_ms",
-    "computing_ms",
-    "network_ms",
-    "late_partner_ms",
-    "waits_for_itself_ms",
-    "messages",
-    "kilobytes",
-    "collective_share",
-    "host_use",
-    "switch_use",
+    *MEASURED,
 )
 """What a table of runs has: that of ``fairlane advise`` and those of ``fairlane reproduce patki2016``."""
 FEATURES = (
@@ -76,19 +80,7 @@ hosts and between switches; logarithms of the mean message, kB, and of messages 
 PACKET_TIME = 0.5
 """``q``: a packet of 2 KiB takes about half as long as a small message on an idle path of four links."""
 _SAME = ("case", "application")
-_REFERENCE = (
-    "run_time_ms",
-    "computing_ms",
-    "network_ms",
-    "late_partner_ms",
-    "waits_for_itself_ms",
-    "messages",
-    "kilobytes",
-    "collective_share",
-    "host_use",
-    "switch_use",
-    "adapters",
-)
+_REFERENCE = (*MEASURED, "adapters")
 
 
 def described(runs: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.advice.features import MEASURED
 from fairlane.advice.progress import change, pace
 from fairlane.advice.sharing import adapters, cap_of, link_share
 from fairlane.errors import RunError
@@ -186,26 +187,12 @@ def _marks(question: Question, answers: Sequence[Mapping[str, Any]]) -> int | No
     return min((count for count in counts if count > 1), default=None)
 
 
-_MEASURED = (
-    "run_time_ms",
-    "computing_ms",
-    "network_ms",
-    "late_partner_ms",
-    "waits_for_itself_ms",
-    "messages",
-    "kilobytes",
-    "collective_share",
-    "host_use",
-    "switch_use",
-)
-
-
 def _measured(answer: Mapping[str, Any], name: str, marks: int | None) -> dict[str, Any]:
     """What was measured of the application, for one of its iterations; None where it has not done two."""
     own = next(row for row in answer["jobs"] if row["job"] == name)
     time = pace(own, marks)
     if time is None:
-        return {**dict.fromkeys(_MEASURED), "iterations": len(own["last"])}
+        return {**dict.fromkeys(MEASURED), "iterations": len(own["last"])}
     part = time / own["span"]
     return {
         "run_time_ms": time * MS,

@@ -24,28 +24,28 @@ MS = 1e3
 
 def draw_all(measured: "Measured", folder: Path) -> list[Picture]:
     """Draws those that there are data for."""
-    wanted: dict[str, Sequence[tuple[str, Callable[[Measured], tuple[Figure, str]]]]] = {
-        "runs": [
-            ("figure-1", _run_times),
-            ("figure-3", _breakdown),
-            ("figure-4", _groups),
-            ("figure-10", _timesteps),
-            ("figure-11", _predicted),
-            ("figure-12", _locally_predicted),
-        ],
-        "traces": [("figure-5", _waits), ("figure-9", _flits)],
+    wanted: list[tuple[bool, Sequence[tuple[str, Callable[[Measured], tuple[Figure, str]]]]]] = [
+        (
+            not measured.missing("runs"),
+            [
+                ("figure-1", _run_times),
+                ("figure-3", _breakdown),
+                ("figure-4", _groups),
+                ("figure-10", _timesteps),
+                ("figure-11", _predicted),
+                ("figure-12", _locally_predicted),
+            ],
+        ),
+        (not measured.missing("traces"), [("figure-5", _waits), ("figure-9", _flits)]),
         # On a small machine no two of the job's routers may share a link.
-        "points": [("figure-8", _flits_waits)],
-    }
+        (measured.points().height > 0, [("figure-8", _flits_waits)]),
+    ]
     found = []
-    for experiment, figures in wanted.items():
-        if (not measured.points().height) if experiment == "points" else measured.missing(experiment):
-            continue
-        for name, draw in figures:
-            with styled():
-                figure, title = draw(measured)
-                figure.savefig(folder / f"{name}.png")
-            found.append(Picture(f"{name}.png", title))
+    for name, draw in (figure for there, figures in wanted if there for figure in figures):
+        with styled():
+            figure, title = draw(measured)
+            figure.savefig(folder / f"{name}.png")
+        found.append(Picture(f"{name}.png", title))
     return sorted(found, key=lambda picture: int(picture.file[7:-4]))
 
 
