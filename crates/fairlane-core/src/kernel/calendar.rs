@@ -32,11 +32,45 @@ pub enum Due {
     },
 }
 
+/// The width of a window: `factor * 2^shift` picoseconds, so that finding an instant's window takes no division.
+#[derive(Clone, Copy, Debug)]
+struct Width {
+    shift: u32,
+    /// 4 to 7; 1 where windows are shorter than 256 ps.
+    factor: u64,
+    /// `2^INVERSE_BITS / factor`, rounded up.
+    inverse: u64,
+}
+
+impl Width {
+    const INVERSE_BITS: u32 = 62;
+
+    /// The greatest width that is not above `span`, which is not zero.
+    fn below(span: Picoseconds) -> Self {
+        let bits = span.0.ilog2();
+        let shift = if bits < 8 { bits } else { bits - 2 };
+        let factor = span.0 >> shift;
+        Self { shift, factor, inverse: (1_u64 << Self::INVERSE_BITS).div_ceil(factor) }
+    }
+
+    #[inline]
+    fn span(self) -> u64 {
+        self.factor << self.shift
+    }
+
+    /// How many whole windows there are before an instant. Exact: where `factor` is not 1, what is multiplied has 58 bits, and
+    /// `inverse` is too large by less than one: the product is too large by less than `2^INVERSE_BITS / factor`.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "at most the instant itself")]
+    fn count(self, at: Instant) -> u64 {
+        ((u128::from(at.0 >> self.shift) * u128::from(self.inverse)) >> Self::INVERSE_BITS) as u64
+    }
+}
+
 /// The calendar: bit sets of hosts and ports for the next windows, a heap for the far future.
 #[derive(Clone, Debug)]
 pub struct Calendar {
-    /// A window is `2^shift` picoseconds wide, so that finding an instant's window is one shift.
-    shift: u32,
+    width: Width,
     /// The window that is open, or was last.
     window: u64,
     hosts: Bits,
@@ -53,7 +87,8 @@ impl Calendar {
     /// Bits that every host and every port takes in the sets.
     pub const BITS_PER_VERTEX: usize = SLOTS as usize;
 
-    /// A calendar of windows as wide as the greatest power of two of picoseconds that is not above `lookahead`.
+    /// A calendar of windows as wide as the greatest number of picoseconds that is not above `lookahead` and has no more than
+    /// three significant bits (no more than one below 256 ps).
     ///
     /// # Panics
     /// If `lookahead` is zero.
@@ -61,7 +96,7 @@ impl Calendar {
     pub fn new(lookahead: Picoseconds, hosts: usize, ports: usize, switches: usize) -> Self {
         let slots = usize::try_from(SLOTS).expect("invariant: 64 fits a usize");
         Self {
-            shift: lookahead.0.ilog2(),
+            width: Width::below(lookahead),
             window: 0,
             hosts: Bits::new(slots, hosts),
             ports: Bits::new(slots, ports),
@@ -76,20 +111,20 @@ impl Calendar {
     #[must_use]
     #[inline]
     pub fn window_of(&self, at: Instant) -> u64 {
-        at.0 >> self.shift
+        self.width.count(at)
     }
 
     /// The instant at which window `number` opens.
     #[must_use]
     #[inline]
     pub fn opening(&self, number: u64) -> Instant {
-        Instant(number << self.shift)
+        Instant(number * self.width.span())
     }
 
     /// How long a window is.
     #[must_use]
     pub fn width(&self) -> Picoseconds {
-        Picoseconds(1 << self.shift)
+        Picoseconds(self.width.span())
     }
 
     /// The window that is open, or was last.
@@ -244,8 +279,22 @@ mod tests {
     }
 
     #[test]
+    fn windows_are_counted_as_a_division_would() {
+        for span in (1..2_000).chain([100_000, 196_607, 196_608, 200_000, u64::MAX >> 3, u64::MAX]) {
+            let width = Width::below(Picoseconds(span));
+            assert!(width.span() <= span && (width.span() > span / 2 || span < 2), "{span}");
+            assert!(span < 256 || width.span() > span / 5 * 4, "{span}");
+            let ends = [1, 2, 3, 1_000, u64::MAX / width.span()].map(|number| width.span().saturating_mul(number));
+            for at in ends.into_iter().flat_map(|end| [end - 1, end, end.saturating_add(1)]).chain([0, u64::MAX]) {
+                assert_eq!(width.count(Instant(at)), at / width.span(), "{at} in windows of {}", width.span());
+            }
+        }
+    }
+
+    #[test]
     fn near_and_far_come_in_order() {
-        let mut calendar = Calendar::new(Picoseconds(100), 10, 10, 2); // windows of 64 ps
+        let mut calendar = Calendar::new(Picoseconds(100), 10, 10, 2);
+        assert_eq!(calendar.width(), Picoseconds(64));
         calendar.wake_host(3, Instant(130));
         calendar.wake_host(4, Instant(640_000));
         calendar.defer(Due::Arrival { port: 7, record: 42 }, 5_000);

@@ -1,8 +1,8 @@
 //! Time and what is due when. Knows nothing of networks.
 //!
 //! There is no event queue. Nothing that one vertex of the fabric sends can reach another sooner than one link latency
-//! later, so time advances in *windows* of the greatest power of two of picoseconds that is not above the smallest link
-//! latency: when a window opens, everything that will happen to a vertex in it is already known, and each vertex is run alone through the window, in any order. What
+//! later, so time advances in *windows* that are not longer than the smallest link latency: when a window opens, everything
+//! that will happen to a vertex in it is already known, and each vertex is run alone through the window, in any order. What
 //! remains is to know which vertices have anything to do in which window: the [`Calendar`].
 
 mod bits;

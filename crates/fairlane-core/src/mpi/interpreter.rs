@@ -14,7 +14,7 @@ use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
 use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Source, Tag, Volume};
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Picoseconds};
 
 /// So many operations of a rank at one instant mean that it never lets time pass.
 const SPINNING: u32 = 10_000_000;
@@ -61,6 +61,9 @@ impl Messaging {
             if ops.is_empty() {
                 return self.finish(rank, now);
             }
+            if at_once > SPINNING {
+                return Err(self.spins(rank, &ops[0]));
+            }
             let (passed, over) = self.run_stretch(rank, ops, &mut at_once, now)?;
             source.pass(passed);
             if over != now {
@@ -79,21 +82,18 @@ impl Messaging {
         now: u64,
     ) -> Result<(usize, u64), Box<RunError>> {
         for (place, op) in ops.iter().enumerate() {
-            if *at_once > SPINNING {
-                return Err(self.spins(rank, op));
-            }
-            let activity = activity(op);
-            let over = self.execute(rank, op, now)?;
+            let (activity, over) = self.execute(rank, op, now);
+            let (over, state) = (over?, &mut self.ranks[rank as usize]);
             if over != now {
-                let state = self.rank(rank);
-                (state.since, state.activity, state.at_once) = (now, activity, *at_once);
+                let begun = *at_once + u32::try_from(place).unwrap_or(SPINNING);
+                (state.since, state.activity, state.at_once) = (now, activity, begun);
                 return Ok((place + 1, over));
             }
             if let Activity::Call(call) = activity {
-                self.rank(rank).record.calls[usize::from(call)].count += 1;
+                state.record.calls[usize::from(call)].count += 1;
             }
-            *at_once += 1;
         }
+        *at_once += u32::try_from(ops.len()).unwrap_or(SPINNING);
         Ok((ops.len(), now))
     }
 
@@ -156,31 +156,55 @@ impl Messaging {
         Ok(due)
     }
 
-    #[inline]
-    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+    /// Runs an operation: what its time is counted as, and when it is over.
+    #[inline(always)]
+    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> (Activity, Over) {
+        // Known in every arm that stands for one operation, so that there is one branch on it and not two.
         match *op {
-            Op::Compute(span) if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) => {
-                Err(self.misuse(rank, op, "ends beyond what the clock can tell"))
-            }
-            Op::Compute(span) => Ok(now + span.0),
+            Op::Compute(span) => (activity(op), self.compute(rank, op, span, now)),
             Op::Isend { to, bytes, tag, comm, mode, request } => {
                 let peer = Peer { rank: to, tag, comm };
-                let send = self.checked_send(rank, op, peer, (bytes, mode), Some(request), now)?;
-                match self.send(&send) {
-                    Some(_) => Ok(send.handed_at),
-                    None => Err(self.in_use(rank, op, request)),
-                }
+                (activity(op), self.isend(rank, op, peer, (bytes, mode), request, now))
             }
             Op::Irecv { from, tag, comm, request } => {
-                let pattern = self.pattern(rank, op, from, tag, comm)?;
-                match self.post(rank, pattern, Some(request), now) {
-                    Some(_) => Ok(now),
-                    None => Err(self.in_use(rank, op, request)),
-                }
+                (activity(op), self.irecv(rank, op, (from, tag, comm), request, now))
             }
-            Op::WaitAll(ref requests) => self.wait_for(rank, op, Quorum::All, requests, now),
-            Op::Wait(request) => self.wait_for(rank, op, Quorum::All, &[request], now),
-            _ => self.execute_other(rank, op, now),
+            Op::WaitAll(ref requests) => (activity(op), self.wait_for(rank, op, Quorum::All, requests, now)),
+            Op::Wait(request) => (activity(op), self.wait_for(rank, op, Quorum::All, &[request], now)),
+            _ => (activity(op), self.execute_other(rank, op, now)),
+        }
+    }
+
+    #[inline(always)]
+    fn compute(&self, rank: u32, op: &Op, span: Picoseconds, now: u64) -> Over {
+        if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) {
+            return Err(self.misuse(rank, op, "ends beyond what the clock can tell"));
+        }
+        Ok(now + span.0)
+    }
+
+    #[inline(always)]
+    fn isend(&mut self, rank: u32, op: &Op, peer: Peer, load: (Bytes, SendMode), name: RequestId, now: u64) -> Over {
+        let send = self.checked_send(rank, op, peer, load, Some(name), now)?;
+        match self.send(&send) {
+            Some(_) => Ok(send.handed_at),
+            None => Err(self.in_use(rank, op, name)),
+        }
+    }
+
+    #[inline(always)]
+    fn irecv(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        (from, tag, comm): (Option<Rank>, Option<Tag>, CommHandle),
+        name: RequestId,
+        now: u64,
+    ) -> Over {
+        let pattern = self.pattern(rank, op, from, tag, comm)?;
+        match self.post(rank, pattern, Some(name), now) {
+            Some(_) => Ok(now),
+            None => Err(self.in_use(rank, op, name)),
         }
     }
 
@@ -377,7 +401,7 @@ impl Messaging {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn activity(op: &Op) -> Activity {
     match op {
         Op::Compute(_) => Activity::Compute,

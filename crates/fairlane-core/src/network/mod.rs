@@ -167,6 +167,8 @@ impl Network {
         let latencies = plan.graph.links().iter().map(|link| link.latency);
         let lookahead = latencies.min().unwrap_or(Picoseconds(1));
         let adaptive = plan.routing.adaptive();
+        // Loads are as old as the window: where they are looked at, it is no wider than a power of two.
+        let lookahead = if adaptive { Picoseconds(1 << lookahead.0.ilog2()) } else { lookahead };
         let (hosts, ports) = (plan.graph.hosts(), plan.graph.links().len());
         let switches = if adaptive { plan.graph.switches() } else { 0 };
         let calendar = Calendar::new(lookahead, hosts, ports, switches);

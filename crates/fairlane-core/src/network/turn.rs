@@ -44,7 +44,7 @@ pub(super) struct Turn<'a, const OBSERVE: bool, const KIND: u8> {
 /// What has become of a lone arrival.
 #[derive(PartialEq, Eq)]
 pub(super) enum Passed {
-    /// It has started.
+    /// It has started, or joined the queue of a link that is busy throughout the window.
     Yes,
     /// The first packet of a message has started, on this lane; there are more.
     Part(u8),
@@ -71,12 +71,18 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
     /// fabric that is not congested go this way.
     #[inline(always)]
     pub fn pass(&mut self, first: u32, until: u64) -> Passed {
-        let Waiting { time, bytes, lane, job, next } = self.waiting(first);
+        let arrival = self.waiting(first);
+        let Waiting { time, bytes, lane, job, next } = arrival;
         let now = time.max(self.port.busy_until);
-        if next != NONE || self.port.waiting != 0 || now >= until {
+        if next != NONE || self.port.stalled {
             return Passed::No;
         }
-        if bytes > self.lanes[self.base + usize::from(lane)].credits {
+        if now >= until {
+            self.join(first, &arrival);
+            self.flight.calendar.wake_port(self.number, Instant(now));
+            return Passed::Yes;
+        }
+        if self.port.waiting != 0 || bytes > self.lanes[self.base + usize::from(lane)].credits {
             return Passed::No;
         }
         if OBSERVE && now > time {
@@ -94,14 +100,6 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
 
     /// Runs the port through the open window, which ends before `until`. `first`: the head of what arrives.
     pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
-        if first != NONE && !self.port.stalled && self.port.busy_until >= until {
-            let arrival = self.waiting(first);
-            if arrival.next == NONE {
-                self.join(first, &arrival);
-                self.flight.calendar.wake_port(self.number, Instant(self.port.busy_until));
-                return;
-            }
-        }
         self.sort(first, arrivals);
         self.decide_all(until, arrivals);
         if self.port.waiting == 0 {
@@ -146,7 +144,7 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         self.flight.returning[self.number as usize].next(self.port.waiting).unwrap_or(u64::MAX)
     }
 
-    #[inline]
+    #[inline(always)]
     fn waiting(&self, record: u32) -> Waiting {
         if Self::NIC {
             let message = &self.flight.messages[record];
@@ -160,7 +158,7 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_next(&mut self, record: u32, next: u32) {
         if Self::NIC {
             self.flight.messages[record].next = next;
@@ -193,7 +191,7 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
     }
 
     /// Puts an arrival at the end of its lane's queue.
-    #[inline]
+    #[inline(always)]
     fn join(&mut self, record: u32, arrival: &Waiting) {
         let &Waiting { time, lane, job, .. } = arrival;
         if OBSERVE {
@@ -205,7 +203,7 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         self.append(lane, record);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn append(&mut self, lane: u8, record: u32) {
         self.set_next(record, NONE);
         let queue = &mut self.lanes[self.base + usize::from(lane)];
@@ -334,7 +332,7 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
 
     /// Takes in the credits that have come by `now`. Returns whether there were any.
     fn take_credits(&mut self, now: u64) -> bool {
-        let lanes = &mut self.lanes[self.base..][..self.fixed.lanes];
+        let lanes = &mut &mut self.lanes[self.base..][..self.fixed.lanes];
         let mut come = false;
         for lane in each(self.port.waiting) {
             come |= lanes[lane].take_soon(now);

@@ -32,6 +32,7 @@ pub fn call_name(call: usize) -> &'static str {
 }
 
 /// The index of an operation's call; `None` for what is no call or takes no time.
+#[inline]
 #[must_use]
 pub fn call_of(op: &Op) -> Option<u8> {
     Some(match op {
