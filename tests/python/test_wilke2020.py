@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import fairlane.reproduce.wilke2020.experiments as wilke
-from fairlane import ScenarioError
+from fairlane import required_virtual_lanes
 from fairlane.reproduce import plan, reproduce
 from fairlane.reproduce.paper import Done
 from fairlane.reproduce.running import perform_all
@@ -94,14 +94,15 @@ def test_background_slows_the_foreground_down(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("fabric", list(QUICK.fabrics))
-def test_what_takes_too_many_lanes_is_left_out(fabric: str, size: int) -> None:
-    cell = Cell(fabric, "fft", "halo3d", "isolate", size)
-    if wilke.lanes_of(cell, QUICK) > wilke.MOST_LANES:
-        with pytest.raises(ScenarioError, match=f"at least {wilke.lanes_of(cell, QUICK)},"):
-            wilke.scenario(cell, QUICK).resolve().engine()
-    else:
-        wilke.scenario(cell, QUICK).resolve().engine()
-    assert "no Isolate on Dragonfly-PAR" in Selection(["fft"], FULL).left_out["fft"]
+def test_each_job_can_have_a_lane_of_its_own(fabric: str, size: int) -> None:
+    wilke.scenario(Cell(fabric, "fft", "halo3d", "isolate", size), QUICK).resolve().engine()
+
+
+def test_isolate_on_the_dragonfly_takes_the_fewest_channels() -> None:
+    fabric = wilke.written(Cell("dragonfly-par", "fft", "halo3d", "isolate"), FULL)["fabric"]
+    dragonfly, routing = {key: fabric[key] for key in ("topology", "preset")}, fabric["routing"]
+    assert len(required_virtual_lanes(dragonfly, routing, {"service_levels": 8})) == 32
+    assert len(required_virtual_lanes(dragonfly, "progressive", {"service_levels": 8})) == 48
 
 
 def test_fat_trees_need_a_lane_for_each_level() -> None:

@@ -5,7 +5,8 @@ fabric, until the foreground has made its iterations.
 
 What the paper leaves open is chosen here, once for all cells: links of 100 Gb/s, packets of 4 KiB, buffers of 64 KiB a
 lane; as many background jobs as the machine has room for beside the foreground (7, 6 or 4: "4-7"), the last of them
-started at once and all of them for ever; one foreground rank a host.
+started at once and all of them for ever; one foreground rank a host. Isolate on Dragonfly-PAR needs a lane for each job and
+virtual channel, more than there are with a channel for each hop: its packets take the fewest channels that cannot deadlock.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,17 +15,13 @@ from typing import Any
 
 from fairlane.scenario import Scenario
 
-__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Experiment", "Scale", "lanes_of", "scenario", "written"]
+__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Experiment", "Scale", "scenario", "written"]
 
 STRATEGIES = ("none", "split_priority", "bandwidth_weight", "isolate")
 DRAGONFLIES = ("dragonfly-par", "dragonfly-min-par")
 FAT_TREES = ("fat-tree", "fat-tree-taper")
 FOREGROUND = "foreground"
 """The name of the job that is measured."""
-PROGRESSIVE_CHANNELS = 6
-"""Virtual channels of progressive adaptive routing on a dragonfly, each with a lane for every service level."""
-MOST_LANES = 32
-"""Lanes of a simulated switch."""
 NOBODY = "nobody"
 """The background that is none."""
 NO_CONTENTION = "no_contention"
@@ -197,13 +194,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 """In the paper's order. Figures share cells; a cell is run once."""
 
 
-def lanes_of(cell: Cell, scale: Scale) -> int:
-    """Lanes that a cell takes under Isolate on Dragonfly-PAR, a service level for each job; 0 for all others."""
-    if cell.strategy != "isolate" or cell.fabric != DRAGONFLIES[0]:
-        return 0
-    return PROGRESSIVE_CHANNELS * (1 + scale.hosts // scale.ranks - cell.size)
-
-
 def scenario(cell: Cell, scale: Scale) -> Scenario:
     """The scenario of a cell."""
     return Scenario(**written(cell, scale))
@@ -213,6 +203,8 @@ def written(cell: Cell, scale: Scale) -> dict[str, Any]:
     """The scenario of a cell as in a file. Whatever runs beside it, the foreground has the same hosts and program."""
     ranks = cell.size * scale.ranks
     fabric = dict(scale.fabrics[cell.fabric])
+    if cell.strategy == "isolate" and cell.fabric == DRAGONFLIES[0]:
+        fabric["routing"] = {"name": fabric["routing"], "channels": "fewest"}
     if cell.background == NO_CONTENTION:
         fabric |= {"bandwidth": "100 Tb/s", "host_bandwidth": "100 Gb/s"}
         fabric["routing"] = "d_mod_k" if fabric["topology"] == "fat_tree" else "minimal"

@@ -1,6 +1,6 @@
 """What of Wilke and Kenny 2020 is run: the cells of experiments at a scale."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairlane.reproduce.paper import Done, Options
@@ -8,11 +8,9 @@ from fairlane.reproduce.running import simulation
 from fairlane.reproduce.wilke2020.experiments import (
     EXPERIMENTS,
     FULL,
-    MOST_LANES,
     QUICK,
     Cell,
     Scale,
-    lanes_of,
     written,
 )
 from fairlane.reproduce.wilke2020.measured import Measured, Outcome
@@ -31,25 +29,16 @@ class Selection:
     @property
     def left_out(self) -> Mapping[str, str]:
         """How all of them differ from the paper's."""
-        scaled = (
-            []
-            if self.scale == FULL
-            else [f"{self.scale.hosts} hosts of {FULL.hosts}, shorter messages, fewer iterations"]
-        )
-        words = {name: [*scaled, *self._refused(name)] for name in self.experiments}
-        return {name: "; ".join(found) for name, found in words.items() if found}
-
-    def _refused(self, experiment: str) -> Iterator[str]:
-        lanes = max(lanes_of(cell, self.scale) for cell in EXPERIMENTS[experiment].cells)
-        if lanes > MOST_LANES:
-            yield f"no Isolate on Dragonfly-PAR, which takes {lanes} lanes of the {MOST_LANES} of a simulated switch"
+        if self.scale == FULL:
+            return {}
+        scaled = f"{self.scale.hosts} hosts of {FULL.hosts}, shorter messages, fewer iterations"
+        return dict.fromkeys(self.experiments, scaled)
 
     @property
     def tasks(self) -> Mapping[Cell, Task]:
         """The cells, each once: figures share them."""
         cells = dict.fromkeys(cell for name in self.experiments for cell in EXPERIMENTS[name].cells)
-        there = [cell for cell in cells if cell.fabric in self.scale.fabrics]
-        return {cell: task(cell, self.scale) for cell in there if lanes_of(cell, self.scale) <= MOST_LANES}
+        return {cell: task(cell, self.scale) for cell in cells if cell.fabric in self.scale.fabrics}
 
     def measured(self, done: Mapping[Cell, Done]) -> Measured:
         """Puts together what came of the cells."""
