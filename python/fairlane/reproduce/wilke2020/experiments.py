@@ -5,8 +5,9 @@ fabric, until the foreground has made its iterations.
 
 What the paper leaves open is chosen here, once for all cells: links of 100 Gb/s, packets of 4 KiB, buffers of 64 KiB a
 lane; as many background jobs as the machine has room for beside the foreground (7, 6 or 4: "4-7"), the last of them
-started at once and all of them for ever; one foreground rank a host. Isolate on Dragonfly-PAR needs a lane for each job and
-virtual channel, more than there are with a channel for each hop: its packets take the fewest channels that cannot deadlock.
+started at once and all of them for ever; one foreground rank a host. Isolate on Dragonfly-PAR needs a lane for each job
+and virtual channel, more than a switch has with a channel for each hop: there packets take the fewest channels that
+cannot deadlock.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
