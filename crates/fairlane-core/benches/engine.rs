@@ -20,8 +20,9 @@ use fairlane_core::ids::{HostId, Rank};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, Program, RequestId, SendMode};
 use fairlane_core::rng;
+use fairlane_core::routing::{self, Hop, Loads, Visit};
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
-use fairlane_core::topology::{self, Graph};
+use fairlane_core::topology::{self, Graph, Vertex};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use fairlane_core::{mpi, observe};
 use rand::seq::SliceRandom;
@@ -67,8 +68,17 @@ fn main() {
         }
     }
     println!(
-        "\n{:>10} {:>6} {:>15} {:>9} {:>12} {:>9} {:>7} {:>13}",
-        "fabric", "hosts", "deterministic", "ns/hop", "adaptive", "ns/hop", "ratio", "hops a packet"
+        "\n{:>10} {:>6} {:>15} {:>9} {:>12} {:>9} {:>7} {:>13} {:>9} {:>7}",
+        "fabric",
+        "hosts",
+        "deterministic",
+        "ns/hop",
+        "adaptive",
+        "ns/hop",
+        "ratio",
+        "hops a packet",
+        "choosing",
+        "share"
     );
     for &(topology, hosts, params, fixed, adaptive) in ROUTINGS {
         if format!("{topology}/{hosts}/{adaptive}").contains(&filter) {
@@ -77,14 +87,17 @@ fn main() {
     }
 }
 
-/// Best of five runs of either routing, taken in turn, on one fabric under the same traffic: what a packet-hop costs.
+/// Best of five runs of either routing, taken in turn, on one fabric under the same traffic: what a packet-hop costs, and what
+/// part of it choosing the hop takes with the adaptive one.
 fn compare(topology: &str, hosts: u32, params: &str, routings: [&'static str; 2], hops: u64) {
     let mut params: serde_json::Value = serde_json::from_str(params).expect("parameters of a bench");
     params["bandwidth"] = RATE.0.into();
     params["latency"] = 200_000.into();
     let graph = Arc::new(topology::build(topology, &params).expect("a fabric of a bench"));
     let (mut best, mut ways) = ([f64::MAX; 2], [0.0; 2]);
+    let mut choosing = f64::MAX;
     for _ in 0..5 {
+        choosing = choosing.min(choice(&graph, routings[1], hops / 4));
         for (place, routing) in routings.into_iter().enumerate() {
             let case = Case { hosts, levels: 0, service_levels: 1, counters: true, routing };
             let (done, seconds, packets) = run(case, &graph, hops);
@@ -93,14 +106,41 @@ fn compare(topology: &str, hosts: u32, params: &str, routings: [&'static str; 2]
         }
     }
     let [fixed, adaptive] = best;
+    // A packet is injected without a choice.
+    let choosing = choosing * (1.0 - 1.0 / ways[1]);
     println!(
-        "{topology:>10} {hosts:>6} {:>15} {fixed:>9.1} {:>12} {adaptive:>9.1} {:>7.2} {:>6.2} {:>6.2}",
+        "{topology:>10} {hosts:>6} {:>15} {fixed:>9.1} {:>12} {adaptive:>9.1} {:>7.2} {:>6.2} {:>6.2} {choosing:>9.1} {:>6.0}%",
         routings[0],
         routings[1],
         adaptive / fixed,
         ways[0],
-        ways[1]
+        ways[1],
+        100.0 * choosing / adaptive
     );
+}
+
+/// Nanoseconds in which a routing chooses a hop: packets that go one after another between random hosts, through random loads
+/// of up to four packets a link.
+fn choice(graph: &Graph, routing: &str, choices: u64) -> f64 {
+    let routing = routing::build(routing, &serde_json::Value::Null, graph).expect("a routing of a bench");
+    let mut random = rng::stream(1, "choices", 0);
+    let links = graph.links().len();
+    let queued: Vec<u32> = (0..links).map(|_| random.random_range(0..4 * 4122)).collect();
+    let none = vec![0; links];
+    let loads = Loads { queued: &queued, used: &none, routed: &none };
+    let hosts = u32::try_from(graph.hosts()).expect("few hosts");
+    let (mut chosen, start) = (0, ProcessTime::now());
+    while chosen < choices {
+        let (from, to) = (HostId(random.random_range(0..hosts)), HostId(random.random_range(0..hosts)));
+        let link = graph.ports(Vertex::Host(from)).next().expect("a host with a link");
+        let mut visit = Visit { previous: Hop { link, channel: 0 }, to, vl: 0, note: 0, random: 0 };
+        while let Vertex::Switch(at) = graph.link(visit.previous.link).to {
+            visit.random = random.next_u32();
+            visit.previous = routing.choose(at, &mut visit, &loads);
+            chosen += 1;
+        }
+    }
+    start.elapsed().as_secs_f64() * 1e9 / chosen as f64
 }
 
 /// Best of five runs, each in turn with the event list that a conventional engine would need for the same packet-hops.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Mpi;
 use super::messaging::Messaging;
-use super::rank::NEVER;
+use super::rank::{NEVER, RankState};
 use super::words;
 use crate::error::{RunError, StuckRank};
 use crate::ids::{HostId, JobId};
@@ -36,9 +36,9 @@ impl Endpoint for Mpi {
         if std::mem::take(&mut self.messaging.lull) {
             self.check_progress(host, until)?;
         }
-        // A rank that waits for nothing takes what has come when it goes on. Not where messages can overtake each other: one
-        // may let go on another that had to wait for it, which asks for an answer at once.
-        let patient = alone != NONE && !self.messaging.numbering && self.messaging.ranks[alone as usize].due != NEVER;
+        // A rank that waits for nothing takes what has come when it goes on. Not while it holds back a message that has
+        // overtaken others: those may let it go on, and it may ask for an answer at once.
+        let patient = self.messaging.ranks.get(alone as usize).is_some_and(RankState::is_patient);
         Ok(Pause { at: (next != NEVER).then_some(Instant(next)), patient })
     }
 

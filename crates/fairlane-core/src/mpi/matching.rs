@@ -62,6 +62,24 @@ impl Matching {
         *next - 1
     }
 
+    /// Whether messages that have overtaken others are held back.
+    #[inline]
+    pub fn holds_back(&self) -> bool {
+        !self.early.is_empty()
+    }
+
+    /// An envelope has come: whether it is its turn, and no other is held back. If so, it takes its turn.
+    #[inline]
+    pub fn is_next(&mut self, number: u64, envelope: &Envelope) -> bool {
+        if self.holds_back() {
+            return false;
+        }
+        let due = self.due.entry((envelope.context, envelope.source)).or_default();
+        let next = *due == number;
+        *due += u64::from(next);
+        next
+    }
+
     /// An envelope has come. Returns whether it is its turn; if not, it is held back.
     pub fn in_turn(&mut self, number: u64, envelope: Envelope, transfer: u32) -> bool {
         let due = self.due.entry((envelope.context, envelope.source)).or_default();

@@ -204,7 +204,7 @@ impl Messaging {
     /// (Part of) a transfer's message has come at `now`.
     #[inline(always)]
     pub(super) fn arrived(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
-        if stage == Stage::Eager && first && last && !self.numbering {
+        if stage == Stage::Eager && first && last && (!self.numbering || self.is_next(record)) {
             self.take_eager(record, now);
             return;
         }
@@ -213,6 +213,13 @@ impl Messaging {
             self.landed(job);
         }
         self.take_part(record, stage, now, first, last);
+    }
+
+    /// Of numbered messages, one that came whole is the next of its sender, and no other is held back for it.
+    #[inline]
+    fn is_next(&mut self, record: u32) -> bool {
+        let Transfer { to, envelope, number, parts, .. } = self.transfers[record];
+        parts == 0 && self.ranks[to as usize].matching.is_next(number, &envelope)
     }
 
     /// A whole eager message has come, in its turn: the receive that takes it is complete.

@@ -103,6 +103,12 @@ impl RankState {
         if span == 0 { self.at_once + 1 } else { 0 }
     }
 
+    /// Nothing that comes to the rank but asks for an answer makes a difference before its program goes on.
+    #[inline]
+    pub fn is_patient(&self) -> bool {
+        self.due != NEVER && !self.matching.holds_back()
+    }
+
     /// The rank will run soon.
     #[inline]
     pub fn prefetch(&self) {
