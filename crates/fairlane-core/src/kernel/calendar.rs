@@ -75,7 +75,6 @@ pub struct Calendar {
     window: u64,
     hosts: Bits,
     ports: Bits,
-    switches: Bits,
     /// Bit `s`: slot `s` is not empty.
     occupied: u64,
     /// By window, then in the order of being put in.
@@ -84,6 +83,9 @@ pub struct Calendar {
 }
 
 impl Calendar {
+    /// So many windows, from the open one on, are near.
+    pub const NEAR: u64 = SLOTS;
+
     /// Bits that every host and every port takes in the sets.
     pub const BITS_PER_VERTEX: usize = SLOTS as usize;
 
@@ -93,14 +95,13 @@ impl Calendar {
     /// # Panics
     /// If `lookahead` is zero.
     #[must_use]
-    pub fn new(lookahead: Picoseconds, hosts: usize, ports: usize, switches: usize) -> Self {
+    pub fn new(lookahead: Picoseconds, hosts: usize, ports: usize) -> Self {
         let slots = usize::try_from(SLOTS).expect("invariant: 64 fits a usize");
         Self {
             width: Width::below(lookahead),
             window: 0,
             hosts: Bits::new(slots, hosts),
             ports: Bits::new(slots, ports),
-            switches: Bits::new(slots, switches),
             occupied: 0,
             far: BinaryHeap::new(),
             sequence: 0,
@@ -169,11 +170,13 @@ impl Calendar {
         self.ports.remove(slot(self.window), port);
     }
 
-    /// Has `switch` run in a window that is kept as a bit set: less than 64 ahead.
+    /// Has a window opened for what the caller keeps. Returns whether it is near, less than [`Calendar::NEAR`] ahead: if not,
+    /// it is not opened.
     #[inline]
-    pub fn wake_switch_in(&mut self, switch: u32, window: u64) {
-        self.switches.insert(slot(window), switch);
-        self.occupied |= 1 << (window % SLOTS);
+    pub fn occupy(&mut self, window: u64) -> bool {
+        let near = window - self.window < SLOTS;
+        self.occupied |= u64::from(near) << (window % SLOTS);
+        near
     }
 
     /// Keeps an arrival until its window opens; see [`Calendar::next_due`].
@@ -216,10 +219,7 @@ impl Calendar {
                     self.ports.insert(slot(window), port);
                     return Some(due);
                 }
-                Due::Crossing { switch, .. } => {
-                    self.switches.insert(slot(window), switch);
-                    return Some(due);
-                }
+                Due::Crossing { .. } => return Some(due),
             }
         }
         None
@@ -235,12 +235,6 @@ impl Calendar {
     #[inline]
     pub fn take_ports(&mut self, mask: &Mask, inside: &mut Vec<u32>, outside: &mut Vec<u32>) {
         self.ports.drain_split(slot(self.window), mask, inside, outside);
-    }
-
-    /// Takes the open window's switches, in ascending order.
-    #[inline]
-    pub fn take_switches(&mut self, list: &mut Vec<u32>) {
-        self.switches.drain_into(slot(self.window), list);
     }
 
     /// Closes the open window; its sets must have been emptied.
@@ -293,23 +287,25 @@ mod tests {
 
     #[test]
     fn near_and_far_come_in_order() {
-        let mut calendar = Calendar::new(Picoseconds(100), 10, 10, 2);
+        let mut calendar = Calendar::new(Picoseconds(100), 10, 10);
         assert_eq!(calendar.width(), Picoseconds(64));
         calendar.wake_host(3, Instant(130));
         calendar.wake_host(4, Instant(640_000));
+        assert!(calendar.occupy(7) && !calendar.occupy(64));
         calendar.defer(Due::Arrival { port: 7, record: 42 }, 5_000);
         calendar.defer(Due::Crossing { switch: 1, record: 43 }, 5_000);
         assert_eq!(calendar.open(0, Instant::MAX), Some(2));
         assert_eq!(calendar.next_due(), None);
         assert_eq!(drained(|list| calendar.take_hosts(list)), [3]);
         calendar.close();
-        assert_eq!(calendar.open(3, Instant(300_000)), None);
-        assert_eq!(calendar.open(3, Instant::MAX), Some(5_000));
+        assert_eq!(calendar.open(3, Instant::MAX), Some(7));
+        calendar.close();
+        assert_eq!(calendar.open(8, Instant(300_000)), None);
+        assert_eq!(calendar.open(8, Instant::MAX), Some(5_000));
         assert_eq!(calendar.next_due(), Some(Due::Arrival { port: 7, record: 42 }));
         assert_eq!(calendar.next_due(), Some(Due::Crossing { switch: 1, record: 43 }));
         assert_eq!(calendar.next_due(), None);
         assert_eq!(drained(|list| calendar.take_ports(&Mask::new(10), &mut Vec::new(), list)), [7]);
-        assert_eq!(drained(|list| calendar.take_switches(list)), [1]);
         calendar.close();
         assert_eq!(calendar.open(5_001, Instant::MAX), Some(10_000));
         assert_eq!(calendar.next_due(), None);

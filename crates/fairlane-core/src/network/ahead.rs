@@ -9,7 +9,7 @@ use crate::routing::{Hop, Step};
 use crate::units::Instant;
 
 /// How many hosts or ports pass between one step and the next.
-pub(super) const AHEAD: usize = 4;
+const AHEAD: usize = 4;
 
 /// Fabrics with more ports than this do not fit the fast caches.
 pub(super) const LARGE: usize = 1024;
@@ -112,14 +112,6 @@ impl Network {
         if KIND == kind::NIC {
             prefetch(&self.flight.messages[head]);
         } else {
-            prefetch(&self.flight.packets[head]);
-        }
-    }
-
-    /// A switch will route packets after [`AHEAD`] others: fetches the first of them.
-    pub(super) fn prefetch_crossing(&self, window: u64, switch: u32) {
-        let head = self.flight.crossing.head(window, switch);
-        if head != NONE {
             prefetch(&self.flight.packets[head]);
         }
     }

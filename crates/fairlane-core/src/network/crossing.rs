@@ -5,48 +5,86 @@
 //! before its packet is there, and does not depend on the order in which switches are run.
 
 use super::Network;
-use super::ahead::AHEAD;
 use super::fixed::Fixed;
 use super::flight::Flight;
-use super::turn::Arrival;
 use crate::ids::{HostId, SwitchId};
-use crate::kernel::NONE;
+use crate::kernel::{Calendar, prefetch};
 use crate::routing::Visit;
+
+/// How many packets are routed between one being fetched and being routed.
+const AHEAD: usize = 8;
+
+/// A packet that comes to a switch which routes it then; in the order in which they are routed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Crossing {
+    /// From the top: 32 bits of switch, 64 of time, 32 of the link that it comes over. One number, so that sorting is quick.
+    key: u128,
+    /// Of equals (empty packets of one link) the older comes before.
+    order: u32,
+    record: u32,
+}
+
+impl Crossing {
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "parts of the key")]
+    fn parts(self) -> (SwitchId, u64, u32) {
+        (SwitchId((self.key >> 96) as u32), (self.key >> 32) as u64, self.record)
+    }
+}
+
+/// What comes to switches, by window.
+#[derive(Clone)]
+pub(super) struct Crossings(Vec<Vec<Crossing>>);
+
+impl Default for Crossings {
+    fn default() -> Self {
+        Self((0..Calendar::NEAR).map(|_| Vec::new()).collect())
+    }
+}
+
+impl Crossings {
+    #[inline]
+    fn slot(&mut self, window: u64) -> &mut Vec<Crossing> {
+        #[allow(clippy::cast_possible_truncation, reason = "below 64")]
+        &mut self.0[(window % Calendar::NEAR) as usize]
+    }
+
+    /// A packet comes over a link in a near window.
+    #[inline]
+    pub fn push(&mut self, window: u64, switch: u32, (time, link): (u64, u32), record: u32) {
+        let slot = self.slot(window);
+        let order = u32::try_from(slot.len()).expect("invariant: fewer than 2^32 packets in flight");
+        let key = u128::from(switch) << 96 | u128::from(time) << 32 | u128::from(link);
+        slot.push(Crossing { key, order, record });
+    }
+
+    /// All packets.
+    pub fn records(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().flatten().map(|crossing| crossing.record)
+    }
+}
 
 impl Network {
     /// Routes what comes to switches in the open window.
     pub(super) fn run_switches(&mut self) {
-        let window = self.flight.calendar.window();
-        self.flight.loads.open(window);
-        let mut switches = std::mem::take(&mut self.scratch.switches);
-        let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
-        self.flight.calendar.take_switches(&mut switches);
-        for (place, &switch) in switches.iter().enumerate() {
-            if let Some(&coming) = switches.get(place + AHEAD) {
-                self.prefetch_crossing(window, coming);
+        let Self { fixed, flight, scratch, .. } = self;
+        let window = flight.calendar.window();
+        flight.loads.open(window);
+        std::mem::swap(&mut scratch.crossings, flight.crossings.slot(window));
+        scratch.crossings.sort_unstable();
+        for (place, crossing) in scratch.crossings.iter().enumerate() {
+            if let Some(coming) = scratch.crossings.get(place + AHEAD) {
+                prefetch(&flight.packets[coming.record]);
             }
-            let mut record = self.flight.crossing.take(window, switch);
-            arrivals.clear();
-            while record != NONE {
-                let packet = &self.flight.packets[record];
-                arrivals.push((packet.time, u64::from(packet.came.link()), record));
-                record = packet.next;
-            }
-            // The list has the newest first: of equals (empty packets of one link) the older comes before.
-            arrivals.reverse();
-            arrivals.sort_by_key(|arrival| (arrival.0, arrival.1));
-            for arrival in &arrivals {
-                cross(&self.fixed, &mut self.flight, switch, arrival);
-            }
+            cross(fixed, flight, crossing.parts());
         }
-        self.flight.loads.close();
-        self.scratch.arrivals = arrivals;
-        self.scratch.switches = switches;
+        scratch.crossings.clear();
+        flight.loads.close();
     }
 }
 
-/// `switch` routes a packet and sends it on to a port's queue.
-fn cross(fixed: &Fixed, flight: &mut Flight, switch: u32, &(time, _, record): &Arrival) {
+/// A switch routes a packet and sends it on to a port's queue.
+fn cross(fixed: &Fixed, flight: &mut Flight, (switch, time, record): (SwitchId, u64, u32)) {
     let packet = &mut flight.packets[record];
     let step = packet.came;
     let mut visit = Visit {
@@ -56,7 +94,7 @@ fn cross(fixed: &Fixed, flight: &mut Flight, switch: u32, &(time, _, record): &A
         note: packet.note,
         random: random(time, step.link()),
     };
-    let hop = fixed.routing.choose(SwitchId(switch), &mut visit, &flight.loads.view());
+    let hop = fixed.routing.choose(switch, &mut visit, &flight.loads.view());
     let (next, bytes) = (hop.link.0, packet.bytes);
     packet.note = visit.note;
     packet.lane = fixed.lane(packet.vl, hop.channel);

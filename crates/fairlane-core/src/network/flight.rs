@@ -1,6 +1,7 @@
 //! What is between ports: packets and messages on their way, credits on their way back, and who is to run when.
 
 use super::Totals;
+use super::crossing::Crossings;
 use super::fixed::Fixed;
 use super::loads::LoadBook;
 use super::packet::{Message, Packet, Whole};
@@ -13,8 +14,8 @@ pub(super) struct Flight {
     pub calendar: Calendar,
     /// What arrives at ports.
     pub inboxes: Inboxes,
-    /// What arrives at switches that route it then.
-    pub crossing: Inboxes,
+    /// What comes to switches that route it then.
+    pub crossings: Crossings,
     pub loads: LoadBook,
     /// Packets on their way to each NIC: head and tail of a queue.
     pub incoming: Vec<(u32, u32)>,
@@ -55,9 +56,8 @@ impl Flight {
         let window = self.calendar.window_of(Instant(time));
         let packet = &mut self.packets[record];
         packet.time = time;
-        if window - self.calendar.window() < self.crossing.slots {
-            self.calendar.wake_switch_in(switch, window);
-            packet.next = self.crossing.push(window, switch, record);
+        if self.calendar.occupy(window) {
+            self.crossings.push(window, switch, (time, packet.came.link()), record);
         } else {
             self.calendar.defer(Due::Crossing { switch, record }, window);
         }
@@ -86,7 +86,8 @@ impl Flight {
                 }
                 Due::Arrival { port, record } => self.packets[record].next = self.inboxes.push(window, port, record),
                 Due::Crossing { switch, record } => {
-                    self.packets[record].next = self.crossing.push(window, switch, record);
+                    let packet = &self.packets[record];
+                    self.crossings.push(window, switch, (packet.time, packet.came.link()), record);
                 }
                 Due::Host(_) | Due::Port(_) => {}
             }

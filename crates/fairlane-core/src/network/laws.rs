@@ -114,8 +114,8 @@ impl Network {
                 walk(record);
             }
         }
-        for (_, record) in self.flight.crossing.heads() {
-            walk(record);
+        for record in self.flight.crossings.records() {
+            visit(&self.flight.packets[record]);
         }
         for due in self.flight.calendar.deferred() {
             match due {

@@ -34,6 +34,7 @@ use crate::routing::Routing;
 use crate::topology::Graph;
 use crate::units::{Bytes, Instant, Picoseconds};
 use ahead::LARGE;
+use crossing::{Crossing, Crossings};
 use fixed::{Fixed, narrow};
 use flight::{Flight, Inboxes};
 use loads::LoadBook;
@@ -135,8 +136,8 @@ struct Scratch {
     ports: Vec<u32>,
     /// Those of them that lead to hosts.
     last: Vec<u32>,
-    /// The switches that route packets in the open window.
-    switches: Vec<u32>,
+    /// What comes to switches that route it in the open window.
+    crossings: Vec<Crossing>,
 }
 
 /// The parts of which a network is made.
@@ -170,8 +171,7 @@ impl Network {
         // Loads are as old as the window: where they are looked at, it is no wider than a power of two.
         let lookahead = if adaptive { Picoseconds(1 << lookahead.0.ilog2()) } else { lookahead };
         let (hosts, ports) = (plan.graph.hosts(), plan.graph.links().len());
-        let switches = if adaptive { plan.graph.switches() } else { 0 };
-        let calendar = Calendar::new(lookahead, hosts, ports, switches);
+        let calendar = Calendar::new(lookahead, hosts, ports);
         let fixed = Fixed::new(&plan, calendar.width());
         let inbox_slots = (calendar.window_of(Instant(fixed.furthest())) + 2).next_power_of_two().min(32);
         let mut to_hosts = Mask::new(ports);
@@ -184,7 +184,7 @@ impl Network {
             flight: Flight {
                 calendar,
                 inboxes: Inboxes::new(inbox_slots, ports),
-                crossing: Inboxes::new(inbox_slots, switches),
+                crossings: Crossings::default(),
                 loads: LoadBook::new(if adaptive { ports } else { 0 }),
                 incoming: vec![(NONE, NONE); fixed.nic_host.len()],
                 packets: Pool::default(),
