@@ -99,7 +99,13 @@ def test_unknown_papers_and_claims_are_named() -> None:
     with pytest.raises(ScenarioError, match="--beside: wilke2020 has no such option"):
         plan("wilke2020", beside=["slack"])
     with pytest.raises(ScenarioError, match=r'did you mean "savoie\.small\.static"'):
-        plan("savoie2020", only="savoie.small.statik")
+        plan("savoie2020", only=["savoie.small.static", "savoie.small.statik"])
+
+
+def test_several_claims_can_be_chosen() -> None:
+    chosen = plan("wilke2020", only=["wilke.allreduce", "wilke.virtual-lanes"])
+    assert [claim.id for claim in chosen.claims] == ["wilke.virtual-lanes", "wilke.allreduce"], "in the paper's order"
+    assert len(plan("wilke2020").claims) == 8
 
 
 def computed(cells: list[Cell], folder: Path) -> dict[Cell, Done]:

@@ -21,7 +21,9 @@ def reproduce(
             metavar="PAPER", help="patki2016, savoie2020, smith2018, wilke2020 or yang2016.", show_default=False
         ),
     ],
-    only: Annotated[str | None, typer.Option(metavar="CLAIM", help="Only what this claim needs.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="CLAIM", help="Only what this claim needs; can be given many times.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A scaled version, in a few minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder of cells, tables and figures.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on in a folder that has cells already.")] = False,
@@ -40,7 +42,7 @@ def reproduce(
     from fairlane.study.store import Store
 
     folder = out or Path("runs") / f"{paper}{'-quick' if quick else ''}"
-    chosen = plan(paper, only=only, quick=quick, placements=placements, periods=periods, beside=beside or ())
+    chosen = plan(paper, only=only or (), quick=quick, placements=placements, periods=periods, beside=beside or ())
     there = Store(folder).digests()
     if there and not resume:
         raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))

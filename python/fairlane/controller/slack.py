@@ -11,9 +11,10 @@ everybody even where all have the same weight.
 2. RACE: ``DESIGNS``, different ways to cut slack into classes, are tried, gentle ones first; the worse half goes after
    each round, and those that stay are tried longer (successive halving). If all of them do harm, all ranks share the
    default level again.
-3. CLIMB: the winner is changed in several jobs at once: jobs that lose get a class more, or those of their ranks that
-   are slowest now; jobs that gain much get one less; ranks with the least waiting time one more, and a few are moved
-   at random. A change is confirmed before it is kept.
+3. CLIMB: the winner is changed in several jobs at once: jobs that lose are dealt other levels of their class, or get a
+   class more, or those of their ranks that are slowest now do; jobs that gain much get one less; ranks with the least
+   waiting time one more, and a few are moved at random. A change is confirmed before it is kept. The more changes in a
+   row have not helped, the longer the best stands before the next: trying costs work, too.
 4. IDLE: after ``patience`` changes that did not help. It starts over when jobs come or go, or when the work falls
    below the default.
 
@@ -50,8 +51,13 @@ UNIT = 8
 RECENT = 12
 """So many periods of a configuration count, at most."""
 
-_KINDS = ("lift", "lower", "balance", "pressed", "random")
-"""The kinds of change: see `Slack._moved`."""
+LONGEST_STAND = 6
+"""The best configuration stands for so many periods between two changes, at most."""
+
+_MENDING = ("deal", "deal", "lift", "lower", "balance")
+"""The kinds of change that are for jobs that lose: see `Slack._changed`."""
+_KINDS = (*_MENDING, "pressed", "random")
+"""All of them."""
 
 Classes = Mapping[str, tuple[int, ...]]
 """The class of each rank, by job."""
@@ -119,6 +125,8 @@ class Candidate:
     base: float
     gains: list[Mapping[str, float]] = field(default_factory=list)
     """Improvement by job, for each period."""
+    first: Mapping[str, int] = field(default_factory=dict)
+    """Which level of its class a job's rank 0 is dealt, the next rank the next one; by default the first."""
 
     def mean_gains(self) -> dict[str, float]:
         """Each job's mean improvement over the recent periods."""
@@ -143,7 +151,10 @@ class Candidate:
         used = max(max(ranks) for ranks in self.classes.values()) + 1
         each = max(1, service_levels // used)
         levels = {
-            job: {rank: min(service_levels - 1, found * each + rank % each) for rank, found in enumerate(ranks)}
+            job: {
+                rank: min(service_levels - 1, found * each + (rank + self.first.get(job, 0)) % each)
+                for rank, found in enumerate(ranks)
+            }
             for job, ranks in self.classes.items()
         }
         found = (min(level // each, used - 1) for level in range(service_levels))
@@ -172,7 +183,7 @@ class Slack(Controller):
     _best: Candidate = PrivateAttr(default_factory=lambda: Candidate({}, 1.0))
     _current: Candidate = PrivateAttr(default_factory=lambda: Candidate({}, 1.0))
     _work: Work | None = PrivateAttr(None)
-    _trials: int = PrivateAttr(0)
+    _stood: int = PrivateAttr(0)
     _failures: int = PrivateAttr(0)
     _rng: random.Random = PrivateAttr(default_factory=random.Random)
 
@@ -181,7 +192,7 @@ class Slack(Controller):
         """Nobody has priority."""
         self._rng = random.Random(self.seed)
         self._jobs, self._state, self._observed = dict(jobs), State.DEFAULT, []
-        self._trials = self._failures = 0
+        self._stood = self._failures = 0
         return self._unset()
 
     def _unset(self) -> Settings:
@@ -257,10 +268,10 @@ class Slack(Controller):
         if self._failures >= self.patience:
             self._state, self._current = State.IDLE, self._best
             return
-        self._trials += 1
         # The best is looked at again and again: a lucky period must not stand for ever.
-        again = self._trials % 4 == 0 or len(self._best.gains) < self.confirm + 1
-        self._current = self._best if again else self._changed(self._best)
+        stands = self._stood < min(LONGEST_STAND, self._failures // 2) or len(self._best.gains) < self.confirm + 1
+        self._stood = self._stood + 1 if stands else 0
+        self._current = self._best if stands else self._changed(self._best)
 
     def _watch(self) -> None:
         """Starts over if the work falls below the default for a few periods."""
@@ -270,12 +281,15 @@ class Slack(Controller):
     def _changed(self, best: Candidate) -> Candidate:
         """The best with changes in several jobs. While a job loses too much, half of the changes are about that."""
         gains = best.mean_gains()
-        kind = self._rng.choice(
-            ("lift", "lower", "balance") if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS
-        )
+        kind = self._rng.choice(_MENDING if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS)
         classes = best.classes or {job: (0,) * ranks for job, ranks in self._jobs.items()}
+        if kind == "deal":
+            losers = [job for job in classes if gains[job] < 0] or list(classes)
+            dealt = {job: self._rng.randrange(self.service_levels) for job in losers}
+            return Candidate(classes, best.base, first={**best.first, **dealt})
         base = min(4.0, max(1.2, best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))))
-        return Candidate({job: self._moved(job, ranks, kind, gains) for job, ranks in classes.items()}, base)
+        moved = {job: self._moved(job, ranks, kind, gains) for job, ranks in classes.items()}
+        return Candidate(moved, base, first=best.first)
 
     def _moved(self, job: str, ranks: tuple[int, ...], kind: str, gains: Mapping[str, float]) -> tuple[int, ...]:
         """One job's part of a change."""

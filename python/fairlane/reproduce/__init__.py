@@ -32,20 +32,20 @@ PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (PATKI2016, SAVOIE
 def plan(
     name: str,
     *,
-    only: str | None = None,
+    only: str | Sequence[str] = (),
     quick: bool = False,
     placements: int | None = None,
     periods: int | None = None,
     beside: Sequence[str] = (),
 ) -> Plan:
-    """What the claims need; raises ``ScenarioError`` for an unknown paper, claim, option or controller.
+    """What all claims, or ``only`` some, need; raises ``ScenarioError`` for an unknown paper, claim, option or controller.
 
     ``placements`` and ``periods`` are upper bounds on what each experiment has. Controllers ``beside`` the paper's own
     are run and shown, and no claim is judged by them.
     """
     if name not in PAPERS:
         raise ScenarioError(Problem.unknown("paper", "paper", name, list(PAPERS), name))
-    paper, claims = PAPERS[name], claims_of(name, only)
+    paper, claims = PAPERS[name], claims_of(name, [only] if isinstance(only, str) else only)
     for option, value in (("--placements", placements), ("--periods", periods)):
         if value is not None and value < 1:
             raise ScenarioError(Problem(option, "out of range", value, "at least 1"))

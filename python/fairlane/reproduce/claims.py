@@ -1,6 +1,7 @@
 """The claims: what a paper reports, in checkable words."""
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -24,13 +25,11 @@ class Claim:
     """What has to hold, with its bands."""
 
 
-def claims_of(paper: str, only: str | None = None) -> list[Claim]:
-    """The claims of a paper, or one of them; raises ``ScenarioError`` if there is none of that name."""
+def claims_of(paper: str, only: Sequence[str] = ()) -> list[Claim]:
+    """The claims of a paper, or some of them; raises ``ScenarioError`` for a name that none of them has."""
     text = files("fairlane.reproduce").joinpath(paper, "claims.toml").read_text(encoding="utf-8")
     found = [Claim(**row) for row in tomllib.loads(text)["claim"]]
-    if only is None:
-        return found
     names = [claim.id for claim in found]
-    if only not in names:
-        raise ScenarioError(Problem.unknown("--only", f"claim of {paper}", only, names, only))
-    return [claim for claim in found if claim.id == only]
+    if unknown := [one for one in only if one not in names]:
+        raise ScenarioError(Problem.unknown("--only", f"claim of {paper}", unknown[0], names, unknown[0]))
+    return [claim for claim in found if not only or claim.id in only]
