@@ -38,7 +38,7 @@ def plan(
     periods: int | None = None,
     beside: Sequence[str] = (),
 ) -> Plan:
-    """What all claims, or ``only`` some, need; raises ``ScenarioError`` for an unknown paper, claim, option or controller.
+    """What all claims, or ``only`` some, need; raises ``ScenarioError`` for a name that is unknown.
 
     ``placements`` and ``periods`` are upper bounds on what each experiment has. Controllers ``beside`` the paper's own
     are run and shown, and no claim is judged by them.
