@@ -238,7 +238,7 @@ class Slack(Controller):
         """The next of the pool that has not had its turns; else the better half goes on."""
         gains = self._current.mean_gains()
         if min(gain + self._grain[job] for job, gain in gains.items()) < -TOO_MUCH:
-            self._pool = [one for one in self._pool if one.gains or one.base <= self._current.base]
+            self._pool = [one for one in self._pool if one.gains or one.base < self._current.base]
         waiting = [one for one in self._pool if len(one.gains) < self._rounds]
         if not waiting:
             self._pool.sort(key=lambda one: one.score(self.guard, self._grain), reverse=True)
