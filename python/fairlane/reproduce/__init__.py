@@ -38,14 +38,14 @@ def plan(
     periods: int | None = None,
     beside: Sequence[str] = (),
 ) -> Plan:
-    """What all claims, or ``only`` some, need; raises ``ScenarioError`` for a name that is unknown.
+    """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
 
     ``placements`` and ``periods`` are upper bounds on what each experiment has. Controllers ``beside`` the paper's own
     are run and shown, and no claim is judged by them.
     """
     if name not in PAPERS:
         raise ScenarioError(Problem.unknown("paper", "paper", name, list(PAPERS), name))
-    paper, claims = PAPERS[name], claims_of(name, [only] if isinstance(only, str) else only)
+    paper, claims = PAPERS[name], claims_of(name, only)
     for option, value in (("--placements", placements), ("--periods", periods)):
         if value is not None and value < 1:
             raise ScenarioError(Problem(option, "out of range", value, "at least 1"))

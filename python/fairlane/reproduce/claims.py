@@ -25,8 +25,9 @@ class Claim:
     """What has to hold, with its bands."""
 
 
-def claims_of(paper: str, only: Sequence[str] = ()) -> list[Claim]:
-    """The claims of a paper, or some of them; raises ``ScenarioError`` for a name that none of them has."""
+def claims_of(paper: str, only: str | Sequence[str] = ()) -> list[Claim]:
+    """The claims of a paper, or one or some of them; raises ``ScenarioError`` for a name that none of them has."""
+    only = [only] if isinstance(only, str) else only
     text = files("fairlane.reproduce").joinpath(paper, "claims.toml").read_text(encoding="utf-8")
     found = [Claim(**row) for row in tomllib.loads(text)["claim"]]
     names = [claim.id for claim in found]
