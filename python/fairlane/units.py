@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 if TYPE_CHECKING:
     import pint
 
-__all__ = ["BANDWIDTH", "DURATION", "POWER", "SIZE", "Bandwidth", "Duration", "Kind", "Power", "Size"]
+__all__ = ["BANDWIDTH", "CLOCK_END", "DURATION", "POWER", "SIZE", "Bandwidth", "Duration", "Kind", "Power", "Size"]
 
 _DEFINITIONS = (
     *("pico- = 1e-12 = p-", "nano- = 1e-9 = n-", "micro- = 1e-6 = µ- = μ- = u-", "milli- = 1e-3 = m-"),
@@ -142,6 +142,8 @@ def _schema(kind: Kind) -> dict[str, Any]:
     return {"anyOf": [quantity, {"const": 0}], "examples": [kind.example.strip('"')]}
 
 
+CLOCK_END = 2**62
+"""The instant to which the simulator's clock reaches, in picoseconds."""
 Duration = Annotated[
     int, BeforeValidator(DURATION.parse), PlainSerializer(DURATION.format), WithJsonSchema(_schema(DURATION))
 ]

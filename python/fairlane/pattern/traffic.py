@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fairlane import _core
 from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.fabric.view import columns
+from fairlane.units import CLOCK_END
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job
@@ -36,7 +37,6 @@ _CONTROL, _POINT_TO_POINT, _COLLECTIVE = 0, 1, 2
 _SLICE = 1_000_000
 _MTU = 2**19
 _FAST = 10**12
-_END = 2**62
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def observe(program: _core.Program) -> Traffic:
         return Traffic(nothing, nothing, {kind: {} for kind in KINDS})
     try:
         simulation = _core.Simulation(json.dumps(_spec(ranks)), [program])
-        while not simulation.run_window_budget(_END, _SLICE) and not simulation.finished:
+        while not simulation.run_window_budget(CLOCK_END, _SLICE) and not simulation.finished:
             _check(simulation.packet_hops // 2)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None

@@ -22,6 +22,7 @@ from fairlane.scenario.placing import Copy, hosts_of, place
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.scenario.strategy import expand
 from fairlane.seeds import Purpose, stream
+from fairlane.units import CLOCK_END
 from fairlane.workload.builder import JobScript
 from fairlane.workload.calibrate import CalibrationError, calibrate
 from fairlane.workload.registry import file_of
@@ -157,8 +158,9 @@ def _record(scenario: "Scenario") -> dict[str, int] | None:
     if record is None:
         return None
     names = [name for job in scenario.jobs for name in job.names()]
-    stop = scenario.duration if record.stop is None else record.stop
-    return {"job": names.index(record.job), "from": record.start, "to": max(stop, record.start + 1)}
+    # The run ends a little after its duration, with the simulator's window.
+    stop = CLOCK_END if record.stop is None else record.stop
+    return {"job": names.index(record.job), "from": record.start, "to": stop}
 
 
 def _arbiter(scenario: "Scenario", fabric: Fabric) -> dict[str, Any]:
