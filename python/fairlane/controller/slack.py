@@ -45,7 +45,7 @@ TOP_CLASS = 7
 GREATEST_WEIGHT = 255
 """Beyond this a weight is as good as a strict priority."""
 TOO_MUCH = 0.1
-"""A design that costs a job this share of its work is not followed by harsher ones."""
+"""A design that costs a job this share of its work is followed by gentler ones only."""
 UNIT = 8
 """Packets a turn of class 0: a message's worth, so that turns seldom cut one."""
 RECENT = 12
@@ -55,7 +55,7 @@ LONGEST_STAND = 6
 """The best configuration stands for so many periods between two changes, at most."""
 
 _MENDING = ("deal", "deal", "lift", "lower", "balance")
-"""The kinds of change that are for jobs that lose: see `Slack._changed`."""
+"""The kinds of change that are for jobs that lose, the gentlest twice as often: see `Slack._changed`."""
 _KINDS = (*_MENDING, "pressed", "random")
 """All of them."""
 
@@ -113,8 +113,8 @@ DESIGNS: Mapping[str, Design] = {
     "three": Design(_steps(0.45, 0.9), 3.0),
     "urgent half": Design(_steps(0.6), 4.0),
 }
-"""What the race begins with, the gentle ones first: where they cost a job too much, harsher ones are not tried. The
-first has no priorities, only lanes of one's own."""
+"""What the race begins with, the gentle ones first: where one costs a job too much, only gentler ones are still tried.
+The first has no priorities, only lanes of one's own."""
 
 
 @dataclass

@@ -159,7 +159,7 @@ impl Messaging {
     /// Runs an operation: what its time is counted as, and when it is over.
     #[inline(always)]
     fn execute(&mut self, rank: u32, op: &Op, now: u64) -> (Activity, Over) {
-        // Known in every arm that stands for one operation, so that there is one branch on it and not two.
+        // Asked for in each arm, where the operation is known: so there is one branch on it and not two.
         match *op {
             Op::Compute(span) => (activity(op), self.compute(rank, op, span, now)),
             Op::Isend { to, bytes, tag, comm, mode, request } => {
