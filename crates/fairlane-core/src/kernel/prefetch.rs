@@ -15,6 +15,11 @@ pub fn prefetch<T: ?Sized>(record: &T) {
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(offset)) };
             offset += LINE;
         }
+        // It may end in one line more than it would fill.
+        if let Some(last) = size_of_val(record).checked_sub(1).filter(|_| align_of_val(record) < LINE) {
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(last)) };
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = record;

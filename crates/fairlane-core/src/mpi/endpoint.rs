@@ -55,8 +55,9 @@ impl Endpoint for Mpi {
             }
             1 => {
                 prefetch(&**source);
-                if let Some(receive) = state.matching.oldest() {
-                    prefetch(receive);
+                state.matching.prefetch();
+                if state.ends_wait_soon() {
+                    prefetch(&state.awaited[..]);
                 }
             }
             2 => {
@@ -65,9 +66,20 @@ impl Endpoint for Mpi {
                     state.requests.prefetch(*receive);
                 }
             }
+            3 => {
+                match source.coming().first() {
+                    Some(Op::Isend { request, .. } | Op::Irecv { request, .. }) => state.requests.prefetch(*request),
+                    Some(Op::WaitAll(requests)) => prefetch(&requests[..]),
+                    _ => {}
+                }
+                if state.ends_wait_soon() {
+                    state.awaited.iter().for_each(|slot| state.requests.prefetch(*slot));
+                }
+            }
             _ => {
-                if let Some(Op::Isend { request, .. } | Op::Irecv { request, .. }) = source.coming().first() {
-                    state.requests.prefetch(*request);
+                if let Some(Op::WaitAll(requests)) = source.coming().first() {
+                    requests.iter().for_each(|slot| state.requests.prefetch(*slot));
+                    source.coming()[1..].iter().take(4).for_each(prefetch);
                 }
             }
         }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use crate::kernel::prefetch;
 use crate::program::Tag;
 
 /// What a receive or a probe asks for. Ranks are ranks of the job.
@@ -40,6 +41,13 @@ impl Pattern {
 pub(super) struct Matching {
     posted: VecDeque<(Pattern, u32)>,
     unexpected: VecDeque<(Envelope, u32)>,
+    /// Only where messages are numbered.
+    turns: Option<Box<Turns>>,
+}
+
+/// Whose turn it is among messages that can overtake each other.
+#[derive(Clone, Debug, Default)]
+struct Turns {
     /// The number of the next message to each (context, receiver).
     sent: FxHashMap<(u32, u32), u64>,
     /// The number of the next message due from each (context, sender).
@@ -49,6 +57,17 @@ pub(super) struct Matching {
 }
 
 impl Matching {
+    /// Messages will come, or be sent.
+    #[inline]
+    pub fn prefetch(&self) {
+        if let Some(receive) = self.posted.front() {
+            prefetch(receive);
+        }
+        if let Some(turns) = &self.turns {
+            prefetch(&**turns);
+        }
+    }
+
     /// The receive that has been posted for longest.
     #[inline]
     pub fn oldest(&self) -> Option<&(Pattern, u32)> {
@@ -57,7 +76,7 @@ impl Matching {
 
     /// The number of a message to `receiver` that is sent now.
     pub fn number(&mut self, context: u32, receiver: u32) -> u64 {
-        let next = self.sent.entry((context, receiver)).or_default();
+        let next = self.turns().sent.entry((context, receiver)).or_default();
         *next += 1;
         *next - 1
     }
@@ -65,16 +84,22 @@ impl Matching {
     /// Whether messages that have overtaken others are held back.
     #[inline]
     pub fn holds_back(&self) -> bool {
-        !self.early.is_empty()
+        self.turns.as_ref().is_some_and(|turns| !turns.early.is_empty())
+    }
+
+    #[inline]
+    fn turns(&mut self) -> &mut Turns {
+        self.turns.get_or_insert_default()
     }
 
     /// An envelope has come: whether it is its turn, and no other is held back. If so, it takes its turn.
     #[inline]
     pub fn is_next(&mut self, number: u64, envelope: &Envelope) -> bool {
-        if self.holds_back() {
+        let turns = self.turns();
+        if !turns.early.is_empty() {
             return false;
         }
-        let due = self.due.entry((envelope.context, envelope.source)).or_default();
+        let due = turns.due.entry((envelope.context, envelope.source)).or_default();
         let next = *due == number;
         *due += u64::from(next);
         next
@@ -82,25 +107,24 @@ impl Matching {
 
     /// An envelope has come. Returns whether it is its turn; if not, it is held back.
     pub fn in_turn(&mut self, number: u64, envelope: Envelope, transfer: u32) -> bool {
-        let due = self.due.entry((envelope.context, envelope.source)).or_default();
+        let turns = self.turns();
+        let due = turns.due.entry((envelope.context, envelope.source)).or_default();
         if *due == number {
             *due += 1;
             return true;
         }
-        self.early.push((number, envelope, transfer));
+        turns.early.push((number, envelope, transfer));
         false
     }
 
     /// A message from the sender of `envelope` that was held back and whose turn it is now.
     pub fn released(&mut self, envelope: &Envelope) -> Option<(Envelope, u32)> {
-        if self.early.is_empty() {
-            return None;
-        }
-        let due = self.due.get_mut(&(envelope.context, envelope.source))?;
+        let turns = self.turns.as_deref_mut().filter(|turns| !turns.early.is_empty())?;
+        let due = turns.due.get_mut(&(envelope.context, envelope.source))?;
         let same = |held: &Envelope| held.context == envelope.context && held.source == envelope.source;
-        let place = self.early.iter().position(|(number, held, _)| number == due && same(held))?;
+        let place = turns.early.iter().position(|(number, held, _)| number == due && same(held))?;
         *due += 1;
-        let (_, envelope, transfer) = self.early.swap_remove(place);
+        let (_, envelope, transfer) = turns.early.swap_remove(place);
         Some((envelope, transfer))
     }
 

@@ -109,6 +109,12 @@ impl RankState {
         self.due != NEVER && !self.matching.holds_back()
     }
 
+    /// The rank is blocked on requests of which one is not complete.
+    #[inline]
+    pub fn ends_wait_soon(&self) -> bool {
+        matches!(self.blocked, Blocked::Requests(Wait { missing: 1, .. }))
+    }
+
     /// The rank will run soon.
     #[inline]
     pub fn prefetch(&self) {

@@ -1,6 +1,7 @@
 //! Fetches what a port or host will read soon: on a large fabric the engine's limit is memory latency. Nothing here changes
 //! what happens; where a packet goes next is looked up a little earlier, and noted in it.
 
+use super::packet::Packet;
 use super::turn::kind;
 use super::{Endpoint, Network};
 use crate::ids::{HostId, LinkId};
@@ -11,13 +12,23 @@ use crate::units::Instant;
 /// How many hosts or ports pass between one step and the next.
 const AHEAD: usize = 4;
 
+/// In so many steps a host is fetched, each of which reads what the one before has fetched.
+const STEPS: usize = 5;
+
+/// How many NICs' ports pass between what is handed to one and its run.
+pub(super) const HANDED: usize = 3;
+
 /// Fabrics with more ports than this do not fit the fast caches.
 pub(super) const LARGE: usize = 1024;
 
 impl Network {
-    /// A port will run after three times, twice, and once [`AHEAD`] others: fetches what is known of it by then.
+    /// A port will run after four times to once [`AHEAD`] others: fetches what is known of it by then.
     #[inline(always)]
     pub(super) fn prefetch_ports<const KIND: u8>(&mut self, coming: &[u32], place: usize) {
+        if let Some(&port) = coming.get(place + 4 * AHEAD) {
+            self.flight.inboxes.prefetch(self.flight.calendar.window(), port);
+            prefetch(&self.fixed.far_switch[port as usize]);
+        }
         if let Some(&port) = coming.get(place + 3 * AHEAD) {
             prefetch(&self.ports[port as usize]);
             self.prefetch_arbiter(port);
@@ -33,14 +44,13 @@ impl Network {
         }
         if let Some(&port) = coming.get(place + AHEAD) {
             self.prefetch_queue::<KIND>(port);
-            if KIND == kind::THROUGH && !self.fixed.adaptive {
-                self.look_ahead(port);
+            let head = self.flight.inboxes.head(self.flight.calendar.window(), port);
+            if head != NONE {
+                self.look_ahead::<KIND>(port, head);
             }
         }
-        if let Some(&port) = coming.get(place + AHEAD / 2)
-            && KIND != kind::NIC
-        {
-            self.prefetch_upstream(port);
+        if let Some(&port) = coming.get(place + AHEAD / 2) {
+            self.prefetch_behind_queue::<KIND>(port);
         }
     }
 
@@ -67,38 +77,50 @@ impl Network {
             let packet = &self.flight.packets[head];
             prefetch(&self.lane_table[port as usize * lanes + usize::from(packet.lane)]);
             prefetch(&self.lane_table[packet.came.link() as usize * lanes + usize::from(packet.held)]);
+            if packet.next != NONE {
+                prefetch(&self.flight.packets[packet.next]);
+            }
         }
     }
 
-    /// The lane to which the packet that has waited longest gives its credits back.
+    /// Where the packet that has waited longest goes, and the lane to which it gives its credits back.
     #[inline(always)]
-    fn prefetch_upstream(&self, port: u32) {
+    fn prefetch_behind_queue<const KIND: u8>(&mut self, port: u32) {
         let (waiting, lanes) = (self.ports[port as usize].waiting, self.fixed.lanes);
-        if waiting != 0 {
-            let head = self.lane_table[port as usize * lanes + waiting.trailing_zeros() as usize].head;
+        if waiting == 0 {
+            return;
+        }
+        let head = self.lane_table[port as usize * lanes + waiting.trailing_zeros() as usize].head;
+        if KIND != kind::NIC {
             let packet = &self.flight.packets[head];
             prefetch(&self.lane_table[packet.came.link() as usize * lanes + usize::from(packet.held)]);
         }
+        self.look_ahead::<KIND>(port, head);
     }
 
-    /// Looks up where the first arrival goes behind this port, and fetches the list that it joins there.
+    /// Looks up where a packet goes behind this port (the next of a message, at a NIC), and fetches the list that it joins
+    /// there.
     #[inline(always)]
-    fn look_ahead(&mut self, port: u32) {
+    fn look_ahead<const KIND: u8>(&mut self, port: u32, record: u32) {
         let Self { fixed, flight, .. } = self;
-        let window = flight.calendar.window();
-        let head = flight.inboxes.head(window, port);
-        if head == NONE {
+        if KIND == kind::LAST || fixed.adaptive || fixed.far_switch[port as usize] == NONE {
             return;
         }
-        let packet = &mut flight.packets[head];
-        if packet.ahead == Step::NONE {
-            let channel = fixed.channel(packet.vl, packet.lane);
-            packet.ahead = fixed.behind(Step::new(Hop { link: LinkId(port), channel }), packet.to);
+        let (time, vl, lane, to, ahead) = if KIND == kind::NIC {
+            let message = &mut flight.messages[record];
+            (message.offered, message.vl, fixed.lane(message.vl, 0), message.to, &mut message.ahead)
+        } else {
+            let packet = &mut flight.packets[record];
+            (packet.time, packet.vl, packet.lane, packet.to, &mut packet.ahead)
+        };
+        if *ahead == Step::NONE {
+            let channel = fixed.channel(vl, lane);
+            *ahead = fixed.behind(Step::new(Hop { link: LinkId(port), channel }), to);
         }
         let port = &self.ports[port as usize];
-        let start = packet.time.max(port.busy_until);
+        let start = time.max(port.busy_until);
         let time = start + fixed.wires[port.wire as usize].latency + fixed.parameters.switch_latency.0;
-        flight.inboxes.prefetch(flight.calendar.window_of(Instant(time)), packet.ahead.link());
+        flight.inboxes.prefetch(flight.calendar.window_of(Instant(time)), ahead.link());
     }
 
     /// The packet that has waited longest.
@@ -116,12 +138,24 @@ impl Network {
         }
     }
 
-    /// A host will run after four times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
+    /// Something has just been handed to the last of the NICs' ports that wait for it: fetches where it goes.
+    #[inline(always)]
+    pub(super) fn prefetch_handed(&mut self) {
+        let Some(&nic) = self.scratch.handed.back() else { return };
+        let head = self.flight.inboxes.head(self.flight.calendar.window(), nic);
+        if head != NONE {
+            let lane = self.fixed.lane(self.flight.messages[head].vl, 0);
+            prefetch(&self.lane_table[nic as usize * self.fixed.lanes + usize::from(lane)]);
+            self.look_ahead::<{ kind::NIC }>(nic, head);
+        }
+    }
+
+    /// A host will run after [`STEPS`] times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
     /// first, and of its port.
     #[inline(always)]
     pub(super) fn prefetch_hosts(&self, coming: &[u32], place: usize, endpoint: &impl Endpoint) {
-        for step in 0..4 {
-            let Some(&host) = coming.get(place + (4 - step) * AHEAD) else { continue };
+        for step in 0..STEPS {
+            let Some(&host) = coming.get(place + (STEPS - step) * AHEAD) else { continue };
             let nic = self.fixed.nics_of(HostId(host)).start;
             endpoint.prefetch(HostId(host), step);
             let head = self.flight.incoming[nic as usize].0;
@@ -137,12 +171,23 @@ impl Network {
                 if packet.next != NONE {
                     prefetch(&self.flight.packets[packet.next]);
                 }
-                if packet.load.whole() {
-                    endpoint.prefetch_message(packet.message);
-                } else {
-                    prefetch(&self.flight.messages[packet.message]);
+                self.prefetch_of(packet, endpoint);
+            } else if head != NONE && step == 2 {
+                let next = self.flight.packets[head].next;
+                if next != NONE {
+                    self.prefetch_of(&self.flight.packets[next], endpoint);
                 }
             }
+        }
+    }
+
+    /// The message of a packet that will be delivered soon.
+    #[inline(always)]
+    fn prefetch_of(&self, packet: &Packet, endpoint: &impl Endpoint) {
+        if packet.load.whole() {
+            endpoint.prefetch_message(packet.message);
+        } else {
+            prefetch(&self.flight.messages[packet.message]);
         }
     }
 }

@@ -20,6 +20,7 @@ mod start;
 mod turn;
 mod watch;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use packet::{Delivery, Injection};
@@ -33,7 +34,7 @@ use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::Graph;
 use crate::units::{Bytes, Instant, Picoseconds};
-use ahead::LARGE;
+use ahead::{HANDED, LARGE};
 use crossing::{Crossing, Crossings};
 use fixed::{Fixed, narrow};
 use flight::{Flight, Inboxes};
@@ -58,7 +59,8 @@ pub trait Endpoint {
         injections: &mut Vec<Injection>,
     ) -> Result<Pause, RunError>;
 
-    /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2), and so on (3).
+    /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2), and so on to
+    /// step 4.
     fn prefetch(&self, host: HostId, step: usize);
 
     /// The message with this token will be delivered soon.
@@ -131,6 +133,8 @@ struct Scratch {
     arrivals: Vec<Arrival>,
     deliveries: Vec<Delivery>,
     injections: Vec<Injection>,
+    /// NICs' ports to which their hosts have handed something in the open window.
+    handed: VecDeque<u32>,
     /// The hosts, and the ports, that run in the open window.
     hosts: Vec<u32>,
     ports: Vec<u32>,
@@ -282,11 +286,18 @@ impl Network {
             if large {
                 self.prefetch_hosts(&hosts, place, endpoint);
             }
-            result = self.run_host::<OBSERVE, E>(HostId(host), until, endpoint, &mut arrivals);
+            result = self.run_host(HostId(host), until, endpoint);
             if result.is_err() {
                 break;
             }
+            if large {
+                self.prefetch_handed();
+                self.run_handed::<OBSERVE>(HANDED, until.0, &mut arrivals);
+            } else {
+                self.run_handed::<OBSERVE>(0, until.0, &mut arrivals);
+            }
         }
+        self.run_handed::<OBSERVE>(0, until.0, &mut arrivals);
         self.scratch.arrivals = arrivals;
         self.scratch.hosts = hosts;
         result

@@ -8,17 +8,17 @@ use super::{Endpoint, Network, Pause};
 use crate::error::RunError;
 use crate::ids::HostId;
 use crate::kernel::NONE;
+use crate::routing::Step;
 use crate::units::Instant;
 
 impl Network {
-    /// Runs one host through the open window, then the ports that it hands messages to.
+    /// Runs one host through the open window, and notes the ports that it hands messages to.
     #[inline(always)]
-    pub(super) fn run_host<const OBSERVE: bool, E: Endpoint>(
+    pub(super) fn run_host<E: Endpoint>(
         &mut self,
         host: HostId,
         until: Instant,
         endpoint: &mut E,
-        arrivals: &mut Vec<Arrival>,
     ) -> Result<(), RunError> {
         let Self { fixed, flight, scratch, .. } = self;
         let nics = fixed.nics_of(host);
@@ -31,9 +31,7 @@ impl Network {
         scratch.injections.clear();
         flight.pause(fixed, host, pause);
         if now {
-            for nic in nics {
-                self.run_now::<OBSERVE>(nic, until.0, arrivals);
-            }
+            scratch.handed.extend(nics);
         }
         Ok(())
     }
@@ -46,12 +44,17 @@ impl Network {
         }
     }
 
-    /// Runs a NIC's port, with what its host has just handed over, unless there is nothing.
-    fn run_now<const OBSERVE: bool>(&mut self, nic: u32, until: u64, arrivals: &mut Vec<Arrival>) {
-        let calendar = &mut self.flight.calendar;
-        if self.flight.inboxes.head(calendar.window(), nic) != NONE {
-            calendar.forget_port(nic);
-            self.run_port::<OBSERVE, { kind::NIC }>(nic, until, arrivals);
+    /// Runs the NICs' ports to which their hosts have handed something, all but the last `but`.
+    #[inline(always)]
+    pub(super) fn run_handed<const OBSERVE: bool>(&mut self, but: usize, until: u64, arrivals: &mut Vec<Arrival>) {
+        while self.scratch.handed.len() > but
+            && let Some(nic) = self.scratch.handed.pop_front()
+        {
+            let calendar = &mut self.flight.calendar;
+            if self.flight.inboxes.head(calendar.window(), nic) != NONE {
+                calendar.forget_port(nic);
+                self.run_port::<OBSERVE, { kind::NIC }>(nic, until, arrivals);
+            }
         }
     }
 }
@@ -151,6 +154,7 @@ impl Flight {
             vl: vl.0,
             load: Load::new(stage, packets == 1, prompt),
             any_delivered: false,
+            ahead: Step::NONE,
         });
         self.sequence += 1;
         self.totals.messages_injected += 1;

@@ -66,6 +66,8 @@ pub(super) struct Message {
     pub vl: u8,
     pub load: Load,
     pub any_delivered: bool,
+    /// The hop behind the NIC's link, if that has been looked up ahead of time.
+    pub ahead: Step,
 }
 
 /// What a packet is to its host, in a byte.

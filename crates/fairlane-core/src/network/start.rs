@@ -134,7 +134,7 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
             lane,
             held: lane,
             came: Step::NONE,
-            ahead: Step::NONE,
+            ahead: message.ahead,
             note: 0,
             load,
         });

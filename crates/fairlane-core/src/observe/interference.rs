@@ -14,6 +14,8 @@ struct Waiting {
     aside: u64,
     count: u32,
     job: u16,
+    /// Of the first: how many others there are, so that it need not be looked up where they are.
+    others: u16,
 }
 
 impl Waiting {
@@ -37,8 +39,8 @@ impl Waiters {
     pub fn join(&mut self, job: u16) {
         if self.first.job == job {
             self.first.count += 1;
-        } else if self.first.is_empty() && self.others.is_empty() {
-            self.first = Waiting { aside: 0, count: 1, job };
+        } else if self.first.is_empty() && self.first.others == 0 {
+            self.first = Waiting { count: 1, job, ..Waiting::default() };
         } else {
             self.join_others(job);
         }
@@ -48,7 +50,8 @@ impl Waiters {
         if let Some(other) = self.others.iter_mut().find(|other| other.job == job) {
             other.count += 1;
         } else {
-            self.others.push(Waiting { aside: 0, count: 1, job });
+            self.others.push(Waiting { count: 1, job, ..Waiting::default() });
+            self.first.others += 1;
         }
     }
 
@@ -61,21 +64,42 @@ impl Waiters {
             self.others[place].count -= 1;
             if self.others[place].is_empty() {
                 self.others.swap_remove(place);
+                self.first.others -= 1;
             }
         }
     }
 
+    /// All of them.
+    #[inline]
+    fn each(&self) -> impl Iterator<Item = &Waiting> {
+        let others = if self.first.others == 0 { &[] } else { &self.others[..] };
+        std::iter::once(&self.first).chain(others)
+    }
+
+    fn each_mut(&mut self) -> impl Iterator<Item = &mut Waiting> {
+        std::iter::once(&mut self.first).chain(&mut self.others)
+    }
+
     /// The link was idle for `span` because all that wait lacked credits.
     pub fn stalled(&mut self, span: u64) {
-        for entry in std::iter::once(&mut self.first).chain(&mut self.others) {
+        for entry in self.each_mut() {
             entry.aside += u64::from(entry.count) * span;
+        }
+    }
+
+    /// Those whose waiting time has been charged and that wait no longer are forgotten.
+    fn forget_empty(&mut self) {
+        let before = self.others.len();
+        self.others.retain(|entry| !entry.is_empty());
+        if self.others.len() < before {
+            self.first.others = u16::try_from(self.others.len()).expect("invariant: jobs have 16-bit numbers");
         }
     }
 
     /// What is set aside, in picoseconds.
     #[must_use]
     pub fn aside(&self) -> u64 {
-        std::iter::once(&self.first).chain(&self.others).map(|entry| entry.aside).sum()
+        self.each().map(|entry| entry.aside).sum()
     }
 }
 
@@ -108,11 +132,7 @@ impl Interference {
     /// The link of `port` carries a packet of `delaying` for `span`: all that wait there wait for it.
     #[inline]
     pub fn carried(&mut self, port: u32, waiters: &Waiters, delaying: u16, span: u64) {
-        let Waiting { count, job, .. } = waiters.first;
-        if count > 0 {
-            self.charge(port, job, delaying, u64::from(count) * span);
-        }
-        for &Waiting { count, job, .. } in &waiters.others {
+        for &Waiting { count, job, .. } in waiters.each() {
             if count > 0 {
                 self.charge(port, job, delaying, u64::from(count) * span);
             }
@@ -121,13 +141,13 @@ impl Interference {
 
     /// A packet of `delaying` has given credits back to `port`: what was set aside is charged to it.
     pub fn credited(&mut self, port: u32, waiters: &mut Waiters, delaying: u16) {
-        for entry in std::iter::once(&mut waiters.first).chain(&mut waiters.others) {
+        for entry in waiters.each_mut() {
             let aside = std::mem::take(&mut entry.aside);
             if aside > 0 {
                 self.charge(port, entry.job, delaying, aside);
             }
         }
-        waiters.others.retain(|entry| !entry.is_empty());
+        waiters.forget_empty();
     }
 
     /// How many jobs there are.
