@@ -36,11 +36,23 @@ const JOBS: u32 = 4;
 #[derive(Clone, Copy)]
 struct Case {
     hosts: u32,
-    levels: u32,
     service_levels: u8,
     counters: bool,
     routing: &'static str,
 }
+
+/// Fabrics with a deterministic routing, and their hosts: a small one, one of about a thousand hosts, a large one of each kind.
+const FABRICS: &[(&str, u32, &str, &str)] = &[
+    ("fat_tree", 64, r#"{ "hosts": 64, "levels": 2 }"#, "d_mod_k"),
+    ("fat_tree", 1296, r#"{ "hosts": 1296, "levels": 3 }"#, "d_mod_k"),
+    ("fat_tree", 8192, r#"{ "hosts": 8192, "levels": 3 }"#, "d_mod_k"),
+    ("dragonfly", 72, SMALL_DRAGONFLY, "minimal"),
+    ("dragonfly", 1056, DRAGONFLY, "minimal"),
+    ("dragonfly", 8192, r#"{ "preset": "wilke2020" }"#, "minimal"),
+    ("torus", 64, r#"{ "sides": [4, 4, 4] }"#, "dimension_order"),
+    ("torus", 1296, r#"{ "sides": [12, 12, 9] }"#, "dimension_order"),
+    ("torus", 8192, r#"{ "sides": [8, 8, 8, 4, 4] }"#, "dimension_order"),
+];
 
 /// Pairs of a deterministic and an adaptive routing on one fabric, with its hosts.
 const ROUTINGS: &[(&str, u32, &str, &str, &str)] = &[
@@ -49,6 +61,7 @@ const ROUTINGS: &[(&str, u32, &str, &str, &str)] = &[
     ("dragonfly", 1056, DRAGONFLY, "minimal", "progressive"),
     ("dragonfly", 8192, r#"{ "preset": "wilke2020" }"#, "minimal", "progressive"),
 ];
+const SMALL_DRAGONFLY: &str = r#"{ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 }"#;
 const DRAGONFLY: &str = r#"{ "groups": 33, "switches_per_group": 8, "hosts_per_switch": 4, "global_links": 4 }"#;
 
 fn main() {
@@ -56,14 +69,14 @@ fn main() {
     let filter = arguments.next().unwrap_or_default();
     let hops = arguments.next().map_or(3_000_000, |argument| argument.parse().expect("a number of packet-hops"));
     println!(
-        "{:>6} {:>4} {:>9} {:>9} {:>9} {:>10} {:>7}",
-        "hosts", "SLs", "counters", "Mhops/s", "ns/hop", "event list", "ratio"
+        "{:>10} {:>6} {:>4} {:>9} {:>14} {:>9} {:>9} {:>10} {:>7}",
+        "fabric", "hosts", "SLs", "counters", "hops a packet", "Mhops/s", "ns/hop", "event list", "ratio"
     );
-    for (hosts, levels) in [(64, 2), (1296, 3), (8192, 3)] {
+    for &(topology, hosts, params, routing) in FABRICS {
         for (service_levels, counters) in [(1, true), (4, true), (4, false), (16, true)] {
-            let name = format!("{hosts}/{service_levels}/{counters}");
-            if name.contains(&filter) {
-                row(Case { hosts, levels, service_levels, counters, routing: "d_mod_k" }, hops);
+            let name = format!("{topology}/{hosts}/{service_levels}/{counters}");
+            if name.contains(&filter) && (topology == "fat_tree" || (service_levels == 4 && counters)) {
+                row(topology, params, Case { hosts, service_levels, counters, routing }, hops);
             }
         }
     }
@@ -90,16 +103,13 @@ fn main() {
 /// Best of five runs of either routing, taken in turn, on one fabric under the same traffic: what a packet-hop costs, and what
 /// part of it choosing the hop takes with the adaptive one.
 fn compare(topology: &str, hosts: u32, params: &str, routings: [&'static str; 2], hops: u64) {
-    let mut params: serde_json::Value = serde_json::from_str(params).expect("parameters of a bench");
-    params["bandwidth"] = RATE.0.into();
-    params["latency"] = 200_000.into();
-    let graph = Arc::new(topology::build(topology, &params).expect("a fabric of a bench"));
+    let graph = fabric(topology, params);
     let (mut best, mut ways) = ([f64::MAX; 2], [0.0; 2]);
     let mut choosing = f64::MAX;
     for _ in 0..5 {
         choosing = choosing.min(choice(&graph, routings[1], hops / 4));
         for (place, routing) in routings.into_iter().enumerate() {
-            let case = Case { hosts, levels: 0, service_levels: 1, counters: true, routing };
+            let case = Case { hosts, service_levels: 1, counters: true, routing };
             let (done, seconds, packets) = run(case, &graph, hops);
             best[place] = best[place].min(seconds * 1e9 / done as f64);
             ways[place] = done as f64 / packets as f64;
@@ -143,20 +153,26 @@ fn choice(graph: &Graph, routing: &str, choices: u64) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / chosen as f64
 }
 
+/// A fabric of links of one rate and latency.
+fn fabric(topology: &str, params: &str) -> Arc<Graph> {
+    let mut params: serde_json::Value = serde_json::from_str(params).expect("parameters of a bench");
+    params["bandwidth"] = RATE.0.into();
+    params["latency"] = 200_000.into();
+    Arc::new(topology::build(topology, &params).expect("a fabric of a bench"))
+}
+
 /// Best of five runs, each in turn with the event list that a conventional engine would need for the same packet-hops.
-fn row(case: Case, hops: u64) {
-    let params = serde_json::json!({
-        "hosts": case.hosts, "levels": case.levels, "bandwidth": RATE.0, "latency": 200_000,
-    });
-    let graph = Arc::new(topology::build("fat_tree", &params).expect("a fat-tree of this size"));
-    let (mut own, mut list) = (f64::MAX, f64::MAX);
+fn row(topology: &str, params: &str, case: Case, hops: u64) {
+    let graph = fabric(topology, params);
+    let (mut own, mut list, mut way) = (f64::MAX, f64::MAX, 0.0);
     for _ in 0..5 {
-        let (done, seconds, _) = run(case, &graph, hops);
+        let (done, seconds, packets) = run(case, &graph, hops);
         own = own.min(seconds * 1e9 / done as f64);
+        way = done as f64 / packets as f64;
         list = list.min(event_list(graph.links().len(), hops / 4));
     }
     println!(
-        "{:>6} {:>4} {:>9} {:>9.2} {own:>9.1} {list:>10.1} {:>7.2}",
+        "{topology:>10} {:>6} {:>4} {:>9} {way:>14.2} {:>9.2} {own:>9.1} {list:>10.1} {:>7.2}",
         case.hosts,
         case.service_levels,
         case.counters,

@@ -47,6 +47,7 @@ impl Network {
             let head = self.flight.inboxes.head(self.flight.calendar.window(), port);
             if head != NONE {
                 self.look_ahead::<KIND>(port, head);
+                self.prefetch_second::<KIND>(port, head);
             }
         }
         if let Some(&port) = coming.get(place + AHEAD / 2) {
@@ -80,6 +81,20 @@ impl Network {
             if packet.next != NONE {
                 prefetch(&self.flight.packets[packet.next]);
             }
+        }
+    }
+
+    /// The lane that the second arrival joins, and the one its credits go to.
+    #[inline(always)]
+    fn prefetch_second<const KIND: u8>(&self, port: u32, head: u32) {
+        if KIND == kind::NIC {
+            return;
+        }
+        let second = self.flight.packets[head].next;
+        if second != NONE {
+            let (packet, lanes) = (&self.flight.packets[second], self.fixed.lanes);
+            prefetch(&self.lane_table[port as usize * lanes + usize::from(packet.lane)]);
+            prefetch(&self.lane_table[packet.came.link() as usize * lanes + usize::from(packet.held)]);
         }
     }
 

@@ -39,38 +39,48 @@ impl Ends {
 }
 
 /// Lists of alternative links, by slot.
+#[derive(Default)]
 pub(super) struct Choices {
-    /// Where each list begins; one more at the end.
-    start: Vec<u32>,
+    slots: Vec<Slot>,
+    /// Of all lists but those of one.
     links: Vec<LinkId>,
 }
 
-impl Choices {
-    /// An empty table; lists are added in order of slot.
-    pub fn new() -> Self {
-        Self { start: vec![0], links: Vec::new() }
-    }
+/// A slot's list: how many links, and where it begins. Of one link, as most are, that link, so that no more need be read.
+#[derive(Clone, Copy)]
+struct Slot {
+    first: u32,
+    count: u32,
+}
 
+impl Choices {
     /// Adds the next slot's list.
     pub fn push(&mut self, links: impl IntoIterator<Item = LinkId>) {
+        let number = |n: usize| u32::try_from(n).expect("invariant: fewer than 2^32 links");
+        let begin = self.links.len();
         self.links.extend(links);
-        self.start.push(u32::try_from(self.links.len()).expect("invariant: fewer than 2^32 links"));
+        let mut slot = Slot { first: number(begin), count: number(self.links.len() - begin) };
+        if slot.count == 1
+            && let Some(only) = self.links.pop()
+        {
+            slot.first = only.0;
+        }
+        self.slots.push(slot);
     }
 
     /// A slot's list.
-    pub fn list(&self, slot: usize) -> &[LinkId] {
-        &self.links[self.start[slot] as usize..self.start[slot + 1] as usize]
+    pub fn list(&self, slot: usize) -> impl Iterator<Item = LinkId> {
+        let Slot { first, count } = self.slots[slot];
+        let only = (count == 1).then_some(LinkId(first));
+        let several = if count == 1 { &[] } else { &self.links[first as usize..(first + count) as usize] };
+        only.into_iter().chain(several.iter().copied())
     }
 
-    /// The link that a slot's list has for packets of this spread.
+    /// The link that a slot's list has for packets of this spread, which is asked for only if there are several.
     #[inline]
-    pub fn pick(&self, slot: usize, spread: u32) -> LinkId {
-        let (first, end) = (self.start[slot], self.start[slot + 1]);
-        if end - first == 1 {
-            self.links[first as usize]
-        } else {
-            self.links[(first + share(spread, end - first)) as usize]
-        }
+    pub fn pick(&self, slot: usize, spread: impl FnOnce() -> u32) -> LinkId {
+        let Slot { first, count } = self.slots[slot];
+        if count == 1 { LinkId(first) } else { self.links[(first + share(spread(), count)) as usize] }
     }
 }
 
@@ -100,10 +110,10 @@ mod tests {
 
     #[test]
     fn consecutive_destinations_are_spread_evenly() {
-        let mut choices = Choices::new();
+        let mut choices = Choices::default();
         choices.push((0..4).map(LinkId));
         let mut load = [0_u32; 4];
-        (0..4000).map(HostId).for_each(|to| load[choices.pick(0, spread(SwitchId(7), to)).index()] += 1);
+        (0..4000).map(HostId).for_each(|to| load[choices.pick(0, || spread(SwitchId(7), to)).index()] += 1);
         // Four times the standard deviation of a fair choice, sqrt(4000 x 1/4 x 3/4) = 27.
         assert!(load.iter().all(|load| load.abs_diff(1000) < 110), "{load:?}");
     }

@@ -95,7 +95,7 @@ impl DimensionOrder {
             packed,
             dimension_of,
             slots,
-            links: Choices::new(),
+            links: Choices::default(),
         };
         for at in (0..).take(graph.switches()).map(SwitchId) {
             order.add(graph, grid, at, routing)?;
@@ -189,7 +189,7 @@ impl DimensionOrder {
         let dimension = &self.dimensions[usize::from(self.dimension_of[different.trailing_zeros() as usize])];
         let (slot, channel) = dimension.way(self.line, dimension.coordinate(here), dimension.coordinate(there));
         let slot = at.index() * self.slots as usize + slot as usize;
-        Some(Hop { link: self.links.pick(slot, spread(at, to)), channel })
+        Some(Hop { link: self.links.pick(slot, || spread(at, to)), channel })
     }
 
     /// Links between two switches.

@@ -91,7 +91,7 @@ impl Minimal {
     /// The link from `at` towards another switch, `target`, at which `to` hangs.
     #[inline]
     pub fn link(&self, at: SwitchId, target: SwitchId, to: HostId) -> LinkId {
-        let spread = spread(at, to);
+        let spread = || spread(at, to);
         let (here, there) = (at.0 / self.size, target.0 / self.size);
         if here == there {
             self.local.step(at, target.0 % self.size, spread)

@@ -83,7 +83,7 @@ impl UpDown {
             leaves: leaves.len(),
             ways: Vec::with_capacity(graph.switches() * leaves.len()),
             first: Vec::new(),
-            lists: Choices::new(),
+            lists: Choices::default(),
             descends,
         };
         let mut made = 0;
@@ -120,7 +120,7 @@ impl Routing for UpDown {
         }
         let way = self.ways[at.index() * self.leaves + self.columns[target.index()] as usize];
         let list = self.first[at.index()] + u32::from(way[usize::from(self.descends[previous.link.index()])]);
-        Hop { link: self.lists.pick(list as usize, spread(at, to)), channel: 0 }
+        Hop { link: self.lists.pick(list as usize, || spread(at, to)), channel: 0 }
     }
 }
 

@@ -25,7 +25,7 @@ impl Local {
     pub fn new(graph: &Graph, size: u32, ranks: &[u8], routing: &'static str) -> Result<Self, BuildError> {
         let mates: Vec<Vec<(LinkId, SwitchId)>> =
             (0..).take(graph.switches()).map(|at| mates(graph, SwitchId(at))).collect();
-        let mut local = Self { size, distances: Vec::new(), steps: Choices::new(), all_to_all: false };
+        let mut local = Self { size, distances: Vec::new(), steps: Choices::default(), all_to_all: false };
         local.distances.reserve(mates.len() * size as usize);
         for at in (0..).take(mates.len()).map(SwitchId) {
             local.measure(&mates, at, routing)?;
@@ -103,7 +103,7 @@ impl Local {
 
     /// The first step from a switch to a place in its group.
     #[inline]
-    pub fn step(&self, at: SwitchId, place: u32, spread: u32) -> LinkId {
+    pub fn step(&self, at: SwitchId, place: u32, spread: impl FnOnce() -> u32) -> LinkId {
         self.steps.pick(self.slot(at, place), spread)
     }
 
@@ -115,7 +115,7 @@ impl Local {
         let place = to.0 % self.size;
         let mut kinds: Vec<(u8, Vertex)> = Vec::new();
         for link in self.steps.list(self.slot(at, place)) {
-            let kind = (ranks[link.index()], graph.link(*link).to);
+            let kind = (ranks[link.index()], graph.link(link).to);
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
