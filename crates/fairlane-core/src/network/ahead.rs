@@ -4,7 +4,7 @@
 use super::packet::Packet;
 use super::turn::kind;
 use super::{Endpoint, Network};
-use crate::ids::{HostId, LinkId};
+use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::{NONE, prefetch};
 use crate::routing::{Hop, Step};
 use crate::units::Instant;
@@ -24,33 +24,34 @@ pub(super) const LARGE: usize = 1024;
 impl Network {
     /// A port will run after four times to once [`AHEAD`] others: fetches what is known of it by then.
     #[inline(always)]
-    pub(super) fn prefetch_ports<const KIND: u8>(&mut self, coming: &[u32], place: usize) {
-        if let Some(&port) = coming.get(place + 4 * AHEAD) {
-            self.flight.inboxes.prefetch(self.flight.calendar.window(), port);
+    pub(super) fn prefetch_ports<const KIND: u8>(&mut self, all: &[u32], place: usize) {
+        let heads = self.flight.inboxes.heads_in(self.flight.calendar.window());
+        // A port that will run so many times AHEAD from now, and the first that arrives there.
+        let coming = |ahead: usize| all.get(place + ahead).map(|&port| (port, heads[port as usize]));
+        if let Some(&port) = all.get(place + 4 * AHEAD) {
+            prefetch(&heads[port as usize]);
             prefetch(&self.fixed.far_switch[port as usize]);
         }
-        if let Some(&port) = coming.get(place + 3 * AHEAD) {
+        if let Some((port, head)) = coming(3 * AHEAD) {
             prefetch(&self.ports[port as usize]);
             self.prefetch_arbiter(port);
-            let head = self.flight.inboxes.head(self.flight.calendar.window(), port);
             if head != NONE && KIND == kind::NIC {
                 prefetch(&self.flight.messages[head]);
             } else if head != NONE {
                 prefetch(&self.flight.packets[head]);
             }
         }
-        if let Some(&port) = coming.get(place + 2 * AHEAD) {
-            self.prefetch_lanes::<KIND>(port);
+        if let Some((port, head)) = coming(2 * AHEAD) {
+            self.prefetch_lanes::<KIND>(port, head);
         }
-        if let Some(&port) = coming.get(place + AHEAD) {
+        if let Some((port, head)) = coming(AHEAD) {
             self.prefetch_queue::<KIND>(port);
-            let head = self.flight.inboxes.head(self.flight.calendar.window(), port);
             if head != NONE {
-                self.look_ahead::<KIND>(port, head);
                 self.prefetch_second::<KIND>(port, head);
+                self.look_ahead::<KIND>(port, head);
             }
         }
-        if let Some(&port) = coming.get(place + AHEAD / 2) {
+        if let Some(&port) = all.get(place + AHEAD / 2) {
             self.prefetch_behind_queue::<KIND>(port);
         }
     }
@@ -64,9 +65,8 @@ impl Network {
 
     /// The lane that the first arrival joins, the one its credits go to, and where it goes next; the lane that waits.
     #[inline(always)]
-    fn prefetch_lanes<const KIND: u8>(&self, port: u32) {
+    fn prefetch_lanes<const KIND: u8>(&self, port: u32, head: u32) {
         let lanes = self.fixed.lanes;
-        let head = self.flight.inboxes.head(self.flight.calendar.window(), port);
         let waiting = self.ports[port as usize].waiting;
         if waiting != 0 {
             prefetch(&self.lane_table[port as usize * lanes + waiting.trailing_zeros() as usize]);
@@ -80,6 +80,10 @@ impl Network {
             prefetch(&self.lane_table[packet.came.link() as usize * lanes + usize::from(packet.held)]);
             if packet.next != NONE {
                 prefetch(&self.flight.packets[packet.next]);
+            }
+            let at = self.fixed.far_switch[port as usize];
+            if KIND == kind::THROUGH && !self.fixed.adaptive && packet.ahead == Step::NONE {
+                self.fixed.routing.prefetch(SwitchId(at), HostId(packet.to));
             }
         }
     }

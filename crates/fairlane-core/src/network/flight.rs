@@ -138,6 +138,12 @@ impl Inboxes {
         slot * self.places + place as usize
     }
 
+    /// The heads of all lists of a window.
+    #[inline]
+    pub fn heads_in(&self, window: u64) -> &[u32] {
+        &self.heads[self.index(window, 0)..][..self.places]
+    }
+
     /// A list will be added to, or taken, soon.
     #[inline]
     pub fn prefetch(&self, window: u64, place: u32) {

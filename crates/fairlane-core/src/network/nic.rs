@@ -31,7 +31,7 @@ impl Network {
         scratch.injections.clear();
         flight.pause(fixed, host, pause);
         if now {
-            scratch.handed.extend(nics);
+            nics.for_each(|nic| scratch.handed.push_back(nic));
         }
         Ok(())
     }

@@ -1,7 +1,10 @@
 //! What several routings are made of: where hosts hang, lists of alternative links, and how to choose among those.
 
+use std::ops::Range;
+
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
+use crate::kernel::prefetch;
 use crate::topology::{Graph, Vertex};
 
 /// The switch at each host's first link, and that switch's link to the host. Further links of a host are not used.
@@ -41,46 +44,49 @@ impl Ends {
 /// Lists of alternative links, by slot.
 #[derive(Default)]
 pub(super) struct Choices {
-    slots: Vec<Slot>,
-    /// Of all lists but those of one.
-    links: Vec<LinkId>,
-}
-
-/// A slot's list: how many links, and where it begins. Of one link, as most are, that link, so that no more need be read.
-#[derive(Clone, Copy)]
-struct Slot {
-    first: u32,
-    count: u32,
+    /// The link of each list of one, as most are; of others the list's number, with [`Choices::OTHER`].
+    slots: Vec<u32>,
+    others: Vec<Box<[LinkId]>>,
 }
 
 impl Choices {
+    /// Links have 27-bit numbers.
+    const OTHER: u32 = 1 << 31;
+
     /// Adds the next slot's list.
     pub fn push(&mut self, links: impl IntoIterator<Item = LinkId>) {
-        let number = |n: usize| u32::try_from(n).expect("invariant: fewer than 2^32 links");
-        let begin = self.links.len();
-        self.links.extend(links);
-        let mut slot = Slot { first: number(begin), count: number(self.links.len() - begin) };
-        if slot.count == 1
-            && let Some(only) = self.links.pop()
-        {
-            slot.first = only.0;
+        let links: Box<[LinkId]> = links.into_iter().collect();
+        if let [LinkId(only)] = *links {
+            self.slots.push(only);
+        } else {
+            self.slots.push(u32::try_from(self.others.len()).expect("invariant: fewer than 2^31 lists") | Self::OTHER);
+            self.others.push(links);
         }
-        self.slots.push(slot);
     }
 
     /// A slot's list.
     pub fn list(&self, slot: usize) -> impl Iterator<Item = LinkId> {
-        let Slot { first, count } = self.slots[slot];
-        let only = (count == 1).then_some(LinkId(first));
-        let several = if count == 1 { &[] } else { &self.links[first as usize..(first + count) as usize] };
-        only.into_iter().chain(several.iter().copied())
+        let entry = self.slots[slot];
+        let only = (entry & Self::OTHER == 0).then_some(LinkId(entry));
+        let others = if only.is_some() { &[] } else { &self.others[(entry ^ Self::OTHER) as usize][..] };
+        only.into_iter().chain(others.iter().copied())
     }
 
     /// The link that a slot's list has for packets of this spread, which is asked for only if there are several.
     #[inline]
     pub fn pick(&self, slot: usize, spread: impl FnOnce() -> u32) -> LinkId {
-        let Slot { first, count } = self.slots[slot];
-        if count == 1 { LinkId(first) } else { self.links[(first + share(spread(), count)) as usize] }
+        let entry = self.slots[slot];
+        if entry & Self::OTHER == 0 {
+            return LinkId(entry);
+        }
+        let list = &self.others[(entry ^ Self::OTHER) as usize];
+        list[share(spread(), u32::try_from(list.len()).unwrap_or(u32::MAX)) as usize]
+    }
+
+    /// One of these slots will be asked for soon.
+    #[inline]
+    pub fn prefetch(&self, slots: Range<usize>) {
+        prefetch(&self.slots[slots]);
     }
 }
 

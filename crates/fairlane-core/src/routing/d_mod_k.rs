@@ -25,6 +25,7 @@ use self::tree::Tree;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
+use crate::kernel::prefetch;
 use crate::topology::Graph;
 
 /// D-mod-K's line in the table.
@@ -88,6 +89,10 @@ impl Routing for DModK {
             Ways::Listed { row, first } => LinkId(first.0 + self.table.port(*row, to)),
         };
         Hop { link, channel: 0 }
+    }
+
+    fn prefetch(&self, at: SwitchId, _to: HostId) {
+        prefetch(&self.switches[at.index()]);
     }
 }
 

@@ -92,13 +92,13 @@ impl Minimal {
     #[inline]
     pub fn link(&self, at: SwitchId, target: SwitchId, to: HostId) -> LinkId {
         let spread = || spread(at, to);
-        let (here, there) = (at.0 / self.size, target.0 / self.size);
-        if here == there {
-            self.local.step(at, target.0 % self.size, spread)
+        let (here, there) = (self.local.home(at), self.local.home(target));
+        if here.group == there.group {
+            self.local.step(at, there.place, spread)
         } else {
             let gateway = self.gateways.nearest(&self.local, at, target, to);
             let near = u32::from(gateway.near_place);
-            if here * self.size + near == at.0 { gateway.link } else { self.local.step(at, near, spread) }
+            if near == here.place { gateway.link } else { self.local.step(at, near, spread) }
         }
     }
 

@@ -97,6 +97,10 @@ pub trait Routing: Send + Sync {
     /// a packet fresh from a host it is the host's link, on channel 0.
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop;
 
+    /// A packet to `to` will soon stand at `at`: fetches what [`Routing::next_hop`] will read, where that is not a line or two
+    /// for all switches together. Changes nothing.
+    fn prefetch(&self, _at: SwitchId, _to: HostId) {}
+
     /// Whether hops depend on loads or on what is noted in the packet: then [`Routing::choose`] is asked, at each switch.
     fn adaptive(&self) -> bool {
         false

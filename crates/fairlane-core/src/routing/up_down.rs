@@ -24,6 +24,7 @@ use super::choices::{Choices, Ends, spread};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
+use crate::kernel::prefetch;
 use crate::topology::{Graph, Vertex};
 
 const NAME: &str = "up_down";
@@ -121,6 +122,12 @@ impl Routing for UpDown {
         let way = self.ways[at.index() * self.leaves + self.columns[target.index()] as usize];
         let list = self.first[at.index()] + u32::from(way[usize::from(self.descends[previous.link.index()])]);
         Hop { link: self.lists.pick(list as usize, || spread(at, to)), channel: 0 }
+    }
+
+    fn prefetch(&self, at: SwitchId, to: HostId) {
+        let (target, _) = self.ends.of(to);
+        let column = self.columns[target.index()] as usize;
+        prefetch(&self.ways[at.index() * self.leaves + column]);
     }
 }
 

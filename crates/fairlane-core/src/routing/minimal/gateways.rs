@@ -17,7 +17,6 @@ pub struct Gateway {
 }
 
 pub struct Gateways {
-    size: u32,
     groups: u32,
     /// Where the list of each pair of groups begins; one more at the end.
     start: Vec<u32>,
@@ -53,7 +52,7 @@ impl Gateways {
         let mut of_switch = vec![Vec::new(); graph.switches()];
         list.iter().for_each(|(_, near, gateway)| of_switch[near.index()].push(gateway.link));
         let list = list.into_iter().map(|(.., gateway)| gateway).collect();
-        let gateways = Self { size, groups, start, list, of_switch };
+        let gateways = Self { groups, start, list, of_switch };
         gateways.check(routing)?;
         Ok(gateways)
     }
@@ -78,10 +77,14 @@ impl Gateways {
     /// One of the global links on a shortest way from `at` to the host `to` of the switch `target` of another group.
     #[inline]
     pub fn nearest(&self, local: &Local, at: SwitchId, target: SwitchId, to: HostId) -> &Gateway {
-        let mut all = self.between(at.0 / self.size, target.0 / self.size);
+        let home = local.home(at);
+        let mut all = self.between(home.group, local.home(target).group);
+        if let [only] = all {
+            return only;
+        }
         if local.is_all_to_all() {
             // A link of one's own is at most one link from the target: no other can be on a shorter way.
-            let own = own(all, at.0 % self.size);
+            let own = own(all, home.place);
             all = if own.is_empty() { all } else { own };
         }
         // Two short rows, for distances are the same both ways.

@@ -12,6 +12,8 @@ const FAR: u8 = u8::MAX;
 
 pub struct Local {
     size: u32,
+    /// By switch.
+    homes: Vec<Home>,
     /// By switch and place in its group.
     distances: Vec<u8>,
     /// First steps, by switch and place in its group.
@@ -20,12 +22,20 @@ pub struct Local {
     all_to_all: bool,
 }
 
+/// The group of a switch, and its place there.
+#[derive(Clone, Copy, Debug)]
+pub struct Home {
+    pub group: u32,
+    pub place: u32,
+}
+
 impl Local {
     /// Measures the groups of `size` switches; `routing` is for the error.
     pub fn new(graph: &Graph, size: u32, ranks: &[u8], routing: &'static str) -> Result<Self, BuildError> {
         let mates: Vec<Vec<(LinkId, SwitchId)>> =
             (0..).take(graph.switches()).map(|at| mates(graph, SwitchId(at))).collect();
-        let mut local = Self { size, distances: Vec::new(), steps: Choices::default(), all_to_all: false };
+        let homes = (0..).take(mates.len()).map(|at: u32| Home { group: at / size, place: at % size }).collect();
+        let mut local = Self { size, homes, distances: Vec::new(), steps: Choices::default(), all_to_all: false };
         local.distances.reserve(mates.len() * size as usize);
         for at in (0..).take(mates.len()).map(SwitchId) {
             local.measure(&mates, at, routing)?;
@@ -81,6 +91,12 @@ impl Local {
 
     pub fn size(&self) -> u32 {
         self.size
+    }
+
+    /// The group of a switch, and its place there: looked up, for to divide takes longer.
+    #[inline]
+    pub fn home(&self, at: SwitchId) -> Home {
+        self.homes[at.index()]
     }
 
     #[inline]
