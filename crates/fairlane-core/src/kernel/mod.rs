@@ -14,4 +14,4 @@ use bits::Bits;
 pub use bits::Mask;
 pub use calendar::{Calendar, Due};
 pub use pool::{NONE, Pool};
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_at};

@@ -1,5 +1,7 @@
 //! A store of records with stable indices; the slot freed last is used first, so that it is still in the cache.
 
+use super::prefetch_at;
+
 /// No record.
 pub const NONE: u32 = u32::MAX;
 
@@ -33,6 +35,12 @@ impl<T> Pool<T> {
     #[inline]
     pub fn remove(&mut self, index: u32) {
         self.free.push(index);
+    }
+
+    /// A record will be needed soon; none if there is none.
+    #[inline(always)]
+    pub fn prefetch(&self, index: u32) {
+        prefetch_at(&self.records, index as usize);
     }
 
     /// Every slot's record, in use or not.

@@ -42,13 +42,14 @@ impl Endpoint for Mpi {
         Ok(Pause { at: (next != NEVER).then_some(Instant(next)), patient })
     }
 
-    fn prefetch(&self, host: HostId, step: usize) {
+    #[inline(always)]
+    fn prefetch<const STEP: u8>(&self, host: HostId) {
         let rank = self.messaging.alone[host.index()];
         if rank == NONE {
             return;
         }
         let (state, source) = (&self.messaging.ranks[rank as usize], &self.sources[rank as usize]);
-        match step {
+        match STEP {
             0 => {
                 state.prefetch();
                 prefetch(source);
@@ -85,8 +86,9 @@ impl Endpoint for Mpi {
         }
     }
 
+    #[inline(always)]
     fn prefetch_message(&self, token: u32) {
-        prefetch(&self.messaging.transfers[token]);
+        self.messaging.transfers.prefetch(token);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::kernel::prefetch;
+use crate::kernel::prefetch_at;
 use crate::program::RequestId;
 
 /// Not yet.
@@ -90,10 +90,9 @@ impl Request {
 
 impl Requests {
     /// The rank will run soon, and what happens first may be for the request in this slot.
+    #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
-        if let Some(request) = self.small.get(slot as usize) {
-            prefetch(request);
-        }
+        prefetch_at(&self.small, slot as usize);
     }
 
     /// Starts a request that the program calls `name`, or does not see. `None` if the name is in use.

@@ -5,15 +5,12 @@ use super::packet::Packet;
 use super::turn::kind;
 use super::{Endpoint, Network};
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::{NONE, prefetch};
+use crate::kernel::{NONE, prefetch_at};
 use crate::routing::{Hop, Step};
 use crate::units::Instant;
 
 /// How many hosts or ports pass between one step and the next.
 const AHEAD: usize = 4;
-
-/// In so many steps a host is fetched, each of which reads what the one before has fetched.
-const STEPS: usize = 5;
 
 /// How many NICs' ports pass between what is handed to one and its run.
 pub(super) const HANDED: usize = 3;
@@ -29,17 +26,13 @@ impl Network {
         // A port that will run so many times AHEAD from now, and the first that arrives there.
         let coming = |ahead: usize| all.get(place + ahead).map(|&port| (port, heads[port as usize]));
         if let Some(&port) = all.get(place + 4 * AHEAD) {
-            prefetch(&heads[port as usize]);
-            prefetch(&self.fixed.far_switch[port as usize]);
+            prefetch_at(heads, port as usize);
+            prefetch_at(&self.fixed.far_switch, port as usize);
         }
         if let Some((port, head)) = coming(3 * AHEAD) {
-            prefetch(&self.ports[port as usize]);
+            prefetch_at(&self.ports, port as usize);
             self.prefetch_arbiter(port);
-            if head != NONE && KIND == kind::NIC {
-                prefetch(&self.flight.messages[head]);
-            } else if head != NONE {
-                prefetch(&self.flight.packets[head]);
-            }
+            self.prefetch_record::<KIND>(head);
         }
         if let Some((port, head)) = coming(2 * AHEAD) {
             self.prefetch_lanes::<KIND>(port, head);
@@ -58,9 +51,7 @@ impl Network {
 
     #[inline(always)]
     fn prefetch_arbiter(&self, port: u32) {
-        if let Some(state) = self.arbiter_state.get(port as usize * self.fixed.state_words) {
-            prefetch(state);
-        }
+        prefetch_at(&self.arbiter_state, port as usize * self.fixed.state_words);
     }
 
     /// The lane that the first arrival joins, the one its credits go to, and where it goes next; the lane that waits.
@@ -69,18 +60,16 @@ impl Network {
         let lanes = self.fixed.lanes;
         let waiting = self.ports[port as usize].waiting;
         if waiting != 0 {
-            prefetch(&self.lane_table[port as usize * lanes + waiting.trailing_zeros() as usize]);
+            prefetch_at(&self.lane_table, port as usize * lanes + waiting.trailing_zeros() as usize);
         }
         if head != NONE && KIND == kind::NIC {
             let lane = self.fixed.lane(self.flight.messages[head].vl, 0);
-            prefetch(&self.lane_table[port as usize * lanes + usize::from(lane)]);
+            prefetch_at(&self.lane_table, port as usize * lanes + usize::from(lane));
         } else if head != NONE {
             let packet = &self.flight.packets[head];
-            prefetch(&self.lane_table[port as usize * lanes + usize::from(packet.lane)]);
-            prefetch(&self.lane_table[packet.came.link() as usize * lanes + usize::from(packet.held)]);
-            if packet.next != NONE {
-                prefetch(&self.flight.packets[packet.next]);
-            }
+            prefetch_at(&self.lane_table, port as usize * lanes + usize::from(packet.lane));
+            prefetch_at(&self.lane_table, packet.came.link() as usize * lanes + usize::from(packet.held));
+            self.flight.packets.prefetch(packet.next);
             let at = self.fixed.far_switch[port as usize];
             if KIND == kind::THROUGH && !self.fixed.adaptive && packet.ahead == Step::NONE {
                 self.fixed.routing.prefetch(SwitchId(at), HostId(packet.to));
@@ -97,8 +86,8 @@ impl Network {
         let second = self.flight.packets[head].next;
         if second != NONE {
             let (packet, lanes) = (&self.flight.packets[second], self.fixed.lanes);
-            prefetch(&self.lane_table[port as usize * lanes + usize::from(packet.lane)]);
-            prefetch(&self.lane_table[packet.came.link() as usize * lanes + usize::from(packet.held)]);
+            prefetch_at(&self.lane_table, port as usize * lanes + usize::from(packet.lane));
+            prefetch_at(&self.lane_table, packet.came.link() as usize * lanes + usize::from(packet.held));
         }
     }
 
@@ -112,7 +101,7 @@ impl Network {
         let head = self.lane_table[port as usize * lanes + waiting.trailing_zeros() as usize].head;
         if KIND != kind::NIC {
             let packet = &self.flight.packets[head];
-            prefetch(&self.lane_table[packet.came.link() as usize * lanes + usize::from(packet.held)]);
+            prefetch_at(&self.lane_table, packet.came.link() as usize * lanes + usize::from(packet.held));
         }
         self.look_ahead::<KIND>(port, head);
     }
@@ -149,55 +138,72 @@ impl Network {
         if waiting == 0 {
             return;
         }
-        let head = self.lane_table[port as usize * self.fixed.lanes + waiting.trailing_zeros() as usize].head;
+        self.prefetch_record::<KIND>(
+            self.lane_table[port as usize * self.fixed.lanes + waiting.trailing_zeros() as usize].head,
+        );
+    }
+
+    /// What ports of this kind queue, if there is anything: messages or packets.
+    #[inline(always)]
+    fn prefetch_record<const KIND: u8>(&self, record: u32) {
         if KIND == kind::NIC {
-            prefetch(&self.flight.messages[head]);
+            self.flight.messages.prefetch(record);
         } else {
-            prefetch(&self.flight.packets[head]);
+            self.flight.packets.prefetch(record);
         }
     }
 
-    /// Something has just been handed to the last of the NICs' ports that wait for it: fetches where it goes.
+    /// Something has been handed to a NIC's port that runs later in the window: fetches where it goes.
     #[inline(always)]
-    pub(super) fn prefetch_handed(&mut self) {
-        let Some(&nic) = self.scratch.handed.back() else { return };
+    pub(super) fn prefetch_handed(&mut self, nic: u32) {
         let head = self.flight.inboxes.head(self.flight.calendar.window(), nic);
         if head != NONE {
             let lane = self.fixed.lane(self.flight.messages[head].vl, 0);
-            prefetch(&self.lane_table[nic as usize * self.fixed.lanes + usize::from(lane)]);
+            prefetch_at(&self.lane_table, nic as usize * self.fixed.lanes + usize::from(lane));
             self.look_ahead::<{ kind::NIC }>(nic, head);
         }
     }
 
-    /// A host will run after [`STEPS`] times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
+    /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
     /// first, and of its port.
     #[inline(always)]
     pub(super) fn prefetch_hosts(&self, coming: &[u32], place: usize, endpoint: &impl Endpoint) {
-        for step in 0..STEPS {
-            let Some(&host) = coming.get(place + (STEPS - step) * AHEAD) else { continue };
+        if let Some(&host) = coming.get(place + 5 * AHEAD) {
             let nic = self.fixed.nics_of(HostId(host)).start;
-            endpoint.prefetch(HostId(host), step);
-            let head = self.flight.incoming[nic as usize].0;
-            if step == 0 {
-                prefetch(&self.ports[nic as usize]);
-                self.prefetch_arbiter(nic);
-                self.flight.inboxes.prefetch(self.flight.calendar.window(), nic);
-                if head != NONE {
-                    prefetch(&self.flight.packets[head]);
-                }
-            } else if head != NONE && step == 1 {
-                let packet = &self.flight.packets[head];
-                if packet.next != NONE {
-                    prefetch(&self.flight.packets[packet.next]);
-                }
+            endpoint.prefetch::<0>(HostId(host));
+            prefetch_at(&self.ports, nic as usize);
+            self.prefetch_arbiter(nic);
+            self.flight.inboxes.prefetch(self.flight.calendar.window(), nic);
+            self.flight.packets.prefetch(self.flight.incoming[nic as usize].0);
+        }
+        if let Some(&host) = coming.get(place + 4 * AHEAD) {
+            endpoint.prefetch::<1>(HostId(host));
+            if let Some(packet) = self.first_for(host) {
+                self.flight.packets.prefetch(packet.next);
                 self.prefetch_of(packet, endpoint);
-            } else if head != NONE && step == 2 {
-                let next = self.flight.packets[head].next;
-                if next != NONE {
-                    self.prefetch_of(&self.flight.packets[next], endpoint);
-                }
             }
         }
+        if let Some(&host) = coming.get(place + 3 * AHEAD) {
+            endpoint.prefetch::<2>(HostId(host));
+            if let Some(packet) = self.first_for(host)
+                && packet.next != NONE
+            {
+                self.prefetch_of(&self.flight.packets[packet.next], endpoint);
+            }
+        }
+        if let Some(&host) = coming.get(place + 2 * AHEAD) {
+            endpoint.prefetch::<3>(HostId(host));
+        }
+        if let Some(&host) = coming.get(place + AHEAD) {
+            endpoint.prefetch::<4>(HostId(host));
+        }
+    }
+
+    /// The first packet that comes to a host over its first port.
+    #[inline(always)]
+    fn first_for(&self, host: u32) -> Option<&Packet> {
+        let (first, _) = self.flight.incoming[self.fixed.nics_of(HostId(host)).start as usize];
+        (first != NONE).then(|| &self.flight.packets[first])
     }
 
     /// The message of a packet that will be delivered soon.
@@ -206,7 +212,7 @@ impl Network {
         if packet.load.whole() {
             endpoint.prefetch_message(packet.message);
         } else {
-            prefetch(&self.flight.messages[packet.message]);
+            self.flight.messages.prefetch(packet.message);
         }
     }
 }

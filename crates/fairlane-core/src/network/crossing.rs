@@ -8,7 +8,7 @@ use super::Network;
 use super::fixed::Fixed;
 use super::flight::Flight;
 use crate::ids::{HostId, SwitchId};
-use crate::kernel::{Calendar, prefetch};
+use crate::kernel::Calendar;
 use crate::routing::Visit;
 
 /// How many packets are routed between one being fetched and being routed.
@@ -74,7 +74,7 @@ impl Network {
         scratch.crossings.sort_unstable();
         for (place, crossing) in scratch.crossings.iter().enumerate() {
             if let Some(coming) = scratch.crossings.get(place + AHEAD) {
-                prefetch(&flight.packets[coming.record]);
+                flight.packets.prefetch(coming.record);
             }
             cross(fixed, flight, crossing.parts());
         }

@@ -6,7 +6,7 @@ use super::fixed::Fixed;
 use super::loads::LoadBook;
 use super::packet::{Message, Packet, Whole};
 use super::port::Returning;
-use crate::kernel::{Calendar, Due, NONE, Pool, prefetch};
+use crate::kernel::{Calendar, Due, NONE, Pool, prefetch_at};
 use crate::units::Instant;
 
 #[derive(Clone)]
@@ -145,9 +145,9 @@ impl Inboxes {
     }
 
     /// A list will be added to, or taken, soon.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch(&self, window: u64, place: u32) {
-        prefetch(&self.heads[self.index(window, place)]);
+        prefetch_at(&self.heads, self.index(window, place));
     }
 
     /// Puts a record at the front of a list and returns what was there.

@@ -61,7 +61,7 @@ pub trait Endpoint {
 
     /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2), and so on to
     /// step 4.
-    fn prefetch(&self, host: HostId, step: usize);
+    fn prefetch<const STEP: u8>(&self, host: HostId);
 
     /// The message with this token will be delivered soon.
     fn prefetch_message(&self, token: u32);
@@ -286,16 +286,11 @@ impl Network {
             if large {
                 self.prefetch_hosts(&hosts, place, endpoint);
             }
-            result = self.run_host(HostId(host), until, endpoint);
+            result = self.run_host(HostId(host), until, endpoint, large);
             if result.is_err() {
                 break;
             }
-            if large {
-                self.prefetch_handed();
-                self.run_handed::<OBSERVE>(HANDED, until.0, &mut arrivals);
-            } else {
-                self.run_handed::<OBSERVE>(0, until.0, &mut arrivals);
-            }
+            self.run_handed::<OBSERVE>(if large { HANDED } else { 0 }, until.0, &mut arrivals);
         }
         self.run_handed::<OBSERVE>(0, until.0, &mut arrivals);
         self.scratch.arrivals = arrivals;

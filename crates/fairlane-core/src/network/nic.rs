@@ -12,13 +12,14 @@ use crate::routing::Step;
 use crate::units::Instant;
 
 impl Network {
-    /// Runs one host through the open window, and notes the ports that it hands messages to.
+    /// Runs one host through the open window, and notes the ports that it hands messages to, which run `later` or at once.
     #[inline(always)]
     pub(super) fn run_host<E: Endpoint>(
         &mut self,
         host: HostId,
         until: Instant,
         endpoint: &mut E,
+        later: bool,
     ) -> Result<(), RunError> {
         let Self { fixed, flight, scratch, .. } = self;
         let nics = fixed.nics_of(host);
@@ -31,7 +32,12 @@ impl Network {
         scratch.injections.clear();
         flight.pause(fixed, host, pause);
         if now {
-            nics.for_each(|nic| scratch.handed.push_back(nic));
+            for nic in nics {
+                self.scratch.handed.push_back(nic);
+                if later {
+                    self.prefetch_handed(nic);
+                }
+            }
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ use self::tree::Tree;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::prefetch;
+use crate::kernel::prefetch_at;
 use crate::topology::Graph;
 
 /// D-mod-K's line in the table.
@@ -92,7 +92,7 @@ impl Routing for DModK {
     }
 
     fn prefetch(&self, at: SwitchId, _to: HostId) {
-        prefetch(&self.switches[at.index()]);
+        prefetch_at(&self.switches, at.index());
     }
 }
 

@@ -15,7 +15,7 @@ use super::choices::{Choices, Ends, spread};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::prefetch;
+use crate::kernel::prefetch_at;
 use crate::topology::{Graph, Grid, Line, Plan, Vertex};
 
 const NAME: &str = "dimension_order";
@@ -178,7 +178,7 @@ impl Routing for DimensionOrder {
     }
 
     fn prefetch(&self, at: SwitchId, _to: HostId) {
-        prefetch(&self.packed[at.index()]);
+        prefetch_at(&self.packed, at.index());
         self.links.prefetch(at.index() * self.slots as usize..(at.index() + 1) * self.slots as usize);
     }
 }

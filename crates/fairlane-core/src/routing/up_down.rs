@@ -24,7 +24,7 @@ use super::choices::{Choices, Ends, spread};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::prefetch;
+use crate::kernel::prefetch_at;
 use crate::topology::{Graph, Vertex};
 
 const NAME: &str = "up_down";
@@ -127,7 +127,7 @@ impl Routing for UpDown {
     fn prefetch(&self, at: SwitchId, to: HostId) {
         let (target, _) = self.ends.of(to);
         let column = self.columns[target.index()] as usize;
-        prefetch(&self.ways[at.index() * self.leaves + column]);
+        prefetch_at(&self.ways, at.index() * self.leaves + column);
     }
 }
 
