@@ -20,6 +20,7 @@ from fairlane.placement.grid import coordinates, host_order
 from fairlane.placement.metrics import pieces
 from fairlane.scenario import Scenario
 from fairlane.seeds import Purpose, stream
+from fairlane.simulation import Simulation
 
 
 @cache
@@ -364,6 +365,46 @@ def test_a_scenarios_jobs_are_placed_by_what_they_send() -> None:
     assert len(pieces(torus(4, 4, 2), dense.hosts)) == 1
     assert sorted(dense.hosts) == [0, 1, 4, 5, 16, 17, 20, 21]
     assert not set(dense.hosts) & set(pairs.hosts)
+
+
+def coming_and_going(*jobs: dict[str, Any], **more: Any) -> Scenario:
+    workload = {"name": "all_to_all", "compute": "1 us"}
+    return Scenario(
+        fabric={"topology": "fat_tree", "hosts": 16, "levels": 2},
+        jobs=[{"name": f"job-{number}", "workload": workload, **job} for number, job in enumerate(jobs)],
+        **more,
+    )
+
+
+def test_a_job_that_arrives_later_gets_the_hosts_of_one_that_has_departed() -> None:
+    early, late = {"ranks": 10, "stop": "20 ms"}, {"ranks": 10, "start": "20 ms"}
+    for strategy in ("linear", "random", "packed"):
+        hosts = [set(job.hosts) for job in coming_and_going(early, late, placement=strategy).resolve().jobs]
+        assert len(hosts[0] & hosts[1]) >= 4, strategy
+        stays, *others = coming_and_going({"ranks": 6}, early, late, placement=strategy).resolve().jobs
+        assert not any(set(stays.hosts) & set(other.hosts) for other in others), strategy
+    listed = {"strategy": "list", "hosts": [5, 3]}
+    first = {"ranks": 2, "stop": "1 ms", "placement": listed}
+    second = {"ranks": 2, "start": "1 ms", "placement": {"strategy": "list", "hosts": [3, 5]}}
+    assert [job.hosts for job in coming_and_going(first, second).resolve().jobs] == [(5, 3), (3, 5)]
+    simulation = Simulation(coming_and_going(first, second))
+    simulation.run_for("1 ms")
+    assert [sum(done) > 0 for done in simulation.progress().values()] == [True, False]
+    simulation.run_for("1 ms")
+    assert all(sum(done) for done in simulation.progress().values())
+
+
+@pytest.mark.parametrize("stop", ["21 ms", 300, None])
+def test_hosts_of_a_job_that_may_still_be_there_are_not_given_away(stop: Any) -> None:
+    early, late = {"ranks": 10, "stop": stop}, {"ranks": 10, "start": "20 ms"}
+    with pytest.raises(ScenarioError, match="the jobs need 20 hosts"):
+        coming_and_going(early, late).resolve()
+    listed = {"strategy": "list", "hosts": [5, 3]}
+    with pytest.raises(ScenarioError, match=r"host 3 is in jobs\[0\].placement.hosts already"):
+        coming_and_going(
+            {**early, "ranks": 2, "placement": listed},
+            {**late, "ranks": 2, "placement": {"strategy": "list", "hosts": [3, 4]}},
+        ).resolve()
 
 
 WRONG: list[tuple[Fabric, str, dict[str, Any], int, str, str]] = [

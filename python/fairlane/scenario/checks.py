@@ -1,6 +1,6 @@
 """What no single key can tell: names given twice, levels without a lane, hosts given to two jobs."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -116,15 +116,22 @@ def _caps(scenario: "Scenario") -> Iterator[Problem]:
 
 
 def _lists(scenario: "Scenario") -> Iterator[Problem]:
-    owner: dict[int, str] = {}
-    tables: list[tuple[str, Placement | None]] = [("placement", scenario.placement)]
-    tables += [(f"jobs[{at}].placement", job.placement) for at, job in enumerate(scenario.jobs)]
-    for key, placement in tables:
+    owners: dict[int, list[tuple[str, list[Job]]]] = defaultdict(list)
+    tables: list[tuple[str, Placement | None, list[Job]]] = [
+        ("placement", scenario.placement, [job for job in scenario.jobs if job.placement is None])
+    ]
+    tables += [(f"jobs[{at}].placement", job.placement, [job]) for at, job in enumerate(scenario.jobs)]
+    for key, placement, jobs in tables:
         for host in (placement.hosts or ()) if placement else ():
-            if host in owner:
-                again = "is listed twice" if owner[host] == f"{key}.hosts" else f"is in {owner[host]} already"
-                yield Problem(f"{key}.hosts", f"host {host} {again}", allowed="every host once")
-            owner.setdefault(host, f"{key}.hosts")
+            for owner, others in owners[host]:
+                if owner == key:
+                    yield Problem(f"{key}.hosts", f"host {host} is listed twice", allowed="every host once")
+                elif any(job.stay.meets(other.stay) for job in jobs for other in others):
+                    again = f"host {host} is in {owner}.hosts already"
+                    yield Problem(
+                        f"{key}.hosts", again, allowed="every host once, or jobs that are not there at one time"
+                    )
+            owners[host].append((key, jobs))
     for at, job in enumerate(scenario.jobs):
         yield from _length(at, job)
 

@@ -1,5 +1,6 @@
 """The tables of a scenario, as pydantic models: their keys, defaults, units, and what is allowed for each."""
 
+from math import inf
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -21,6 +22,7 @@ from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
 from fairlane.scenario.rails import RailPolicyField, RailsField
+from fairlane.scenario.stay import Stay
 from fairlane.units import DURATION, Bandwidth, Duration, Power, Size
 from fairlane.workload.registry import WorkloadField
 from fairlane.workload.trace import Trace
@@ -306,6 +308,16 @@ class Job(Table):
     def departure(self) -> int | None:
         """The time at which it departs, ps; None if it does not depart at a time."""
         return DURATION.parse(self.stop) if isinstance(self.stop, str) else None
+
+    @property
+    def stay(self) -> Stay:
+        """When it has its hosts.
+
+        A job that ends after a number of iterations has them to the end, for nobody knows when that is; so has one of
+        the background.
+        """
+        departure = None if self._background else self.departure
+        return Stay(self.start, inf if departure is None else departure)
 
     @field_validator("stop", mode="before")
     @classmethod

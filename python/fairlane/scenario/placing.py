@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy
@@ -15,6 +16,7 @@ from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems
 from fairlane.placement import LIST, Communication, Request, fill, hosts_needed
 from fairlane.placement.mapping import Slots, mapped
+from fairlane.scenario.stay import Stay
 from fairlane.seeds import Purpose, stream
 
 if TYPE_CHECKING:
@@ -42,7 +44,11 @@ class Copy:
 
 
 def place(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> list[tuple[Copy, list[int]]]:
-    """Each copy with the host of each rank. Jobs with a list of hosts come first; the others take what is left."""
+    """Each copy with the host of each rank.
+
+    Nobody else gets a host that a table lists, or that a job has, while that job is there. Jobs that depart at a time
+    leave their hosts to those that arrive later.
+    """
     tables = [_placement(scenario, copy) for copy in copies]
     listed = _listed(scenario, fabric)
     _check_room(scenario, fabric, copies)
@@ -51,18 +57,30 @@ def place(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> list[
         groups[id(table)].append(at)
     for members in groups.values():
         _check(scenario, fabric, [copies[at] for at in members])
-    reserved = {host for hosts in listed.values() for host in hosts}
-    free = [host for host in range(fabric.hosts) if host not in reserved]
+    reserved = [
+        (copy.job.stay, set(listed[id(table)]))
+        for copy, table in zip(copies, tables, strict=True)
+        if table.strategy == LIST
+    ]
+    held: list[tuple[Stay, set[int]]] = []
     found: dict[int, list[int]] = {}
     for at, table in enumerate(tables):
         if at in found:
             continue
-        pool = listed[id(table)] if table.strategy == LIST else free
         members = groups[id(table)] if table.allocator and table.allocator.together else [at]
-        found.update(zip(members, _allocate(scenario, fabric, [copies[one] for one in members], pool), strict=True))
-        taken = {host for one in members for host in found[one]}
-        pool[:] = [host for host in pool if host not in taken]
+        stays = [copies[one].job.stay for one in members]
+        given = table.strategy == LIST
+        pool: Sequence[int] = listed[id(table)] if given else range(fabric.hosts)
+        busy = _busy(stays, held if given else [*held, *reserved])
+        free = [host for host in pool if host not in busy]
+        found.update(zip(members, _allocate(scenario, fabric, [copies[one] for one in members], free), strict=True))
+        held += [(stay, set(found[one])) for stay, one in zip(stays, members, strict=True)]
     return [(copy, _mapped(scenario, fabric, copy, found[at])) for at, copy in enumerate(copies)]
+
+
+def _busy(stays: Sequence[Stay], held: Sequence[tuple[Stay, set[int]]]) -> set[int]:
+    """The hosts that are held at some time of these stays."""
+    return set().union(*(hosts for other, hosts in held if any(stay.meets(other) for stay in stays)))
 
 
 def _placement(scenario: "Scenario", copy: Copy) -> "Placement":
@@ -94,7 +112,14 @@ def _listed(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
 
 
 def _check_room(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> None:
-    needed = sum(hosts_of(scenario, copy) for copy in copies)
+    """The jobs that are there at one time must have room."""
+    changes = []
+    for copy in copies:
+        needed = hosts_of(scenario, copy)
+        start, end = copy.job.stay
+        changes += [(start, needed), (end, -needed)]
+    # Of one time, those that depart come first.
+    needed = max(accumulate((change for _, change in sorted(changes)), initial=0))
     if needed > fabric.hosts:
         words = f"the jobs need {needed} hosts (more ranks than hosts), and the fabric has {fabric.hosts}"
         raise Problems(Problem("jobs", words))
