@@ -64,7 +64,7 @@ impl Minimal {
         let ends = Ends::new(graph, routing)?;
         let ranks = ranks(graph)?;
         let local = Local::new(graph, size, &ranks, routing)?;
-        let gateways = Gateways::new(graph, size, routing)?;
+        let gateways = Gateways::new(graph, &local, routing)?;
         let leaves = ends.leaves(graph.switches());
         let channels = channels(graph, &local, &gateways, &ranks, &leaves)?;
         Ok(Self { ends, size, local, gateways, ranks, channels })

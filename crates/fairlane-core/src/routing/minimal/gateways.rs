@@ -24,11 +24,16 @@ pub struct Gateways {
     list: Vec<Gateway>,
     /// By near end: the links alone.
     of_switch: Vec<Vec<LinkId>>,
+    /// The same links by near end, then group of the far end, and where the list of each such pair begins; one more at the end.
+    /// Empty unless every switch of a group is joined with every other.
+    own: Vec<Gateway>,
+    own_start: Vec<u32>,
 }
 
 impl Gateways {
-    /// Sorts the global links of groups of `size` switches; `routing` is for the error.
-    pub fn new(graph: &Graph, size: u32, routing: &'static str) -> Result<Self, BuildError> {
+    /// Sorts the global links of groups of switches; `routing` is for the error.
+    pub fn new(graph: &Graph, local: &Local, routing: &'static str) -> Result<Self, BuildError> {
+        let size = local.size();
         let switches = u32::try_from(graph.switches()).expect("invariant: fewer than 2^32 switches");
         let groups = switches / size;
         let place = |switch: SwitchId| {
@@ -44,15 +49,18 @@ impl Gateways {
                 list.push((near.0 / size * groups + far.0 / size, near, gateway));
             }
         }
+        let (mut own, mut own_start) = (Vec::new(), Vec::new());
+        if local.is_all_to_all() {
+            list.sort_by_key(|(pair, near, gateway)| (near.0 * groups + *pair % groups, gateway.link));
+            own_start = starts(switches * groups, list.iter().map(|(pair, near, _)| near.0 * groups + *pair % groups));
+            own = list.iter().map(|(.., gateway)| *gateway).collect();
+        }
         list.sort_by_key(|(pair, near, gateway)| (*pair, *near, gateway.link));
-        let first = |wanted| list.partition_point(|(pair, ..)| *pair < wanted);
-        let start: Vec<u32> = (0..=groups * groups)
-            .map(|pair| u32::try_from(first(pair)).expect("invariant: fewer than 2^32 links"))
-            .collect();
+        let start = starts(groups * groups, list.iter().map(|(pair, ..)| *pair));
         let mut of_switch = vec![Vec::new(); graph.switches()];
         list.iter().for_each(|(_, near, gateway)| of_switch[near.index()].push(gateway.link));
         let list = list.into_iter().map(|(.., gateway)| gateway).collect();
-        let gateways = Self { groups, start, list, of_switch };
+        let gateways = Self { groups, start, list, of_switch, own, own_start };
         gateways.check(routing)?;
         Ok(gateways)
     }
@@ -74,18 +82,26 @@ impl Gateways {
         &self.list[self.start[pair] as usize..self.start[pair + 1] as usize]
     }
 
+    /// The links of a switch to a group, where they are listed.
+    #[inline]
+    fn own_to(&self, at: SwitchId, group: u32) -> &[Gateway] {
+        if self.own_start.is_empty() {
+            return &[];
+        }
+        let pair = at.index() * self.groups as usize + group as usize;
+        &self.own[self.own_start[pair] as usize..self.own_start[pair + 1] as usize]
+    }
+
     /// One of the global links on a shortest way from `at` to the host `to` of the switch `target` of another group.
     #[inline]
     pub fn nearest(&self, local: &Local, at: SwitchId, target: SwitchId, to: HostId) -> &Gateway {
-        let home = local.home(at);
-        let mut all = self.between(home.group, local.home(target).group);
+        let group = local.home(target).group;
+        // Where all switches of a group are joined, a link of one's own is at most one link from the target: no other can be on
+        // a shorter way.
+        let own = self.own_to(at, group);
+        let all = if own.is_empty() { self.between(local.home(at).group, group) } else { own };
         if let [only] = all {
             return only;
-        }
-        if local.is_all_to_all() {
-            // A link of one's own is at most one link from the target: no other can be on a shorter way.
-            let own = own(all, home.place);
-            all = if own.is_empty() { all } else { own };
         }
         // Two short rows, for distances are the same both ways.
         let (here, there) = (local.distances_of(at), local.distances_of(target));
@@ -145,10 +161,12 @@ impl Gateways {
     }
 }
 
-/// Those of `gateways`, sorted by near end, whose near end is at `place`.
-#[inline]
-fn own(gateways: &[Gateway], place: u32) -> &[Gateway] {
-    let rest = &gateways[gateways.partition_point(|gateway| u32::from(gateway.near_place) < place)..];
-    let count = rest.iter().take_while(|gateway| u32::from(gateway.near_place) == place).count();
-    &rest[..count]
+/// Where the part of each number below `count` begins in a list that is sorted by these numbers; one more at the end.
+fn starts(count: u32, numbers: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut starts = vec![0; count as usize + 1];
+    numbers.for_each(|number| starts[number as usize + 1] += 1);
+    for number in 0..count as usize {
+        starts[number + 1] += starts[number];
+    }
+    starts
 }
