@@ -8,14 +8,16 @@ for, and its ranks are dealt over them: messages in different lanes do not stand
 everybody even where all have the same weight.
 
 1. DEFAULT: a few periods without priorities, for the pace of every job and the slack of every rank.
-2. RACE: ``DESIGNS``, different ways to cut slack into classes, are tried, gentle ones first; the worse half goes after
+2. DEAL: one class for all. Which levels a job's ranks are dealt matters to that job more than what the others are
+   dealt: so all jobs are dealt anew in every period, and each keeps the deal it did best with.
+3. RACE: ``DESIGNS``, different ways to cut slack into classes, are tried, gentle ones first; the worse half goes after
    each round, and those that stay are tried longer (successive halving). If all of them do harm, all ranks share the
    default level again.
-3. CLIMB: the winner is changed in several jobs at once: jobs that lose are dealt other levels of their class, or get a
+4. CLIMB: the winner is changed in several jobs at once: jobs that lose are dealt other levels of their class, or get a
    class more, or those of their ranks that are slowest now do; jobs that gain much get one less; ranks with the least
    waiting time one more, and a few are moved at random. A change is confirmed before it is kept. The more changes in a
    row have not helped, the longer the best stands before the next: trying costs work, too.
-4. IDLE: after ``patience`` changes that did not help. It starts over when jobs come or go, or when the work falls
+5. IDLE: after ``patience`` changes that did not help. It starts over when jobs come or go, or when the work falls
    below the default.
 
 A configuration is as good as its mean improvement over jobs, less three times what jobs lose beyond ``guard``, and
@@ -61,12 +63,15 @@ _KINDS = (*_MENDING, "pressed", "random")
 
 Classes = Mapping[str, tuple[int, ...]]
 """The class of each rank, by job."""
+Deal = tuple[str, tuple[int, ...], int]
+"""A job, the classes of its ranks, and which level of its class rank 0 is dealt."""
 
 
 class State(StrEnum):
     """What the controller is doing."""
 
     DEFAULT = "DEFAULT"
+    DEAL = "DEAL"
     RACE = "RACE"
     CLIMB = "CLIMB"
     IDLE = "IDLE"
@@ -128,6 +133,10 @@ class Candidate:
     first: Mapping[str, int] = field(default_factory=dict)
     """Which level of its class a job's rank 0 is dealt, the next rank the next one; by default the first."""
 
+    def deal(self, job: str) -> Deal:
+        """What a job is dealt."""
+        return job, self.classes.get(job, ()), self.first.get(job, 0)
+
     def mean_gains(self) -> dict[str, float]:
         """Each job's mean improvement over the recent periods."""
         recent = self.gains[-RECENT:]
@@ -167,6 +176,7 @@ class Slack(Controller):
     name: ClassVar[str] = "slack"
 
     default_periods: int = Field(2, ge=1, description="periods over which the default run is observed")
+    deals: int = Field(5, ge=1, description="periods in which every job is dealt other levels")
     guard: float = Field(0.01, ge=0, le=1, description="what a job may lose before it counts three times")
     confirm: int = Field(2, ge=1, description="further periods that a change must prove itself in")
     patience: int = Field(40, ge=1, description="changes in a row that do not help, before it idles")
@@ -178,6 +188,8 @@ class Slack(Controller):
     _observed: list[Work] = PrivateAttr(default_factory=list)
     _default: dict[str, float] = PrivateAttr(default_factory=dict)
     _grain: dict[str, float] = PrivateAttr(default_factory=dict)
+    _deals: dict[Deal, list[float]] = PrivateAttr(default_factory=dict)
+    _dealt: int = PrivateAttr(0)
     _pool: list[Candidate] = PrivateAttr(default_factory=list)
     _rounds: int = PrivateAttr(1)
     _best: Candidate = PrivateAttr(default_factory=lambda: Candidate({}, 1.0))
@@ -193,6 +205,7 @@ class Slack(Controller):
         self._rng = random.Random(self.seed)
         self._jobs, self._state, self._observed = dict(jobs), State.DEFAULT, []
         self._stood = self._failures = 0
+        self._deals, self._dealt = {}, 0
         return self._unset()
 
     def _unset(self) -> Settings:
@@ -209,9 +222,13 @@ class Slack(Controller):
             self._learn(work)
         else:
             self._current.gains.append(self._gains(work))
+            for job, gain in self._current.gains[-1].items():
+                self._deals.setdefault(self._current.deal(job), []).append(gain)
             if self._current is self._best:
                 self._work = work
-            {State.RACE: self._race, State.CLIMB: self._climb, State.IDLE: self._watch}[self._state]()
+            {State.DEAL: self._deal, State.RACE: self._race, State.CLIMB: self._climb, State.IDLE: self._watch}[
+                self._state
+            ]()
         return self._unset() if self._state is State.DEFAULT else self._current.settings(self.service_levels)
 
     def _gains(self, work: Work) -> dict[str, float]:
@@ -231,8 +248,40 @@ class Slack(Controller):
             Candidate({job: tuple(map(design.cut, ranks)) for job, ranks in needs.items()}, design.base)
             for design in DESIGNS.values()
         ]
-        self._work, self._rounds, self._state = work, 1, State.RACE
+        self._work, self._rounds, self._state = work, 1, State.DEAL
         self._current = self._pool[0]
+
+    def _deal(self) -> None:
+        """Every job is dealt levels that it has not had yet; in the end each keeps those it did best with.
+
+        Jobs that have lost with all of them are dealt levels for up to as many periods again.
+        """
+        classes = self._current.classes
+        self._dealt += 1
+        first = {job: self._kept(job, ranks) for job, ranks in classes.items()}
+        lost = [job for job, ranks in classes.items() if self._tried(job, ranks)[first[job]] < -self._grain[job]]
+        again = lost if self._dealt >= self.deals else list(classes)
+        if self._dealt < 2 * self.deals and again:
+            first |= {job: self._fresh(job, classes[job]) for job in again}
+        else:
+            self._state = State.RACE
+        self._current = Candidate(classes, self._current.base, first=first)
+        if self._state is State.RACE:
+            self._pool[0] = self._current
+
+    def _tried(self, job: str, ranks: tuple[int, ...]) -> dict[int, float]:
+        """What the job has been dealt with these classes, and its mean improvement then."""
+        return {deal[2]: fmean(gains) for deal, gains in self._deals.items() if deal[:2] == (job, ranks)}
+
+    def _fresh(self, job: str, ranks: tuple[int, ...]) -> int:
+        """A deal that the job has not had with these classes, if there is one left."""
+        tried, every = self._tried(job, ranks), range(self.service_levels)
+        return self._rng.choice([first for first in every if first not in tried] or every)
+
+    def _kept(self, job: str, ranks: tuple[int, ...]) -> int:
+        """The deal that the job did best with."""
+        tried = self._tried(job, ranks)
+        return max(tried, key=lambda first: tried[first])
 
     def _race(self) -> None:
         """The next of the pool that has not had its turns; else the better half goes on."""
@@ -284,9 +333,11 @@ class Slack(Controller):
         kind = self._rng.choice(_MENDING if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS)
         classes = best.classes or {job: (0,) * ranks for job, ranks in self._jobs.items()}
         if kind == "deal":
-            losers = [job for job in classes if gains[job] < 0] or list(classes)
-            dealt = {job: self._rng.randrange(self.service_levels) for job in losers}
-            return Candidate(classes, best.base, first={**best.first, **dealt})
+            which = [job for job in classes if gains[job] < 0]
+            which = which or self._rng.sample(list(classes), (len(classes) + 2) // 3)
+            first = best.first if best.classes else {job: self._kept(job, ranks) for job, ranks in classes.items()}
+            dealt = {job: self._fresh(job, classes[job]) for job in which}
+            return Candidate(classes, best.base, first={**first, **dealt})
         base = min(4.0, max(1.2, best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))))
         moved = {job: self._moved(job, ranks, kind, gains) for job, ranks in classes.items()}
         return Candidate(moved, base, first=best.first)
