@@ -166,11 +166,19 @@ def made_up(gain: float = 0.0) -> Work:
     return Work(1.0, {"a": JobWork(iterations, (0.1, 0.1, 0.3, 0.9), (0.9, 0.9, 0.7, 0.1))})
 
 
-def test_slack_puts_ranks_in_the_order_of_their_compute_time() -> None:
-    controller = Slack(default_periods=1)
+def raced(controller: Slack, gain: float = 0.0) -> Settings:
+    """What the race of a controller begins with, where everything before has made this of the work."""
     controller.start({"a": 4})
-    apart = controller.observe(made_up())
+    settings = controller.observe(made_up())
+    while controller.state == "DEAL":
+        settings = controller.observe(made_up(gain))
     assert controller.state == "RACE"
+    return settings
+
+
+def test_slack_puts_ranks_in_the_order_of_their_compute_time() -> None:
+    controller = Slack(default_periods=1, deals=1)
+    apart = raced(controller)
     assert apart.levels == {"a": {0: 0, 1: 1, 2: 2, 3: 3}}, "first everybody has a lane"
     assert len(set(apart.weights)) == 1
     settings = controller.observe(made_up())
@@ -180,10 +188,37 @@ def test_slack_puts_ranks_in_the_order_of_their_compute_time() -> None:
     assert len(set(settings.weights)) == 3
 
 
+def test_slack_has_every_job_keep_the_deal_that_it_did_best_with() -> None:
+    controller = Slack(default_periods=1)
+    controller.start({"a": 4, "b": 2})
+
+    def work(**gains: float) -> Work:
+        ranks = {"a": 4, "b": 2}
+        found = {name: (round(1000 * (1 + gain)), ranks[name]) for name, gain in gains.items()}
+        halves = {name: (0.5,) * count for name, count in ranks.items()}
+        jobs = {name: JobWork((pace,) * count, halves[name], halves[name]) for name, (pace, count) in found.items()}
+        return Work(1.0, jobs)
+
+    settings = controller.observe(work(a=0, b=0))
+    seen = []
+    for gains in ({"a": 0.1, "b": -0.1}, {"a": 0, "b": -0.2}, {"a": 0.4, "b": -0.1}, {"a": 0.2, "b": -0.2}):
+        seen.append(settings.levels)
+        settings = controller.observe(work(**gains))
+    assert len({settings["a"][0] for settings in seen}) == 4, "never the same"
+    # The fifth deal, and as many more for a job that has lost with all of them; the other has its best meanwhile.
+    for _ in range(3):
+        seen.append(settings.levels)
+        settings = controller.observe(work(a=0.3, b=-0.1))
+        assert (controller.state, settings.levels["a"]) == ("DEAL", seen[2]["a"])
+    seen.append(settings.levels)
+    settings = controller.observe(work(a=0.3, b=0.1))
+    assert controller.state == "RACE"
+    assert settings.levels == {"a": seen[2]["a"], "b": seen[7]["b"]}
+
+
 def test_slack_leaves_the_default_level_alone_where_nothing_helps() -> None:
     controller = Slack(default_periods=1)
-    controller.start({"a": 4})
-    settings = controller.observe(made_up())
+    settings = raced(controller, -0.2)
     while controller.state == "RACE":
         settings = controller.observe(made_up(-0.2))
     assert settings.levels == {}
@@ -199,8 +234,7 @@ def test_a_job_of_few_iterations_may_lose_one() -> None:
 
 def test_slack_races_its_designs_and_keeps_what_gains_most() -> None:
     controller = Slack(default_periods=1)
-    controller.start({"a": 4})
-    settings = controller.observe(made_up())
+    settings = raced(controller)
     favourite, seen = None, 0
     while controller.state == "RACE":
         seen += 1
