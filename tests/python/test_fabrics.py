@@ -87,11 +87,31 @@ def test_descriptions_count_links_by_role() -> None:
     described = fabric("dragonfly_plus", groups=5, leaves=3, spines=2, hosts_per_leaf=2, global_links=2).describe()
     roles = {kind.role: kind.links for kind in described.links if kind.role != "host"}
     assert roles == {"up": 5 * 3 * 2, "down": 5 * 3 * 2, "global": 5 * 4}
-    assert described.virtual_channels == 1
+    assert described.virtual_channels == (1,)
     assert described.plan == {"kind": "groups", "switches": 5, "row": 5}
     dragonfly = fabric("dragonfly", groups=9, switches_per_group=4, hosts_per_switch=2, global_links=2).describe()
     assert dragonfly.diameter == 5
-    assert dragonfly.virtual_channels == 2
+    assert dragonfly.virtual_channels == (2,)
+
+
+def test_a_description_tells_the_channels_of_each_virtual_lane(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "both.toml").write_text("""
+[fabric]
+topology = "dragonfly"
+groups = 9
+switches_per_group = 4
+hosts_per_switch = 2
+global_links = 2
+routing = { name = "per_lane", lanes = ["minimal", "minimal", "valiant"] }
+[[jobs]]
+ranks = 2
+workload = { name = "all_to_all", compute = "1 us" }
+""")
+    assert execute(["fabric", "describe", str(tmp_path / "both.toml")]) == 0
+    words = "channels   of the routings, by virtual lane: lane 0: 2; lane 1: 2; lane 2 and above: 3"
+    assert words in capsys.readouterr().out
 
 
 def test_a_description_in_words(capsys: pytest.CaptureFixture[str]) -> None:

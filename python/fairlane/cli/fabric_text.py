@@ -28,7 +28,12 @@ def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
     share = f", {fabric.bisection / fabric.full_bisection:.0%} of what the hosts can send"
     bound = "" if fabric.bisection_is_exact else "at most "
     yield f"bisection  {bound}{_rate(fabric.bisection)}{share if fabric.full_bisection else ''}"
-    yield f"channels   {fabric.virtual_channels} of the routing: as many lanes for each service level"
+    *first, last = fabric.virtual_channels
+    if first:
+        some = "; ".join(f"lane {lane}: {channels}" for lane, channels in enumerate(first))
+        yield f"channels   of the routings, by virtual lane: {some}; lane {len(first)} and above: {last}"
+    else:
+        yield f"channels   {last} of the routing: as many lanes for each service level"
 
 
 def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:

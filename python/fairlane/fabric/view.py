@@ -20,6 +20,8 @@ _MOST_STEPS = 200_000_000
 """Links that are walked to measure the diameter."""
 _MOST_DISTANCES = 2**24
 """Distances that are held at a time."""
+_VIRTUAL_LANES = 16
+"""Virtual lanes whose channels a description counts: one for each service level there can be."""
 
 
 def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:
@@ -67,8 +69,8 @@ class FabricDescription:
     """Whether no other half can let less through; else the bisection may be less."""
     full_bisection: int
     """What the hosts' own links would let through, bits per second."""
-    virtual_channels: int
-    """Virtual channels of the routing."""
+    virtual_channels: tuple[int, ...]
+    """Virtual channels that packets of virtual lanes 0, 1, ... need; lanes beyond the last need as many as that one."""
 
 
 class Fabric:
@@ -175,8 +177,16 @@ class Fabric:
             bisection_is_exact=self._is_even_grid(),
             full_bisection=min(self._injection(first), self._injection(second)),
             plan=self.plan,
-            virtual_channels=self._core.virtual_channels,
+            virtual_channels=self._channels(),
         )
+
+    def _channels(self) -> tuple[int, ...]:
+        """The virtual channels of virtual lanes, without those at the end that need as many as the one before."""
+        counts = Counter(lane for lane, _ in self._core.required_virtual_lanes(_VIRTUAL_LANES))
+        found = [counts[lane] for lane in range(_VIRTUAL_LANES)]
+        while len(found) > 1 and found[-1] == found[-2]:
+            found.pop()
+        return tuple(found)
 
     def _halves(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """The halves of the hosts that are tried for the bisection."""

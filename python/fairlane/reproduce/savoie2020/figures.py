@@ -104,7 +104,7 @@ def _boxes(axes: Axes, series: Sequence[Boxes], by: str) -> None:
     percentages(axes.yaxis, signed=True)
     axes.set_ylabel("Work against the same job alone  (W)")
     axes.grid(axis="y")
-    axes.legend(frameon=False, loc="lower left")
+    axes.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
 
 
 def _sorted(axes: Axes, gains: Sequence[float], label: str | None, colour: str) -> None:
@@ -114,7 +114,7 @@ def _sorted(axes: Axes, gains: Sequence[float], label: str | None, colour: str) 
         axes.bar(range(len(gains)), gains, color=colours, width=0.9)
     else:
         axes.plot(range(len(gains)), gains, color=colour, marker="o", markersize=3, label=label)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
     axes.axhline(0, color=INK, linewidth=1.0)
     axes.set_xticks([])
     axes.set_xlabel("jobs on placements, sorted")
