@@ -377,12 +377,17 @@ def coming_and_going(*jobs: dict[str, Any], **more: Any) -> Scenario:
 
 
 def test_a_job_that_arrives_later_gets_the_hosts_of_one_that_has_departed() -> None:
-    early, late = {"ranks": 10, "stop": "20 ms"}, {"ranks": 10, "start": "20 ms"}
-    for strategy in ("linear", "random", "packed"):
+    early: dict[str, Any] = {"ranks": 10, "stop": "20 ms"}
+    late: dict[str, Any] = {"ranks": 10, "start": "20 ms"}
+    units = {"strategy": "units", "size": 2}
+    for strategy in ("linear", "random", "packed", units, "fragmented"):
         hosts = [set(job.hosts) for job in coming_and_going(early, late, placement=strategy).resolve().jobs]
         assert len(hosts[0] & hosts[1]) >= 4, strategy
-        stays, *others = coming_and_going({"ranks": 6}, early, late, placement=strategy).resolve().jobs
-        assert not any(set(stays.hosts) & set(other.hosts) for other in others), strategy
+        whole: dict[str, Any] = {"ranks": 6}
+        for order in permutations([whole, early, late]):
+            jobs = coming_and_going(*order, placement=strategy).resolve().jobs
+            (stays,) = (job for job in jobs if len(job.hosts) == 6)
+            assert all(job is stays or not set(stays.hosts) & set(job.hosts) for job in jobs), strategy
     listed = {"strategy": "list", "hosts": [5, 3]}
     first = {"ranks": 2, "stop": "1 ms", "placement": listed}
     second = {"ranks": 2, "start": "1 ms", "placement": {"strategy": "list", "hosts": [3, 5]}}

@@ -63,8 +63,8 @@ _KINDS = (*_MENDING, "pressed", "random")
 
 Classes = Mapping[str, tuple[int, ...]]
 """The class of each rank, by job."""
-Deal = tuple[str, tuple[int, ...], int]
-"""A job, the classes of its ranks, and which level of its class rank 0 is dealt."""
+Deal = tuple[str, tuple[int, ...], int, int]
+"""A job, the classes of its ranks, the levels of a class, and which of them rank 0 is dealt."""
 
 
 class State(StrEnum):
@@ -133,9 +133,19 @@ class Candidate:
     first: Mapping[str, int] = field(default_factory=dict)
     """Which level of its class a job's rank 0 is dealt, the next rank the next one; by default the first."""
 
-    def deal(self, job: str) -> Deal:
+    @property
+    def used(self) -> int:
+        """How many classes there are, with those in between that are empty."""
+        return max((max(ranks) for ranks in self.classes.values()), default=0) + 1
+
+    def each(self, service_levels: int) -> int:
+        """The levels of a class: as many as there is room for."""
+        return max(1, service_levels // self.used)
+
+    def deal(self, job: str, service_levels: int) -> Deal:
         """What a job is dealt."""
-        return job, self.classes.get(job, ()), self.first.get(job, 0)
+        each = self.each(service_levels)
+        return job, self.classes.get(job, ()), each, self.first.get(job, 0) % each
 
     def mean_gains(self) -> dict[str, float]:
         """Each job's mean improvement over the recent periods."""
@@ -157,8 +167,7 @@ class Candidate:
         """As many levels for each class as there is room for, over which its ranks are dealt."""
         if not self.classes:
             return Settings({}, (1,) * service_levels)
-        used = max(max(ranks) for ranks in self.classes.values()) + 1
-        each = max(1, service_levels // used)
+        each = self.each(service_levels)
         levels = {
             job: {
                 rank: min(service_levels - 1, found * each + (rank + self.first.get(job, 0)) % each)
@@ -166,7 +175,7 @@ class Candidate:
             }
             for job, ranks in self.classes.items()
         }
-        found = (min(level // each, used - 1) for level in range(service_levels))
+        found = (min(level // each, self.used - 1) for level in range(service_levels))
         return Settings(levels, tuple(round(UNIT * min(GREATEST_WEIGHT, self.base**one)) for one in found))
 
 
@@ -223,7 +232,7 @@ class Slack(Controller):
         else:
             self._current.gains.append(self._gains(work))
             for job, gain in self._current.gains[-1].items():
-                self._deals.setdefault(self._current.deal(job), []).append(gain)
+                self._deals.setdefault(self._current.deal(job, self.service_levels), []).append(gain)
             if self._current is self._best:
                 self._work = work
             {State.DEAL: self._deal, State.RACE: self._race, State.CLIMB: self._climb, State.IDLE: self._watch}[
@@ -256,31 +265,32 @@ class Slack(Controller):
 
         Jobs that have lost with all of them are dealt levels for up to as many periods again.
         """
-        classes = self._current.classes
+        current = self._current
         self._dealt += 1
-        first = {job: self._kept(job, ranks) for job, ranks in classes.items()}
-        lost = [job for job, ranks in classes.items() if self._tried(job, ranks)[first[job]] < -self._grain[job]]
-        again = lost if self._dealt >= self.deals else list(classes)
+        first = {job: self._kept(current, job) for job in current.classes}
+        lost = [job for job, dealt in first.items() if self._tried(current, job)[dealt] < -self._grain[job]]
+        again = lost if self._dealt >= self.deals else list(first)
         if self._dealt < 2 * self.deals and again:
-            first |= {job: self._fresh(job, classes[job]) for job in again}
+            first |= {job: self._fresh(current, job) for job in again}
         else:
             self._state = State.RACE
-        self._current = Candidate(classes, self._current.base, first=first)
+        self._current = Candidate(current.classes, current.base, first=first)
         if self._state is State.RACE:
             self._pool[0] = self._current
 
-    def _tried(self, job: str, ranks: tuple[int, ...]) -> dict[int, float]:
-        """What the job has been dealt with these classes, and its mean improvement then."""
-        return {deal[2]: fmean(gains) for deal, gains in self._deals.items() if deal[:2] == (job, ranks)}
+    def _tried(self, candidate: Candidate, job: str) -> dict[int, float]:
+        """What a job has been dealt with a candidate's classes, and its mean improvement then."""
+        *classes, _ = candidate.deal(job, self.service_levels)
+        return {dealt: fmean(gains) for (*same, dealt), gains in self._deals.items() if same == classes}
 
-    def _fresh(self, job: str, ranks: tuple[int, ...]) -> int:
-        """A deal that the job has not had with these classes, if there is one left."""
-        tried, every = self._tried(job, ranks), range(self.service_levels)
+    def _fresh(self, candidate: Candidate, job: str) -> int:
+        """A deal that a job has not had with a candidate's classes, if there is one left."""
+        tried, every = self._tried(candidate, job), range(candidate.each(self.service_levels))
         return self._rng.choice([first for first in every if first not in tried] or every)
 
-    def _kept(self, job: str, ranks: tuple[int, ...]) -> int:
-        """The deal that the job did best with."""
-        tried = self._tried(job, ranks)
+    def _kept(self, candidate: Candidate, job: str) -> int:
+        """The deal that a job did best with."""
+        tried = self._tried(candidate, job)
         return max(tried, key=lambda first: tried[first])
 
     def _race(self) -> None:
@@ -331,15 +341,17 @@ class Slack(Controller):
         """The best with changes in several jobs. While a job loses too much, half of the changes are about that."""
         gains = best.mean_gains()
         kind = self._rng.choice(_MENDING if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS)
-        classes = best.classes or {job: (0,) * ranks for job, ranks in self._jobs.items()}
+        if not best.classes:
+            best = Candidate({job: (0,) * ranks for job, ranks in self._jobs.items()}, best.base)
+            best.first = {job: self._kept(best, job) for job in best.classes}
         if kind == "deal":
-            which = [job for job in classes if gains[job] < 0]
-            which = which or self._rng.sample(list(classes), (len(classes) + 2) // 3)
-            first = best.first if best.classes else {job: self._kept(job, ranks) for job, ranks in classes.items()}
-            dealt = {job: self._fresh(job, classes[job]) for job in which}
-            return Candidate(classes, best.base, first={**first, **dealt})
+            which = [job for job in best.classes if gains[job] < 0]
+            which = which or self._rng.sample(list(best.classes), (len(best.classes) + 2) // 3)
+            return Candidate(
+                best.classes, best.base, first={**best.first, **{job: self._fresh(best, job) for job in which}}
+            )
         base = min(4.0, max(1.2, best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))))
-        moved = {job: self._moved(job, ranks, kind, gains) for job, ranks in classes.items()}
+        moved = {job: self._moved(job, ranks, kind, gains) for job, ranks in best.classes.items()}
         return Candidate(moved, base, first=best.first)
 
     def _moved(self, job: str, ranks: tuple[int, ...], kind: str, gains: Mapping[str, float]) -> tuple[int, ...]:
@@ -382,7 +394,7 @@ class Slack(Controller):
     @property
     @override
     def state(self) -> str:
-        """DEFAULT, RACE, CLIMB or IDLE: what the coming period is for."""
+        """DEFAULT, DEAL, RACE, CLIMB or IDLE: what the coming period is for."""
         return self._state.value
 
     @property

@@ -6,6 +6,7 @@ dimensions of a grid, a group, or what hangs below one switch of the level under
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod, sqrt
@@ -62,9 +63,17 @@ def figure(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str) -> Fig
     made = canvas(max(wide * size, 6.5) + 0.4, tall * size + 1.6 + 0.26 * rows)
     axes = made.subplots()
     colours = _colours(list(jobs))
-    owner = {host: name for name, hosts in jobs.items() for host in hosts}
-    faces = [colours[owner[host]] if host in owner else FREE for host in range(fabric.hosts)]
-    cells = [Rectangle((left + 0.06, top + 0.06), 0.88, 0.88) for left, top in zip(x, y, strict=True)]
+    owners: dict[int, list[str]] = defaultdict(list)
+    for name, hosts in jobs.items():
+        for host in set(hosts):
+            owners[host].append(name)
+    cells, faces = [], []
+    for host, (left, top) in enumerate(zip(x, y, strict=True)):
+        # Jobs that have a host one after the other share its cell.
+        fills = [colours[name] for name in owners[host]] or [FREE]
+        part = 0.88 / len(fills)
+        cells += [Rectangle((left + 0.06, top + 0.06 + at * part), 0.88, part) for at in range(len(fills))]
+        faces += fills
     axes.add_collection(PatchCollection(cells, facecolors=faces, edgecolors="none"))
     for number, name in enumerate(layout.names):
         left, top = number % across * (width + GAP), number // across * (height + GAP)

@@ -1,7 +1,7 @@
 """What sockets have drawn, from the time that ranks have computed and waited: the table ``power`` of a run.
 
-A socket draws its idle power all the time, and while a rank computes its part of the dynamic power at its frequency; in
-MPI it draws the share ``waiting`` of that.
+A socket draws its idle power all the time that its job is there, and while a rank computes its part of the dynamic
+power at its frequency; in MPI it draws the share ``waiting`` of that.
 """
 
 from __future__ import annotations
@@ -19,28 +19,39 @@ __all__ = ["by_job", "power"]
 _PS = 1e-12
 
 
-def power(names: Sequence[str], jobs: Sequence[JobPower], ranks: pl.DataFrame, now: int) -> pl.DataFrame:
-    """One row for each socket of every host that has ranks of a job, after ``now`` picoseconds.
+def power(
+    names: Sequence[str],
+    jobs: Sequence[JobPower],
+    ranks: pl.DataFrame,
+    now: int,
+    stays: Sequence[tuple[int, int | None]] | None = None,
+) -> pl.DataFrame:
+    """One row for each job and socket of its hosts, after ``now`` picoseconds.
 
-    ``ranks`` has, in picoseconds, ``compute`` and ``communication`` of each ``job`` and ``rank``.
+    ``ranks`` has, in picoseconds, ``compute`` and ``communication`` of each ``job`` and ``rank``. ``stays`` says from
+    when each job is there, and to when, if it departs.
     """
     import polars as pl
 
     rows: list[tuple[object, ...]] = []
     for number, (name, job) in enumerate(zip(names, jobs, strict=True)):
         own = ranks.filter(pl.col("job") == number).sort("rank")
-        rows += _rows(name, job, own["compute"].to_list(), own["communication"].to_list(), now)
+        start, stop = stays[number] if stays else (0, None)
+        span = max(0, (now if stop is None else min(now, stop)) - start)
+        rows += _rows(name, job, own["compute"].to_list(), own["communication"].to_list(), span)
     whole = {"host": pl.UInt32, "socket": pl.UInt8, "ranks": pl.UInt32}
     real = ("efficiency", "cap_w", "frequency", "busy_s", "seconds", "energy_j", "mean_w")
     return pl.DataFrame(rows, schema={"name": pl.String, **whole, **dict.fromkeys(real, pl.Float64)}, orient="row")
 
 
-def _rows(name: str, job: JobPower, compute: list[int], communication: list[int], now: int) -> list[tuple[object, ...]]:
+def _rows(
+    name: str, job: JobPower, compute: list[int], communication: list[int], span: int
+) -> list[tuple[object, ...]]:
     residents: dict[tuple[int, int], list[int]] = {}
     for rank, (host, places) in enumerate(zip(job.hosts, job.places(), strict=True)):
         for place in places:
             residents.setdefault((host, place), []).append(rank)
-    frequencies, seconds = job.frequencies(), now * _PS
+    frequencies, seconds = job.frequencies(), span * _PS
     rows: list[tuple[object, ...]] = []
     for host in sorted(job.sockets):
         for number, socket in enumerate(job.sockets[host]):

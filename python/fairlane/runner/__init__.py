@@ -96,7 +96,10 @@ def _power(resolved: Resolved, together: Measured) -> pl.DataFrame | None:
     from fairlane.power import power
 
     jobs = [job.power for job in resolved.jobs if job.power is not None]
-    return power([job.name for job in resolved.jobs], jobs, together.ranks, together.now) if jobs else None
+    if not jobs:
+        return None
+    stays = [(job.start, job.stop) for job in resolved.jobs]
+    return power([job.name for job in resolved.jobs], jobs, together.ranks, together.now, stays)
 
 
 def _links(fabric: Mapping[str, Any]) -> pl.DataFrame:

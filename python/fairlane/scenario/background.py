@@ -78,7 +78,11 @@ def _drawn(key: str, value: Any) -> Any:
 
 
 class Background(Table):
-    """Jobs on the hosts that the scenario's own jobs leave free, drawn at random."""
+    """Jobs on the hosts that the scenario's own jobs leave free, drawn at random.
+
+    A host that a job of the scenario has at any time is not free. Jobs that are not there at one time are counted as if
+    each had hosts of its own.
+    """
 
     seed: int | None = Field(None, ge=0)
     """Seed of the mix; without it the scenario's."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy
@@ -47,7 +48,7 @@ def place(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> list[
     """Each copy with the host of each rank.
 
     Nobody else gets a host that a table lists, or that a job has, while that job is there. Jobs that depart at a time
-    leave their hosts to those that arrive later.
+    leave their hosts to those that arrive later; where there are such, jobs are placed in the order of their arrival.
     """
     tables = [_placement(scenario, copy) for copy in copies]
     listed = _listed(scenario, fabric)
@@ -57,25 +58,34 @@ def place(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> list[
         groups[id(table)].append(at)
     for members in groups.values():
         _check(scenario, fabric, [copies[at] for at in members])
+    lists = {table: set(hosts) for table, hosts in listed.items()}
     reserved = [
-        (copy.job.stay, set(listed[id(table)]))
-        for copy, table in zip(copies, tables, strict=True)
-        if table.strategy == LIST
+        (copy.job.stay, lists[id(table)]) for copy, table in zip(copies, tables, strict=True) if table.strategy == LIST
     ]
     held: list[tuple[Stay, set[int]]] = []
     found: dict[int, list[int]] = {}
-    for at, table in enumerate(tables):
+    all_stay = all(copy.job.stay.end == inf for copy in copies)
+    order = range(len(copies)) if all_stay else _by_arrival(copies)
+    for at in order:
         if at in found:
             continue
-        members = groups[id(table)] if table.allocator and table.allocator.together else [at]
+        table, members = tables[at], [at]
+        if table.allocator and table.allocator.together:
+            arrival = copies[at].job.start
+            members = [one for one in groups[id(table)] if all_stay or copies[one].job.start == arrival]
         stays = [copies[one].job.stay for one in members]
-        given = table.strategy == LIST
-        pool: Sequence[int] = listed[id(table)] if given else range(fabric.hosts)
-        busy = _busy(stays, held if given else [*held, *reserved])
+        is_list = table.strategy == LIST
+        pool: Sequence[int] = listed[id(table)] if is_list else range(fabric.hosts)
+        busy = _busy(stays, held if is_list else [*held, *reserved])
         free = [host for host in pool if host not in busy]
         found.update(zip(members, _allocate(scenario, fabric, [copies[one] for one in members], free), strict=True))
         held += [(stay, set(found[one])) for stay, one in zip(stays, members, strict=True)]
     return [(copy, _mapped(scenario, fabric, copy, found[at])) for at, copy in enumerate(copies)]
+
+
+def _by_arrival(copies: Sequence[Copy]) -> Sequence[int]:
+    """The order in which jobs arrive, the background last."""
+    return sorted(range(len(copies)), key=lambda at: (copies[at].job.background, copies[at].job.start))
 
 
 def _busy(stays: Sequence[Stay], held: Sequence[tuple[Stay, set[int]]]) -> set[int]:

@@ -14,6 +14,9 @@ use crate::network::{Delivery, Endpoint, Injection, Pause};
 use crate::program::Op;
 use crate::units::Instant;
 
+/// So many of the requests of a wait are fetched ahead: of more, the last would push out the first.
+const SOON: usize = 32;
+
 impl Endpoint for Mpi {
     fn run(
         &mut self,
@@ -58,7 +61,7 @@ impl Endpoint for Mpi {
                 prefetch(&**source);
                 state.matching.prefetch();
                 if state.ends_wait_soon() {
-                    prefetch(&state.awaited[..]);
+                    prefetch(&state.awaited[..state.awaited.len().min(SOON)]);
                 }
             }
             2 => {
@@ -70,16 +73,16 @@ impl Endpoint for Mpi {
             3 => {
                 match source.coming().first() {
                     Some(Op::Isend { request, .. } | Op::Irecv { request, .. }) => state.requests.prefetch(*request),
-                    Some(Op::WaitAll(requests)) => prefetch(&requests[..]),
+                    Some(Op::WaitAll(requests)) => prefetch(&requests[..requests.len().min(SOON)]),
                     _ => {}
                 }
                 if state.ends_wait_soon() {
-                    state.awaited.iter().for_each(|slot| state.requests.prefetch(*slot));
+                    state.awaited.iter().take(SOON).for_each(|slot| state.requests.prefetch(*slot));
                 }
             }
             _ => {
                 if let Some(Op::WaitAll(requests)) = source.coming().first() {
-                    requests.iter().for_each(|slot| state.requests.prefetch(*slot));
+                    requests.iter().take(SOON).for_each(|slot| state.requests.prefetch(*slot));
                     source.coming()[1..].iter().take(4).for_each(prefetch);
                 }
             }

@@ -1,5 +1,5 @@
 //! Fetches what a port or host will read soon: on a large fabric the engine's limit is memory latency. Nothing here changes
-//! what happens; where a packet goes next is looked up a little earlier, and noted in it.
+//! what happens; where a packet goes next is looked up a little earlier, and noted in it, or in its message.
 
 use super::packet::Packet;
 use super::turn::kind;
@@ -12,14 +12,14 @@ use crate::units::Instant;
 /// How many hosts or ports pass between one step and the next.
 const AHEAD: usize = 4;
 
-/// How many NICs' ports pass between what is handed to one and its run.
+/// So many NICs' ports that have been handed something wait for their run, while what they will read is fetched.
 pub(super) const HANDED: usize = 3;
 
 /// Fabrics with more ports than this do not fit the fast caches.
 pub(super) const LARGE: usize = 1024;
 
 impl Network {
-    /// A port will run after four times to once [`AHEAD`] others: fetches what is known of it by then.
+    /// A port will run after four times to half of [`AHEAD`] others: fetches what is known of it by then.
     #[inline(always)]
     pub(super) fn prefetch_ports<const KIND: u8>(&mut self, all: &[u32], place: usize) {
         let heads = self.flight.inboxes.heads_in(self.flight.calendar.window());
@@ -153,15 +153,12 @@ impl Network {
         }
     }
 
-    /// Something has been handed to a NIC's port that runs later in the window: fetches where it goes.
+    /// `head` has been handed to a NIC's port, which will run after [`HANDED`] others: fetches where it goes.
     #[inline(always)]
-    pub(super) fn prefetch_handed(&mut self, nic: u32) {
-        let head = self.flight.inboxes.head(self.flight.calendar.window(), nic);
-        if head != NONE {
-            let lane = self.fixed.lane(self.flight.messages[head].vl, 0);
-            prefetch_at(&self.lane_table, nic as usize * self.fixed.lanes + usize::from(lane));
-            self.look_ahead::<{ kind::NIC }>(nic, head);
-        }
+    pub(super) fn prefetch_handed(&mut self, nic: u32, head: u32) {
+        let lane = self.fixed.lane(self.flight.messages[head].vl, 0);
+        prefetch_at(&self.lane_table, nic as usize * self.fixed.lanes + usize::from(lane));
+        self.look_ahead::<{ kind::NIC }>(nic, head);
     }
 
     /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it

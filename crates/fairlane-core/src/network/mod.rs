@@ -1,7 +1,7 @@
 //! The network: what happens to a packet between two hosts.
 //!
 //! Ports, lanes, credits and NICs as the model page describes them, run window by window (see [`crate::kernel`]).
-//! In a window each host runs first, alone, through its events in order of time, and behind it its NIC's port if it hands
+//! In a window each host runs first, alone, through its events in order of time, and soon behind it its NIC's port if it hands
 //! messages over; then each other port that has something to do, alone. What a port sends lands in another's inbox for a
 //! later window, so the order in which hosts and ports are run changes nothing.
 

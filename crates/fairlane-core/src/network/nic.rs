@@ -12,14 +12,15 @@ use crate::routing::Step;
 use crate::units::Instant;
 
 impl Network {
-    /// Runs one host through the open window, and notes the ports that it hands messages to, which run `later` or at once.
+    /// Runs one host through the open window, and notes the ports that it hands messages to. `fetch`: fetches what those
+    /// will read.
     #[inline(always)]
     pub(super) fn run_host<E: Endpoint>(
         &mut self,
         host: HostId,
         until: Instant,
         endpoint: &mut E,
-        later: bool,
+        fetch: bool,
     ) -> Result<(), RunError> {
         let Self { fixed, flight, scratch, .. } = self;
         let nics = fixed.nics_of(host);
@@ -32,10 +33,14 @@ impl Network {
         scratch.injections.clear();
         flight.pause(fixed, host, pause);
         if now {
+            let window = self.flight.calendar.window();
             for nic in nics {
-                self.scratch.handed.push_back(nic);
-                if later {
-                    self.prefetch_handed(nic);
+                let head = self.flight.inboxes.head(window, nic);
+                if head != NONE {
+                    self.scratch.handed.push_back(nic);
+                    if fetch {
+                        self.prefetch_handed(nic, head);
+                    }
                 }
             }
         }
@@ -56,11 +61,8 @@ impl Network {
         while self.scratch.handed.len() > but
             && let Some(nic) = self.scratch.handed.pop_front()
         {
-            let calendar = &mut self.flight.calendar;
-            if self.flight.inboxes.head(calendar.window(), nic) != NONE {
-                calendar.forget_port(nic);
-                self.run_port::<OBSERVE, { kind::NIC }>(nic, until, arrivals);
-            }
+            self.flight.calendar.forget_port(nic);
+            self.run_port::<OBSERVE, { kind::NIC }>(nic, until, arrivals);
         }
     }
 }

@@ -45,7 +45,7 @@ impl Ends {
 #[derive(Default)]
 pub(super) struct Choices {
     /// The link of each list of one, as most are; of others the list's number, with [`Choices::OTHER`].
-    slots: Vec<u32>,
+    slots: Vec<LinkId>,
     others: Vec<Box<[LinkId]>>,
 }
 
@@ -56,31 +56,35 @@ impl Choices {
     /// Adds the next slot's list.
     pub fn push(&mut self, links: impl IntoIterator<Item = LinkId>) {
         let links: Box<[LinkId]> = links.into_iter().collect();
-        if let [LinkId(only)] = *links {
+        if let [only] = *links {
             self.slots.push(only);
         } else {
-            self.slots.push(u32::try_from(self.others.len()).expect("invariant: fewer than 2^31 lists") | Self::OTHER);
+            let number = u32::try_from(self.others.len()).expect("invariant: fewer than 2^31 lists");
+            self.slots.push(LinkId(number | Self::OTHER));
             self.others.push(links);
         }
     }
 
     /// A slot's list.
-    pub fn list(&self, slot: usize) -> impl Iterator<Item = LinkId> {
-        let entry = self.slots[slot];
-        let only = (entry & Self::OTHER == 0).then_some(LinkId(entry));
-        let others = if only.is_some() { &[] } else { &self.others[(entry ^ Self::OTHER) as usize][..] };
-        only.into_iter().chain(others.iter().copied())
+    #[inline]
+    pub fn list(&self, slot: usize) -> &[LinkId] {
+        let entry = &self.slots[slot];
+        if entry.0 & Self::OTHER == 0 {
+            std::slice::from_ref(entry)
+        } else {
+            &self.others[(entry.0 ^ Self::OTHER) as usize]
+        }
     }
 
     /// The link that a slot's list has for packets of this spread, which is asked for only if there are several.
     #[inline]
     pub fn pick(&self, slot: usize, spread: impl FnOnce() -> u32) -> LinkId {
-        let entry = self.slots[slot];
-        if entry & Self::OTHER == 0 {
-            return LinkId(entry);
+        match self.list(slot) {
+            [only] => *only,
+            list => {
+                list[share(spread(), u32::try_from(list.len()).expect("invariant: fewer than 2^32 links")) as usize]
+            }
         }
-        let list = &self.others[(entry ^ Self::OTHER) as usize];
-        list[share(spread(), u32::try_from(list.len()).unwrap_or(u32::MAX)) as usize]
     }
 
     /// One of these slots will be asked for soon.

@@ -15,7 +15,8 @@
 //! the groups look like. A dragonfly needs two channels, a Cascade two (green, black, blue; green, black), a Dragonfly+
 //! one (up, global, down).
 //!
-//! Tables are small: a step for each pair of switches of one group, and the global links by pair of groups.
+//! Tables are small: a step for each pair of switches of one group, the global links by pair of groups, and those of a switch
+//! by group.
 
 pub(super) mod gateways;
 pub(super) mod local;
@@ -104,9 +105,9 @@ impl Minimal {
 
     /// Links between switches on the way from `at` to `target`, at which `to` hangs.
     pub fn length(&self, at: SwitchId, target: SwitchId, to: HostId) -> u32 {
-        let place = target.0 % self.size;
-        if at.0 / self.size == target.0 / self.size {
-            return self.local.distance(at, place).into();
+        let there = self.local.home(target);
+        if self.local.home(at).group == there.group {
+            return self.local.distance(at, there.place).into();
         }
         let gateway = self.gateways.nearest(&self.local, at, target, to);
         let before = self.local.distance(at, gateway.near_place.into());

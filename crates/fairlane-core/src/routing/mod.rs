@@ -93,12 +93,12 @@ pub trait Routing: Send + Sync {
     /// The next hop of a packet that stands at `at`, came over `previous`, and goes to `to`; with an adaptive routing where
     /// nothing waits anywhere.
     ///
-    /// Called once for each hop; must be a pure function of its arguments. `previous` is the hop that led here; for
+    /// Called at most once for each hop; must be a pure function of its arguments. `previous` is the hop that led here; for
     /// a packet fresh from a host it is the host's link, on channel 0.
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop;
 
-    /// A packet to `to` will soon stand at `at`: fetches what [`Routing::next_hop`] will read, where that is not a line or two
-    /// for all switches together. Changes nothing.
+    /// A packet to `to` will soon stand at `at`: fetches what [`Routing::next_hop`] will read. Changes nothing, and is worth
+    /// it only where tables do not fit the fast caches.
     fn prefetch(&self, _at: SwitchId, _to: HostId) {}
 
     /// Whether hops depend on loads or on what is noted in the packet: then [`Routing::choose`] is asked, at each switch.

@@ -56,7 +56,7 @@ impl Groups {
     }
 
     fn group(&self, switch: SwitchId) -> u32 {
-        switch.0 / self.minimal.size
+        self.minimal.local.home(switch).group
     }
 
     /// The switch that sends on a link between switches.

@@ -131,7 +131,7 @@ impl Local {
         let place = to.0 % self.size;
         let mut kinds: Vec<(u8, Vertex)> = Vec::new();
         for link in self.steps.list(self.slot(at, place)) {
-            let kind = (ranks[link.index()], graph.link(link).to);
+            let kind = (ranks[link.index()], graph.link(*link).to);
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
