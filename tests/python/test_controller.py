@@ -229,7 +229,7 @@ def test_a_job_of_few_iterations_may_lose_one() -> None:
     """Of ten iterations in a period one more or less says little, of a thousand the same share says much."""
     losing = Candidate({"a": (0, 0)}, 1.0, [{"a": -0.08, "b": 0.04}])
     assert losing.score(0.01, {"a": 0.1, "b": 0.1}) == pytest.approx(-0.02)
-    assert losing.score(0.01, {"a": 0.001, "b": 0.1}) == pytest.approx(-0.02 - 3 * 0.069 / 2)
+    assert losing.score(0.01, {"a": 0.001, "b": 0.1}) == pytest.approx(-0.02 - 3 * (0.069 + 10 * 0.039) / 2)
 
 
 def test_slack_races_its_designs_and_keeps_what_gains_most() -> None:

@@ -12,7 +12,7 @@ everybody even where all have the same weight.
    dealt: so all jobs are dealt anew in every period, and each keeps the deal it did best with.
 3. RACE: ``DESIGNS``, different ways to cut slack into classes, are tried, gentle ones first; the worse half goes after
    each round, and those that stay are tried longer (successive halving). If all of them do harm, all ranks share the
-   default level again.
+   default level until a change of the winner does none.
 4. CLIMB: the winner is changed in several jobs at once: jobs that lose are dealt other levels of their class, or get a
    class more, or those of their ranks that are slowest now do; jobs that gain much get one less; ranks with the least
    waiting time one more, and a few are moved at random. A change is confirmed before it is kept. The more changes in a
@@ -21,7 +21,7 @@ everybody even where all have the same weight.
    below the default.
 
 A configuration is as good as its mean improvement over jobs, less three times what jobs lose beyond ``guard``, and
-beyond what an iteration more or less in a period makes of a job's work.
+beyond what an iteration more or less in a period makes of a job's work; what they lose beyond ``LIMIT`` counts most.
 """
 
 import random
@@ -42,6 +42,8 @@ AHEAD = 1.15
 """A rank with this many times the iterations of its job's slowest does not hold it up."""
 PENALTY = 3.0
 """What a job's loss beyond the guard counts, in units of the same gain."""
+LIMIT = 0.04
+"""No job may lose more than this share of its work: what it loses beyond counts ten times as much."""
 TOP_CLASS = 7
 """The highest class there is."""
 GREATEST_WEIGHT = 255
@@ -52,7 +54,8 @@ UNIT = 8
 """Packets a turn of class 0: a message's worth, so that turns seldom cut one."""
 RECENT = 12
 """So many periods of a configuration count, at most."""
-
+LEAST_BASE = 1.5
+"""Where there are several classes, each has at least so many times the weight of the one below."""
 LONGEST_STAND = 6
 """The best configuration stands for so many periods between two changes, at most."""
 
@@ -155,8 +158,10 @@ class Candidate:
     def score(self, guard: float, grain: Mapping[str, float]) -> float:
         """How good it is. A loss that may be one iteration more or less in a period, ``grain``, does not count."""
         seen = len(self.gains[-RECENT:]) ** 0.5
-        gains = self.mean_gains().items()
-        return fmean(gain - PENALTY * max(0.0, -gain - guard - grain[job] / seen) for job, gain in gains)
+        gains = self.mean_gains()
+        losses = {job: max(0.0, -gain - grain[job] / seen) for job, gain in gains.items()}
+        excess = {job: max(0.0, loss - guard) + 10 * max(0.0, loss - LIMIT) for job, loss in losses.items()}
+        return fmean(gain - PENALTY * excess[job] for job, gain in gains.items())
 
     def spread(self) -> float:
         """How much the mean improvement varies from period to period."""
@@ -202,6 +207,7 @@ class Slack(Controller):
     _pool: list[Candidate] = PrivateAttr(default_factory=list)
     _rounds: int = PrivateAttr(1)
     _best: Candidate = PrivateAttr(default_factory=lambda: Candidate({}, 1.0))
+    _lead: Candidate = PrivateAttr(default_factory=lambda: Candidate({}, 1.0))
     _current: Candidate = PrivateAttr(default_factory=lambda: Candidate({}, 1.0))
     _work: Work | None = PrivateAttr(None)
     _stood: int = PrivateAttr(0)
@@ -307,21 +313,25 @@ class Slack(Controller):
         if len(self._pool) > 1:
             self._current = waiting[0]
             return
-        self._best, self._state = self._pool[0], State.CLIMB
-        if self._best.score(self.guard, self._grain) < 0:  # nothing at all is better
-            self._best = Candidate({}, self._best.base, [dict.fromkeys(self._jobs, 0.0)])
-        self._accepted = True
-        self._current = self._best
+        self._lead = self._best = self._pool[0]
+        if not self._helps(self._lead):  # the default stands until a change of it does
+            self._best = Candidate({}, self._lead.base, [dict.fromkeys(self._jobs, 0.0)])
+        self._state, self._accepted, self._current = State.CLIMB, True, self._best
+
+    def _helps(self, candidate: Candidate) -> bool:
+        return candidate.score(self.guard, self._grain) >= 0
 
     def _climb(self) -> None:
         """Is the change better? Unsure: once more. Yes: keep it. No: another one."""
-        trial, best = self._current, self._best
-        if trial is not best:
-            ahead, seen = trial.score(self.guard, self._grain) - best.score(self.guard, self._grain), len(trial.gains)
-            if seen <= self.confirm and ahead > -best.spread() / seen**0.5:
+        trial, lead = self._current, self._lead
+        if trial is not self._best:
+            ahead, seen = trial.score(self.guard, self._grain) - lead.score(self.guard, self._grain), len(trial.gains)
+            if seen <= self.confirm and ahead > -lead.spread() / seen**0.5:
                 return
             if ahead > 0:
-                self._best, self._accepted, self._failures = trial, True, 0
+                self._lead, self._failures = trial, 0
+                if self._helps(trial):
+                    self._best, self._accepted = trial, True
             else:
                 self._failures += 1
         if self._failures >= self.patience:
@@ -330,7 +340,7 @@ class Slack(Controller):
         # The best is looked at again and again: a lucky period must not stand for ever.
         stands = self._stood < min(LONGEST_STAND, self._failures // 2) or len(self._best.gains) < self.confirm + 1
         self._stood = self._stood + 1 if stands else 0
-        self._current = self._best if stands else self._changed(self._best)
+        self._current = self._best if stands else self._changed(self._lead)
 
     def _watch(self) -> None:
         """Starts over if the work falls below the default for a few periods."""
@@ -340,17 +350,16 @@ class Slack(Controller):
     def _changed(self, best: Candidate) -> Candidate:
         """The best with changes in several jobs. While a job loses too much, half of the changes are about that."""
         gains = best.mean_gains()
-        kind = self._rng.choice(_MENDING if min(gains.values()) < -self.guard and self._rng.random() < 0.5 else _KINDS)
-        if not best.classes:
-            best = Candidate({job: (0,) * ranks for job, ranks in self._jobs.items()}, best.base)
-            best.first = {job: self._kept(best, job) for job in best.classes}
+        loses = min(gains.values()) < -self.guard
+        kinds = _MENDING if not self._helps(best) or (loses and self._rng.random() < 0.5) else _KINDS
+        kind = self._rng.choice(kinds)
         if kind == "deal":
             which = [job for job in best.classes if gains[job] < 0]
             which = which or self._rng.sample(list(best.classes), (len(best.classes) + 2) // 3)
             return Candidate(
                 best.classes, best.base, first={**best.first, **{job: self._fresh(best, job) for job in which}}
             )
-        base = min(4.0, max(1.2, best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))))
+        base = min(4.0, max(LEAST_BASE, best.base * self._rng.choice((0.85, 1.0, 1.0, 1.2))))
         moved = {job: self._moved(job, ranks, kind, gains) for job, ranks in best.classes.items()}
         return Candidate(moved, base, first=best.first)
 
