@@ -129,6 +129,8 @@ class Candidate:
 
     def settings(self, service_levels: int) -> Settings:
         """Every rank's service level: the levels of its rung are dealt."""
+        if not self.spread and not any(round(position) for ranks in self.positions.values() for position in ranks):
+            return Settings({}, (1,) * service_levels)
         rungs = ladder(service_levels)
         weights = {level: round(UNIT * RATIO**rung) for rung, levels in rungs.items() for level in levels}
         if len(self.spread) < len(self.positions):
