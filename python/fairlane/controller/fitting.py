@@ -80,10 +80,13 @@ def with_settings(resolved: Resolved, settings: Settings) -> Resolved:
 
 
 def apply(simulation: Simulation, settings: Settings) -> None:
-    """Gives the settings to a simulation under way."""
-    simulation.set_service_levels({job: settings.levels.get(job, {}) for job in simulation.jobs})
+    """Gives the settings to a simulation under way; where they say nothing, the scenario's hold again."""
+    scenario = simulation.scenario
+    simulation.set_service_levels({job.name: settings.levels.get(job.name, job.rank_levels) for job in scenario.jobs})
     if settings.weights:
-        simulation.set_weights(_lane_weights(simulation.scenario, settings.weights))
+        simulation.set_weights(_lane_weights(scenario, settings.weights))
+    elif "weights" in (params := scenario.tables["qos"]["arbiter"]["params"]):
+        simulation.set_weights(params["weights"])
 
 
 class Counts:

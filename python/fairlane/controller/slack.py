@@ -6,19 +6,20 @@ begins on the middle rung. Those below it are for ranks that make way, those abo
 each has a few service levels, of 1.8 times the weight of the levels a rung below, and its ranks are dealt over them.
 
 1. DEFAULT: a few periods without priorities, for the pace of every job.
-2. YIELD: a feedback for each rank. The further it was ahead of its job's slowest in a period, the further it goes
-   down; one that has become slower than its job was by default goes up again, five times as fast. All ranks of all jobs
-   move at once, so a few periods are enough. Those on the middle rung still share one level, as they did by default:
-   they have less beside them and nothing else changes, so hardly anybody loses.
-3. SPREAD: those on the middle rung are dealt over levels, too, while the feedback goes on: messages in different lanes
-   do not stand behind each other. That helps most jobs, and costs those that had more than their share of a port, until
-   the feedback has brought them up. Where it costs a job too much twice in a row, it ends at once.
-4. CLIMB: the better of both is changed: the slowest ranks of a job that loses, or waits most, go up a rung, those of
-   one that gains much go down, some jobs are dealt other levels, or are spread or no longer, or the feedback makes one
-   more step. A change is confirmed before it is kept. The more changes in a row have not helped, the longer the best
-   stands before the next, and while a job has lost over all periods so far, the best stands: trying costs work, too.
-5. IDLE: after ``patience`` changes that did not help. It starts over when jobs come or go, or when the work falls
-   below the default.
+2. YIELD: a feedback for each rank. The further it was ahead in a period of what its job needs, which is what the job's
+   slowest did, or did by default, the further it goes down; one that has become slower than its job was by default goes
+   up, five times as fast. All ranks of all jobs move at once, so a few periods are enough. Those on the middle rung
+   share one level, as they did by default: they have less beside them, and that is all, so hardly anybody loses.
+3. SPREAD: those on the middle rung are dealt over its levels, too, while the feedback goes on: messages in different
+   lanes do not stand behind each other. That helps most jobs, and costs those that had more than their share of a port,
+   until the feedback has brought them up. Where it costs a job too much twice in a row, it ends at once.
+4. CLIMB: what did best of these is changed: the slowest ranks of a job that loses, or waits most, go up a rung, those
+   of one that gains go down, some jobs are dealt other levels, or are spread or no longer, or the feedback makes one
+   more step. A change is seen for a few periods before it is kept. The more in a row have not helped, the longer the
+   best stands before the next, and while it makes up for what a job has lost so far, nothing is tried: trying costs
+   work, too.
+5. IDLE: after ``patience`` changes that did not help. It starts over when the work falls below the default. When jobs
+   come or go it does so in every state.
 
 A configuration is as good as its mean improvement over jobs, less three times what jobs lose beyond ``guard``, and
 beyond what an iteration more or less in a period makes of a job's work; what they lose beyond ``LIMIT`` counts most.
@@ -26,13 +27,12 @@ beyond what an iteration more or less in a period makes of a job's work; what th
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import cycle, islice
 from math import log2
 from statistics import fmean, stdev
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field, PrivateAttr
 from typing_extensions import override
@@ -46,15 +46,15 @@ RATIO = 1.8
 UNIT = 20
 """Packets a turn of a level of the middle rung."""
 SHARED = 2
-"""The middle rung's first level has this many times the weight of its others while jobs share it."""
+"""While jobs share the middle rung's first level, those below have so many times less weight."""
 FILLED = (-1, 1, -2, -1, 2, -2, -1, -3)
-"""Half of the levels are the middle rung's. The others go to these rungs, over and over again."""
+"""Half of the levels, at most eight, are the middle rung's. The others go to these rungs, one after the other."""
 MARGIN = 0.2
 """A rank makes way if it is ahead by this many octaves: 15% more iterations."""
 DOWN = 0.5
 """How many rungs it goes down for each octave that it is ahead."""
 UP = 2.5
-"""How many rungs it goes up for each octave that it has fallen behind."""
+"""How many rungs a rank goes up for each octave that it has fallen behind."""
 FURTHEST = 1.5
 """It goes as if it were so many octaves ahead or behind, at most."""
 AHEAD = 1.15
@@ -62,9 +62,11 @@ AHEAD = 1.15
 PENALTY = 3.0
 """What a job's loss beyond the guard counts, in units of the same gain."""
 LIMIT = 0.04
-"""No job may lose more than this share of its work: what it loses beyond counts ten times as much."""
+"""No job should lose more than this share of its work: what it loses beyond counts ten times as much again."""
 TOO_MUCH = 0.1
-"""Where a job loses this share of its work in two periods running, its ranks share a level again."""
+"""Where a job loses this share of its work in two periods running, ranks are no longer spread."""
+TRIES = 10
+"""So many changes are drawn, at most, for one that makes a difference."""
 RECENT = 12
 """So many periods of a configuration count, at most."""
 LONGEST_STAND = 6
@@ -86,8 +88,8 @@ class State(StrEnum):
 
 def ladder(service_levels: int) -> dict[int, range]:
     """The service levels of each rung, the lowest first; level 0 is the first of the middle one, rung 0."""
-    middle = max(1, service_levels // 2)
-    counts = Counter(islice(cycle(FILLED), service_levels - middle))
+    middle = service_levels // 2
+    counts = Counter(FILLED[: service_levels - middle])
     found, at = {0: range(middle)}, middle
     for rung, count in counts.items():
         found[rung] = range(at, at + count)
@@ -103,23 +105,37 @@ class Candidate:
     spread: frozenset[str] = frozenset()
     """Jobs whose ranks on the middle rung are dealt over its levels; those of the others share its first."""
     dealt: Mapping[str, int] = field(default_factory=dict)
-    """Which level of its rung a job's rank 0 is dealt, the next rank the next one; by default the first."""
+    """Which level of its rung a job's rank 0 would be dealt, rank 1 the next one; by default the first. What a rank is
+    dealt does not depend on where the others are."""
     gains: list[Mapping[str, float]] = field(default_factory=list)
-    """Improvement by job, for each period."""
+    """Improvement by job, for each of the recent periods."""
     work: Work | None = None
     """What was done in the last of them."""
 
-    def mean_gains(self) -> dict[str, float]:
-        """Each job's mean improvement over the recent periods."""
-        recent = self.gains[-RECENT:]
-        return {job: fmean(gain[job] for gain in recent) for job in recent[0]}
+    def changed(self, **what: Any) -> "Candidate":
+        """Another one, of which nothing has been seen yet."""
+        return replace(self, **what, gains=[], work=None)
 
-    def score(self, guard: float, grain: Mapping[str, float]) -> float:
-        """How good it is. A loss that may be one iteration more or less in a period, ``grain``, does not count."""
-        seen = len(self.gains[-RECENT:]) ** 0.5
+    def see(self, gain: Mapping[str, float]) -> None:
+        """One more period."""
+        self.gains = [*self.gains, gain][-RECENT:]
+
+    def mean_gains(self) -> dict[str, float]:
+        """Each job's mean improvement."""
+        return {job: fmean(gain[job] for gain in self.gains) for job in self.gains[0]}
+
+    def score(self, guard: float, grain: Mapping[str, float], seen: int | None = None) -> float:
+        """How good it is. What one iteration more or less in each of the periods ``seen`` makes, does not count.
+
+        Args:
+            guard: What a job may lose, as a share.
+            grain: One iteration of a period, by job, as a share.
+            seen: How many periods; None for its own. Those that are compared should be given the same.
+        """
+        periods, limit = (seen or len(self.gains)) ** 0.5, max(LIMIT, guard)
         gains = self.mean_gains()
-        losses = {job: max(0.0, -gain - grain[job] / seen) for job, gain in gains.items()}
-        excess = {job: max(0.0, loss - guard) + 10 * max(0.0, loss - LIMIT) for job, loss in losses.items()}
+        losses = {job: max(0.0, -gain - grain[job] / periods) for job, gain in gains.items()}
+        excess = {job: max(0.0, loss - guard) + 10 * max(0.0, loss - limit) for job, loss in losses.items()}
         return fmean(gain - PENALTY * excess[job] for job, gain in gains.items())
 
     def varies(self) -> float:
@@ -128,24 +144,26 @@ class Candidate:
         return stdev(means) if len(means) > 1 else 0.0
 
     def settings(self, service_levels: int) -> Settings:
-        """Every rank's service level: the levels of its rung are dealt."""
+        """Every rank's service level, dealt from those of its rung. If all are in the middle, the scenario's own."""
         if not self.spread and not any(round(position) for ranks in self.positions.values() for position in ranks):
-            return Settings({}, (1,) * service_levels)
+            return Settings()
         rungs = ladder(service_levels)
-        weights = {level: round(UNIT * RATIO**rung) for rung, levels in rungs.items() for level in levels}
-        if len(self.spread) < len(self.positions):
-            weights[0] *= SHARED
-        alone = rungs | {0: range(1)}
-        levels = {
-            job: _dealt(ranks, rungs if job in self.spread else alone, self.dealt.get(job, 0))
+        less = 1 if len(self.spread) == len(self.positions) else SHARED
+        weights = [0] * service_levels
+        for rung, levels in rungs.items():
+            for level in levels:
+                weights[level] = round(UNIT * RATIO**rung / (less if rung < 0 else 1))
+        shared = rungs | {0: range(1)}
+        dealt = {
+            job: _dealt(ranks, rungs if job in self.spread else shared, self.dealt.get(job, 0))
             for job, ranks in self.positions.items()
         }
-        return Settings(levels, tuple(weights[level] for level in range(service_levels)))
+        return Settings(dealt, tuple(weights))
 
 
-def _dealt(ranks: Iterable[float], rungs: Mapping[int, range], first: int) -> dict[int, int]:
-    """The levels of a job's ranks: each rung's in turn."""
-    on = ((rank, rungs[round(position)]) for rank, position in enumerate(ranks))
+def _dealt(positions: Iterable[float], rungs: Mapping[int, range], first: int) -> dict[int, int]:
+    """The service level of each rank of a job."""
+    on = ((rank, rungs[round(position)]) for rank, position in enumerate(positions))
     return {rank: levels[(rank + first) % len(levels)] for rank, levels in on}
 
 
@@ -169,21 +187,25 @@ class Slack(Controller):
     _grain: dict[str, float] = PrivateAttr(default_factory=dict)
     _totals: dict[str, float] = PrivateAttr(default_factory=dict)
     _periods: int = PrivateAttr(0)
-    _stepped: int = PrivateAttr(0)
+    _steps_done: int = PrivateAttr(0)
     _best: Candidate = PrivateAttr(default_factory=lambda: Candidate({}))
     _current: Candidate = PrivateAttr(default_factory=lambda: Candidate({}))
-    _hurt: int = PrivateAttr(0)
+    _hurt: set[str] = PrivateAttr(default_factory=set)
     _stood: int = PrivateAttr(0)
     _failures: int = PrivateAttr(0)
     _rng: random.Random = PrivateAttr(default_factory=random.Random)
 
     @override
+    def model_post_init(self, _context: Any) -> None:
+        self._rng = random.Random(self.seed)
+
+    @override
     def start(self, jobs: Mapping[str, int]) -> Settings:
         """Nobody has priority."""
-        self._rng = random.Random(self.seed)
         self._jobs, self._state, self._observed = dict(jobs), State.DEFAULT, []
         self._totals, self._periods = dict.fromkeys(jobs, 0.0), 0
-        self._stepped = self._hurt = self._stood = self._failures = 0
+        self._steps_done = self._stood = self._failures = 0
+        self._hurt = set()
         self._best = self._current = Candidate({job: (0.0,) * ranks for job, ranks in jobs.items()})
         return self._current.settings(self.service_levels)
 
@@ -200,7 +222,7 @@ class Slack(Controller):
             self._learn(work)
         else:
             gains = self._gains(work)
-            self._current.gains.append(gains)
+            self._current.see(gains)
             self._totals = {job: total + gains[job] for job, total in self._totals.items()}
             turns = {
                 State.YIELD: self._yield,
@@ -227,40 +249,43 @@ class Slack(Controller):
         self._state, self._current = State.YIELD, self._step(self._best)
 
     def _yield(self) -> None:
-        """One more step of the feedback; what it has led to stands for a while."""
-        self._stepped += 1
-        if self._stepped < self.steps:
+        """One more step of the feedback; what it has led to is seen as long as a change."""
+        self._steps_done += 1
+        if self._steps_done < self.steps:
             self._current = self._step(self._current)
         elif len(self._current.gains) > self.confirm:
-            if self._score(self._current) > self._score(self._best):
+            yielded = self._current
+            if self._better(self._current) > 0:
                 self._best, self._accepted = self._current, True
-            self._state, self._stepped = State.SPREAD, 0
-            self._current = replace(self._step(self._current), spread=frozenset(self._jobs))
+            self._state, self._current, self._steps_done = State.CLIMB, self._best, 0
+            if len(ladder(self.service_levels)[0]) > 1:
+                self._state, self._current = State.SPREAD, self._step(yielded, spread=frozenset(self._jobs))
 
     def _spread(self) -> None:
         """The same, with ranks spread; what it has led to is a change like others."""
-        worst = min(gain + self._grain[job] for job, gain in self._current.gains[-1].items())
-        self._hurt = self._hurt + 1 if worst < -TOO_MUCH else 0
-        self._stepped += 1
-        if self._hurt > 1:
+        self._steps_done += 1
+        hurt = {job for job, gain in self._current.gains[-1].items() if gain + self._grain[job] < -TOO_MUCH}
+        if hurt & self._hurt:
             self._state, self._current = State.CLIMB, self._best
-        elif self._stepped < self.steps:
-            self._current = self._step(self._current)
+        elif self._steps_done < self.steps:
+            self._hurt, self._current = hurt, self._step(self._current)
         else:
             self._state = State.CLIMB
             self._climb()
 
-    def _score(self, candidate: Candidate) -> float:
-        return candidate.score(self.guard, self._grain)
+    def _better(self, trial: Candidate) -> float:
+        """By how much it is better than the best."""
+        seen = len(trial.gains)
+        return trial.score(self.guard, self._grain) - self._best.score(self.guard, self._grain, seen)
 
     def _climb(self) -> None:
         """Is the change better? Unsure: once more. Yes: keep it. No: another one."""
         trial, best = self._current, self._best
         if trial is not best:
-            ahead, seen = self._score(trial) - self._score(best), len(trial.gains)
-            if seen <= self.confirm and ahead > -best.varies() / seen**0.5:
+            better, seen = self._better(trial), len(trial.gains)
+            if seen <= self.confirm and better > -best.varies() / seen**0.5:
                 return
-            if ahead > 0:
+            if better > 0:
                 self._best, self._accepted, self._failures = trial, True, 0
             else:
                 self._failures += 1
@@ -275,38 +300,43 @@ class Slack(Controller):
     def _owes(self) -> bool:
         """Whether a job has lost over all periods so far, and the best makes up for it."""
         gains = self._best.mean_gains()
-        means = {job: total / self._periods for job, total in self._totals.items()}
-        return any(mean < min(gains[job], -self.guard - self._grain[job]) for job, mean in means.items())
+        losses = {job: -self.guard - grain for job, grain in self._grain.items()}
+        return any(total / self._periods < losses[job] < gains[job] for job, total in self._totals.items())
 
     def _watch(self) -> None:
-        """Starts over if the work falls below the default, by more than the guard, for a few periods."""
-        if fmean(fmean(gain.values()) for gain in self._best.gains[-3:]) < -self.guard:
+        """Starts over if the work falls below the default, by more than one iteration and the guard, for some time."""
+        if fmean(self._best.mean_gains().values()) < -self.guard - fmean(self._grain.values()):
             self.start(self._jobs)
 
-    def _step(self, last: Candidate) -> Candidate:
+    def _step(self, last: Candidate, **what: Any) -> Candidate:
         """One step of the feedback, for every rank."""
         assert last.work is not None, "a candidate that was tried"
         jobs = last.work.jobs
-        moved = {job: self._stepped_to(ranks, jobs[job], self._default[job]) for job, ranks in last.positions.items()}
-        return replace(last, positions=moved, gains=[], work=None)
+        moved = {job: self._after(ranks, jobs[job], self._default[job]) for job, ranks in last.positions.items()}
+        return last.changed(positions=moved, **what)
 
-    def _stepped_to(self, ranks: tuple[float, ...], seen: JobWork, default: float) -> tuple[float, ...]:
-        """Where a job's ranks go, when it has done ``default`` by default."""
-        wanted = max(1.0, seen.work, default)
-        ahead = [log2(max(1, iterations) / wanted) for iterations in seen.iterations]
-        return self._moved(
-            [
-                position - DOWN * min(FURTHEST, by) * (by >= MARGIN) - UP * max(-FURTHEST, min(0.0, by))
-                for position, by in zip(ranks, ahead, strict=True)
-            ]
-        )
+    def _after(self, ranks: tuple[float, ...], seen: JobWork, default: float) -> tuple[float, ...]:
+        """Where a job's ranks go after such a period, when it does ``default`` by default."""
+        needed = max(1.0, seen.work, default)
+        moved = []
+        for position, iterations in zip(ranks, seen.iterations, strict=True):
+            octaves = max(-FURTHEST, min(FURTHEST, log2(max(1, iterations) / needed)))
+            by = DOWN if octaves >= MARGIN else UP if octaves < 0 else 0.0
+            moved.append(position - by * octaves)
+        return self._kept(moved)
 
-    def _moved(self, positions: Sequence[float]) -> tuple[float, ...]:
-        """Positions, kept on the ladder."""
+    def _kept(self, positions: Iterable[float]) -> tuple[float, ...]:
+        """Positions that are not beyond the ladder's ends."""
         lowest, *_, highest = ladder(self.service_levels)
         return tuple(min(highest, max(lowest, position)) for position in positions)
 
     def _changed(self, best: Candidate) -> Candidate:
+        """The best with a change that makes a difference; the best itself, if there seems to be none."""
+        before = best.settings(self.service_levels)
+        drawn = (self._drawn(best) for _ in range(TRIES))
+        return next((one for one in drawn if one.settings(self.service_levels) != before), best)
+
+    def _drawn(self, best: Candidate) -> Candidate:
         """The best with a change."""
         assert best.work is not None, "the best was tried"
         jobs, gains = list(best.positions), best.mean_gains()
@@ -315,25 +345,19 @@ class Slack(Controller):
             case "step":
                 return self._step(best)
             case "spread":
-                return replace(best, spread=best.spread.symmetric_difference(some), gains=[], work=None)
+                return best.changed(spread=best.spread.symmetric_difference(some))
             case "deal":
                 dealt = {job: self._rng.randrange(self.service_levels) for job in some}
-                return replace(best, dealt={**best.dealt, **dealt}, gains=[], work=None)
+                return best.changed(dealt={**best.dealt, **dealt})
             case "lift":
                 losses = [max(0.0, -gains[job] - self.guard) for job in jobs]
                 weights, by = losses if any(losses) else [_waiting(best.work.jobs[job]) for job in jobs], 1
             case _:
                 weights, by = [max(0.0, gains[job]) for job in jobs], -1
         (job,) = self._rng.choices(jobs, weights if any(weights) else None)
-        moved = self._slow_moved(best.positions[job], best.work.jobs[job], by)
-        return replace(best, positions={**best.positions, job: moved}, gains=[], work=None)
-
-    def _slow_moved(self, ranks: tuple[float, ...], seen: JobWork, by: int) -> tuple[float, ...]:
-        """A job's ranks, those that hold it up so many rungs higher."""
-        limit = AHEAD * seen.work
-        return self._moved(
-            [position + by * (iterations <= limit) for position, iterations in zip(ranks, seen.iterations, strict=True)]
-        )
+        slow = set(_slow(best.work.jobs[job]))
+        moved = self._kept(position + by * (rank in slow) for rank, position in enumerate(best.positions[job]))
+        return best.changed(positions={**best.positions, job: moved})
 
     @property
     @override
@@ -348,7 +372,12 @@ class Slack(Controller):
         return self._accepted
 
 
+def _slow(seen: JobWork) -> list[int]:
+    """The ranks that hold a job up."""
+    return [rank for rank, iterations in enumerate(seen.iterations) if iterations <= AHEAD * seen.work]
+
+
 def _waiting(seen: JobWork) -> float:
-    """The time that ranks wait, over the time that they compute, in the ranks that hold the job up."""
-    slow = [rank for rank, iterations in enumerate(seen.iterations) if iterations <= AHEAD * seen.work]
+    """The time that those ranks wait, over the time that they compute."""
+    slow = _slow(seen)
     return sum(seen.waiting[rank] for rank in slow) / max(1e-12, sum(seen.compute[rank] for rank in slow))
