@@ -197,13 +197,32 @@ def test_slack_has_ranks_make_way_that_are_ahead() -> None:
         settings = controller.observe(made_up())
 
 
-def test_slack_raises_ranks_that_fall_behind_their_job() -> None:
+def test_slack_raises_ranks_that_fall_behind_their_job_once_they_are_spread() -> None:
     controller = Slack(default_periods=1)
-    until(controller, "YIELD")
+    settings = until(controller, "YIELD")
+    while controller.state == "YIELD":
+        assert [settings.levels["a"][rank] for rank in (1, 2, 3)] == [0, 0, 0], "not while they share a level"
+        settings = controller.observe(made_up(-0.3))
     settings = controller.observe(made_up(-0.3))
+    assert controller.state == "SPREAD"
     assert {settings.levels["a"][rank] for rank in (1, 2, 3)} <= set(ladder(16)[1])
     weights = [settings.weights[levels.start] for levels in ladder(16).values()]
     assert weights == sorted(set(weights)), "every rung has more than the one below"
+
+
+def test_slack_lets_no_rank_go_down_again_to_where_it_has_held_its_job_up() -> None:
+    """Ranks 0 and 1 are ahead, but rank 0 is slower than all others where it has a rung less than -1."""
+    rungs = {level: rung for rung, levels in ladder(16).items() for level in levels}
+    controller = Slack(default_periods=1)
+    settings, seen = controller.start({"a": 4}), []
+    while controller.state in ("DEFAULT", "YIELD"):
+        at = rungs[settings.levels.get("a", {}).get(0, 0)]
+        seen.append(at)
+        iterations = (50 if at < -1 else 200, 200, 100, 100)
+        settings = controller.observe(Work(1.0, {"a": JobWork(iterations, (0.5,) * 4, (0.5,) * 4)}))
+    below = seen.index(-2)
+    assert -2 not in seen[below + 1 :]
+    assert seen[-3:] == [-1, -1, -1], "but to the rung above that"
 
 
 def test_slack_spreads_ranks_and_ends_that_at_once_where_it_hurts() -> None:

@@ -8,8 +8,9 @@ each has a few service levels, of 1.8 times the weight of the levels a rung belo
 1. DEFAULT: a few periods without priorities, for the pace of every job.
 2. YIELD: a feedback for each rank. The further it was ahead in a period of what its job needs, which is what the job's
    slowest did, or did by default, the further it goes down; one that has become slower than its job was by default goes
-   up, five times as fast. All ranks of all jobs move at once, so a few periods are enough. Those on the middle rung
-   share one level, as they did by default: they have less beside them, and that is all, so hardly anybody loses.
+   up, five times as fast, and never again as far down. All ranks of all jobs move at once, so a few periods are enough.
+   Those on the middle rung share one level, as they did by default, and nobody goes above it: they have less beside
+   them, and that is all, so hardly anybody loses.
 3. SPREAD: those on the middle rung are dealt over its levels, too, while the feedback goes on: messages in different
    lanes do not stand behind each other. That helps most jobs, and costs those that had more than their share of a port,
    until the feedback has brought them up. Where it costs a job too much twice in a row, it ends at once.
@@ -27,7 +28,7 @@ beyond what an iteration more or less in a period makes of a job's work; what th
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import log2
@@ -102,6 +103,8 @@ class Candidate:
     """A configuration and what was seen of it."""
 
     positions: Positions
+    floors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The lowest rung on which each rank has not held its job up, where that is known, by job."""
     spread: frozenset[str] = frozenset()
     """Jobs whose ranks on the middle rung are dealt over its levels; those of the others share its first."""
     dealt: Mapping[str, int] = field(default_factory=dict)
@@ -249,14 +252,15 @@ class Slack(Controller):
         self._state, self._current = State.YIELD, self._step(self._best)
 
     def _yield(self) -> None:
-        """One more step of the feedback; what it has led to is seen as long as a change."""
+        """One more step of the feedback, or up to twice as many while a job is hurt; the last is seen for a while."""
         self._steps_done += 1
-        if self._steps_done < self.steps:
-            self._current = self._step(self._current)
-        elif len(self._current.gains) > self.confirm:
-            yielded = self._current
-            if self._better(self._current) > 0:
-                self._best, self._accepted = self._current, True
+        yielded = self._current
+        hurt = any(gain + self._grain[job] < -LIMIT for job, gain in yielded.gains[-1].items())
+        if self._steps_done < self.steps or (hurt and self._steps_done < 2 * self.steps):
+            self._current = self._step(yielded)
+        elif len(yielded.gains) > self.confirm:
+            if self._better(yielded) > 0:
+                self._best, self._accepted = yielded, True
             self._state, self._current, self._steps_done = State.CLIMB, self._best, 0
             if len(ladder(self.service_levels)[0]) > 1:
                 self._state, self._current = State.SPREAD, self._step(yielded, spread=frozenset(self._jobs))
@@ -311,18 +315,37 @@ class Slack(Controller):
     def _step(self, last: Candidate, **what: Any) -> Candidate:
         """One step of the feedback, for every rank."""
         assert last.work is not None, "a candidate that was tried"
-        jobs = last.work.jobs
-        moved = {job: self._after(ranks, jobs[job], self._default[job]) for job, ranks in last.positions.items()}
-        return last.changed(positions=moved, **what)
+        seen = last.work.jobs
+        floors = {job: self._floors(last, job, seen[job]) for job in last.positions}
+        moved = {job: self._after(last, job, seen[job], floors[job]) for job in last.positions}
+        return last.changed(positions=moved, floors=floors, **what)
 
-    def _after(self, ranks: tuple[float, ...], seen: JobWork, default: float) -> tuple[float, ...]:
-        """Where a job's ranks go after such a period, when it does ``default`` by default."""
-        needed = max(1.0, seen.work, default)
+    def _needed(self, job: str, seen: JobWork) -> float:
+        """The iterations that each rank of a job should make: as many as its slowest, and not less than by default."""
+        return max(1.0, seen.work, self._default[job])
+
+    def _floors(self, last: Candidate, job: str, seen: JobWork) -> tuple[int, ...]:
+        """A rank that has fallen behind below the middle does not go down as far again."""
+        rungs = [round(position) for position in last.positions[job]]
+        floors = last.floors.get(job) or (min(ladder(self.service_levels)),) * len(rungs)
+        enough = self._needed(job, seen) - 1  # one iteration more or less says little
+        return tuple(
+            max(floor, rung + 1) if rung < 0 and iterations < enough else floor
+            for floor, rung, iterations in zip(floors, rungs, seen.iterations, strict=True)
+        )
+
+    def _after(self, last: Candidate, job: str, seen: JobWork, floors: Sequence[int]) -> tuple[float, ...]:
+        """Where a job's ranks go after such a period.
+
+        Above the middle they go only if they are spread: a level of one's own is worth too much beside a shared one.
+        """
+        highest = max(ladder(self.service_levels)) if job in last.spread else 0
         moved = []
-        for position, iterations in zip(ranks, seen.iterations, strict=True):
-            octaves = max(-FURTHEST, min(FURTHEST, log2(max(1, iterations) / needed)))
+        for position, floor, iterations in zip(last.positions[job], floors, seen.iterations, strict=True):
+            octaves = log2(max(1, iterations) / self._needed(job, seen))
             by = DOWN if octaves >= MARGIN else UP if octaves < 0 else 0.0
-            moved.append(position - by * octaves)
+            to = position - by * max(-FURTHEST, min(FURTHEST, octaves))
+            moved.append(max(floor, min(to, max(position, highest))))
         return self._kept(moved)
 
     def _kept(self, positions: Iterable[float]) -> tuple[float, ...]:
