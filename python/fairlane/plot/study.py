@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fairlane.plot.style import GRID, INK, MUTED, PALETTE, canvas, headline_of, percentages
 from fairlane.results.study import StudyResults
-from fairlane.results.text import percent
+from fairlane.results.text import percent, plural
 
 DEFAULT = "default"
 GREY = "#bdbdbd"
@@ -43,7 +43,7 @@ def draw(study: StudyResults) -> Figure | None:
     if treated.height:
         _sorted(figure.add_subplot(grid[1]), treated, [run for run in runs if run[1] != DEFAULT], colours)
     meta = study.meta
-    what = f"{meta.study}: {meta.points} points, {work['name'].n_unique()} jobs at each. "
+    what = f"{meta.study}: {plural(meta.points, 'point')}, {plural(work['name'].n_unique(), 'job')} at each. "
     headline_of(
         figure, _title(treated, work), what + "W and improvement compare iterations of each job's slowest rank."
     )

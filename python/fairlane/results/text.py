@@ -19,6 +19,11 @@ def time_unit(largest: float) -> tuple[float, str]:
     return factor, f"{prefix}s"
 
 
+def plural(count: int, word: str, more: str = "") -> str:
+    """A count with its word."""
+    return f"{count} {word}" if count == 1 else f"{count} {more or word + 's'}"
+
+
 def percent(share: float | None, *, signed: bool = False) -> str:
     """A share as a percentage with one decimal: "12.3%"; signed "+12.3%", "−12.3%"."""
     if share is None:

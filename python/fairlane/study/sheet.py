@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from fairlane.results.study import StudyMeta
+from fairlane.results.text import plural
 from fairlane.study.effects import PER_JOB, dataset, effects
 from fairlane.study.study import Study
 
@@ -51,7 +52,7 @@ def _sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> Iterator[str]:
     yield f"# Data sheet of `{DATASET}`\n"
     kind = "a Sobol' sample of all combinations" if sampled else "every combination"
     rows = f"{data.height} rows, simulated by fairlane {meta.version}"
-    yield f"{rows}: study `{meta.study}`, {meta.points} points, {kind}."
+    yield f"{rows}: study `{meta.study}`, {plural(meta.points, 'point')}, {kind}."
     yield "A row is one job under one condition.\n"
     yield "| column | type | unit | meaning |\n|---|---|---|---|"
     for name, kind_of in data.schema.items():

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fairlane.results.study import StudyResults
 from fairlane.results.summary import console_for_tables
-from fairlane.results.text import percent, seconds
+from fairlane.results.text import percent, plural, seconds
 from fairlane.study.sheet import EFFECTS
 
 __all__ = ["print_study"]
@@ -34,7 +34,7 @@ def print_study(study: StudyResults, console: Console | None = None) -> None:
     console.print(
         Text.assemble(
             (meta.study, "bold"),
-            f": {meta.points} points, {meta.runs} runs, {meta.simulations} simulations",
+            f": {plural(meta.points, 'point')}, {plural(meta.runs, 'run')}, {plural(meta.simulations, 'simulation')}",
             f" ({shared} runs are the same as another)" if shared else "",
             f", {seconds(meta.wall_s)}\n",
         )

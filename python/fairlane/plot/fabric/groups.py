@@ -14,6 +14,7 @@ from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import Floats, Pair
 from fairlane.plot.style import INK, PALETTE
+from fairlane.results.text import plural
 
 MOST_IN_FULL = 100
 """Switches up to which all of them are drawn."""
@@ -67,7 +68,7 @@ def figure(fabric: Fabric) -> Figure:
     shape = _Shape(
         size, plan["row"], fabric.switches // size, parts.cables(fabric), parts.hosts_of(fabric), fabric.levels
     )
-    title = f"{shape.name}: {parts.plural(shape.groups, 'group')} of {size} switches, {fabric.hosts} hosts"
+    title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {fabric.hosts} hosts"
     if fabric.switches <= MOST_IN_FULL and shape.row == size:
         made, [axes] = parts.blank(9, 9.6)
         _full(axes, shape)
@@ -108,7 +109,7 @@ def _overview(axes: Axes, shape: _Shape) -> None:
     limit = 1.08 + radius
     axes.set_xlim(-limit, limit)
     axes.set_ylim(-limit, limit)
-    size = f"{parts.plural(shape.size, 'switch', 'switches')} and {sample} hosts"
+    size = f"{plural(shape.size, 'switch', 'switches')} and {sample} hosts"
     parts.legend(axes, [(f"a group: {size}", shape.switch_colour, False), ("global cables", shape.global_colour, True)])
 
 

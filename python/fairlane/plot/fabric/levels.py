@@ -14,6 +14,7 @@ from matplotlib.patches import FancyBboxPatch
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.style import PALETTE
+from fairlane.results.text import plural
 
 MOST_IN_FULL = 48
 """Switches of a level up to which all are drawn."""
@@ -34,7 +35,7 @@ def figure(fabric: Fabric) -> Figure:
     title = (
         one
         if fabric.switches == 1
-        else f"Tree of {parts.plural(len(tree.rows), 'level')}: {shape} switches, {fabric.hosts} hosts"
+        else f"Tree of {plural(len(tree.rows), 'level')}: {shape} switches, {fabric.hosts} hosts"
     )
     parts.headline(made, title, _note(tree))
     return made
@@ -170,7 +171,7 @@ def _subtrees(axes: Axes, tree: _Tree) -> None:
         _box(axes, x, 0.62, 0.88 / count, 1.2, _summary(tree, subtree), parts.SWITCH)
     axes.set_xlim(-0.01, 1.01)
     axes.set_ylim(-0.15, 2.75)
-    words = f"a subtree, {parts.plural(len(kinds), 'kind')}"
+    words = f"a subtree, {plural(len(kinds), 'kind')}"
     parts.legend(
         axes,
         [

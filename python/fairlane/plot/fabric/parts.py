@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, canvas
+from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH
 
 Floats = npt.NDArray[np.float64]
@@ -120,11 +121,6 @@ def circle(count: int, radius: float = 1.0, centre: Point = (0.0, 0.0), start: f
     """Points around a circle, clockwise from the top."""
     angles = start - 2 * np.pi * np.arange(count) / max(count, 1)
     return np.asarray(centre) + radius * np.column_stack([np.cos(angles), np.sin(angles)])
-
-
-def plural(count: int, word: str, more: str = "") -> str:
-    """A count with its word."""
-    return f"{count} {word}" if count == 1 else f"{count} {more or word + 's'}"
 
 
 def rate(bandwidth: int) -> str:

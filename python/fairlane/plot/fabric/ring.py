@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
+from fairlane.results.text import plural
 
 MOST_BY_SPECTRUM = 1500
 
@@ -26,9 +27,7 @@ def figure(fabric: Fabric) -> Figure:
     parts.dots(axes, places, parts.SWITCH, float(np.clip(9000 / fabric.switches, 8, 260)))
     if fabric.switches <= 60:
         for switch, (x, y) in enumerate(places):
-            parts.words(
-                axes, 1.1 * x, 1.1 * y, parts.plural(hosts[switch], "host") if hosts[switch] else "", 9, "#555555"
-            )
+            parts.words(axes, 1.1 * x, 1.1 * y, plural(hosts[switch], "host") if hosts[switch] else "", 9, "#555555")
     axes.set_xlim(-1.28, 1.28)
     axes.set_ylim(-1.28, 1.28)
     parts.legend(axes, [("switch", parts.SWITCH, False), ("cable; wider: a trunk", parts.GLOBAL, True)])
