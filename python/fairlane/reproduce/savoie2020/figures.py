@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from fairlane.plot.style import INK, MUTED, PALETTE, canvas, percentages, styled
 from fairlane.reproduce.savoie2020.experiment import CONTROL, Experiment
 from fairlane.reproduce.savoie2020.results import Results
+from fairlane.results.text import plural
 
 __all__ = ["draw_experiment", "draw_progress", "draw_rerouted"]
 
@@ -47,7 +48,7 @@ def draw_experiment(
         _boxes(left, boxes, "job" if experiment.by_job else "workload")
         for at, (name, table) in enumerate(tables.items()):
             _sorted(right, _gains(table), None if at == 0 else name, _colour(at))
-        _label(figure, experiment, f"{cells['placement'].n_unique()} placements, {', '.join(treatments)}")
+        _label(figure, experiment, f"{plural(cells['placement'].n_unique(), 'placement')}, {', '.join(treatments)}")
         figure.savefig(path)
 
 
@@ -62,7 +63,7 @@ def draw_rerouted(experiment: Experiment, cells: pl.DataFrame, path: Path) -> No
         more = cells.with_columns(improvement=pl.col("iterations") / pl.col("rerouted_iterations") - 1)
         _sorted(right, _gains(more), None, "white")
         right.set_ylabel(f"QoS over {routing} routing")
-        _label(figure, experiment, f"{cells['placement'].n_unique()} placements, {CONTROL}")
+        _label(figure, experiment, f"{plural(cells['placement'].n_unique(), 'placement')}, {CONTROL}")
         figure.savefig(path)
 
 
