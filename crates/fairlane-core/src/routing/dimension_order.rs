@@ -56,6 +56,8 @@ struct Dimension {
     /// Its first slot: those to the next and to the previous switch, or one for each coordinate.
     slot: u32,
     has_dateline: bool,
+    /// 1 where odd coordinates go backwards if both ways are equally long.
+    odd: u32,
 }
 
 impl DimensionOrder {
@@ -70,7 +72,7 @@ impl DimensionOrder {
         for (number, &side) in (0..).zip(&grid.sides) {
             let bits = u32::BITS - (side - 1).leading_zeros();
             let has_dateline = grid.line == Line::Ring && side >= RING_WITH_DATELINE;
-            dimensions.push(Dimension { side, shift, bits, slot: slots, has_dateline });
+            dimensions.push(Dimension { side, shift, bits, slot: slots, has_dateline, odd: u32::from(side > 2) });
             slots += if grid.line == Line::Full { side } else { 2 };
             let end = (shift + bits) as usize;
             let Some(own) = dimension_of.get_mut(shift as usize..end) else {
@@ -154,13 +156,14 @@ impl Dimension {
         match line {
             Line::Full => (self.slot + there, 0),
             Line::Open => (self.slot + u32::from(there < here), 0),
+            // Without branches: which way a packet goes is as good as random.
             Line::Ring => {
-                let forward = if there > here { there - here } else { self.side + there - here };
-                let back = self.side - forward;
-                let even = here.is_multiple_of(2) || self.side == 2;
-                let forwards = forward < back || (forward == back && even);
-                let crosses = if forwards { there < here } else { there > here };
-                (self.slot + u32::from(!forwards), u8::from(crosses && self.has_dateline))
+                let above = there > here;
+                let forward = there.wrapping_sub(here).wrapping_add(if above { 0 } else { self.side });
+                // Of an odd coordinate the way forwards must be shorter than the way back; else as short will do.
+                let forwards = 2 * forward <= self.side - (here & self.odd);
+                let crosses = above != forwards;
+                (self.slot + u32::from(!forwards), u8::from(crosses & self.has_dateline))
             }
         }
     }
