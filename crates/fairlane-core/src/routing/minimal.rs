@@ -16,15 +16,17 @@
 //! one (up, global, down).
 //!
 //! Tables are small: a step for each pair of switches of one group, the global links by pair of groups, and those of a switch
-//! by group.
+//! by group. Fabrics of up to a thousand switches have one more, of the link between each two where there is but one.
 
 pub(super) mod gateways;
 pub(super) mod local;
+mod only;
 
 use schemars::schema_for;
 
 use self::gateways::Gateways;
 use self::local::Local;
+use self::only::OnlyLinks;
 use super::choices::{Ends, spread};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
@@ -54,6 +56,7 @@ pub(super) struct Minimal {
     /// By link.
     pub ranks: Vec<u8>,
     channels: u8,
+    only: OnlyLinks,
 }
 
 impl Minimal {
@@ -68,7 +71,9 @@ impl Minimal {
         let gateways = Gateways::new(graph, &local, routing)?;
         let leaves = ends.leaves(graph.switches());
         let channels = channels(graph, &local, &gateways, &ranks, &leaves)?;
-        Ok(Self { ends, size, local, gateways, ranks, channels })
+        let mut minimal = Self { ends, size, local, gateways, ranks, channels, only: OnlyLinks::default() };
+        minimal.only = OnlyLinks::new(graph, |at, target| minimal.only_link(at, target));
+        Ok(minimal)
     }
 }
 
@@ -86,12 +91,21 @@ impl Routing for Minimal {
         let link = self.link(at, target, to);
         Hop { link, channel: previous.channel + self.rise(previous.link, link) }
     }
+
+    fn prefetch(&self, at: SwitchId, to: HostId) {
+        self.only.prefetch(at, self.ends.of(to).0);
+    }
 }
 
 impl Minimal {
     /// The link from `at` towards another switch, `target`, at which `to` hangs.
     #[inline]
     pub fn link(&self, at: SwitchId, target: SwitchId, to: HostId) -> LinkId {
+        self.only.get(at, target).unwrap_or_else(|| self.search(at, target, to))
+    }
+
+    /// The same, found without [`OnlyLinks`].
+    fn search(&self, at: SwitchId, target: SwitchId, to: HostId) -> LinkId {
         let spread = || spread(at, to);
         let (here, there) = (self.local.home(at), self.local.home(target));
         if here.group == there.group {
@@ -101,6 +115,17 @@ impl Minimal {
             let near = u32::from(gateway.near_place);
             if near == here.place { gateway.link } else { self.local.step(at, near, spread) }
         }
+    }
+
+    /// The link between two switches, if there is but one on shortest ways.
+    fn only_link(&self, at: SwitchId, target: SwitchId) -> Option<LinkId> {
+        let (here, there) = (self.local.home(at), self.local.home(target));
+        if here.group == there.group {
+            return self.local.only_step(at, there.place);
+        }
+        let gateway = self.gateways.only(&self.local, at, target)?;
+        let near = u32::from(gateway.near_place);
+        if near == here.place { Some(gateway.link) } else { self.local.only_step(at, near) }
     }
 
     /// Links between switches on the way from `at` to `target`, at which `to` hangs.
@@ -232,6 +257,35 @@ mod tests {
         let (graph, routing) = build("dragonfly", json!({ "preset": "wilke2020" }));
         for to in (0..8192).step_by(41) {
             assert!(way(&graph, &routing, 5, to).len() <= 2, "to {to}");
+        }
+    }
+
+    #[test]
+    fn where_there_is_one_link_only_it_is_the_one_that_is_searched_for() {
+        let fabrics = [
+            ("dragonfly", json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 })),
+            ("dragonfly", json!({ "groups": 3, "switches_per_group": 4, "hosts_per_switch": 1, "global_links": 2 })),
+            (
+                "dragonfly_plus",
+                json!({ "groups": 3, "leaves": 4, "spines": 4, "hosts_per_leaf": 2, "global_links": 2 }),
+            ),
+            ("cascade", json!({ "groups": 4, "columns": 4, "rows": 3, "hosts_per_switch": 1 })),
+        ];
+        for (topology, params) in fabrics {
+            let (graph, routing) = build(topology, params);
+            let mut known = 0;
+            for at in (0..).take(graph.switches()).map(SwitchId) {
+                for to in (0..).take(graph.hosts()).map(HostId) {
+                    let (target, _) = routing.ends.of(to);
+                    if at != target
+                        && let Some(only) = routing.only.get(at, target)
+                    {
+                        assert_eq!(only, routing.search(at, target, to), "{topology}: {at} to {to}");
+                        known += 1;
+                    }
+                }
+            }
+            assert!(known > 0, "{topology}");
         }
     }
 

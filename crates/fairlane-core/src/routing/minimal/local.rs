@@ -123,6 +123,12 @@ impl Local {
         self.steps.pick(self.slot(at, place), spread)
     }
 
+    /// The only first step from a switch to a place in its group, if there is but one.
+    pub fn only_step(&self, at: SwitchId, place: u32) -> Option<LinkId> {
+        let [only] = self.steps.list(self.slot(at, place)) else { return None };
+        Some(*only)
+    }
+
     /// The highest channel and then rank with which a packet can come from `at` to `to`, from those it starts with.
     pub fn worst(&self, graph: &Graph, ranks: &[u8], at: SwitchId, to: SwitchId, start: (usize, u8)) -> (usize, u8) {
         if at == to {
