@@ -13,8 +13,8 @@ from fairlane.cli.main import execute
 from fairlane.controller import CONTROLLERS, JobWork, Settings, Slack, Work, check, control, make, run
 from fairlane.controller.episodes import Episodes
 from fairlane.controller.fitting import fit
+from fairlane.controller.ladder import Candidate, ladder
 from fairlane.controller.online import Continuous
-from fairlane.controller.slack import Candidate, ladder
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
 PERIOD = 10**9

@@ -1,9 +1,8 @@
 """Slack: ranks that are ahead of their job make way. Our own controller; it needs few periods, however many ranks.
 
 A job is as fast as its slowest rank. Where ranks run at different paces, those that are ahead, pairs that compute
-little for instance, take bandwidth that gains their job nothing. So ranks are on the rungs of a *ladder*. Everybody
-begins on the middle rung. Those below it are for ranks that make way, those above for ranks that hold their job up;
-each has a few service levels, of 1.8 times the weight of the levels a rung below, and its ranks are dealt over them.
+little for instance, take bandwidth that gains their job nothing. So ranks are on the rungs of a *ladder* of
+service levels (``fairlane.controller.ladder``), everybody on the middle one at first.
 
 1. DEFAULT: a few periods without priorities, for the pace of every job.
 2. YIELD: a feedback for each rank. The further it was ahead in a period of what its job needs, which is what the job's
@@ -21,35 +20,23 @@ each has a few service levels, of 1.8 times the weight of the levels a rung belo
    work, too.
 5. IDLE: after ``patience`` changes that did not help. It starts over when the work falls below the default. When jobs
    come or go it does so in every state.
-
-A configuration is as good as its mean improvement over jobs, less three times what jobs lose beyond ``guard``, and
-beyond what an iteration more or less in a period makes of a job's work; what they lose beyond ``LIMIT`` counts most.
 """
 
 import random
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import log2
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, ClassVar
 
 from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
+from fairlane.controller.ladder import LIMIT, Candidate, ladder
 
-__all__ = ["Candidate", "Slack", "ladder"]
+__all__ = ["Slack"]
 
-RATIO = 1.8
-"""A level has this many times the weight of one a rung below."""
-UNIT = 20
-"""Packets a turn of a level of the middle rung."""
-SHARED = 2
-"""While jobs share the middle rung's first level, those below have so many times less weight."""
-FILLED = (-1, 1, -2, -1, 2, -2, -1, -3)
-"""Half of the levels, at most eight, are the middle rung's. The others go to these rungs, one after the other."""
 MARGIN = 0.2
 """A rank makes way if it is ahead by this many octaves: 15% more iterations."""
 DOWN = 0.5
@@ -60,21 +47,12 @@ FURTHEST = 1.5
 """It goes as if it were so many octaves ahead or behind, at most."""
 AHEAD = 1.15
 """A rank with this many times the iterations of its job's slowest does not hold it up."""
-PENALTY = 3.0
-"""What a job's loss beyond the guard counts, in units of the same gain."""
-LIMIT = 0.04
-"""No job should lose more than this share of its work: what it loses beyond counts ten times as much again."""
 TOO_MUCH = 0.1
 """Where a job loses this share of its work in two periods running, ranks are no longer spread."""
 TRIES = 10
 """So many changes are drawn, at most, for one that makes a difference."""
-RECENT = 12
-"""So many periods of a configuration count, at most."""
 LONGEST_STAND = 6
 """The best configuration stands for so many periods between two changes, at most."""
-
-Positions = Mapping[str, tuple[float, ...]]
-"""Where each rank is on the ladder, by job; it is on the nearest rung."""
 
 
 class State(StrEnum):
@@ -85,89 +63,6 @@ class State(StrEnum):
     SPREAD = "SPREAD"
     CLIMB = "CLIMB"
     IDLE = "IDLE"
-
-
-def ladder(service_levels: int) -> dict[int, range]:
-    """The service levels of each rung, the lowest first; level 0 is the first of the middle one, rung 0."""
-    middle = service_levels // 2
-    counts = Counter(FILLED[: service_levels - middle])
-    found, at = {0: range(middle)}, middle
-    for rung, count in counts.items():
-        found[rung] = range(at, at + count)
-        at += count
-    return dict(sorted(found.items()))
-
-
-@dataclass
-class Candidate:
-    """A configuration and what was seen of it."""
-
-    positions: Positions
-    floors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """The lowest rung on which each rank has not held its job up, where that is known, by job."""
-    spread: frozenset[str] = frozenset()
-    """Jobs whose ranks on the middle rung are dealt over its levels; those of the others share its first."""
-    dealt: Mapping[str, int] = field(default_factory=dict)
-    """Which level of its rung a job's rank 0 would be dealt, rank 1 the next one; by default the first. What a rank is
-    dealt does not depend on where the others are."""
-    gains: list[Mapping[str, float]] = field(default_factory=list)
-    """Improvement by job, for each of the recent periods."""
-    work: Work | None = None
-    """What was done in the last of them."""
-
-    def changed(self, **what: Any) -> "Candidate":
-        """Another one, of which nothing has been seen yet."""
-        return replace(self, **what, gains=[], work=None)
-
-    def see(self, gain: Mapping[str, float]) -> None:
-        """One more period."""
-        self.gains = [*self.gains, gain][-RECENT:]
-
-    def mean_gains(self) -> dict[str, float]:
-        """Each job's mean improvement."""
-        return {job: fmean(gain[job] for gain in self.gains) for job in self.gains[0]}
-
-    def score(self, guard: float, grain: Mapping[str, float], seen: int | None = None) -> float:
-        """How good it is. What one iteration more or less in each of the periods ``seen`` makes, does not count.
-
-        Args:
-            guard: What a job may lose, as a share.
-            grain: One iteration of a period, by job, as a share.
-            seen: How many periods; None for its own. Those that are compared should be given the same.
-        """
-        periods, limit = (seen or len(self.gains)) ** 0.5, max(LIMIT, guard)
-        gains = self.mean_gains()
-        losses = {job: max(0.0, -gain - grain[job] / periods) for job, gain in gains.items()}
-        excess = {job: max(0.0, loss - guard) + 10 * max(0.0, loss - limit) for job, loss in losses.items()}
-        return fmean(gain - PENALTY * excess[job] for job, gain in gains.items())
-
-    def varies(self) -> float:
-        """How much the mean improvement varies from period to period."""
-        means = [fmean(gain.values()) for gain in self.gains]
-        return stdev(means) if len(means) > 1 else 0.0
-
-    def settings(self, service_levels: int) -> Settings:
-        """Every rank's service level, dealt from those of its rung. If all are in the middle, the scenario's own."""
-        if not self.spread and not any(round(position) for ranks in self.positions.values() for position in ranks):
-            return Settings()
-        rungs = ladder(service_levels)
-        less = 1 if len(self.spread) == len(self.positions) else SHARED
-        weights = [0] * service_levels
-        for rung, levels in rungs.items():
-            for level in levels:
-                weights[level] = round(UNIT * RATIO**rung / (less if rung < 0 else 1))
-        shared = rungs | {0: range(1)}
-        dealt = {
-            job: _dealt(ranks, rungs if job in self.spread else shared, self.dealt.get(job, 0))
-            for job, ranks in self.positions.items()
-        }
-        return Settings(dealt, tuple(weights))
-
-
-def _dealt(positions: Iterable[float], rungs: Mapping[int, range], first: int) -> dict[int, int]:
-    """The service level of each rank of a job."""
-    on = ((rank, rungs[round(position)]) for rank, position in enumerate(positions))
-    return {rank: levels[(rank + first) % len(levels)] for rank, levels in on}
 
 
 class Slack(Controller):
