@@ -99,11 +99,11 @@ impl Lane {
     /// Takes in what is certain to have come by `now`. Returns whether there was any.
     #[inline]
     pub fn take_soon(&mut self, now: u64) -> bool {
-        let come = self.soon > 0 && now >= self.soon_by;
-        if come {
-            self.credits += std::mem::take(&mut self.soon);
-        }
-        come
+        // Without a branch: whether there is any is as good as random.
+        let come = if now >= self.soon_by { self.soon } else { 0 };
+        self.credits += come;
+        self.soon -= come;
+        come > 0
     }
 
     /// Credits that will have come by `by` are given back, in the window that opened at `opening`. Returns whether the lane
