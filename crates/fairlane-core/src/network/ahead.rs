@@ -59,15 +59,18 @@ impl Network {
     fn prefetch_lanes<const KIND: u8>(&self, port: u32, head: u32) {
         let lanes = self.fixed.lanes;
         let waiting = self.ports[port as usize].waiting;
-        if waiting != 0 {
-            prefetch_at(&self.lane_table, port as usize * lanes + waiting.trailing_zeros() as usize);
-        }
-        if head != NONE && KIND == kind::NIC {
-            let lane = self.fixed.lane(self.flight.messages[head].vl, 0);
-            prefetch_at(&self.lane_table, port as usize * lanes + usize::from(lane));
-        } else if head != NONE {
+        let queued = waiting.trailing_zeros() as usize;
+        if head == NONE {
+            prefetch_at(&self.lane_table, port as usize * lanes + queued);
+        } else if KIND == kind::NIC {
+            let lane = usize::from(self.fixed.lane(self.flight.messages[head].vl, 0));
+            prefetch_at(&self.lane_table, port as usize * lanes + lane);
+            prefetch_at(&self.lane_table, port as usize * lanes + if waiting == 0 { lane } else { queued });
+        } else {
             let packet = &self.flight.packets[head];
-            prefetch_at(&self.lane_table, port as usize * lanes + usize::from(packet.lane));
+            let lane = usize::from(packet.lane);
+            prefetch_at(&self.lane_table, port as usize * lanes + lane);
+            prefetch_at(&self.lane_table, port as usize * lanes + if waiting == 0 { lane } else { queued });
             prefetch_at(&self.lane_table, packet.came.link() as usize * lanes + usize::from(packet.held));
             self.flight.packets.prefetch(packet.next);
             let at = self.fixed.far_switch[port as usize];
