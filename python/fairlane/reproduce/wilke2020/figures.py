@@ -19,6 +19,8 @@ __all__ = ["draw"]
 
 LINES = (("-", "o"), ("--", "s"), (":", "D"), ("-.", "^"))
 """Dashes and markers, for lines that lie on each other."""
+WIDE = 20
+"""Times are on a logarithmic axis where their medians differ by more than this factor."""
 
 COLOURS = {
     **dict(zip(STRATEGIES, PALETTE, strict=False)),
@@ -125,7 +127,12 @@ def _groups(axes: Axes, cells: Sequence[Cell], measured: Measured, group: Callab
         axes.scatter([], [], marker="s", s=80, color=COLOURS[kind], label=kind.replace("_", " "))
     axes.set_xticks(range(len(groups)), groups)
     axes.set_xlim(-0.6, len(groups) - 0.4)
-    axes.set_ylim(bottom=0)
+    medians = [float(np.median(one)) for one in times.values()]
+    if max(medians) > WIDE * min(medians):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    else:
+        axes.set_ylim(bottom=0)
     axes.set_ylabel(f"Time per iteration [{unit}]")
     axes.grid(axis="y")
     axes.legend(frameon=False, ncols=6, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
