@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
-from fairlane.fabric import Fabric, columns
-from fairlane.inputs.parameters import named, resolve_parameters, with_link_bandwidth
+from fairlane.fabric import columns
+from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.levels import MAX_LEVELS
@@ -138,8 +138,7 @@ class Simulation:
         """Replaces every port's arbiter, from now on. Raises ``ScenarioError`` or ``BuildError`` if it does not fit."""
         try:
             entry = named("arbiter", name, "name")
-            rates = Fabric.build(self._resolved.tables["fabric"]).rates
-            resolved = with_link_bandwidth(entry, resolve_parameters(entry, parameters), rates)
+            resolved = resolve_parameters(entry, parameters)
         except Problems as problems:
             raise ScenarioError(problems.problems) from None
         self._set_arbiter({"name": name, "params": resolved})

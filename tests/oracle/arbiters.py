@@ -15,7 +15,7 @@ class StrictPriority:
     """The first ready lane from the highest to the lowest; lanes that have used up their share come after others."""
 
     def __init__(
-        self, order: Sequence[int], shares: Sequence[tuple[int, int]] = (), interval: int = 10**7, bandwidth: int = 0
+        self, bandwidth: int, order: Sequence[int], shares: Sequence[tuple[int, int]] = (), interval: int = 10**7
     ) -> None:
         self.order, self.interval = order, interval
         self.allowed = {lane: -(-percent * bandwidth * interval // (100 * 8 * 10**12)) for lane, percent in shares}
@@ -79,12 +79,12 @@ class Vlarb:
         return lane
 
 
-def arbiter(name: str, params: dict[str, Any]) -> Arbiter:
-    """A new arbiter for one port."""
+def arbiter(name: str, params: dict[str, Any], bandwidth: int) -> Arbiter:
+    """A new arbiter for one port, whose link has this bandwidth, bit/s."""
     if name == "vlarb":
         return Vlarb(params["vlarb_high"], params["vlarb_low"], params["high_limit"])
     if name == "weighted_round_robin":
         return Table(list(enumerate(params["weights"])), count_bytes=False)
     if name == "strict_priority":
-        return StrictPriority(**params)
+        return StrictPriority(bandwidth, **params)
     raise ValueError(f"no arbiter {name!r}")

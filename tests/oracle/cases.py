@@ -58,7 +58,7 @@ def arbiters(draw: st.DrawFn, lanes: int) -> tuple[str, dict[str, object]]:
     if name == "strict_priority":
         shares = draw(st.dictionaries(st.integers(0, lanes - 1), st.sampled_from([10, 50, 100])))
         interval = draw(st.sampled_from([333, 2000]))
-        return name, {"order": order, "shares": list(shares.items()), "interval": interval, "bandwidth": 4 * 10**12}
+        return name, {"order": order, "shares": list(shares.items()), "interval": interval}
     high = draw(st.lists(st.tuples(st.integers(0, lanes - 1), st.integers(0, 3)), max_size=3))
     low = list(zip(order, weights, strict=True))
     return name, {"vlarb_high": high, "vlarb_low": low, "high_limit": draw(st.sampled_from([0, 1, 255]))}

@@ -49,7 +49,7 @@ class Port:
         self.link = case.fabric.links[number]
         self.interconnect = interconnect
         self.lanes = [Lane(case.network.buffer) for _ in range(case.qos.lanes * case.fabric.channels)]
-        self.arbiter = arbiter(case.qos.arbiter, case.qos.params)
+        self.arbiter = arbiter(case.qos.arbiter, case.qos.params, self.link.bandwidth)
         self.busy_until = 0
         self.carried: int | None = None
         self.settled = 0

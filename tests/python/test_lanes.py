@@ -22,6 +22,21 @@ def test_the_numbers_of_wilke_and_kenny() -> None:
     assert required_virtual_lanes(DRAGONFLY) == [("0", 0), ("0", 1)]
 
 
+@pytest.mark.parametrize("strategy", ["split_priority", "bandwidth_weight"])
+def test_a_strategy_needs_its_levels(strategy: str) -> None:
+    assert len(required_virtual_lanes(DRAGONFLY, "progressive", {"strategy": strategy})) == 24
+    assert len(required_virtual_lanes(FAT_TREE, "adaptive", {"strategy": strategy})) == 4
+
+
+def test_isolate_needs_a_level_for_each_job() -> None:
+    fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2}
+    job = {"name": "ring", "count": 3, "ranks": 4, "workload": "ring"}
+    isolated = Scenario(fabric=fabric, qos={"strategy": "isolate"}, jobs=[job])
+    assert required_virtual_lanes(fabric, qos=isolated) == [("0", 0), ("1", 0), ("2", 0)]
+    with pytest.raises(ScenarioError, match=r"qos.strategy = .isolate.: .* 1 to 16 jobs, and there are 0"):
+        required_virtual_lanes(fabric, qos={"strategy": "isolate"})
+
+
 def test_service_levels_may_share_lanes() -> None:
     """Pairs name all levels of a lane, and lanes that no level takes."""
     found = required_virtual_lanes(FAT_TREE, qos={"sl2vl": [0, 0, 2]})

@@ -3,7 +3,6 @@
 import _thread
 import threading
 import time
-from typing import Any
 
 import pytest
 
@@ -92,20 +91,25 @@ def test_an_arbiter_without_weights_says_what_to_set_instead(arbiter: str, param
     assert running.digest() == before
 
 
-def test_shares_are_those_of_the_links_unless_they_differ() -> None:
-    shares: dict[str, Any] = {"name": "strict_priority", "shares": [[1, 25]]}
-    given = {**shares, "bandwidth": "1.6 GB/s"}
-    for arbiter, rate in [(shares, 8 * 3_200_000_000), (given, 8 * 1_600_000_000)]:
-        found = Simulation(Scenario(fabric=FABRIC, qos={"service_levels": 2, "arbiter": arbiter}, jobs=JOBS))
-        assert found.scenario.spec["qos"]["arbiter"]["params"]["bandwidth"] == rate
-    running = simulation()
-    running.set_arbiter(**shares)
-    faster = {**FABRIC, "host_bandwidth": "12.8 GB/s"}
-    with pytest.raises(ScenarioError, match=r"qos.arbiter.bandwidth: missing: .* 3.2 GB/s to 12.8 GB/s") as error:
-        Simulation(Scenario(fabric=faster, qos={"service_levels": 2, "arbiter": shares}, jobs=JOBS))
-    assert "percentages" in str(error.value)
-    Simulation(Scenario(fabric=faster, qos={"service_levels": 2, "arbiter": given}, jobs=JOBS))
-    Simulation(Scenario(fabric=faster, qos={"service_levels": 2, "arbiter": "strict_priority"}, jobs=JOBS))
+@pytest.mark.parametrize("hosts_links", ["3.2 GB/s", "0.8 GB/s"])
+def test_shares_are_of_each_link_where_links_differ(hosts_links: str) -> None:
+    """Eight ranks flood one: its link is full, and the lane of priority gets a quarter of it, however fast it is."""
+    fabric = {**FABRIC, "host_bandwidth": hosts_links}
+    qos = {"service_levels": 2, "arbiter": {"name": "strict_priority", "shares": [[1, 25]], "interval": "200 us"}}
+    levels = {"ranks": dict.fromkeys(range(1, 5), 1)}
+    flood = {
+        "name": "flood",
+        "ranks": 9,
+        "workload": {"name": "incast", "message_size": "16 KiB"},
+        "service_levels": levels,
+    }
+    running = Simulation(Scenario(fabric=fabric, qos=qos, jobs=[flood]))
+    running.run_for("4 ms")
+    ports = running.result()["ports"]
+    busiest = ports["link"][ports["bytes"].argmax()]
+    carried = ports["bytes"][ports["link"] == busiest]
+    assert carried[1] / carried.sum() == pytest.approx(0.25, abs=0.02)
+    assert ports["port_active"][ports["link"] == busiest][0] > 0.9 * running.now
 
 
 def test_ctrl_c_comes_through_at_once_and_the_simulation_goes_on() -> None:

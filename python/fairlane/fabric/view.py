@@ -124,11 +124,6 @@ class Fabric:
         counts = numpy.bincount(of_hosts[of_hosts >= 0], minlength=self.hosts)
         return int(counts[list(hosts)].min())
 
-    def rates(self) -> list[int]:
-        """The bandwidths that links have, bits per second."""
-        found: list[int] = numpy.unique(self.links["bandwidth"]).tolist()
-        return found
-
     def route(self, source: int, destination: int, rail: int = 0) -> list[int]:
         """The links that packets between two hosts take, in order, over the source's adapter ``rail``."""
         return self._core.route(source, destination, rail)

@@ -2,12 +2,11 @@
 
 So a new topology or arbiter needs no line of Python. A property is a quantity with a unit if its schema says so, by
 ``x-unit`` or ``format`` ("bits_per_second", "picoseconds", "bytes") or by the name of the type that it refers to. A
-property with ``x-link-bandwidth-with`` is by default the bandwidth of the links, if the property named there is given.
-A property with ``x-parameters-of-file`` names a JSON file that holds others, relative to the scenario's folder.
+property with ``x-parameters-of-file`` names a JSON file that holds others, relative to the scenario's folder.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fairlane.errors import Problem
@@ -16,7 +15,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.tables import Entry, entries
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
-__all__ = ["editor_schema", "named", "resolve_parameters", "with_link_bandwidth"]
+__all__ = ["editor_schema", "named", "resolve_parameters"]
 
 _KINDS: dict[str, Kind] = {
     "bits_per_second": BANDWIDTH,
@@ -51,24 +50,6 @@ def resolve_parameters(entry: Entry, given: Mapping[str, Any], beside: Sequence[
     if problems:
         raise Problems(*problems)
     return dict(resolved)
-
-
-def with_link_bandwidth(
-    entry: Entry, parameters: Mapping[str, Any], rates: Callable[[], Iterable[int]]
-) -> dict[str, Any]:
-    """``parameters`` with what is by default the bandwidth of the links.
-
-    ``rates`` gives the links' bandwidths in bit/s; ``Problems`` if one is needed and they differ.
-    """
-    found = dict(parameters)
-    for key, schema in entry.schema.get("properties", {}).items():
-        if parameters.get(schema.get("x-link-bandwidth-with")) and parameters.get(key) is None:
-            lowest, *others = sorted(set(rates()))
-            if others:
-                words = f"the links have different ones, {BANDWIDTH.format(lowest)} to {BANDWIDTH.format(others[-1])}"
-                raise Problems(Problem(key, f"missing: {words}", allowed=schema.get("description")))
-            found[key] = lowest
-    return found
 
 
 def _with_files(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
+from fairlane.inputs.problems import Problems
 from fairlane.scenario.checks import lanes_of_levels, levels_in_use
 from fairlane.scenario.models import FabricTable, Qos, Routing
-from fairlane.scenario.resolve import fabric_spec
+from fairlane.scenario.resolve import fabric_spec, without_strategy
 from fairlane.scenario.scenario import Scenario, read_table
+from fairlane.scenario.strategy import expand
 
 __all__ = ["required_virtual_lanes"]
 
@@ -21,7 +24,8 @@ def required_virtual_lanes(
 
     Each is a service level (several that share lanes are written "0+1") and one of the virtual channels that the
     routing needs for it. ``fabric``, ``routing`` and ``qos`` are as in a scenario; without ``routing`` it is the
-    fabric's, without ``qos`` there is one service level. Raises ``ScenarioError`` or ``BuildError`` for what cannot be
+    fabric's, without ``qos`` there is one service level. The strategy ``isolate`` has to know the jobs: for it ``qos``
+    is the scenario. Raises ``ScenarioError`` or ``BuildError`` for what cannot be
     built. For example::
 
         required_virtual_lanes({"topology": "dragonfly", "preset": "wilke2020"}, "progressive", {"service_levels": 4})
@@ -30,14 +34,22 @@ def required_virtual_lanes(
     if routing is not None:
         named = {"name": routing} if isinstance(routing, str) else dict(routing)
         table = table.model_copy(update={"routing": read_table(Routing, named)})
-    if isinstance(qos, Scenario):
-        lanes = lanes_of_levels(qos.qos, levels_in_use(qos))
-    else:
-        given = qos if isinstance(qos, Qos) else read_table(Qos, dict(qos or {}))
-        kinds = [level for _, level in given.kinds if level is not None]
-        lanes = lanes_of_levels(given, [given.default, *kinds])
+    try:
+        lanes = _lanes(qos)
+    except Problems as problems:
+        raise ScenarioError(problems.problems) from None
     levels: dict[int, list[str]] = {}
     for level, lane in enumerate(lanes):
         levels.setdefault(lane, []).append(str(level))
     pairs = Fabric.build(fabric_spec(table)).required_virtual_lanes(max(lanes) + 1)
     return [("+".join(levels.get(lane, [])) or f"none on lane {lane}", channel) for lane, channel in pairs]
+
+
+def _lanes(qos: Scenario | Qos | Mapping[str, Any] | None) -> list[int]:
+    """The virtual lane of each service level."""
+    if isinstance(qos, Scenario):
+        found = without_strategy(qos)
+        return lanes_of_levels(found.qos, levels_in_use(found))
+    given, _ = expand(qos if isinstance(qos, Qos) else read_table(Qos, dict(qos or {})), [])
+    kinds = [level for _, level in given.kinds if level is not None]
+    return lanes_of_levels(given, [given.default, *kinds])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
-from fairlane.inputs.parameters import named, with_link_bandwidth
+from fairlane.inputs.parameters import named
 from fairlane.inputs.problems import Problems
 from fairlane.power.job import Pace, job_power
 from fairlane.qos import JobShare
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import FabricTable
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["building", "decide", "fabric_spec", "resolve"]
+__all__ = ["building", "decide", "fabric_spec", "resolve", "without_strategy"]
 
 _T = TypeVar("_T")
 
@@ -59,12 +59,17 @@ def decide(scenario: "Scenario") -> Resolved:
     return _decide(with_background(scenario))[1]
 
 
+def without_strategy(scenario: "Scenario") -> "Scenario":
+    """The same with the service levels and lanes that its strategy stands for; ``Problems`` if it does not fit."""
+    scenario = with_background(scenario)
+    return _with_strategy(scenario, list(_copies(scenario)))[0]
+
+
 def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
     counted = scenario.observe.counters_at
     scenario, copies = _with_strategy(scenario, list(_copies(scenario)))
     tables = _tables(scenario)
     fabric = building(lambda: Fabric.build(tables["fabric"]))
-    tables["qos"]["arbiter"] = _arbiter(scenario, fabric)
     hosts = place(scenario, fabric, copies)
     marked = {*scenario.observe.iterations, *filter(None, [counted and counted.job])}
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
@@ -142,6 +147,7 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
             "sl2vl": sl2vl(scenario),
             "default": qos.default,
             "kinds": dict(qos.kinds),
+            "arbiter": {"name": qos.arbiter.name, "params": qos.arbiter.parameters},
         },
         "mpi": dict(mpi),
         "observe": {
@@ -161,16 +167,6 @@ def _record(scenario: "Scenario") -> dict[str, int] | None:
     # The run ends a little after its duration, with the simulator's window.
     stop = CLOCK_END if record.stop is None else record.stop
     return {"job": names.index(record.job), "from": record.start, "to": stop}
-
-
-def _arbiter(scenario: "Scenario", fabric: Fabric) -> dict[str, Any]:
-    """The arbiter, with what its parameters take from the fabric."""
-    arbiter = scenario.qos.arbiter
-    try:
-        parameters = with_link_bandwidth(named("arbiter", arbiter.name, "name"), arbiter.parameters, fabric.rates)
-    except Problems as problems:
-        raise Problems(*(problem.under("qos.arbiter") for problem in problems.problems)) from None
-    return {"name": arbiter.name, "params": parameters}
 
 
 def building(build: Callable[[], _T]) -> _T:

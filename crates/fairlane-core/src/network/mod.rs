@@ -184,7 +184,7 @@ impl Network {
             next_window: 0,
             ports: fixed.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
             lane_table: vec![Lane::new(narrow(fixed.parameters.buffer)); ports * fixed.lanes],
-            arbiter_state: vec![0; ports * fixed.state_words],
+            arbiter_state: arbiter_states(&fixed),
             flight: Flight {
                 calendar,
                 inboxes: Inboxes::new(inbox_slots, ports),
@@ -370,8 +370,8 @@ impl Network {
     /// Replaces the arbiter on every port, from the next decision on. Its state starts anew.
     pub fn set_arbiter(&mut self, arbiter: Arc<dyn Arbiter>) {
         self.fixed.state_words = arbiter.state_words();
-        self.arbiter_state = vec![0; self.ports.len() * self.fixed.state_words];
         self.fixed.arbiter = arbiter;
+        self.arbiter_state = arbiter_states(&self.fixed);
     }
 
     /// The fabric.
@@ -465,4 +465,13 @@ impl Network {
             max_queue: record.max_depth.max(u32::from(record.packets > 0)),
         }
     }
+}
+
+/// The arbiter's states of all ports, at the beginning.
+fn arbiter_states(fixed: &Fixed) -> Vec<u32> {
+    let mut states = vec![0; fixed.wire_of.len() * fixed.state_words];
+    for (state, &wire) in states.chunks_exact_mut(fixed.state_words.max(1)).zip(&fixed.wire_of) {
+        fixed.arbiter.begin(state, fixed.wires[wire as usize].bandwidth);
+    }
+    states
 }

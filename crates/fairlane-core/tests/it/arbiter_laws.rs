@@ -2,12 +2,14 @@
 
 use fairlane_core::ids::VirtualLane;
 use fairlane_core::qos::arbiter::{self, Arbiter, Lanes, TABLE};
-use fairlane_core::units::{Bytes, Instant};
+use fairlane_core::units::{BitsPerSec, Bytes, Instant};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Lanes of the examples that the schemas show.
 const LANES: u8 = 2;
+/// The bandwidth of a port: a byte a picosecond.
+const BANDWIDTH: BitsPerSec = BitsPerSec(8_000_000_000_000);
 
 /// One port: an arbiter and its state. Every packet takes a picosecond a byte.
 struct Port {
@@ -18,8 +20,14 @@ struct Port {
 
 impl Port {
     fn new(name: &str, params: &Value, lanes: u8) -> Self {
+        Self::of_link(name, params, lanes, BANDWIDTH)
+    }
+
+    fn of_link(name: &str, params: &Value, lanes: u8, bandwidth: BitsPerSec) -> Self {
         let arbiter = arbiter::build(name, params, lanes).unwrap();
-        Self { state: vec![0; arbiter.state_words()], arbiter, now: 0 }
+        let mut state = vec![0; arbiter.state_words()];
+        arbiter.begin(&mut state, bandwidth);
+        Self { state, arbiter, now: 0 }
     }
 
     /// Serves one packet of the size that its lane has. `ready`: a bit for each lane.
@@ -238,9 +246,6 @@ mod strict_priority {
 
     const NAME: &str = "strict_priority";
 
-    /// The bandwidth of a port of these tests: a byte a picosecond.
-    const BANDWIDTH: u64 = 8_000_000_000_000;
-
     #[test]
     fn lower_lanes_starve() {
         assert_eq!(Port::new(NAME, &json!({}), 3).saturate(1000, &[64; 3]), [0, 0, 64_000]);
@@ -250,15 +255,25 @@ mod strict_priority {
 
     #[test]
     fn shares_hold() {
-        let params = json!({ "shares": [[2, 25], [1, 50]], "interval": 100_000, "bandwidth": BANDWIDTH });
+        let params = json!({ "shares": [[2, 25], [1, 50]], "interval": 100_000 });
         // 100 intervals of 1000 packets of 100 bytes.
         let bytes = Port::new(NAME, &params, 3).saturate(100_000, &[100; 3]);
         assert_eq!(bytes, [2_500_000, 5_000_000, 2_500_000]);
     }
 
     #[test]
+    fn shares_are_those_of_the_own_link() {
+        let params = json!({ "shares": [[1, 50]], "interval": 100_000 });
+        for (bandwidth, first) in [(BANDWIDTH, 500), (BitsPerSec(BANDWIDTH.0 / 4), 125)] {
+            let mut port = Port::of_link(NAME, &params, 2, bandwidth);
+            assert!((0..first).all(|_| port.serve(0b11, &[100, 100]) == 1));
+            assert_eq!(port.serve(0b11, &[100, 100]), 0, "{bandwidth:?}");
+        }
+    }
+
+    #[test]
     fn a_lane_beyond_its_share_takes_what_is_left_over() {
-        let params = json!({ "shares": [[1, 10]], "interval": 100_000, "bandwidth": BANDWIDTH });
+        let params = json!({ "shares": [[1, 10]], "interval": 100_000 });
         let mut port = Port::new(NAME, &params, 2);
         assert!((0..500).all(|_| port.serve(0b10, &[100, 100]) == 1));
         assert_eq!(port.serve(0b11, &[100, 100]), 0);
@@ -268,7 +283,7 @@ mod strict_priority {
 
     #[test]
     fn among_lanes_beyond_their_shares_priority_decides() {
-        let params = json!({ "shares": [[1, 1], [0, 1]], "interval": 100_000, "bandwidth": BANDWIDTH });
+        let params = json!({ "shares": [[1, 1], [0, 1]], "interval": 100_000 });
         let mut port = Port::new(NAME, &params, 2);
         let turns: Vec<u8> = (0..5).map(|_| port.serve(0b11, &[600, 600])).collect();
         assert_eq!(turns, [1, 1, 0, 0, 1]);
@@ -276,7 +291,7 @@ mod strict_priority {
 
     #[test]
     fn intervals_start_at_multiples_of_their_length_even_far_out() {
-        let params = json!({ "shares": [[1, 50]], "interval": 1_000, "bandwidth": BANDWIDTH });
+        let params = json!({ "shares": [[1, 50]], "interval": 1_000 });
         let mut port = Port::new(NAME, &params, 2);
         port.now = 7_000_000_000_999;
         assert_eq!(port.serve(0b11, &[500, 500]), 1);
@@ -291,11 +306,10 @@ mod strict_priority {
         for (params, expected) in [
             (json!({ "order": [0] }), "qos.arbiter.order = [0]: each of the 2 virtual lanes"),
             (json!({ "order": [0, 0] }), "each of the 2 virtual lanes in use once"),
-            (json!({ "shares": [[0, 10]] }), "qos.arbiter.bandwidth: shares need"),
-            (json!({ "shares": [[2, 10]], "bandwidth": 8 }), "qos.arbiter.shares[0] = 2: a virtual lane in use"),
-            (json!({ "shares": [[0, 101]], "bandwidth": 8 }), "qos.arbiter.shares[0] = 101: 1 to 100 percent"),
-            (json!({ "shares": [[0, 1]], "bandwidth": 8 }), "every share is between one byte and"),
-            (json!({ "shares": [[0, 1]], "bandwidth": 8, "interval": 0 }), "qos.arbiter.interval = 0"),
+            (json!({ "shares": [[2, 10]] }), "qos.arbiter.shares[0] = 2: a virtual lane in use"),
+            (json!({ "shares": [[0, 101]] }), "qos.arbiter.shares[0] = 101: 1 to 100 percent"),
+            (json!({ "shares": [[0, 1]], "interval": 10_000_000_001_u64 }), "a time above zero, at most 10 ms"),
+            (json!({ "shares": [[0, 1]], "interval": 0 }), "qos.arbiter.interval = 0"),
         ] {
             let message = error(NAME, &params);
             assert!(message.contains(expected), "{params}: {message}");

@@ -11,7 +11,7 @@ use schemars::Schema;
 
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
-use crate::units::{Bytes, Instant};
+use crate::units::{BitsPerSec, Bytes, Instant};
 
 /// At most this many virtual lanes a port.
 pub const MAX_LANES: usize = 32;
@@ -57,6 +57,9 @@ pub type State = [u32];
 pub trait Arbiter: Send + Sync {
     /// How many words of [`State`] it needs for a port.
     fn state_words(&self) -> usize;
+
+    /// Prepares the state of a port, all zero so far, whose link has this bandwidth.
+    fn begin(&self, _state: &mut State, _bandwidth: BitsPerSec) {}
 
     /// The lane to serve at `now`. `ready` is not empty: these lanes have a packet and credits enough for it.
     fn pick(&self, state: &mut State, ready: Lanes, now: Instant) -> VirtualLane;

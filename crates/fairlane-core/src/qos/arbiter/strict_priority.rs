@@ -28,31 +28,29 @@ pub const ENTRY: Entry = Entry {
 /// Strict priority among virtual lanes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("examples" = [{ "order": [1, 0] }, { "shares": [[1, 25]], "bandwidth": 100_000_000_000_u64 }]))]
+#[schemars(extend("examples" = [{ "order": [1, 0] }, { "shares": [[1, 25]] }]))]
 struct Params {
     /// The lanes from highest to lowest priority. Default: from the highest lane number to lane 0.
     #[serde(default)]
     order: Option<Vec<u8>>,
-    /// Pairs of virtual lane and percent of the link's bandwidth, 1 to 100, up to which its priority holds. Default:
+    /// Pairs of virtual lane and percent of what the link can carry, 1 to 100, up to which its priority holds. Default:
     /// none, priority always holds.
     #[serde(default)]
     shares: Vec<(u8, u8)>,
-    /// Time over which shares are counted. Default: 10 us.
+    /// Time over which shares are counted, at most 10 ms. Default: 10 us.
     #[serde(default = "default_interval")]
     interval: Picoseconds,
-    /// Bandwidth of which shares are percentages; needed if there are shares. Default in a scenario: that of the
-    /// fabric's links, where all have the same.
-    #[serde(default)]
-    #[schemars(extend("x-link-bandwidth-with" = "shares"))]
-    bandwidth: Option<BitsPerSec>,
 }
 
 const fn default_interval() -> Picoseconds {
     Picoseconds::from_micros(10)
 }
 
+/// So long an interval that no link carries 4 GiB in it.
+const LONGEST: Picoseconds = Picoseconds::from_micros(10_000);
+
 /// Words of the state where there are shares: the end of the interval (two words), the lanes that have used their
-/// share, and the bytes used by each lane.
+/// share, the bytes used by each lane, and what each may use on this link.
 const END: usize = 0;
 const SPENT: usize = 2;
 const USED: usize = 3;
@@ -66,8 +64,8 @@ struct StrictPriority {
 /// What each lane may send in an interval.
 struct Shares {
     interval: u64,
-    /// Bytes by lane.
-    allowance: Box<[u32]>,
+    /// Percent of what the link carries, by lane.
+    percents: Box<[Option<u8>]>,
 }
 
 impl StrictPriority {
@@ -86,15 +84,10 @@ impl StrictPriority {
 
 impl Shares {
     fn new(params: &Params, lanes: u8) -> Result<Self, BuildError> {
-        let interval = params.interval;
-        if interval == Picoseconds::ZERO {
-            return Err(BuildError::value("qos.arbiter.interval", 0, "a time above zero"));
+        if params.interval == Picoseconds::ZERO || params.interval > LONGEST {
+            return Err(BuildError::value("qos.arbiter.interval", params.interval, "a time above zero, at most 10 ms"));
         }
-        let bandwidth = params.bandwidth.filter(|bandwidth| *bandwidth > BitsPerSec::ZERO).ok_or_else(|| {
-            let problem = "shares need the bandwidth of which they are percentages".to_owned();
-            BuildError::Shape { path: "qos.arbiter.bandwidth".to_owned(), problem }
-        })?;
-        let mut allowance = vec![UNBOUNDED; usize::from(lanes)].into_boxed_slice();
+        let mut percents = vec![None; usize::from(lanes)].into_boxed_slice();
         for (index, &(lane, percent)) in params.shares.iter().enumerate() {
             let path = format!("qos.arbiter.shares[{index}]");
             if lane >= lanes {
@@ -103,17 +96,21 @@ impl Shares {
             if !(1..=100).contains(&percent) {
                 return Err(BuildError::value(path, percent, "1 to 100 percent"));
             }
-            const SCALE: u128 = 8 * 100 * 1_000_000_000_000;
-            let share = u128::from(bandwidth.0) * u128::from(interval.0) * u128::from(percent);
-            // Bytes are whole: the share is used up by the first byte count that is not below it.
-            let bytes = share.div_ceil(SCALE);
-            let in_range = u32::try_from(bytes).ok().filter(|bytes| share >= SCALE && *bytes < UNBOUNDED);
-            allowance[usize::from(lane)] = in_range.ok_or_else(|| {
-                let allowed = "an interval in which every share is between one byte and 4 GiB";
-                BuildError::value("qos.arbiter.interval", interval, allowed)
-            })?;
+            percents[usize::from(lane)] = Some(percent);
         }
-        Ok(Self { interval: interval.0, allowance })
+        Ok(Self { interval: params.interval.0, percents })
+    }
+
+    /// What a lane may send over a link in an interval. Bytes are whole: the share is used up by the first byte count that is
+    /// not below it.
+    fn allowance(&self, percent: u8, bandwidth: BitsPerSec) -> u32 {
+        const SCALE: u128 = 8 * 100 * 1_000_000_000_000;
+        let share = u128::from(bandwidth.0) * u128::from(self.interval) * u128::from(percent);
+        u32::try_from(share.div_ceil(SCALE)).unwrap_or(UNBOUNDED)
+    }
+
+    fn allowances(&self) -> usize {
+        USED + self.percents.len()
     }
 
     /// The lanes of `ready` within their shares, or all of them if there is none.
@@ -121,7 +118,7 @@ impl Shares {
     fn within(&self, state: &mut State, ready: Lanes, now: Instant) -> Lanes {
         let end = u64::from(state[END]) | u64::from(state[END + 1]) << 32;
         if now.0 >= end {
-            state[SPENT..].fill(0);
+            state[SPENT..self.allowances()].fill(0);
             let next = (now.0 / self.interval + 1).saturating_mul(self.interval);
             #[allow(clippy::cast_possible_truncation, reason = "a number in two words")]
             (state[END] = next as u32);
@@ -134,7 +131,14 @@ impl Shares {
 
 impl Arbiter for StrictPriority {
     fn state_words(&self) -> usize {
-        self.shares.as_ref().map_or(0, |shares| USED + shares.allowance.len())
+        self.shares.as_ref().map_or(0, |shares| shares.allowances() + shares.percents.len())
+    }
+
+    fn begin(&self, state: &mut State, bandwidth: BitsPerSec) {
+        let Some(shares) = &self.shares else { return };
+        for (allowed, percent) in state[shares.allowances()..].iter_mut().zip(&shares.percents) {
+            *allowed = percent.map_or(UNBOUNDED, |percent| shares.allowance(percent, bandwidth));
+        }
     }
 
     #[inline]
@@ -151,12 +155,13 @@ impl Arbiter for StrictPriority {
     #[inline]
     fn sent(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, _now: Instant) {
         let Some(shares) = &self.shares else { return };
-        if shares.allowance[lane.index()] == UNBOUNDED {
+        let allowed = state[shares.allowances() + lane.index()];
+        if allowed == UNBOUNDED {
             return;
         }
         let used = &mut state[USED + lane.index()];
         *used = used.saturating_add(u32::try_from(bytes.0).unwrap_or(u32::MAX));
-        if *used >= shares.allowance[lane.index()] {
+        if *used >= allowed {
             state[SPENT] |= 1 << lane.0;
         }
     }
