@@ -4,6 +4,7 @@ import _thread
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from fairlane import BuildError, Scenario, ScenarioError, Simulation
@@ -106,7 +107,7 @@ def test_shares_are_of_each_link_where_links_differ(hosts_links: str) -> None:
     running = Simulation(Scenario(fabric=fabric, qos=qos, jobs=[flood]))
     running.run_for("4 ms")
     ports = running.result()["ports"]
-    busiest = ports["link"][ports["bytes"].argmax()]
+    busiest = np.bincount(ports["link"], ports["bytes"]).argmax()
     carried = ports["bytes"][ports["link"] == busiest]
     assert carried[1] / carried.sum() == pytest.approx(0.25, abs=0.02)
     assert ports["port_active"][ports["link"] == busiest][0] > 0.9 * running.now
