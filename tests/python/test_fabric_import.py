@@ -142,6 +142,35 @@ def test_adapters_of_one_machine_are_one_host_and_speeds_are_lanes_times_rates(w
     assert any("node2 has 1" in words or "node1 has 2" in words for words in survey(wiring).odd)
 
 
+def test_nodes_that_are_all_called_alike_are_told_by_their_cards(written: Write) -> None:
+    """Two ports of one card, and a card of another machine."""
+    text = DUMP.replace("node1 HCA-1", "localhost mlx5_0").replace("node1 HCA-2", "localhost mlx5_1")
+    text = text.replace("node2 mlx5_0", "localhost mlx5_0")
+    text = text.replace("caguid=0xb1\n", "sysimgguid=0xb1\ncaguid=0xb1\n").replace(
+        "caguid=0xb2\n", "sysimgguid=0xb1\ncaguid=0xb2\n"
+    )
+    wiring = read_wiring(written("dump", text))
+    assert wiring.hosts == ("H-00000000000000b1", "H-00000000000000b3")
+    assert len([cable for cable in wiring.cables if "H-00000000000000b1" in cable.ends]) == 2
+    assert "2 machines are called localhost: each card is a host" in survey(wiring).odd
+
+
+def test_aggregation_nodes_are_no_hosts(written: Write) -> None:
+    node = "Mellanox Technologies Aggregation Node"
+    wiring = read_wiring(written("dump", DUMP.replace("node1 HCA-2", node)))
+    assert wiring.hosts == ("node1", "node2")
+    assert all("H-00000000000000b2" not in cable.ends and node not in cable.ends for cable in wiring.cables)
+    assert "1 aggregation node inside switches left out: no hosts" in survey(wiring).odd
+
+
+def test_a_list_without_kinds_says_that_hosts_are_guessed(written: Write) -> None:
+    text = "from,to\nh1,s1\nh2,s2\ns1,s2\n"
+    assert any(
+        "2 names with a single cable are taken for hosts" in words
+        for words in survey(read_wiring(written("links.csv", text))).odd
+    )
+
+
 def test_forwarding_tables_are_followed(written: Write) -> None:
     wiring = read_wiring(written("dump", DUMP), written("lfts", LFTS))
     assert wiring.tables == {"leaf": (1, 4), "spine": (1, 3)}

@@ -43,8 +43,9 @@ def read_csv(text: str, file: Path) -> Wiring:
         raise ScenarioError(problems)
     single = lonely(cables)
     names = dict.fromkeys(end for cable in cables for end in cable.ends)
-    hosts = (name for name in names if (kinds[name] == "host" if kinds else name in single))
-    return Wiring(tuple(hosts), tuple(cables), source=file)
+    hosts = tuple(name for name in names if (kinds[name] == "host" if kinds else name in single))
+    guess = f"{len(hosts)} names with a single cable are taken for hosts: from_kind and to_kind would say it"
+    return Wiring(hosts, tuple(cables), remarks=() if kinds else (guess,), source=file)
 
 
 def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, str]]]:

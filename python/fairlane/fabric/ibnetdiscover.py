@@ -2,14 +2,17 @@
 
 Every port of every switch and adapter has a line; a cable has two, one from either end, and both are compared: a port
 without its counterpart means that the dump is not whole. Ports of one adapter, and adapters whose description says that
-they are in one machine ("node17 HCA-1", "node17 mlx5_1"), belong to one host. A switch is named by its description if
-no other has the same, else by its identifier, as ``S-0008f10500200b50``; so is a host.
+they are in one machine ("node17 HCA-1", "node17 mlx5_1"), belong to one host. Where two adapters that are not of one
+card (``sysimgguid``) have one description, as on nodes that are all called "localhost", descriptions say nothing of
+machines, and each card is a host. A switch is named by its description if no other has the same, else by its
+identifier, as ``S-0008f10500200b50``; so is a host. Aggregation nodes inside switches (SHARP) are no hosts: they are
+left out.
 
 Speeds are data rates: lanes x the rate of a lane after line coding (8b/10b up to QDR, 64b/66b from FDR10 on).
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +42,8 @@ _SPEED = re.compile(r"\b(\d+)x([A-Z]+\d*)\s*$")
 _LID = re.compile(r"#\s*lid (\d+)")
 _GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-f]+)")
 _MACHINE = re.compile(r"(\S+)\s+(?:HCA-?\d*|(?:mlx|hfi|qib|ibp|mthca|bnxt|cxgb|i40iw|ocrdma)\w*)", re.IGNORECASE)
+_CARD = re.compile(r"sysimgguid=0x([0-9a-f]+)")
+_AGGREGATION = re.compile(r"\bAggregation Node\b", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid|Chassis|#)")
 
 
@@ -52,6 +57,8 @@ class _Vertex:
     description: str
     line: int
     guid: int | None
+    card: str | None
+    """What adapters of one card have in common."""
     links: dict[int, "_Link"] = field(default_factory=dict)
 
 
@@ -77,7 +84,8 @@ def read_ibnetdiscover(text: str, file: Path) -> Wiring:
     problems = problems or _counterparts(vertices, file)
     if problems:
         raise ScenarioError(problems)
-    names = _names(vertices)
+    vertices, remarks = _without_aggregation(vertices)
+    names, more = _names(vertices)
     hosts = tuple(dict.fromkeys(names[vertex.name] for vertex in vertices.values() if not vertex.is_switch))
     switches = [vertex for vertex in vertices.values() if vertex.is_switch]
     return Wiring(
@@ -86,6 +94,7 @@ def read_ibnetdiscover(text: str, file: Path) -> Wiring:
         labels={names[switch.name]: switch.description for switch in switches},
         guids={switch.guid: names[switch.name] for switch in switches if switch.guid is not None},
         lids=_lids(vertices, names),
+        remarks=(*remarks, *more),
         source=file,
     )
 
@@ -96,21 +105,24 @@ def _sections(text: str, file: Path) -> tuple[dict[str, _Vertex], list[Problem]]
     problems: list[Problem] = []
     current: _Vertex | None = None
     guid: int | None = None
+    card: str | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if begins := _VERTEX.match(line):
             kind, ports, name, description, _ = begins.groups()
-            current = _Vertex(name, kind == "Switch", int(ports), description, number, guid)
+            current = _Vertex(name, kind == "Switch", int(ports), description, number, guid, card)
             if name in found:
                 words = f"{name} has a section already, on line {found[name].line}"
                 problems.append(Problem("", words, file=str(file), line=number))
             found[name] = current
-            guid = None
+            guid = card = None
         elif line.startswith("["):
             problem = _add_port(current, line, number)
             if problem:
                 problems.append(Problem("", problem, file=str(file), line=number))
         elif says := _GUID.match(line):
             guid = int(says[1], 16)
+        elif says := _CARD.match(line):
+            card = says[1]
         elif line.strip() and not _ATTRIBUTE.match(line):
             words = f"not a line of ibnetdiscover: {line.strip()[:60]!r}; is the dump cut off?"
             problems.append(Problem("", words, file=str(file), line=number))
@@ -155,19 +167,46 @@ def _counterparts(vertices: dict[str, _Vertex], file: Path) -> list[Problem]:
     return problems
 
 
-def _names(vertices: dict[str, _Vertex]) -> dict[str, str]:
-    """The name of the switch or host that each identifier stands for."""
+def _without_aggregation(vertices: dict[str, _Vertex]) -> tuple[dict[str, _Vertex], list[str]]:
+    """The same without the adapters inside switches that reduce on the way, and a remark on them."""
+    inside = {name for name, it in vertices.items() if not it.is_switch and _AGGREGATION.search(it.description)}
+    if not inside:
+        return vertices, []
+    others = {name: it for name, it in vertices.items() if name not in inside}
+    for vertex in others.values():
+        vertex.links = {port: link for port, link in vertex.links.items() if link.to not in inside}
+    return others, [f"{len(inside)} aggregation node{'s' * (len(inside) != 1)} inside switches left out: no hosts"]
+
+
+def _names(vertices: dict[str, _Vertex]) -> tuple[dict[str, str], list[str]]:
+    """The name of the switch or host that each identifier stands for, and remarks on names that say nothing."""
     counts = Counter((vertex.is_switch, vertex.description) for vertex in vertices.values())
-    names = {}
+    machines = {it.name: _machine(it) for it in vertices.values()}
+    cards: dict[tuple[str, str], set[str]] = defaultdict(set)
     for vertex in vertices.values():
-        machine = None if vertex.is_switch else _MACHINE.fullmatch(vertex.description)
-        if machine:
-            names[vertex.name] = machine[1]
+        if machine := machines[vertex.name]:
+            cards[machine, vertex.description].add(vertex.card or vertex.name)
+    shared = {machine for (machine, _), found in cards.items() if len(found) > 1}
+    names: dict[str, str] = {}
+    first: dict[tuple[str, str], str] = {}
+    for vertex in vertices.values():
+        machine = machines[vertex.name]
+        if machine in shared:
+            names[vertex.name] = first.setdefault((machine, vertex.card or vertex.name), vertex.name)
+        elif machine:
+            names[vertex.name] = machine
         elif vertex.description and counts[vertex.is_switch, vertex.description] == 1:
             names[vertex.name] = vertex.description
         else:
             names[vertex.name] = vertex.name
-    return names
+    several = {machine: sum(one == machine for one, _ in first) for machine in sorted(shared)}
+    return names, [f"{count} machines are called {machine}: each card is a host" for machine, count in several.items()]
+
+
+def _machine(vertex: _Vertex) -> str | None:
+    """The machine that an adapter's description names, if it does."""
+    found = None if vertex.is_switch else _MACHINE.fullmatch(vertex.description)
+    return found[1] if found else None
 
 
 def _cables(vertices: dict[str, _Vertex], names: dict[str, str]) -> list[Cable]:

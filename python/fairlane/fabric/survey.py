@@ -109,6 +109,7 @@ def _tree(wiring: Wiring, levels: dict[str, int]) -> str:
 
 
 def _odd(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
+    yield from wiring.remarks
     yield from _odd_speeds(wiring, levels)
     yield from _odd_trunks(wiring, levels)
     yield from _odd_hosts(wiring)

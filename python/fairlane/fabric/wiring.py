@@ -60,6 +60,8 @@ class Wiring:
     """Switches by GUID, where there are some."""
     lids: Mapping[int, str] = field(default_factory=dict)
     """Hosts by the local identifier of their first port, where there are some."""
+    remarks: tuple[str, ...] = ()
+    """What its reader found odd."""
     source: Path | None = None
     """The file that it was read from."""
 
