@@ -16,6 +16,8 @@ from fairlane.plot.style import PALETTE
 
 MOST_SWITCHES = 4096
 """Switches up to which all of them are drawn; beyond it, those at the beginning of each dimension."""
+MOST_ARCS = 6
+"""Switches of a line that are joined all to all, up to which the links of all lines are drawn alike."""
 SHAPE = 1.3
 """Width over height that the whole should have."""
 NAMES = {"ring": "Torus", "open": "Mesh", "full": "HyperX"}
@@ -41,17 +43,20 @@ def figure(fabric: Fabric) -> Figure:
     size = float(np.clip((52 * scale) ** 2 * 0.09, 5, 120))
     if is_circle:
         parts.lines(axes, zip(places, np.roll(places, -1, axis=0), strict=True), _colour(_longest(sides)), 1.4)
+    plane_rows = shown[1] if len(shown) > 1 else 1
     for number, (side, step) in enumerate(zip(shown, steps, strict=True)):
         stride = int(np.prod(shown[:number]))
         if side == 1 or is_circle:
             continue
         if number < 2:
-            _line(axes, places, number, side, stride, line, whole=side == sides[number])
+            _line(axes, places, number, side, stride, line, plane_rows, whole=side == sides[number])
         else:
             _between(axes, places, number, side, stride, line, step)
     parts.dots(axes, places, parts.SWITCH, size, "o")
-    axes.set_xlim(places[:, 0].min() - 1.1, places[:, 0].max() + 1.1)
-    axes.set_ylim(places[:, 1].min() - 1.1, places[:, 1].max() + 1.1)
+    # Arcs reach beyond what they join.
+    beyond = 1.1 + (0.06 * np.ptp(places, axis=0) if line == "full" else np.zeros(2))
+    axes.set_xlim(places[:, 0].min() - beyond[1], places[:, 0].max() + beyond[1])
+    axes.set_ylim(places[:, 1].min() - beyond[0], places[:, 1].max() + beyond[0])
     parts.legend(axes, rows, columns)
     parts.headline(made, title, _note(fabric, sides, shown, line))
     return made
@@ -103,15 +108,19 @@ def _places(sides: list[int], steps: list[_Step]) -> Floats:
     return places
 
 
-def _line(axes: Axes, places: Floats, number: int, side: int, stride: int, line: str, *, whole: bool) -> None:
+def _line(
+    axes: Axes, places: Floats, number: int, side: int, stride: int, line: str, rows: int, *, whole: bool
+) -> None:
     """The links along one of the dimensions that span a plane, of all switches."""
     at = np.arange(len(places))
     digit = at // stride % side
     colour = _colour(number)
     if line == "full":
-        for a, here in zip(at.tolist(), digit.tolist(), strict=True):
+        across = at % stride if number else at // side % rows
+        for a, here, other in zip(at.tolist(), digit.tolist(), across.tolist(), strict=True):
+            faint = side > MOST_ARCS and other > 0
             for step in range(1, side - here):
-                _arc(axes, places[a], places[a + step * stride], colour, 1.1, 0.9)
+                _arc(axes, places[a], places[a + step * stride], colour, *((0.5, 0.1) if faint else (1.1, 0.9)))
         return
     parts.lines(axes, [(places[a], places[a + stride]) for a in at[digit + 1 < side]], colour, 1.1, 0.9)
     reach = 0.42 * (np.array([1.0, 0.0]) if number == 0 else np.array([0.0, -1.0]))
@@ -169,15 +178,15 @@ def _arc(axes: Axes, a: Floats, b: Floats, colour: str, width: float, alpha: flo
     axes.plot(path[:, 0], path[:, 1], color=colour, linewidth=width, alpha=alpha, zorder=1)
 
 
-def _rows(fabric: Fabric, sides: list[int]) -> list[tuple[str, str, bool]]:
+def _rows(fabric: Fabric, sides: list[int]) -> list[tuple[str, str, str]]:
     counts = Counter(zip(fabric.links["role"].tolist(), fabric.links["bandwidth"].tolist(), strict=True))
-    rows = [("switch", parts.SWITCH, False)]
+    rows = [("switch", parts.SWITCH, parts.DOT)]
     for number, side in enumerate(sides):
         found = [(rate, count) for (role, rate), count in counts.items() if role == f"dimension {number}"]
         if found:
             rate, count = found[0]
             words = f"dimension {number} ({side}): {count} links, {parts.rate(rate)}"
-            rows.append((words, _colour(number), True))
+            rows.append((words, _colour(number), parts.LINE))
     return rows
 
 
@@ -187,6 +196,8 @@ def _note(fabric: Fabric, sides: list[int], shown: list[int], line: str) -> str:
         words += " One stroke between two planes, or blocks of planes, stands for the links of all their switches."
     if line == "ring" and len([side for side in sides if side > 1]) > 1:
         words += " Dotted ends go round to the other end of their line."
+    if line == "full" and max(sides[:2]) > MOST_ARCS:
+        words += " The links of the first line of each plane are strong, those of the others, which are alike, faint."
     if shown != sides:
         words += f" Drawn are {' × '.join(map(str, shown))} of the switches."
     return words

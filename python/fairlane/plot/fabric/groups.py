@@ -16,8 +16,10 @@ from fairlane.plot.fabric.parts import Floats, Pair
 from fairlane.plot.style import INK, PALETTE
 from fairlane.results.text import plural
 
-MOST_IN_FULL = 100
+MOST_IN_FULL = 64
 """Switches up to which all of them are drawn."""
+MOST_HOSTS = 8
+"""Hosts of a switch up to which all of them are drawn."""
 MOST_CHORDS = 48
 """Groups up to which the cables of all are drawn, not only those of one."""
 GREEN, BLACK, BLUE = "#2e8b57", "#333333", PALETTE[0]
@@ -40,6 +42,21 @@ class _Shape:
         if self.row != self.size:
             return "Cascade"
         return "Dragonfly+" if len(set(self.levels)) > 1 else "Dragonfly"
+
+    @property
+    def kind_of(self) -> list[int]:
+        """The kind of each switch: leaves before spines, or all alike."""
+        return [int(level > 1) for level in self.levels]
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What the kinds are called, and their colours."""
+        return {"leaf": parts.SWITCH, "spine": INK} if len(set(self.levels)) > 1 else {"switch": parts.SWITCH}
+
+    @property
+    def legend(self) -> list[tuple[str, str, str]]:
+        """A row for each kind of switch."""
+        return [(name, colour, parts.DOT) for name, colour in self.kinds.items()]
 
     @property
     def switch_colour(self) -> str:
@@ -69,7 +86,7 @@ def figure(fabric: Fabric) -> Figure:
         size, plan["row"], fabric.switches // size, parts.cables(fabric), parts.hosts_of(fabric), fabric.levels
     )
     title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {fabric.hosts} hosts"
-    if fabric.switches <= MOST_IN_FULL and shape.row == size:
+    if fabric.switches <= MOST_IN_FULL and max(shape.hosts.values()) <= MOST_HOSTS and shape.row == size:
         made, [axes] = parts.blank(9, 9.6)
         _full(axes, shape)
     elif shape.groups == 1:
@@ -110,7 +127,8 @@ def _overview(axes: Axes, shape: _Shape) -> None:
     axes.set_xlim(-limit, limit)
     axes.set_ylim(-limit, limit)
     size = f"{plural(shape.size, 'switch', 'switches')} and {sample} hosts"
-    parts.legend(axes, [(f"a group: {size}", shape.switch_colour, False), ("global cables", shape.global_colour, True)])
+    rows = [(f"a group: {size}", shape.switch_colour, parts.DOT), ("global cables", shape.global_colour, parts.LINE)]
+    parts.legend(axes, rows)
 
 
 def _full(axes: Axes, shape: _Shape) -> None:
@@ -125,7 +143,9 @@ def _full(axes: Axes, shape: _Shape) -> None:
     parts.lines(axes, [(places[a], places[b]) for a, b in outer], parts.GLOBAL, 1.1, 0.75, bend=0.25)
     hosts = _host_places(shape, places, centres, radius)
     parts.dots(axes, hosts, parts.HOST, 9)
-    parts.dots(axes, places, parts.SWITCH, max(24, 1400 * radius**2), "o")
+    for number, colour in enumerate(shape.kinds.values()):
+        kind = [place for place, at in zip(places, shape.kind_of, strict=True) if at == number]
+        parts.dots(axes, kind, colour, max(24, 1400 * radius**2))
     for number, centre in enumerate(centres):
         if shape.groups > 1:
             x, y = np.asarray(centre) * (1 + 1.62 * radius)
@@ -133,8 +153,8 @@ def _full(axes: Axes, shape: _Shape) -> None:
     limit = 1.12 + 1.62 * radius if shape.groups > 1 else 1.25
     axes.set_xlim(-limit, limit)
     axes.set_ylim(-limit, limit)
-    rows = [("switch", parts.SWITCH, False), ("host", parts.HOST, False), ("within a group", parts.LOCAL, True)]
-    parts.legend(axes, [*rows, ("between groups", parts.GLOBAL, True)] if shape.groups > 1 else rows)
+    rows = [*shape.legend, ("host", parts.HOST, parts.DOT), ("within a group", parts.LOCAL, parts.LINE)]
+    parts.legend(axes, [*rows, ("between groups", parts.GLOBAL, parts.LINE)] if shape.groups > 1 else rows, 5)
 
 
 def _places(shape: _Shape, centre: Floats, radius: float) -> Floats:
@@ -142,7 +162,9 @@ def _places(shape: _Shape, centre: Floats, radius: float) -> Floats:
     out = _outwards(centre)
     leaves = sum(level <= 1 for level in shape.levels[: shape.size])
     if leaves == shape.size:
-        return parts.circle(shape.size, radius if shape.size > 1 else 0.0, centre, float(np.arctan2(out[1], out[0])))
+        # Two switches stand side by side, not one behind the other.
+        first = float(np.arctan2(out[1], out[0])) + (np.pi / 2 if shape.size == 2 else 0.0)
+        return parts.circle(shape.size, radius if shape.size > 1 else 0.0, centre, first)
     along = np.array([-out[1], out[0]])
     spots = []
     for count, depth in ((leaves, 0.75), (shape.size - leaves, -0.75)):
@@ -180,7 +202,9 @@ def _group(axes: Axes, shape: _Shape) -> None:
     places = _places(shape, np.zeros(2), 1.0)
     alpha = min(1.0, 60 / max(len(inner), 1) + 0.25)
     parts.lines(axes, [(places[a], places[b]) for a, b in inner], parts.LOCAL, 0.9, alpha)
-    parts.dots(axes, places, parts.SWITCH, max(20, 4200 / shape.size))
+    for number, colour in enumerate(shape.kinds.values()):
+        kind = [place for place, at in zip(places, shape.kind_of, strict=False) if at == number]
+        parts.dots(axes, kind, colour, max(20, 4200 / shape.size))
     hosts, leaves = shape.hosts[0], [place for at, place in enumerate(places) if shape.hosts[at]]
     flat = len(set(shape.levels)) <= 1
     if len(leaves) <= 64:
@@ -191,9 +215,9 @@ def _group(axes: Axes, shape: _Shape) -> None:
     axes.set_xlim(-1.4, 1.4)
     axes.set_ylim(-1.4, 1.4)
     reach = [count for (a, b), count in shape.cables.items() if min(a, b) < shape.size <= max(a, b)]
-    axes.set_title("One group; numbers are hosts of a switch", fontsize=12)
-    rows = [("switch", parts.SWITCH, False), (f"{sum(inner.values())} cables within", parts.LOCAL, True)]
-    parts.legend(axes, [*rows, (f"{sum(reach)} cables leave", parts.GLOBAL, True)] if reach else rows)
+    leave = f"; {sum(reach)} cables leave it" if reach else ""
+    axes.set_title(f"One group; numbers are hosts of a switch{leave}", fontsize=12)
+    parts.legend(axes, [*shape.legend, (f"{sum(inner.values())} cables within", parts.LOCAL, parts.LINE)])
 
 
 def _rows_and_columns(axes: Axes, shape: _Shape) -> None:
@@ -221,10 +245,11 @@ def _rows_and_columns(axes: Axes, shape: _Shape) -> None:
         f"One group: {rows} rows of {shape.row} switches, {sum(ends.values())} global links leave it", fontsize=12
     )
     black = {count for (a, b), count in shape.cables.items() if b < shape.size and a // shape.row != b // shape.row}
-    legend = [("switch", INK, False), ("green: along a row, one each", GREEN, True)]
+    legend = [("switch", INK, parts.SQUARE), ("green: along a row, one each", GREEN, parts.LINE)]
     if black:
-        legend.append((f"black: along a column, {parts.span(black, 'cable')} each", BLACK, True))
-    parts.legend(axes, [*legend, ("blue: how many leave for other groups", BLUE, True)] if ends else legend, 2)
+        legend.append((f"black: along a column, {parts.span(black, 'cable')} each", BLACK, parts.LINE))
+    blue = ("blue: how many leave for other groups", BLUE, parts.LINE)
+    parts.legend(axes, [*legend, blue] if ends else legend, 2)
 
 
 def _bow(axes: Axes, a: Floats, b: Floats, colour: str, width: float, alpha: float, *, up: bool) -> None:

@@ -51,6 +51,7 @@ class _Tree:
         self.levels = self.fabric.levels
         self.top = max(self.levels)
         self.cables = parts.cables(self.fabric)
+        self.hosts_at = parts.hosts_at(self.fabric)
         self.hosts = parts.hosts_of(self.fabric)
         self.rows: dict[int, list[int]] = defaultdict(list)
         for switch, level in enumerate(self.levels):
@@ -100,10 +101,10 @@ def _full(axes: Axes, tree: _Tree) -> None:
         axes.text(-0.02, level, tree.name(level), ha="right", va="center", fontsize=11)
     axes.set_xlim(-0.1, 1.02)
     axes.set_ylim(0.05, tree.top + 0.35)
-    rows = [(parts.rate(rate), found, True) for rate, found in colour.items()]
+    rows = [(parts.rate(rate), found, parts.LINE) for rate, found in colour.items()]
     trunk = max(tree.cables.values(), default=1)
-    first = [("switch", parts.SWITCH, False), ("host", parts.HOST, False)]
-    words = [*first, *rows, *([(f"wider: up to {trunk} cables side by side", parts.LOCAL, True)] if trunk > 1 else [])]
+    first = [("switch", parts.SWITCH, parts.SQUARE), ("host", parts.HOST, parts.DOT)]
+    words = [*first, *rows, *([(f"up to {trunk} cables side by side", parts.LOCAL, parts.WIDE)] if trunk > 1 else [])]
     parts.legend(axes, words, 6)
 
 
@@ -175,9 +176,9 @@ def _subtrees(axes: Axes, tree: _Tree) -> None:
     parts.legend(
         axes,
         [
-            (words, parts.SWITCH, False),
-            ("the top", parts.GLOBAL, False),
-            ("cables to the top, counted", parts.LOCAL, True),
+            (words, parts.SWITCH, parts.SQUARE),
+            ("the top", parts.GLOBAL, parts.SQUARE),
+            ("cables to the top, counted", parts.LOCAL, parts.LINE),
         ],
     )
 
@@ -186,7 +187,8 @@ def _summary(tree: _Tree, subtree: Sequence[int]) -> tuple[str, ...]:
     """What a subtree holds, top down."""
     counts = Counter(tree.levels[switch] for switch in subtree)
     words = [f"{counts[level]} {tree.name(level)}" for level in sorted(counts, reverse=True)]
-    return (*words, f"{sum(tree.hosts[switch] for switch in subtree)} hosts")
+    hosts = set().union(*(tree.hosts_at.get(switch, set()) for switch in subtree))
+    return (*words, f"{len(hosts)} hosts")
 
 
 def _box(axes: Axes, x: float, y: float, width: float, height: float, rows: Sequence[str], colour: str) -> None:
@@ -210,4 +212,8 @@ def _box(axes: Axes, x: float, y: float, width: float, height: float, rows: Sequ
 def _note(tree: _Tree) -> str:
     within = sum(count for (a, b), count in tree.cables.items() if tree.levels[a] == tree.levels[b])
     words = f"{sum(tree.cables.values())} cables between switches, {parts.span(tree.hosts.values(), 'host')} at a leaf."
+    links = tree.fabric.links
+    rates = sorted(set(links["bandwidth"][links["from_host"] >= 0].tolist()))
+    if len(rates) > 1:
+        words += f" Hosts' links have {parts.rate(rates[0])} to {parts.rate(rates[-1])}."
     return words + (f" {within} cables stay within a level." if within else "")

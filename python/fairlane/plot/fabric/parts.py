@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
@@ -26,6 +26,8 @@ SWITCH = PALETTE[0]
 HOST = "#9a9a9a"
 LOCAL = "#8fa3b5"
 GLOBAL = PALETTE[1]
+LINE, WIDE, DOT, SQUARE = "-", "=", "o", "s"
+"""Marks of a legend."""
 
 
 def blank(width: float, height: float, columns: int = 1, rows_of_legend: int = 1) -> tuple[Figure, list[Axes]]:
@@ -42,16 +44,20 @@ def blank(width: float, height: float, columns: int = 1, rows_of_legend: int = 1
 
 def headline(made: Figure, title: str, note: str) -> None:
     """What it is, and what to know to read it."""
-    made.suptitle(title, x=0.012, ha="left", fontsize=16, fontweight="bold")
+    size = min(16.0, 9.4 * LETTERS_AN_INCH * made.get_figwidth() / len(title))
+    made.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
     note = "\n".join(wrap(note, width=int(LETTERS_AN_INCH * made.get_figwidth())))
     made.text(0.012, 0.1 / made.get_figheight(), note, ha="left", va="bottom", fontsize=10, color=MUTED)
 
 
-def legend(axes: Axes, rows: Iterable[tuple[str, str, bool]], columns: int = 4) -> None:
-    """A legend below the panel: words, colour, and whether it is a line (else a dot)."""
+def legend(axes: Axes, rows: Iterable[tuple[str, str, str]], columns: int = 4) -> None:
+    """A legend below the panel: words, colour and mark, which is a line, a wide one, a dot or a square."""
+    widths = {LINE: 2.0, WIDE: 5.0}
     marks = [
-        Line2D([], [], color=colour, linewidth=2) if line else Line2D([], [], color=colour, marker="o", linestyle="")
-        for _, colour, line in rows
+        Line2D([], [], color=colour, linewidth=widths[mark])
+        if mark in widths
+        else Line2D([], [], color=colour, marker=mark, linestyle="")
+        for _, colour, mark in rows
     ]
     found = axes.legend(
         marks,
@@ -72,8 +78,17 @@ def cables(fabric: Fabric) -> Counter[Pair]:
 
 
 def hosts_of(fabric: Fabric) -> Counter[int]:
-    """How many hosts hang at each switch, by their first link."""
-    return Counter(fabric.leaf_of)
+    """How many hosts hang at each switch. One that has links to several counts at each of them."""
+    return Counter({switch: len(hosts) for switch, hosts in hosts_at(fabric).items()})
+
+
+def hosts_at(fabric: Fabric) -> dict[int, set[int]]:
+    """The hosts of each switch that has some."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for host, switch in zip(fabric.links["from_host"].tolist(), fabric.links["to_switch"].tolist(), strict=True):
+        if min(host, switch) >= 0:
+            found[switch].add(host)
+    return found
 
 
 def lines(

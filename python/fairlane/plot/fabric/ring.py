@@ -30,7 +30,7 @@ def figure(fabric: Fabric) -> Figure:
             parts.words(axes, 1.1 * x, 1.1 * y, plural(hosts[switch], "host") if hosts[switch] else "", 9, "#555555")
     axes.set_xlim(-1.28, 1.28)
     axes.set_ylim(-1.28, 1.28)
-    parts.legend(axes, [("switch", parts.SWITCH, False), ("cable; wider: a trunk", parts.GLOBAL, True)])
+    parts.legend(axes, [("switch", parts.SWITCH, parts.DOT), ("cable; wider: a trunk", parts.GLOBAL, parts.LINE)])
     title = f"Fabric without levels: {fabric.switches} switches, {fabric.hosts} hosts"
     parts.headline(made, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches.")
     return made
