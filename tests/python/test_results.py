@@ -122,6 +122,15 @@ def test_a_job_without_iterations_has_no_w() -> None:
     assert jobs["seconds_per_iteration"].to_list() == [None, None, None]
 
 
+def test_a_job_that_is_stopped_is_compared_until_then() -> None:
+    """Alone, the simulation is over when nothing is left to happen: soon after the job was stopped."""
+    ranks = frame(engine_after(JOBS[:1], 8 * MS).table("ranks"))
+    stopped = [JobLabel("flood-0", "flood", 8 * MS)]
+    assert derive.jobs(stopped, Work(DURATION, ranks), [Work(9 * MS, ranks)])["w"].to_list() == [0.0]
+    # Interrupted before, it is compared over what was simulated.
+    assert derive.jobs(stopped, Work(2 * MS, ranks), [Work(4 * MS, ranks)])["w"].to_list() == pytest.approx([1.0])
+
+
 def test_a_program_that_ends_is_compared_by_its_rate_of_work() -> None:
     def ended(at: int) -> Work:
         ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))

@@ -4,8 +4,8 @@ The work of a job is the number of iterations that its slowest rank has marked, 
 
     W = I / I_isolated - 1
 
-compares the job among the others with the same job alone over the same simulated time. A job whose program ends is
-compared by its rate of work: its iterations over the time until it ended instead of over the simulated time.
+compares the job among the others with the same job alone over the same simulated time, or until the job is stopped. A
+job whose program ends is compared by its rate of work: its iterations over the time until it ended.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class JobLabel:
     """Its own name, unique in the scenario."""
     workload: str
     """The workload or trace that it runs, by which jobs are grouped."""
+    stop: int | None = None
+    """When it is stopped, ps after the beginning; None if it is not."""
 
 
 def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> pl.DataFrame:
@@ -34,9 +36,14 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
         {"name": [label.name for label in labels], "workload": [label.workload for label in labels]},
         schema={"name": pl.String, "workload": pl.String},
     ).with_row_index("job")
-    isolated = [work(run).with_columns(job=pl.lit(job, pl.UInt32)) for job, run in enumerate(alone) if run is not None]
-    reference = pl.concat(isolated) if isolated else work(together).clear()
-    joined = names.join(work(together), on="job", how="left").join(
+    isolated = [
+        work(run, [label.stop]).with_columns(job=pl.lit(job, pl.UInt32))
+        for job, (label, run) in enumerate(zip(labels, alone, strict=True))
+        if run is not None
+    ]
+    shared = work(together, [label.stop for label in labels])
+    reference = pl.concat(isolated) if isolated else shared.clear()
+    joined = names.join(shared, on="job", how="left").join(
         reference.select("job", pl.exclude("job").name.prefix("isolated_")), on="job", how="left"
     )
     rate, isolated_rate = pl.col("rate"), pl.col("isolated_rate")
@@ -60,16 +67,19 @@ def change(value: pl.Expr, reference: pl.Expr) -> pl.Expr:
     return pl.when(reference > 0).then(value / reference - 1)
 
 
-def work(measured: Work) -> pl.DataFrame:
+def work(measured: Work, stops: Sequence[int | None] = ()) -> pl.DataFrame:
     """Per job: ranks, iterations and their rate (per ps) and seconds of the slowest rank, shares of all ranks' time.
 
-    ``span_ps`` is the time that the rate is over.
+    ``span_ps`` is the time that the rate is over: until the program ended, or the job was stopped, if it was (``stops``,
+    by job), or all of the simulated time.
     """
     marked = pl.col("iterations") > 1
     pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)
     compute, communication = pl.col("compute").sum(), pl.col("communication").sum()
     busy = compute + communication
-    span = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max()).otherwise(measured.now)
+    stop = pl.col("job").first().replace_strict(dict(enumerate(stops)), default=None, return_dtype=pl.UInt64)
+    until = pl.min_horizontal(pl.lit(measured.now, pl.UInt64), stop)
+    span = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max()).otherwise(until)
     return measured.ranks.group_by("job", maintain_order=True).agg(
         pl.len().alias("ranks"),
         pl.col("iterations").min(),

@@ -72,7 +72,7 @@ def run(
 
 
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
-    together, labels = outcome.together, [JobLabel(job.name, job.workload) for job in resolved.jobs]
+    together, labels = outcome.together, [JobLabel(job.name, job.workload, job.stop) for job in resolved.jobs]
     links = _links(resolved.tables["fabric"])
     record = outcome.record
     return Run(
