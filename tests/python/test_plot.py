@@ -67,8 +67,10 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 **{name: [1] * len(links) for name in ("latency_ps", "bytes", "packets", "waiting_ps", "stalled_ps")},
                 **{name: [1] * len(links) for name in ("port_active_ps", "port_stalled_ps")},
                 "max_queue": [1] * len(links),
+                "mean_queue": [0.1] * len(links),
                 "port_active_share": share,
                 "port_stalled_share": share / 10,
+                "port_idle_share": 1 - 1.1 * share,
             }
         ),
         interference=pl.DataFrame(

@@ -192,6 +192,8 @@ def test_lanes_of_a_port_add_up(run: Run) -> None:
     assert links["link"].to_list() == [0, 1, 2, 3]
     assert links["port_active_share"].to_list() == pytest.approx([3 / 4] * 4)
     assert links["port_stalled_share"].to_list() == pytest.approx([1 / 5] * 4)
+    assert links["port_idle_share"].to_list() == pytest.approx([1 - 3 / 4 - 1 / 5] * 4)
+    assert links["mean_queue"].to_list() == pytest.approx((links["waiting_ps"] / DURATION).to_list())
     assert links["bytes"].to_list() == [3 * 4096] * 4
 
 

@@ -62,7 +62,10 @@ class FakeScenario:
     @property
     def jobs(self) -> list[Any]:
         common = {"marks": False, "power": None, "background": False}
-        return [SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern", **common) for job in self.specs]
+        return [
+            SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern", stop=None, **common)
+            for job in self.specs
+        ]
 
     @property
     def spec(self) -> dict[str, Any]:

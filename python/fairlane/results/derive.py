@@ -70,8 +70,8 @@ def change(value: pl.Expr, reference: pl.Expr) -> pl.Expr:
 def work(measured: Work, stops: Sequence[int | None] = ()) -> pl.DataFrame:
     """Per job: ranks, iterations and their rate (per ps) and seconds of the slowest rank, shares of all ranks' time.
 
-    ``span_ps`` is the time that the rate is over: until the program ended, or the job was stopped, if it was (``stops``,
-    by job), or all of the simulated time.
+    ``span_ps`` is the time that the rate is over: until the program ended, or the job was stopped (``stops``, by job),
+    or all of the simulated time.
     """
     marked = pl.col("iterations") > 1
     pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)
@@ -105,16 +105,20 @@ def calls(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
 def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
     """The ports table: one row per port and lane, with the counters of the lane and the times of the whole port.
 
-    ``port_active_ps`` and ``port_stalled_ps`` are the port's and the same in the rows of all its lanes.
+    ``port_active_ps`` and ``port_stalled_ps``, and the shares of time, are the port's and the same in the rows of all
+    its lanes; it is idle when it is neither. ``mean_queue`` is the mean number of packets that waited (Little's law).
     """
     share = 1 / together.now if together.now else 0.0
+    idle = together.now - pl.col("port_active_ps") - pl.col("port_stalled_ps")
     times = ["waiting", "stalled", "port_active", "port_stalled"]
     times += [name for name in together.ports.columns if name == "onward_waiting"]
     return (
         _picoseconds(together.ports.with_columns(pl.col("link").cast(pl.UInt32)), times)
         .with_columns(
+            mean_queue=pl.col("waiting_ps") * share,
             port_active_share=pl.col("port_active_ps") * share,
             port_stalled_share=pl.col("port_stalled_ps") * share,
+            port_idle_share=idle.cast(pl.Float64) * share,
         )
         .join(links, on="link", how="left")
         .sort("link", "lane")
@@ -168,6 +172,7 @@ def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
             mean_queue=pl.col("waiting_ps") / span,
             port_active_share=pl.col("port_active_ps") / span,
             port_stalled_share=pl.col("port_stalled_ps") / span,
+            port_idle_share=1 - (pl.col("port_active_ps") + pl.col("port_stalled_ps")) / span,
         )
         .join(links.select("link", "class", "role"), on="link", how="left", maintain_order="left")
     )

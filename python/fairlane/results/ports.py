@@ -8,12 +8,12 @@ import polars as pl
 def by_link(ports: pl.DataFrame) -> pl.DataFrame:
     """One row per port instead of one per port and lane: its own times, and the sums over its lanes."""
     whole = ["from_vertex", "to_vertex", "class", "role", "from_level", "to_level", "bandwidth", "latency_ps"]
-    times = ["port_active_ps", "port_stalled_ps", "port_active_share", "port_stalled_share"]
+    times = ["port_active_ps", "port_stalled_ps", "port_active_share", "port_stalled_share", "port_idle_share"]
     return (
         ports.group_by("link")
         .agg(
             pl.col(*whole, *times).first(),
-            pl.col("bytes", "packets", "waiting_ps").sum(),
+            pl.col("bytes", "packets", "waiting_ps", "mean_queue").sum(),
             pl.col("max_queue").max(),
         )
         .sort("link")
@@ -30,7 +30,7 @@ def by_role(ports: pl.DataFrame) -> pl.DataFrame:
             pl.len().alias("ports"),
             pl.col("bytes", "packets", "waiting_ps").sum(),
             pl.col("max_queue").max(),
-            pl.col(*shares).mean(),
+            pl.col("mean_queue", *shares, "port_idle_share").mean(),
             *(pl.col(share).quantile(0.99).name.prefix("p99_") for share in shares),
             *(pl.col(share).max().name.prefix("max_") for share in shares),
         )
