@@ -275,7 +275,7 @@ def test_lists_that_are_wrong_are_refused_by_line(written: Write, old: str, new:
 
 def test_fabrics_that_are_not_connected_name_who_is_cut_off(written: Write) -> None:
     text = "from,to,from_kind,to_kind\na1,s,host,switch\nb1,t,host,switch\n"
-    with pytest.raises(BuildError) as error:
+    with pytest.raises(ScenarioError) as error:
         survey(read_wiring(written("links.csv", text)))
     assert 'no way leads from "a1" to "b1" and 1 others' in str(error.value)
 
@@ -345,3 +345,13 @@ def test_files_named_in_scenarios_that_are_wrong_are_named(tmp_path: Path) -> No
     (tmp_path / "x.json").write_text(json.dumps(wrong), encoding="utf-8")
     with pytest.raises(ScenarioError, match=r"fabric\.links\[0\]\.speed = 1: unknown key"):
         Scenario.load(scenario)
+
+
+def test_what_cannot_be_built_names_the_file_and_the_vertices(written: Write) -> None:
+    apart = written("apart.csv", "from,to\nh1,s1\nh2,s1\nh3,s2\nh4,s2\n")
+    with pytest.raises(ScenarioError, match=r'apart\.csv: the fabric is not connected: .* "h1" to "h3"'):
+        read_wiring(apart).fabric()
+    circle = LFTS.replace("0x000b 001 : (Channel", "0x000b 003 : (Channel", 1)
+    wiring = read_wiring(written("dump", DUMP), written("circle.lfts", circle))
+    with pytest.raises(ScenarioError, match=r'circle\.lfts: .* to "node1" goes in a circle at "leaf"'):
+        wiring.fabric()

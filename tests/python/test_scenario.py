@@ -85,7 +85,7 @@ def test_a_job_more_leaves_the_others_where_they_were(tmp_path: Path) -> None:
         ('"20 ms"', "20", "duration", "its unit in a string"),
         ('"fat_tree"', '"fat_treee"', "fabric.topology", 'did you mean "fat_tree"?'),
         ("levels = 2", "level = 2", "fabric.level", 'did you mean "levels"?'),
-        ("hosts = 64", 'hosts = "many"', "fabric.hosts", "is not of type 'integer'"),
+        ("hosts = 64", 'hosts = "many"', "fabric.hosts", "of another type; allowed: a whole number"),
         ('"3.2 GB/s"', '"3.2 GB"', "fabric.bandwidth", "not a unit of bandwidth"),
         ('"3.2 GB/s"', "3", "fabric.bandwidth", "in a string"),
         ("levels = 2", 'levels = 2\nrouting = "d_mod"', "fabric.routing.name", 'did you mean "d_mod_k"?'),

@@ -62,17 +62,28 @@ impl BuildError {
         Self::Value { path: path.into(), value: value.to_string(), allowed: allowed.into() }
     }
 
-    /// The same error with `words` after its own.
+    /// The same error with `words` after its own, unless it says them already.
     #[must_use]
     pub fn and(mut self, words: &str) -> Self {
         match &mut self {
-            Self::Value { allowed: text, .. } | Self::Shape { problem: text, .. } => {
+            Self::Value { allowed: text, .. } | Self::Shape { problem: text, .. } if !text.contains(words) => {
                 text.push_str("; ");
                 text.push_str(words);
             }
-            Self::UnknownName { .. } => {}
+            _ => {}
         }
         self
+    }
+
+    /// The same error of what was built for another: of `name`, which stands at `to`, where it is about what stands at `from`.
+    #[must_use]
+    pub fn of(self, from: &str, to: &str, name: &str) -> Self {
+        match self {
+            Self::Value { path, allowed, .. } if path == from => Self::value(to, name, allowed),
+            Self::Value { path, value, allowed } => Self::Value { path: path.replacen(from, to, 1), value, allowed },
+            Self::Shape { path, problem } => Self::Shape { path: path.replacen(from, to, 1), problem },
+            Self::UnknownName { .. } => Self::Shape { path: to.to_owned(), problem: self.to_string() },
+        }
     }
 }
 

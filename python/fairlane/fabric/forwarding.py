@@ -31,7 +31,7 @@ def with_tables(wiring: Wiring, file: Path) -> Wiring:
     reader = _Reader(wiring, file)
     for number, line in enumerate(text.splitlines(), 1):
         reader.read(number, line)
-    return replace(wiring, tables=reader.finished())
+    return replace(wiring, tables=reader.finished(), tables_source=file)
 
 
 class _Reader:

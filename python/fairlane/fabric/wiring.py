@@ -1,12 +1,13 @@
 """A fabric cable by cable: what every reader makes, and what a scenario's ``topology = "imported"`` takes."""
 
 import json
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.units import BANDWIDTH, DURATION
 
@@ -64,6 +65,8 @@ class Wiring:
     """What its reader found odd."""
     source: Path | None = None
     """The file that it was read from."""
+    tables_source: Path | None = None
+    """The file that its tables were read from, if it is another."""
 
     @property
     def switches(self) -> tuple[str, ...]:
@@ -93,13 +96,32 @@ class Wiring:
             raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
 
     def fabric(self, routing: str | None = None) -> Fabric:
-        """The fabric with a routing, by default its own tables if it has some, else up/down."""
+        """The fabric with a routing, by default its own tables if it has some, else up/down.
+
+        Raises ``ScenarioError`` with the file if it was read from one, else ``BuildError``.
+        """
         from fairlane.scenario.models import FabricTable
         from fairlane.scenario.resolve import fabric_spec
         from fairlane.scenario.scenario import read_table
 
         table = {"topology": "imported", "routing": routing or ("tables" if self.tables else "up_down")}
-        return Fabric.build(fabric_spec(read_table(FabricTable, {**table, **self.parameters()})))
+        try:
+            return Fabric.build(fabric_spec(read_table(FabricTable, {**table, **self.parameters()})))
+        except BuildError as error:
+            if self.source is None:
+                raise
+            words = self._named(str(error).removeprefix(f"{error.path}: "))
+            file = self.tables_source if (error.path or "").startswith("fabric.tables") else None
+            raise ScenarioError(Problem("", words, file=str(file or self.source))) from None
+
+    def _named(self, words: str) -> str:
+        """What the simulator says of switches and hosts by number, with their names."""
+        names = {"switch": self.switches, "host": self.hosts}
+
+        def name(found: re.Match[str]) -> str:
+            return f'"{names[found[1]][int(found[2])]}"'
+
+        return re.sub(r"\b(switch|host) (\d+)\b", name, words)
 
 
 class _Graph(Protocol):

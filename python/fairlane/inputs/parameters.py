@@ -26,6 +26,9 @@ _KINDS: dict[str, Kind] = {
     "Bytes": SIZE,
 }
 
+_TYPES = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
+_TYPES |= {"array": "a list", "object": "a table", "null": "nothing"}
+
 Schema = Mapping[str, Any]
 
 
@@ -68,7 +71,9 @@ def _file(key: str, name: str) -> dict[str, Any]:
     except OSError as error:
         raise Problems(Problem(key, f"cannot be read: {error.strerror}", str(path))) from None
     except json.JSONDecodeError as error:
-        raise Problems(Problem("", f"not valid JSON: {error.msg}", file=str(path), line=error.lineno)) from None
+        words = f"not valid JSON: {error.msg}"
+        allowed = "a file that fairlane fabric import wrote, from what ibnetdiscover prints or a CSV list of links"
+        raise Problems(Problem("", words, allowed=allowed, file=str(path), line=error.lineno)) from None
     except UnicodeDecodeError as error:
         raise Problems(Problem("", f"is not UTF-8: {error.reason}", file=str(path))) from None
     if not isinstance(content, dict):
@@ -135,7 +140,13 @@ def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], beside: Sequ
                 yield Problem.unknown(f"{path}.{key}".lstrip("."), "key", key, allowed, error.instance[key])
         elif error.validator == "required":
             missing = [key for key in error.validator_value if key not in error.instance]
-            yield Problem(path, f"missing: {', '.join(missing)}", allowed=_described(error.schema, missing))
+            if error.message.startswith(f"{missing[0]!r} "):  # there is an error for each key: one is enough
+                yield Problem(path, f"missing: {', '.join(missing)}", allowed=_described(error.schema, missing))
+        elif error.validator == "type" and not path.endswith("]"):
+            asked, _ = _deref(error.schema, schema)
+            kinds = " or ".join(_TYPES.get(kind, kind) for kind in _listed(error.validator_value))
+            words = ". ".join(filter(None, (kinds, asked.get("description"))))
+            yield Problem(path, "of another type", _at(given, list(error.absolute_path)), words)
         else:
             value = _at(given, list(error.absolute_path))
             names = _names(error.schema, schema)
@@ -143,6 +154,10 @@ def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], beside: Sequ
                 yield Problem.unknown(path, "name", value, names, value)
             else:
                 yield Problem(path, error.message, value)
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
 
 
 def _names(schema: Any, root: Schema) -> list[str]:

@@ -170,9 +170,15 @@ pub fn build(name: &str, params: &serde_json::Value, graph: &Graph) -> Result<Bo
     let none = serde_json::json!({});
     let (base, planes) = graph.base();
     let built = (entry.build)(base, if params.is_null() { &none } else { params });
-    let inner = built.map_err(|error| match graph.topology() {
-        Some(topology) => error.and(&format!("topology {} is usually routed by {}", topology.name, topology.routing)),
-        None => error,
+    let inner = built.map_err(|error| {
+        // What a routing is made of does not know for which it is.
+        let error = error.of("fabric.routing", "fabric.routing", name);
+        match graph.topology() {
+            Some(topology) => {
+                error.and(&format!("topology {} is usually routed by {}", topology.name, topology.routing))
+            }
+            None => error,
+        }
     })?;
     Ok(match planes {
         Some(planes) => Box::new(planes::OnPlanes { inner, planes, rails: graph.rails() }),

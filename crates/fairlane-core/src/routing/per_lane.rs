@@ -48,11 +48,16 @@ struct PerLane {
 
 impl PerLane {
     fn new(graph: &Graph, params: &Params) -> Result<Self, BuildError> {
-        let build = |choice: &Choice| match choice {
-            Choice::Name(name) => super::build(name, &serde_json::json!({}), graph),
-            Choice::Params { name, params } => super::build(name, params, graph),
+        let build = |(lane, choice): (usize, &Choice)| {
+            let none = serde_json::json!({});
+            let (name, params) = match choice {
+                Choice::Name(name) => (name, &none),
+                Choice::Params { name, params } => (name, params),
+            };
+            let at = format!("fabric.routing.lanes[{lane}]");
+            super::build(name, params, graph).map_err(|error| error.of("fabric.routing", &at, name))
         };
-        let lanes: Vec<_> = params.lanes.iter().map(build).collect::<Result<_, _>>()?;
+        let lanes: Vec<_> = params.lanes.iter().enumerate().map(build).collect::<Result<_, _>>()?;
         if lanes.is_empty() {
             return Err(BuildError::value("fabric.routing.lanes", "[]", "at least one routing"));
         }
@@ -106,6 +111,13 @@ mod tests {
         let options = [0, 1, 5].map(|vl| routing.options(SwitchId(0), &visit(vl)).len());
         assert_eq!(options, [1, 4, 4]);
         assert!((ENTRY.build)(&graph, &json!({ "lanes": [] })).is_err());
-        assert!((ENTRY.build)(&graph, &json!({ "lanes": ["d_mod_q"] })).is_err());
+        let problem = |lanes: serde_json::Value| {
+            crate::routing::build("per_lane", &json!({ "lanes": lanes }), &graph).err().unwrap().to_string()
+        };
+        let unknown = problem(json!(["d_mod_k", "d_mod_q"]));
+        assert!(unknown.starts_with("fabric.routing.lanes[1]: unknown routing \"d_mod_q\"; allowed: "), "{unknown}");
+        let unfit = problem(json!(["ugal_l"]));
+        assert!(unfit.starts_with("fabric.routing.lanes[0] = ugal_l: needs a fabric of groups"), "{unfit}");
+        assert_eq!(unfit.matches("usually routed by").count(), 1, "{unfit}");
     }
 }

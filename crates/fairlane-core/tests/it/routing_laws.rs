@@ -242,7 +242,7 @@ fn every_example_is_served_by_its_usual_routing_and_by_up_down() {
 fn a_routing_that_does_not_fit_is_refused_naming_both() {
     let build = |name: &str| fabrics::examples().into_iter().find(|sample| sample.topology == name).unwrap().build();
     for (routing, topology, expected) in [
-        ("d_mod_k", "dragonfly", "fabric.routing = d_mod_k: d_mod_k needs a fabric whose switches have levels"),
+        ("d_mod_k", "dragonfly", "fabric.routing = d_mod_k: needs a fabric whose switches have levels"),
         ("minimal", "torus", "fabric.routing = minimal: needs a fabric of groups"),
         ("dimension_order", "fat_tree", "fabric.routing = dimension_order: needs a grid of switches"),
         ("tables", "hyperx", "fabric.routing = tables: needs a fabric with forwarding tables"),
