@@ -57,6 +57,7 @@ docs: $(EXTENSION) ## build the documentation into site/
 bench: $(EXTENSION) ## measure packet-hops per second
 	cargo bench --locked $(RUST_ALONE)
 	$(BIN)/python benches/quickstart.py
+	$(BIN)/python benches/ready.py
 
 readme: $(EXTENSION) ## run what README.md and the examples show and store what they print
 	$(BIN)/python tools/update_readme.py

@@ -79,17 +79,16 @@ class Packed(Strategy):
 def fewest(rooms: Mapping[int, list[int]], count: int, fit: Fit, *, split: bool) -> list[int] | None:
     """Hosts of as few domains as possible; None if there are too few."""
     left, taken = dict(rooms), list[int]()
-    while len(taken) < count:
+    for largest in sorted(rooms, key=lambda domain: len(rooms[domain]), reverse=True):
         missing = count - len(taken)
-        enough = [domain for domain, hosts in left.items() if len(hosts) >= missing]
-        if not left or not (enough or split):
-            return None
-        if enough:
+        if len(left[largest]) >= missing:
+            enough = [domain for domain, hosts in left.items() if len(hosts) >= missing]
             chosen = enough[0] if fit == "first" else min(enough, key=lambda domain: len(left[domain]))
-        else:
-            chosen = max(left, key=lambda domain: len(left[domain]))
-        taken += left.pop(chosen)[:missing]
-    return taken
+            return taken + left[chosen][:missing]
+        if not split:
+            return None
+        taken += left.pop(largest)
+    return None
 
 
 def subtrees(fabric: FabricView, level: int) -> list[int]:
