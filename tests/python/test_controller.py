@@ -393,3 +393,46 @@ def test_the_command_shows_periods_and_draws_them(tmp_path: Path, capsys: pytest
     assert (out / "improvement.png").is_file()
     assert execute([*words, "--mode", "sometimes"]) == 2
     assert execute([*words, "--with", "threshold=2"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("controller", "parameters", "words"),
+    [
+        (
+            "fixed",
+            {"levels": {"on": {0: 1}}},
+            'controller.fixed.levels.on: unknown job; allowed: one, two; did you mean "one"?',
+        ),
+        ("fixed", {"levels": {"one": {99: 1}}}, "controller.fixed.levels.one: has no rank 99; allowed: 0 to 7"),
+        (
+            "fixed",
+            {"levels": {"one": {0: 5}}, "service_levels": 4},
+            "levels.one.0 = 5: a service level that it does not",
+        ),
+        ("isolate", {"weights": {"three": 3}}, "controller.isolate.weights.three: unknown job"),
+        ("process_prioritization", {"threshold": True}, "controller.process_prioritization.threshold"),
+        ("process_prioritization", {"step": 70000}, "controller.process_prioritization.step = 70000"),
+    ],
+)
+def test_parameters_that_fit_no_job_are_refused(controller: str, parameters: dict[str, Any], words: str) -> None:
+    jobs = [{"name": name, "ranks": 8, "workload": "ring"} for name in ("one", "two")]
+    with pytest.raises(ScenarioError) as error:
+        check(Scenario(fabric=FABRIC, jobs=jobs), controller, parameters)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--period", "1"], '--period = "1"'), (["--draws", "0"], "--draws"), (["--seed", "-3"], "--seed")],
+)
+def test_options_that_cannot_be_are_refused(
+    options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(
+        'fabric = { topology = "fat_tree", hosts = 16 }\n[[jobs]]\nname = "a"\nranks = 4\nworkload = "ring"\n'
+    )
+    assert execute(["control", str(file), "--controller", "none", *options]) == 2
+    assert words in capsys.readouterr().err
+    assert execute(["control", str(file), "--controller", "none", "--periods", "1", "--out", str(file)]) == 2
+    assert "--out" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT, Scale
 from fairlane.reproduce.savoie2020.experiments import EXPERIMENTS
 from fairlane.reproduce.savoie2020.rerouted import rerouted
 from fairlane.reproduce.savoie2020.results import Results
-from fairlane.reproduce.savoie2020.selection import Selection
+from fairlane.reproduce.savoie2020.selection import Measured, Selection
 from fairlane.reproduce.savoie2020.systems import SYSTEMS, scenario, static_jobs
 from fairlane.study import Study
 from fairlane.study.progress import StudyProgress
@@ -202,6 +202,15 @@ def results(gains: list[float], experiment: str = "small.static") -> Results:
 
 def held(claim: str, found: Results) -> list[bool]:
     return [held for _, held in PAPERS["savoie2020"].checks[claim].judge(found)]
+
+
+def test_no_claim_is_judged_while_cells_of_it_failed() -> None:
+    """What is left may be the better half."""
+    found = results([0.1])
+    experiments = {"small.static": EXPERIMENTS["small.static"]}
+    for failed, missing in ({}, []), ({("small.static", CONTROL): 2}, ["2 cells of small.static that failed"]):
+        measured = Measured(found.rows, {}, failed, experiments)
+        assert measured.missing("small.static") == missing
 
 
 def test_the_static_claim_is_judged_by_its_bands() -> None:

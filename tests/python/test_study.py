@@ -217,6 +217,12 @@ BAD = [
     ),
     ('scenario = "small.toml"\n[treatments.a]\nsett = {}', "levels.toml:3", 'did you mean "set"?'),
     (
+        'scenario = "small.toml"\n[treatments.a]\ncontroler = "none"\nperiods = 2',
+        "levels.toml:3",
+        'did you mean "controller"?',
+    ),
+    ('scenario = "small.toml"\n[cluster]\nmemory = "lots"', "levels.toml:3", 'cluster.memory = "lots"'),
+    (
         'scenario = "small.toml"\n[treatments.a]\nset = { seed = 3 }',
         "levels.toml:3",
         "changes seed: then nothing",

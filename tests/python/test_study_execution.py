@@ -145,6 +145,16 @@ def test_ctrl_c_keeps_what_is_finished(folder: Path, whole: StudyResults) -> Non
     assert computed(folder, STUDY, "out", 1, resume=True).meta.digest == whole.meta.digest
 
 
+def test_half_an_answer_is_computed_again(folder: Path, whole: StudyResults, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that goes down may leave files cut off."""
+    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    computed(folder, STUDY, "out")
+    for path in list((folder / "out" / "answers").glob("*.json"))[:2]:
+        path.write_bytes(path.read_bytes()[:40])
+    (folder / "out" / "study.json").unlink()
+    assert computed(folder, STUDY, "out", resume=True).meta.digest == whole.meta.digest
+
+
 def test_another_study_does_not_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
     computed(folder, STUDY, "out")

@@ -25,9 +25,9 @@ def control(
     assignments: Assignments = None,
     mode: Annotated[str, typer.Option(help="episodes (fresh short simulations) or online.")] = "episodes",
     period: Annotated[str, typer.Option(help="How long a period is.")] = "60 ms",
-    periods: Annotated[int, typer.Option(help="How many there are.")] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the jobs' variants; for episodes.")] = 1,
-    draws: Annotated[int | None, typer.Option(help="Different combinations of variants; for episodes.")] = None,
+    periods: Annotated[int, typer.Option(min=1, help="How many there are.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the jobs' variants; for episodes.")] = 1,
+    draws: Annotated[int | None, typer.Option(min=1, help="Different combinations of variants; for episodes.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the table and the picture.")] = None,
 ) -> None:
     """Let a controller set service levels, period by period, and show what it gains."""
@@ -38,8 +38,11 @@ def control(
 
     loaded = Scenario.load(scenario, set=assignments or ()).with_background()
     made = make(controller, _parameters(parameters or []))
+    span = _period(period)
+    if out is not None:
+        _make(out)
     outcomes: list[Outcome] = []
-    for outcome in perform(loaded, made, mode=mode_of(mode), period=period, periods=periods, seed=seed, draws=draws):
+    for outcome in perform(loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=seed, draws=draws):
         if not outcomes:
             typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
         outcomes.append(outcome)
@@ -50,11 +53,27 @@ def control(
 
         from fairlane.plot.control import draw
 
-        out.mkdir(parents=True, exist_ok=True)
         rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.treated.jobs]
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(out / "periods.parquet")
         draw(outcomes, f"{loaded.name}: {controller}", out / "improvement.png")
         typer.echo(f"Everything is in {out}.")
+
+
+def _period(text: str) -> int:
+    from fairlane.units import DURATION
+
+    try:
+        return DURATION.parse(text)
+    except ValueError as error:
+        raise ScenarioError(Problem("--period", str(error), text)) from None
+
+
+def _make(folder: Path) -> None:
+    """The folder, before anything is simulated."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ScenarioError(Problem("--out", f"cannot be a folder: {error.strerror}", str(folder))) from None
 
 
 def _parameters(given: list[str]) -> dict[str, Any]:

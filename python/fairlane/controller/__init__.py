@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
-from fairlane.controller.fitting import fit
+from fairlane.controller.fitting import check_jobs, fit
 from fairlane.controller.fixed import Fixed
 from fairlane.controller.isolate import Isolate
 from fairlane.controller.loop import Mode, Outcome, Phases, control, row_of
@@ -61,7 +61,9 @@ def make(name: str, parameters: Mapping[str, Any] | None = None) -> Controller:
 
 def check(scenario: "Scenario", name: str, parameters: Mapping[str, Any] | None = None) -> None:
     """Raises ``ScenarioError`` if there is no such controller, or it does not suit the scenario; simulates nothing."""
-    fit(scenario, make(name, parameters))
+    made = make(name, parameters)
+    check_jobs([scenario], made)
+    fit(scenario, made)
 
 
 def run(

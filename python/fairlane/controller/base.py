@@ -5,11 +5,13 @@ ranks and the weights of service levels. It never sees the network, nor the run 
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from fairlane.errors import Problem
 
 __all__ = ["Controller", "JobWork", "RankLevels", "Settings", "Work"]
 
@@ -85,6 +87,11 @@ class Controller(BaseModel):
     def summary(cls) -> str:
         """One line about it: the first of its documentation."""
         return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
+
+    def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
+        """What of its parameters does not fit these jobs, each with its ranks where they are known."""
+        del jobs
+        yield from ()
 
     def start(self, jobs: Mapping[str, int]) -> Settings:
         """The settings of the first period, before any work is known; ``jobs`` has the number of ranks of each."""

@@ -1,12 +1,13 @@
 """Fitting a controller to a scenario: lanes for its service levels, and its settings in the simulator's terms."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
-from fairlane.errors import Problem
+from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved
 from fairlane.simulation import Simulation
@@ -15,7 +16,15 @@ if TYPE_CHECKING:
     from fairlane.scenario import Scenario
     from fairlane.scenario.models import Arbiter
 
-__all__ = ["Counts", "apply", "fit", "with_settings"]
+__all__ = ["Counts", "apply", "check_jobs", "fit", "with_settings"]
+
+
+def check_jobs(scenarios: Iterable["Scenario"], controller: Controller) -> None:
+    """Raises ``ScenarioError`` if the controller's parameters name what no job of these scenarios has."""
+    jobs = {name: job.ranks for scenario in scenarios for job in scenario.jobs for name in job.names()}
+    problems = [problem.under(f"controller.{controller.name}") for problem in controller.problems(jobs)]
+    if problems:
+        raise ScenarioError(problems)
 
 
 def fit(scenario: "Scenario", controller: Controller) -> "Scenario":

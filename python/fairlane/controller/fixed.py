@@ -1,12 +1,13 @@
 """A table of service levels that was decided beforehand, by hand or by another controller's search."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from fairlane.controller.base import Controller, Settings, Work
+from fairlane.errors import Problem
 
 __all__ = ["Fixed"]
 
@@ -22,6 +23,21 @@ class Fixed(Controller):
     weights: list[Annotated[int, Field(ge=1, le=65535)]] = Field(
         default_factory=list, description="packets a turn of each level from 0; levels not listed have 1"
     )
+
+    @override
+    def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
+        """Jobs and ranks that there are not, levels beyond its own."""
+        for job, levels in self.levels.items():
+            if job not in jobs:
+                yield Problem.unknown(f"levels.{job}", "job", job, list(jobs))
+                continue
+            for rank, level in levels.items():
+                ranks = jobs[job]
+                if ranks is not None and not 0 <= rank < ranks:
+                    yield Problem(f"levels.{job}", f"has no rank {rank}", allowed=f"0 to {ranks - 1}")
+                if level >= self.service_levels:
+                    allowed = f"0 to {self.service_levels - 1}, or more in service_levels"
+                    yield Problem(f"levels.{job}.{rank}", "a service level that it does not use", level, allowed)
 
     @override
     def start(self, jobs: Mapping[str, int]) -> Settings:

@@ -1,12 +1,13 @@
 """A service level for each job, so that jobs meet only at arbiters (Savoie 2018 finds that this gains little)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from pydantic import Field, PositiveInt
 from typing_extensions import override
 
 from fairlane.controller.base import Controller, Settings, Work
+from fairlane.errors import Problem
 
 __all__ = ["Isolate"]
 
@@ -22,6 +23,13 @@ class Isolate(Controller):
     weights: dict[str, PositiveInt] = Field(
         default_factory=dict, description="packets a turn, by job; 1 for a job that is not named"
     )
+
+    @override
+    def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
+        """Jobs that there are not."""
+        for job in self.weights:
+            if job not in jobs:
+                yield Problem.unknown(f"weights.{job}", "job", job, list(jobs))
 
     @override
     def start(self, jobs: Mapping[str, int]) -> Settings:

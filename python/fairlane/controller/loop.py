@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
 from fairlane.controller.episodes import VARIANTS, Combination, Episodes
-from fairlane.controller.fitting import fit
+from fairlane.controller.fitting import check_jobs, fit
 from fairlane.controller.online import Continuous
 from fairlane.errors import Problem, ScenarioError
 from fairlane.units import DURATION
@@ -115,6 +115,7 @@ def control(
     span = DURATION.parse(period) if isinstance(period, str) else period
     phases = phases_of(scenario)
     _check(mode_of(mode), span, periods, phases)
+    check_jobs(phases.values(), controller)
     fitted = {start: fit(phase, controller) for start, phase in phases.items()}
     if mode == "online":
         yield from _online(fitted[0], controller, span, periods, default=default, isolated=isolated)

@@ -30,6 +30,8 @@ Process = tuple[str, int]
 """A job's name and a rank."""
 Assignments = dict[Process, int]
 """The weight of the service level that a process has for itself."""
+MOST_WEIGHT = 65535
+"""The greatest weight that an arbiter takes."""
 
 
 class State(StrEnum):
@@ -45,11 +47,13 @@ class ProcessPrioritization(Controller):
 
     name: ClassVar[str] = "process_prioritization"
 
-    threshold: float = Field(0.9, gt=0, le=1, description="T: a candidate has at most 1/T times the slowest's work")
+    threshold: float = Field(
+        0.9, gt=0, le=1, strict=True, description="T: a candidate has at most 1/T times the slowest's work"
+    )
     default_periods: int = Field(1, ge=1, description="periods over which the default run is observed")
-    default_weight: int = Field(1, ge=1, le=65535, description="packets a turn of the default level")
-    first_weight: int = Field(1, ge=1, le=65535, description="packets a turn of a new level")
-    step: int = Field(1, ge=1, description="packets that a higher priority adds to a turn")
+    default_weight: int = Field(1, ge=1, le=MOST_WEIGHT, description="packets a turn of the default level")
+    first_weight: int = Field(1, ge=1, le=MOST_WEIGHT, description="packets a turn of a new level")
+    step: int = Field(1, ge=1, le=MOST_WEIGHT, description="packets that a higher priority adds to a turn")
     seed: int = Field(1, ge=0, description="seed of the order of candidates")
 
     _state: State = PrivateAttr(State.DEFAULT)
@@ -113,7 +117,7 @@ class ProcessPrioritization(Controller):
             process = self._candidates.pop()  # 28
             trial = dict(self._best)
             if process in trial:  # 29
-                trial[process] += self.step  # 30
+                trial[process] = min(MOST_WEIGHT, trial[process] + self.step)  # 30
             else:
                 trial[process] = self.first_weight  # 32
             self._assignments = trial

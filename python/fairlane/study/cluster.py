@@ -22,6 +22,8 @@ IN_FLIGHT = 4
 """Tasks that are sent for each thread of the workers, so that none waits for the network."""
 FIRST_WAIT_S = "60 s"
 """How long a scheduler may take to answer."""
+SCHEMES = ("tcp", "tls", "ucx", "ws", "wss")
+"""What a scheduler can be talked to by."""
 
 
 class DaskPool:
@@ -62,6 +64,9 @@ class DaskPool:
 def connect(address: str) -> DaskPool:
     """The cluster at an address, as ``tcp://127.0.0.1:8786``. Raises ``ScenarioError`` if none answers."""
     distributed = _library("distributed")
+    scheme, separator, _ = address.partition("://")
+    if separator and scheme not in SCHEMES:
+        raise ScenarioError(Problem.unknown("--dask", "protocol", scheme, SCHEMES, address))
     ends = ExitStack()
     try:
         client = ends.enter_context(distributed.Client(address, timeout=FIRST_WAIT_S, set_as_default=False))

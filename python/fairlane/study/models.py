@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.models import Placement, Table
 from fairlane.study.treatments import Treatment, read_treatment
+from fairlane.units import SIZE
 
 __all__ = ["Case", "Cluster", "Design", "StudyTable"]
 
@@ -26,6 +27,12 @@ class Case(Table):
     """Scenario keys that are different, by dotted path."""
 
 
+def _memory(given: str) -> str:
+    """Memory as it is written, if it is some."""
+    SIZE.parse(given)
+    return given
+
+
 class Cluster(Table):
     """Workers that a batch system starts: each job of it is one, and takes as many simulations as it has cores."""
 
@@ -33,7 +40,7 @@ class Cluster(Table):
     """How many jobs to submit."""
     cores: int = Field(1, ge=1)
     """Cores of a job."""
-    memory: str = "4 GiB"
+    memory: Annotated[str, AfterValidator(_memory)] = "4 GiB"
     """Memory of a job."""
     queue: str | None = None
     """Slurm's partition."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, closing
 from datetime import datetime
 from importlib.metadata import version
 from itertools import chain
@@ -58,15 +59,15 @@ def run(
     started, begun = datetime.now().astimezone(), time.monotonic()
     planned = plan(study)
     planning = time.monotonic() - begun
-    store = _store(study, started, out, resume=resume)
-    pool = _pool(study, store, workers, dask)
-    executed, opened = Executed(laps={"planning": planning}), time.monotonic()
-    try:
+    with ExitStack() as ends:
+        # Where the workers are elsewhere, they must be there before anything is written.
+        far = None if dask is None else ends.enter_context(closing(_connected(dask)))
+        store = _store(study, started, out, resume=resume)
+        pool = far or ends.enter_context(closing(_pool(study, store, workers)))
+        executed, opened = Executed(laps={"planning": planning}), time.monotonic()
         with StudyProgress(wanted=progress) as shown:
             _compute(planned, pool, store, shown, executed)
             many, spent = pool.workers, time.monotonic() - opened
-    finally:
-        pool.close()
     writing = time.monotonic()
     found = tables(planned, executed)
     executed.laps["writing"] = executed.laps.get("writing", 0.0) + time.monotonic() - writing
@@ -120,11 +121,13 @@ def _store(study: Study, started: datetime, out: Path | None, *, resume: bool) -
     return Store.begin(new_folder(study.name, started, out), study)
 
 
-def _pool(study: Study, store: Store, workers: int | None, dask: str | None) -> Pool:
-    if dask is not None:
-        from fairlane.study.cluster import connect
+def _connected(dask: str) -> Pool:
+    from fairlane.study.cluster import connect
 
-        return connect(dask)
+    return connect(dask)
+
+
+def _pool(study: Study, store: Store, workers: int | None) -> Pool:
     if study.table.cluster is not None and workers is None:
         from fairlane.study.cluster import start_slurm
 

@@ -73,8 +73,8 @@ class Store:
         """What was found out about a task before."""
         try:
             found: dict[str, Any] = json.loads((self.folder / ANSWERS / f"{task.digest}.json").read_bytes())
-        except FileNotFoundError:
-            return None
+        except (FileNotFoundError, ValueError):
+            return None  # a machine that went down may leave half an answer
         return found
 
     def digests(self) -> set[str]:

@@ -48,8 +48,19 @@ def draw_experiment(
         _boxes(left, boxes, "job" if experiment.by_job else "workload")
         for at, (name, table) in enumerate(tables.items()):
             _sorted(right, _gains(table), None if at == 0 else name, _colour(at))
-        _label(figure, experiment, f"{plural(cells['placement'].n_unique(), 'placement')}, {', '.join(treatments)}")
+        periods = results.rows[experiment.name, treatments[0]]["period"].n_unique()
+        _label(figure, experiment, f"{_amount(experiment, cells, periods)}, {', '.join(treatments)}")
         figure.savefig(path)
+
+
+def _amount(experiment: Experiment, cells: pl.DataFrame, periods: int) -> str:
+    """How much of an experiment is shown."""
+
+    def words(count: int, full: int, noun: str) -> str:
+        return plural(count, noun) if count == full else f"{count} of {full} {noun}s"
+
+    placements = words(cells["placement"].n_unique(), experiment.full.placements, "placement")
+    return f"{placements}, {words(periods, experiment.full.periods, 'iteration')}"
 
 
 def draw_rerouted(experiment: Experiment, cells: pl.DataFrame, path: Path) -> None:

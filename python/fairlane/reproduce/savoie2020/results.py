@@ -1,5 +1,6 @@
 """From the cells' rows to what claims and figures are about: I_D, I_B, I_Q, W and improvement per job and placement."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,17 +20,20 @@ class Results:
     rows: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
     """The experiment whose default runs another one shares, by that one's name."""
+    failed: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How many cells failed, by experiment and treatment."""
 
     @classmethod
     def of(cls, done: Mapping[Cell, Done], defaults: Mapping[str, str] | None = None) -> "Results":
         """Puts together what the cells hold."""
         found: dict[tuple[str, str], list[pl.DataFrame]] = {}
+        failed = Counter((cell.experiment, cell.treatment) for cell, one in done.items() if one.answer is None)
         for cell, one in done.items():
             if one.answer is not None:
                 rows = pl.DataFrame(dict(one.answer), schema=SCHEMA)
                 placed = rows.with_columns(placement=pl.lit(cell.placement, pl.Int32))
                 found.setdefault((cell.experiment, cell.treatment), []).append(placed)
-        return cls({key: pl.concat(frames) for key, frames in sorted(found.items())}, defaults or {})
+        return cls({key: pl.concat(frames) for key, frames in sorted(found.items())}, defaults or {}, failed)
 
     def default(self, experiment: str) -> tuple[str, str]:
         """Under which key the experiment's default runs are."""

@@ -13,6 +13,7 @@ from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT, Experimen
 from fairlane.reproduce.savoie2020.experiments import EXPERIMENTS
 from fairlane.reproduce.savoie2020.figures import draw_experiment, draw_progress, draw_rerouted
 from fairlane.reproduce.savoie2020.results import Results
+from fairlane.results.text import plural
 
 __all__ = ["Measured", "Selection", "select"]
 
@@ -24,9 +25,12 @@ class Measured(Results):
     experiments: Mapping[str, Experiment] = field(default_factory=dict)
 
     def missing(self, experiment: str) -> Sequence[str]:
-        """The experiment itself, unless its treated and its default runs are there."""
+        """The experiment itself, unless its treated and its default runs are there, and which cells failed."""
         known = self.experiments.get(experiment)
-        return [] if known and self.has(experiment, known.judged) else [experiment]
+        if known is None or not self.has(experiment, known.judged):
+            return [experiment]
+        count = sum(self.failed.get(key, 0) for key in {(experiment, known.judged), self.default(experiment)})
+        return [f"{plural(count, 'cell')} of {experiment} that failed"] if count else []
 
     def tables(self) -> Mapping[str, pl.DataFrame]:
         """A row for each job and placement: of every treatment, and of another routing beside control."""
@@ -89,7 +93,7 @@ class Selection:
         experiments = {name: experiment for name, (experiment, _) in self.experiments.items()}
         defaults = {name: experiment.default for name, experiment in experiments.items()}
         results = Results.of(done, defaults)
-        return Measured(results.rows, results.defaults, experiments)
+        return Measured(results.rows, results.defaults, results.failed, experiments)
 
 
 def select(experiments: Sequence[str], options: Options) -> Selection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairlane.errors import nearest
 from fairlane.inputs.problems import validated
 from fairlane.study.treatments.base import Done, Treatment
 from fairlane.study.treatments.controlled import Controlled
@@ -19,4 +20,11 @@ def read_treatment(given: Any) -> Any:
     """A treatment's table, by the kind whose key it has."""
     if not isinstance(given, dict):
         return given
-    return validated(next((kind for kind in KINDS if kind.key in given), KINDS[-1]), given)
+    return validated(next((kind for kind in KINDS if kind.key in given), None) or _meant(given), given)
+
+
+def _meant(given: dict[str, Any]) -> type[Treatment]:
+    """The kind that most keys of a table seem to be of, which then tells what is wrong with it; else the last."""
+    return max(
+        reversed(KINDS), key=lambda kind: sum(nearest(key, list(kind.model_fields)) is not None for key in given)
+    )

@@ -62,7 +62,7 @@ class Controlled(Treatment):
 
         name = self.controller["name"]
         try:
-            make(name, self.parameters)
+            made = make(name, self.parameters)
         except ScenarioError as error:
             for problem in error.problems:
                 inner = problem.key.removeprefix("controller").removeprefix(f".{name}").removeprefix(".")
@@ -70,6 +70,8 @@ class Controlled(Treatment):
                     f"controller.{inner or 'name'}", problem.message, problem.value, problem.allowed, problem.nearest
                 )
             return
+        jobs = {name: job.ranks for job in scenario.jobs for name in job.names()}
+        yield from (problem.under("controller") for problem in made.problems(jobs))
         if self.mode == "online":
             yield from super().check(scenario)
             return
