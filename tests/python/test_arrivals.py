@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario, Simulation
+from fairlane.controller import control, make, row_of
+from fairlane.controller.loop import Mode
+from fairlane.controller.phases import missing, phases
 from fairlane.errors import ScenarioError
-from fairlane.study.phases import missing, phases
 
 US = 10**6
 
@@ -105,3 +107,45 @@ def test_phases_follow_arrivals_and_departures() -> None:
     assert by_period == {0: ["job-0", "job-2"], 2: ["job-0", "job-1", "job-2"], 3: ["job-1", "job-2"]}
     assert list(missing(found, 100 * US, 10)) == []
     assert list(missing(scenario({"stop": "250 us"}, {"start": "400 us"}), 100 * US, 10)) == [3]
+
+
+def remembered(found: Scenario, mode: Mode, periods: int) -> list[tuple[int, str, list[str]]]:
+    """What Algorithm 1 is doing in each period, and the jobs that it sees there."""
+    controller = make("process_prioritization")
+    outcomes = control(found, controller, mode=mode, period="100 us", periods=periods)
+    return [(one.period, one.state, sorted(one.treated.throughout().jobs)) for one in outcomes]
+
+
+@pytest.mark.parametrize("mode", ["episodes", "online"])
+def test_controllers_start_over_when_jobs_come_and_go(mode: Mode) -> None:
+    found = scenario({"stop": "400 us"}, {"start": "700 us"}, {})
+    periods = remembered(found, mode, 10)
+    assert [jobs for _, _, jobs in periods] == [
+        *[["job-0", "job-2"]] * 4,
+        *[["job-2"]] * 3,
+        *[["job-1", "job-2"]] * 3,
+    ]
+    states = [state for _, state, _ in periods]
+    # The period in which the jobs are others is not judged; the one after it is another default run.
+    assert (states[0], states[5], states[8]) == ("DEFAULT", "DEFAULT", "DEFAULT")
+    assert states[1] == "RUNNING"
+
+
+def test_online_work_adds_up_to_that_of_the_slowest_rank() -> None:
+    found = scenario({"stop": 9}, {})
+    outcomes = list(control(found, make("none"), mode="online", period="100 us", periods=8, isolated=True))
+    whole = Simulation(found)
+    whole.run_for("800 us")
+    for job, ranks in whole.progress().items():
+        seen = [one.treated.jobs[job] for one in outcomes if job in one.treated.jobs]
+        assert sum(done.done for done in seen) == min(ranks)
+    end = whole.table("ranks")["finished_at"][:4].max() * 1e-12
+    there = [row_of(one, "job-0")["seconds"] for one in outcomes if "job-0" in one.treated.jobs]
+    assert sum(there) == pytest.approx(end)
+
+
+def test_episodes_never_see_the_end_of_so_many_iterations() -> None:
+    with pytest.raises(ScenarioError, match=r"jobs\[0\].stop = 9: episodes begin anew"):
+        next(control(scenario({"stop": 9}), make("none"), period="100 us", periods=2))
+    with pytest.raises(ScenarioError, match="no job is there in period 2"):
+        next(control(scenario({"stop": "200 us"}), make("none"), period="100 us", periods=4))

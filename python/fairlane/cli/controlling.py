@@ -107,9 +107,8 @@ def _totals(outcomes: "list[Outcome]") -> None:
     width = max(map(len, jobs))
     typer.echo(f"\n{'job':{width}}  {'default':>9} {'treated':>9} {'gain':>7}")
     for job in jobs:
-        seen = [outcome for outcome in outcomes if job in outcome.treated.jobs and outcome.default]
-        default = sum(outcome.default.jobs[job].work for outcome in seen if outcome.default)
-        treated = sum(outcome.treated.jobs[job].work for outcome in seen)
+        default = sum(one.default.jobs[job].done for one in outcomes if one.default and job in one.default.jobs)
+        treated = sum(one.treated.jobs[job].done for one in outcomes if job in one.treated.jobs)
         gain = percent(treated / default - 1, signed=True) if default else "–"
         typer.echo(f"{job:{width}}  {default:9} {treated:9} {gain:>7}")
 

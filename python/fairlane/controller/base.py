@@ -6,7 +6,7 @@ ranks and the weights of service levels. It never sees the network, nor the run 
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,8 @@ from fairlane.errors import Problem
 
 __all__ = ["Controller", "JobWork", "RankLevels", "Settings", "Work"]
 
+WHOLE = 0.99
+"""A job was there for the whole period if for so much of it: simulations end a little after their time."""
 RankLevels = Mapping[str, Mapping[int, int]]
 """Service level by job and rank."""
 
@@ -29,6 +31,11 @@ class JobWork:
     """Seconds that each rank computed."""
     waiting: tuple[float, ...]
     """Seconds that each rank spent in MPI calls."""
+    progress: int | None = None
+    """By how many iterations the job as a whole got further, where the period is part of a longer run: what its slowest
+    rank has done so far is not the sum of what was least in each period."""
+    seconds: float | None = None
+    """How long the job was there; None for the whole period."""
 
     @property
     def ranks(self) -> int:
@@ -40,6 +47,11 @@ class JobWork:
         """Iterations of the slowest rank: the job's work."""
         return min(self.iterations)
 
+    @property
+    def done(self) -> int:
+        """The job's work, such that that of periods adds up."""
+        return self.work if self.progress is None else self.progress
+
 
 @dataclass(frozen=True)
 class Work:
@@ -49,6 +61,12 @@ class Work:
     """How long the period was."""
     jobs: Mapping[str, JobWork]
     """The jobs that ran, by name."""
+
+    def throughout(self) -> "Work":
+        """The same of the jobs that were there for the whole period: what a controller gets to see."""
+        whole = WHOLE * self.seconds
+        there = {name: job for name, job in self.jobs.items() if job.seconds is None or job.seconds >= whole}
+        return replace(self, jobs=there)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy
+from numpy.typing import NDArray
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
-from fairlane.scenario import Resolved
+from fairlane.scenario import Resolved, ResolvedJob
 from fairlane.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -102,22 +104,34 @@ class Counts:
     """A simulation's counters at an instant; the work of a period is the difference of two."""
 
     def __init__(self, simulation: Simulation) -> None:
-        self._names = simulation.jobs
+        self._jobs = simulation.scenario.jobs
         self._now = simulation.now
         self._ranks = simulation.table("ranks")
 
     def since(self, before: "Counts | None") -> Work:
-        """What was done between ``before`` (None: the start) and now."""
+        """What was done between ``before`` (None: the start) and now, by the jobs that were there."""
+        begin = before._now if before else 0
         column = {
             name: self._ranks[name] - (before._ranks[name] if before else 0)
             for name in ("iterations", "compute", "communication")
         }
         jobs = {}
-        for number, name in enumerate(self._names):
+        for number, job in enumerate(self._jobs):
             at = numpy.flatnonzero(self._ranks["job"] == number)
-            jobs[name] = JobWork(
+            there = min(self._now, self._end(job, at)) - max(begin, job.start)
+            if there <= 0:
+                continue
+            least = int(before._ranks["iterations"][at].min()) if before else 0
+            jobs[job.name] = JobWork(
                 iterations=tuple(column["iterations"][at].tolist()),
                 compute=tuple((column["compute"][at] * 1e-12).tolist()),
                 waiting=tuple((column["communication"][at] * 1e-12).tolist()),
+                progress=int(self._ranks["iterations"][at].min()) - least,
+                seconds=there * 1e-12,
             )
-        return Work((self._now - (before._now if before else 0)) * 1e-12, jobs)
+        return Work((self._now - begin) * 1e-12, jobs)
+
+    def _end(self, job: ResolvedJob, at: NDArray[numpy.intp]) -> float:
+        """When a job's programs ended or it was stopped, ps; for its ranks' rows."""
+        ended = int(self._ranks["finished_at"][at].max()) if self._ranks["finished"][at].all() else inf
+        return ended if job.stop is None else min(ended, job.stop)

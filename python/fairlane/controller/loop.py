@@ -11,7 +11,9 @@ from fairlane.controller.base import Controller, JobWork, Settings, Work
 from fairlane.controller.episodes import VARIANTS, Combination, Episodes
 from fairlane.controller.fitting import check_jobs, fit
 from fairlane.controller.online import Continuous
+from fairlane.controller.phases import endless, phases
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.problems import Problems
 from fairlane.units import DURATION
 
 if TYPE_CHECKING:
@@ -46,8 +48,8 @@ class Outcome:
 
     def improvement(self, job: str) -> float | None:
         """I_Q / I_D - 1; None if there is no default run, or the job did nothing in it."""
-        default = self.default.jobs[job].work if self.default else 0
-        return self.treated.jobs[job].work / default - 1 if default else None
+        default = self.default.jobs[job].done if self.default and job in self.default.jobs else 0
+        return self.treated.jobs[job].done / default - 1 if default else None
 
     @property
     def mean_improvement(self) -> float:
@@ -58,25 +60,41 @@ class Outcome:
 
 def row_of(outcome: Outcome, job: str) -> dict[str, Any]:
     """One job's part of a period, flat."""
-    isolated = outcome.isolated.get(job)
+    isolated, treated = outcome.isolated.get(job), outcome.treated.jobs[job]
+    default = outcome.default.jobs.get(job) if outcome.default else None
+
+    def seconds(done: JobWork | None) -> float | None:
+        return None if done is None else outcome.treated.seconds if done.seconds is None else done.seconds
+
     return {
         "period": outcome.period,
         "job": job,
         "state": outcome.state,
         "accepted": outcome.accepted,
-        "iterations": outcome.treated.jobs[job].work,
-        "default_iterations": outcome.default.jobs[job].work if outcome.default else None,
-        "isolated_iterations": isolated.work if isolated else None,
+        "seconds": seconds(treated),
+        "iterations": treated.done,
+        "default_iterations": default.done if default else None,
+        "isolated_iterations": isolated.done if isolated else None,
+        "isolated_seconds": seconds(isolated),
         "improvement": outcome.improvement(job),
     }
 
 
-def phases_of(scenario: "Scenario | Phases") -> Phases:
-    """One scenario is a single phase. Raises ``ScenarioError`` if no phase begins at period 0."""
-    phases = dict(sorted(scenario.items())) if isinstance(scenario, Mapping) else {0: scenario}
-    if 0 not in phases:
-        raise ScenarioError(Problem("phases", "none begins with the first period", [*phases], "period 0 and later"))
-    return phases
+def _phases_of(scenario: "Scenario | Phases", mode: Mode, span: int, periods: int) -> Phases:
+    """By the first period in which each holds. In episodes the jobs of one scenario come and go between them.
+
+    Raises ``ScenarioError`` if no phase begins at period 0, or one has no jobs.
+    """
+    if isinstance(scenario, Mapping):
+        found = dict(sorted(scenario.items()))
+    else:
+        found = {0: scenario} if mode == "online" else phases(scenario, span, periods)
+    if 0 not in found:
+        raise ScenarioError(Problem("phases", "none begins with the first period", [*found], "period 0 and later"))
+    empty = next((start for start, phase in found.items() if not phase.jobs), None)
+    if empty is not None:
+        raise ScenarioError(Problem("jobs", f"no job is there in period {empty}", allowed="a job in every period"))
+    return found
 
 
 def control(
@@ -113,10 +131,10 @@ def control(
         RunError: A simulation cannot go on.
     """
     span = DURATION.parse(period) if isinstance(period, str) else period
-    phases = phases_of(scenario)
-    _check(mode_of(mode), span, periods, phases)
-    check_jobs(phases.values(), controller)
-    fitted = {start: fit(phase, controller) for start, phase in phases.items()}
+    _check(mode_of(mode), span, periods, scenario)
+    there = _phases_of(scenario, mode, span, periods)
+    check_jobs(there.values(), controller)
+    fitted = {start: fit(phase, controller) for start, phase in there.items()}
     if mode == "online":
         yield from _online(fitted[0], controller, span, periods, default=default, isolated=isolated)
         return
@@ -140,13 +158,17 @@ def mode_of(name: str) -> Mode:
     return mode
 
 
-def _check(mode: Mode, span: int, periods: int, phases: Phases) -> None:
+def _check(mode: Mode, span: int, periods: int, scenario: "Scenario | Phases") -> None:
     if span <= 0:
         raise ScenarioError(Problem("period", "out of range", DURATION.format(span), "above 0"))
     if periods < 1:
         raise ScenarioError(Problem("periods", "out of range", periods, "at least 1"))
-    if mode == "online" and len(phases) > 1:
-        raise ScenarioError(Problem("mode", "jobs come and go only in episodes", mode, "episodes"))
+    if isinstance(scenario, Mapping):
+        if mode == "online" and len(scenario) > 1:
+            words = "one simulation has one scenario, whose jobs come and go by start and stop"
+            raise ScenarioError(Problem("mode", words, mode, "episodes"))
+    elif mode == "episodes" and (problem := endless(scenario)):
+        raise scenario.error(Problems(problem))
 
 
 def _episodes(
@@ -182,10 +204,12 @@ def _online(
     resolved = scenario.resolve()
     treated, untouched = Continuous(resolved, span), Continuous(resolved, span) if default else None
     alone = [Continuous(resolved.alone(job), span) for job in range(len(resolved.jobs))] if isolated else []
-    settings = controller.start({job.name: job.ranks for job in resolved.jobs})
+    settings = controller.start({job.name: job.ranks for job in resolved.jobs if job.start == 0})
     for period in range(periods):
         work, reference = treated.run(settings), untouched.run() if untouched else None
         apart = {name: job for one in alone for name, job in one.run().jobs.items()}
         state, used = controller.state, settings
-        settings = controller.observe(work)
+        seen = work.throughout()
+        if seen.jobs:
+            settings = controller.observe(seen)
         yield Outcome(period, state, controller.accepted, used, work, reference, apart)

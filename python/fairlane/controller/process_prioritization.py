@@ -11,7 +11,9 @@ What the printed listing leaves open is decided like this (each decision has a t
 - Candidates come in a random order (line 28 pops from a set), drawn from ``seed``.
 - Line 41 includes equality: T = 1 makes the slowest processes candidates, as section 6.6 says.
 - ``workDone > best.workDone`` compares benefits: the average over jobs of the improvement over the default run.
-- Observing the default for n P (section 6.2) takes the mean of n periods.
+- Observing the default for n P (section 6.2) takes the mean of n periods; the first candidates are those of the last.
+- A job that did nothing by default is not part of the average.
+- Where the job mix has changed, the period in which it did is not judged: the default is observed in the next.
 """
 
 import random

@@ -33,7 +33,11 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     with watch.lap("simulating"):
         engine, _ = drive(resolved, Gauge(resolved.duration), Driver())
     measured = Work.of(engine)
-    rows = work(measured).sort("job").select("ranks", "iterations", "span_ps", "compute_share", "communication_share")
+    rows = (
+        work(measured, [job.stop for job in resolved.jobs])
+        .sort("job")
+        .select("ranks", "iterations", "span_ps", "compute_share", "communication_share")
+    )
     each = measured.ranks.group_by("job", maintain_order=True).agg("iterations")["iterations"].to_list()
     jobs = [
         {"job": job.name, **row, "rank_iterations": ranks}
@@ -48,14 +52,7 @@ def control(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
     This is the only place that calls controllers.
     """
     from fairlane.controller import run
-    from fairlane.study.phases import phases
 
-    told = dict(arguments)
-    if told["mode"] == "episodes":
-        there = phases(scenario, told["period"], told["periods"])
-        scenarios: Scenario | dict[int, Scenario] = there if len(there) > 1 else there[0]
-    else:
-        scenarios = scenario
     with watch.lap("simulating"):
         # One thread: the other cores have cells of their own to work at.
-        return {"periods": run(scenarios, **told, threads=1)}
+        return {"periods": run(scenario, **arguments, threads=1)}

@@ -51,10 +51,8 @@ class Treatment(Table):
 
     def check(self, scenario: Scenario) -> Iterator[Problem]:
         """What is wrong with it on this scenario; keys are relative to the treatment's table, or the scenario's own."""
-        for at, job in enumerate(scenario.jobs):
-            if isinstance(job.stop, str):
-                words = "one simulation cannot end a job at a time; episodes can"
-                yield Problem(f"jobs[{at}].stop", words, job.stop, "a number of iterations")
+        del scenario
+        yield from ()
 
     def fitted(self, scenario: Scenario) -> Scenario:
         """The scenario as it is treated, where the treatment needs something of it that the scenario leaves open."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator
 from typing_extensions import override
 
+from fairlane.controller.phases import endless, missing
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
-from fairlane.study.phases import missing
 from fairlane.study.treatments.base import Done, Treatment
 from fairlane.units import DURATION, Duration
 
@@ -73,15 +73,12 @@ class Controlled(Treatment):
         jobs = {name: job.ranks for job in scenario.jobs for name in job.names()}
         yield from (problem.under("controller") for problem in made.problems(jobs))
         if self.mode == "online":
-            yield from super().check(scenario)
             return
         empty = next(missing(scenario, self.period, self.periods), None)
         if empty is not None:
             yield Problem("jobs[0].start", f"no job is there in period {empty}", allowed="a job in every period")
-        for at, job in enumerate(scenario.jobs):
-            if isinstance(job.stop, int):
-                words = "episodes begin anew, so iterations of one do not add up"
-                yield Problem(f"jobs[{at}].stop", words, job.stop, 'a time, as "600 ms"')
+        if (unending := endless(scenario)) is not None:
+            yield unending
 
     @override
     def fitted(self, scenario: Scenario) -> Scenario:
@@ -124,21 +121,23 @@ class Controlled(Treatment):
 
     @override
     def work(self, answer: Mapping[str, Any], job: str) -> Done:
-        return self._sum(answer, job, "iterations")
+        return _sum(answer, job, "iterations", "seconds")
 
     @override
     def work_alone(self, answer: Mapping[str, Any], job: str) -> Done:
-        return self._sum(answer, job, "isolated_iterations")
-
-    def _sum(self, answer: Mapping[str, Any], job: str, column: str) -> Done:
-        counts = [row[column] for row in answer["periods"] if row["job"] == job]
-        return Done(sum(counts), self.period * len(counts))
+        return _sum(answer, job, "isolated_iterations", "isolated_seconds")
 
     @override
     def periods_of(self, answer: Mapping[str, Any], default: Mapping[str, Any] | None) -> list[dict[str, Any]]:
         keys = ("iterations", "isolated_iterations")
         before = {(row["period"], row["job"]): [row[key] for key in keys] for row in (default or {}).get("periods", ())}
         return [_compared(row, *before.get((row["period"], row["job"]), (None, None))) for row in answer["periods"]]
+
+
+def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str) -> Done:
+    """What a job did in all periods in which it was there, and for how long it was there."""
+    rows = [row for row in answer["periods"] if row["job"] == job and row[iterations] is not None]
+    return Done(sum(row[iterations] for row in rows), round(1e12 * sum(row[seconds] for row in rows)))
 
 
 def _compared(row: Mapping[str, Any], default: int | None, isolated: int | None) -> dict[str, Any]:

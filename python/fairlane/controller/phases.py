@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairlane.errors import Problem
+
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
     from fairlane.scenario.models import Job
 
-__all__ = ["missing", "phases"]
+__all__ = ["endless", "missing", "phases"]
 
 
 def phases(scenario: Scenario, period: int, periods: int) -> dict[int, Scenario]:
@@ -25,6 +27,15 @@ def phases(scenario: Scenario, period: int, periods: int) -> dict[int, Scenario]
         jobs = [_plain(job) for job, (first, end) in zip(scenario.jobs, spans, strict=True) if first <= start < end]
         found[start] = scenario.model_copy(update={"jobs": jobs})
     return found
+
+
+def endless(scenario: Scenario) -> Problem | None:
+    """What is wrong with jobs that no episode would see the end of, if there are some."""
+    for at, job in enumerate(scenario.jobs):
+        if isinstance(job.stop, int):
+            words = "episodes begin anew, so iterations of one do not add up"
+            return Problem(f"jobs[{at}].stop", words, job.stop, 'a time, as "600 ms"')
+    return None
 
 
 def missing(scenario: Scenario, period: int, periods: int) -> Iterator[int]:
