@@ -21,8 +21,10 @@ from fairlane.results.study import StudyResults
 from fairlane.results.text import percent, plural
 
 DEFAULT = "default"
-GREY = "#bdbdbd"
-"""The default run; treatments have colours."""
+GREYS = ("#bdbdbd", "#8c8c8c", "#dedede")
+"""Default runs; treatments have colours."""
+LEGEND_INCHES = 2.6
+"""Room for a row of the legend."""
 BOX_INCHES = 0.3
 
 
@@ -52,7 +54,9 @@ def draw(study: StudyResults) -> Figure | None:
 
 def _colours(runs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
     treated = [run for run in runs if run[1] != DEFAULT]
-    return dict.fromkeys(runs, GREY) | {run: PALETTE[at % len(PALETTE)] for at, run in enumerate(treated)}
+    default = [run for run in runs if run[1] == DEFAULT]
+    shades = {run: GREYS[at % len(GREYS)] for at, run in enumerate(default)}
+    return shades | {run: PALETTE[at % len(PALETTE)] for at, run in enumerate(treated)}
 
 
 def _name(run: tuple[str, str], runs: Sequence[tuple[str, str]]) -> str:
@@ -103,7 +107,16 @@ def _boxes(
     percentages(axes.yaxis, signed=True)
     axes.grid(axis="y", color=GRID)
     patches = [Patch(facecolor=colours[run], edgecolor=INK, label=_name(run, runs)) for run in runs]
-    axes.legend(handles=patches, frameon=False, loc="best", fontsize=10)
+    columns = max(1, int((1.2 + BOX_INCHES * len(workloads) * (len(runs) + 1)) / LEGEND_INCHES))
+    axes.legend(
+        handles=patches,
+        frameon=False,
+        fontsize=10,
+        ncols=columns,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.2,
+    )
 
 
 def _sorted(
