@@ -116,7 +116,7 @@ def test_isolate_numbers_the_copies_of_a_job_and_refuses_more_jobs_than_levels()
     resolved = scenario("isolate", [job]).resolve()
     assert [one.service_level for one in resolved.jobs] == [0, 1, 2, 3]
     assert resolved.tables["qos"]["sl2vl"][:4] == [0, 1, 2, 3]
-    with pytest.raises(ValueError, match="at most 16 jobs, and there are 17"):
+    with pytest.raises(ValueError, match="1 to 16 jobs, and there are 17"):
         STRATEGIES["isolate"]([JobShare(str(number), 1) for number in range(17)])
 
 
