@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane.cli.options import RunFolder
+from fairlane.cli.options import RunFolder, duration_of, folder_of
 
 __all__ = ["add_to"]
 
@@ -51,7 +51,7 @@ def analyze(
     from fairlane.cli.analysis_text import print_analysis
 
     span = None if iterations is None else _span(iterations)
-    limit = None if threshold is None else _duration(threshold)
+    limit = None if threshold is None else duration_of("--threshold", threshold)
     found = found_by(
         run,
         job=job,
@@ -61,7 +61,7 @@ def analyze(
         files=files,
         progress=not quiet,
     )
-    folder = _folder(run / "analysis" if out is None else out)
+    folder = folder_of(run / "analysis" if out is None else out)
     print_analysis(found)
     for path in draw_all(found, folder):
         typer.echo(path)
@@ -78,26 +78,6 @@ def _span(given: str) -> tuple[int | None, int | None]:
         )
     first, last = (int(number) if number else None for number in (found[1], found[3]))
     return (first, last) if found[2] else (first, first)
-
-
-def _duration(given: str) -> int:
-    from fairlane.errors import Problem, ScenarioError
-    from fairlane.units import DURATION
-
-    try:
-        return DURATION.parse(given)
-    except ValueError as error:
-        raise ScenarioError(Problem("--threshold", str(error), given)) from None
-
-
-def _folder(folder: Path) -> Path:
-    from fairlane.results import ResultsError
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
-    return folder
 
 
 def add_to(app: typer.Typer) -> None:

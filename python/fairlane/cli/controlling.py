@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.options import Assignments, ScenarioFile
+from fairlane.cli.options import Assignments, ScenarioFile, duration_of, folder_of
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def control(
 
     loaded = Scenario.load(scenario, set=assignments or ()).with_background()
     made = make(controller, _parameters(parameters or []))
-    span = _period(period)
+    span = duration_of("--period", period)
     if out is not None:
-        _make(out)
+        folder_of(out)
     outcomes: list[Outcome] = []
     for outcome in perform(loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=seed, draws=draws):
         if not outcomes:
@@ -57,23 +57,6 @@ def control(
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(out / "periods.parquet")
         draw(outcomes, f"{loaded.name}: {controller}", out / "improvement.png")
         typer.echo(f"Everything is in {out}.")
-
-
-def _period(text: str) -> int:
-    from fairlane.units import DURATION
-
-    try:
-        return DURATION.parse(text)
-    except ValueError as error:
-        raise ScenarioError(Problem("--period", str(error), text)) from None
-
-
-def _make(folder: Path) -> None:
-    """The folder, before anything is simulated."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ScenarioError(Problem("--out", f"cannot be a folder: {error.strerror}", str(folder))) from None
 
 
 def _parameters(given: list[str]) -> dict[str, Any]:

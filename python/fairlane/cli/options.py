@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Assignments", "RunFolder", "ScenarioFile"]
+from fairlane.errors import Problem, ScenarioError
+
+__all__ = ["Assignments", "RunFolder", "ScenarioFile", "duration_of", "folder_of"]
 
 ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="The scenario, a TOML file.", show_default=False)
@@ -20,3 +22,22 @@ Assignments = Annotated[
 """Values that replace those of the file."""
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
 """A run's folder."""
+
+
+def duration_of(option: str, given: str) -> int:
+    """A duration that an option gives, ps. Raises ``ScenarioError`` if it is none."""
+    from fairlane.units import DURATION
+
+    try:
+        return DURATION.parse(given)
+    except ValueError as error:
+        raise ScenarioError(Problem(option, str(error), given)) from None
+
+
+def folder_of(folder: Path) -> Path:
+    """The folder of ``--out``, made before anything is computed. Raises ``ScenarioError`` if it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ScenarioError(Problem("--out", f"cannot be written: {error.strerror}", str(folder))) from None
+    return folder

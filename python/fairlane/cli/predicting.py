@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from fairlane.cli.exit import ExitCode
+from fairlane.cli.options import folder_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -249,14 +250,10 @@ def _write(table: "pl.DataFrame", path: Path) -> None:
 
 
 def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") -> None:
-    from fairlane.errors import Problem, ScenarioError
     from fairlane.plot.files import write
     from fairlane.plot.prediction import draw_predictions
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ScenarioError(Problem("--out", f"cannot be made: {error.strerror}", str(folder))) from None
+    folder_of(folder)
     _write(models.table, folder / "models.csv")
     _write(models.predictions, folder / "predictions.parquet")
     shown = {"gbm on the sparse part": {"model": "gbm", "parts": "sparse", "way": "honest"}}

@@ -40,7 +40,8 @@ type Queue = (LinkId, u8, u8);
 /// What waits for what.
 type Waits = HashMap<Queue, HashSet<Queue>>;
 
-/// Which queue a packet in which queue can wait for, on the way from each of these hosts to each other, whatever the loads. Checks that a packet stays on the fabric, within the channels of its lane, and comes to its host.
+/// Which queue a packet in which queue can wait for, on the way from each of these hosts to each other, whatever the loads.
+/// Checks that a packet stays on the fabric, within the channels of its lane, and comes to its host.
 fn waits(graph: &Graph, routing: &dyn Routing, ends: &[HostId]) -> Waits {
     let mut waits = Waits::new();
     let hosts = || ends.iter().copied();

@@ -44,11 +44,6 @@ class _Shape:
         return "Dragonfly+" if len(set(self.levels)) > 1 else "Dragonfly"
 
     @property
-    def kind_of(self) -> list[int]:
-        """The kind of each switch: leaves before spines, or all alike."""
-        return [int(level > 1) for level in self.levels]
-
-    @property
     def kinds(self) -> dict[str, str]:
         """What the kinds are called, and their colours."""
         return {"leaf": parts.SWITCH, "spine": INK} if len(set(self.levels)) > 1 else {"switch": parts.SWITCH}
@@ -143,9 +138,7 @@ def _full(axes: Axes, shape: _Shape) -> None:
     parts.lines(axes, [(places[a], places[b]) for a, b in outer], parts.GLOBAL, 1.1, 0.75, bend=0.25)
     hosts = _host_places(shape, places, centres, radius)
     parts.dots(axes, hosts, parts.HOST, 9)
-    for number, colour in enumerate(shape.kinds.values()):
-        kind = [place for place, at in zip(places, shape.kind_of, strict=True) if at == number]
-        parts.dots(axes, kind, colour, max(24, 1400 * radius**2))
+    _switches(axes, shape, places, max(24, 1400 * radius**2))
     for number, centre in enumerate(centres):
         if shape.groups > 1:
             x, y = np.asarray(centre) * (1 + 1.62 * radius)
@@ -155,6 +148,13 @@ def _full(axes: Axes, shape: _Shape) -> None:
     axes.set_ylim(-limit, limit)
     rows = [*shape.legend, ("host", parts.HOST, parts.DOT), ("within a group", parts.LOCAL, parts.LINE)]
     parts.legend(axes, [*rows, ("between groups", parts.GLOBAL, parts.LINE)] if shape.groups > 1 else rows, 5)
+
+
+def _switches(axes: Axes, shape: _Shape, places: Floats, size: float) -> None:
+    """Dots at the places of the first switches, or of all: leaves and spines in colours of their own."""
+    spines = np.array(list(shape.levels[: len(places)])) > 1
+    for kind, colour in zip((~spines, spines), shape.kinds.values(), strict=False):
+        parts.dots(axes, places[kind], colour, size)
 
 
 def _places(shape: _Shape, centre: Floats, radius: float) -> Floats:
@@ -202,9 +202,7 @@ def _group(axes: Axes, shape: _Shape) -> None:
     places = _places(shape, np.zeros(2), 1.0)
     alpha = min(1.0, 60 / max(len(inner), 1) + 0.25)
     parts.lines(axes, [(places[a], places[b]) for a, b in inner], parts.LOCAL, 0.9, alpha)
-    for number, colour in enumerate(shape.kinds.values()):
-        kind = [place for place, at in zip(places, shape.kind_of, strict=False) if at == number]
-        parts.dots(axes, kind, colour, max(20, 4200 / shape.size))
+    _switches(axes, shape, places, max(20, 4200 / shape.size))
     hosts, leaves = shape.hosts[0], [place for at, place in enumerate(places) if shape.hosts[at]]
     flat = len(set(shape.levels)) <= 1
     if len(leaves) <= 64:

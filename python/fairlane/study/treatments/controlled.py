@@ -59,10 +59,11 @@ class Controlled(Treatment):
     @override
     def check(self, scenario: Scenario) -> Iterator[Problem]:
         from fairlane.controller import make
+        from fairlane.controller.fitting import check_jobs
 
         name = self.controller["name"]
         try:
-            made = make(name, self.parameters)
+            check_jobs([scenario], make(name, self.parameters))
         except ScenarioError as error:
             for problem in error.problems:
                 inner = problem.key.removeprefix("controller").removeprefix(f".{name}").removeprefix(".")
@@ -70,8 +71,6 @@ class Controlled(Treatment):
                     f"controller.{inner or 'name'}", problem.message, problem.value, problem.allowed, problem.nearest
                 )
             return
-        jobs = {name: job.ranks for job in scenario.jobs for name in job.names()}
-        yield from (problem.under("controller") for problem in made.problems(jobs))
         if self.mode == "online":
             return
         empty = next(missing(scenario, self.period, self.periods), None)
