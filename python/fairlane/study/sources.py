@@ -34,13 +34,9 @@ def sources(controller: str | None = None) -> str:
 
 
 def _another(path: Path, controller: str | None) -> bool:
-    """Whether the file is that of another controller."""
+    """Whether the file, or the folder that it is in, is that of another controller."""
     from fairlane.controller import CONTROLLERS
 
     modules = {name: kind.__module__.rpartition(".")[2] for name, kind in CONTROLLERS.items()}
-    return (
-        controller is not None
-        and path.parts[0] == "controller"
-        and path.stem in modules.values()
-        and path.stem != modules.get(controller)
-    )
+    module = Path(path.parts[1]).stem if path.parts[0] == "controller" else None
+    return controller is not None and module in modules.values() and module != modules.get(controller)

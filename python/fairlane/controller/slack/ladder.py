@@ -15,7 +15,7 @@ from typing import Any
 
 from fairlane.controller.base import Settings, Work
 
-__all__ = ["LIMIT", "Candidate", "ladder"]
+__all__ = ["LIMIT", "Candidate", "kept", "ladder"]
 
 RATIO = 1.8
 """A level has this many times the weight of one a rung below."""
@@ -47,6 +47,12 @@ def ladder(service_levels: int) -> dict[int, range]:
     return dict(sorted(found.items()))
 
 
+def kept(positions: Iterable[float], service_levels: int) -> tuple[float, ...]:
+    """Positions that are not beyond the ladder's ends."""
+    lowest, *_, highest = ladder(service_levels)
+    return tuple(min(highest, max(lowest, position)) for position in positions)
+
+
 @dataclass
 class Candidate:
     """A configuration and what was seen of it."""
@@ -59,6 +65,8 @@ class Candidate:
     dealt: Mapping[str, int] = field(default_factory=dict)
     """Which level of its rung a job's rank 0 would be dealt, rank 1 the next one; by default the first. What a rank is
     dealt does not depend on where the others are."""
+    change: str = ""
+    """What was changed of another one to get it."""
     gains: list[Mapping[str, float]] = field(default_factory=list)
     """Improvement by job, for each of the recent periods."""
     work: Work | None = None
@@ -75,6 +83,10 @@ class Candidate:
     def mean_gains(self) -> dict[str, float]:
         """Each job's mean improvement."""
         return {job: fmean(gain[job] for gain in self.gains) for job in self.gains[0]}
+
+    def mean_gain(self) -> float:
+        """The mean of that over jobs."""
+        return fmean(self.mean_gains().values())
 
     def score(self, guard: float, grain: Mapping[str, float], seen: int | None = None) -> float:
         """How good it is. What one iteration more or less in each of the periods ``seen`` makes, does not count.

@@ -2,7 +2,7 @@
 
 A job is as fast as its slowest rank. Where ranks run at different paces, those that are ahead, pairs that compute
 little for instance, take bandwidth that gains their job nothing. So ranks are on the rungs of a *ladder* of
-service levels (``fairlane.controller.ladder``), everybody on the middle one at first.
+service levels (``ladder``), everybody on the middle one at first.
 
 1. DEFAULT: a few periods without priorities, for the pace of every job.
 2. YIELD: a feedback for each rank. The further it was ahead in a period of what its job needs, which is what the job's
@@ -13,46 +13,37 @@ service levels (``fairlane.controller.ladder``), everybody on the middle one at 
 3. SPREAD: those on the middle rung are dealt over its levels, too, while the feedback goes on: messages in different
    lanes do not stand behind each other. That helps most jobs, and costs those that had more than their share of a port,
    until the feedback has brought them up. Where it costs a job too much twice in a row, it ends at once.
-4. CLIMB: what did best of these is changed: the slowest ranks of a job that loses, or waits most, go up a rung, those
-   of one that gains go down, some jobs are dealt other levels, or are spread or no longer, or the feedback makes one
-   more step. A change is seen for a few periods before it is kept. The more in a row have not helped, the longer the
-   best stands before the next, and while it makes up for what a job has lost so far, nothing is tried: trying costs
-   work, too.
+4. CLIMB: what did best of these is changed: one, two, four or more of the slowest ranks of a job that loses, or waits
+   most, go up a rung, of one that gains they go down, some jobs are dealt other levels, or are spread or no longer, or
+   the feedback makes one more step; mostly what has helped before. A change is seen for a few periods before it is
+   kept. Trying costs work, too: the more a change cost, the longer the best stands before the next, and while it makes
+   up for what a job has lost so far, nothing is tried.
 5. IDLE: after ``patience`` changes that did not help. It starts over when the work falls below the default. When jobs
    come or go it does so in every state.
 """
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
-from math import log2
 from statistics import fmean
 from typing import Any, ClassVar
 
 from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
-from fairlane.controller.base import Controller, JobWork, Settings, Work
-from fairlane.controller.ladder import LIMIT, Candidate, ladder
+from fairlane.controller.base import Controller, Settings, Work
+from fairlane.controller.slack.changes import Changes
+from fairlane.controller.slack.feedback import Feedback
+from fairlane.controller.slack.ladder import LIMIT, Candidate, ladder
 
 __all__ = ["Slack"]
 
-MARGIN = 0.2
-"""A rank makes way if it is ahead by this many octaves: 15% more iterations."""
-DOWN = 0.5
-"""How many rungs it goes down for each octave that it is ahead."""
-UP = 2.5
-"""How many rungs a rank goes up for each octave that it has fallen behind."""
-FURTHEST = 1.5
-"""It goes as if it were so many octaves ahead or behind, at most."""
-AHEAD = 1.15
-"""A rank with this many times the iterations of its job's slowest does not hold it up."""
 TOO_MUCH = 0.1
 """Where a job loses this share of its work in two periods running, ranks are no longer spread."""
-TRIES = 10
-"""So many changes are drawn, at most, for one that makes a difference."""
+AFFORDABLE = 0.005
+"""The best configuration stands for a period for each such share of the work that the change before has cost."""
 LONGEST_STAND = 6
-"""The best configuration stands for so many periods between two changes, at most."""
+"""It stands for so many periods between two changes, at most."""
 
 
 class State(StrEnum):
@@ -89,8 +80,10 @@ class Slack(Controller):
     _best: Candidate = PrivateAttr(default_factory=lambda: Candidate({}))
     _current: Candidate = PrivateAttr(default_factory=lambda: Candidate({}))
     _hurt: set[str] = PrivateAttr(default_factory=set)
-    _stood: int = PrivateAttr(0)
+    _stands: int = PrivateAttr(0)
     _failures: int = PrivateAttr(0)
+    _feedback: Feedback = PrivateAttr()
+    _changes: Changes = PrivateAttr()
     _rng: random.Random = PrivateAttr(default_factory=random.Random)
 
     @override
@@ -102,7 +95,7 @@ class Slack(Controller):
         """Nobody has priority."""
         self._jobs, self._state, self._observed = dict(jobs), State.DEFAULT, []
         self._totals, self._periods = dict.fromkeys(jobs, 0.0), 0
-        self._steps_done = self._stood = self._failures = 0
+        self._steps_done = self._stands = self._failures = 0
         self._hurt = set()
         self._best = self._current = Candidate({job: (0.0,) * ranks for job, ranks in jobs.items()})
         return self._current.settings(self.service_levels)
@@ -144,7 +137,9 @@ class Slack(Controller):
         self._default = {name: fmean(seen.jobs[name].work for seen in self._observed) for name in self._jobs}
         self._grain = {name: 1 / max(1.0, work) for name, work in self._default.items()}
         self._best.gains = [self._gains(seen) for seen in self._observed]
-        self._state, self._current = State.YIELD, self._step(self._best)
+        self._feedback = Feedback(self._default, self.service_levels)
+        self._changes = Changes(self._feedback, self.guard, self._rng)
+        self._state, self._current = State.YIELD, self._feedback.step(self._best)
 
     def _yield(self) -> None:
         """One more step of the feedback, or up to twice as many while a job is hurt; the last is seen for a while."""
@@ -152,13 +147,16 @@ class Slack(Controller):
         yielded = self._current
         hurt = any(gain + self._grain[job] < -LIMIT for job, gain in yielded.gains[-1].items())
         if self._steps_done < self.steps or (hurt and self._steps_done < 2 * self.steps):
-            self._current = self._step(yielded)
+            self._current = self._feedback.step(yielded)
         elif len(yielded.gains) > self.confirm:
             if self._better(yielded) > 0:
                 self._best, self._accepted = yielded, True
             self._state, self._current, self._steps_done = State.CLIMB, self._best, 0
             if len(ladder(self.service_levels)[0]) > 1:
-                self._state, self._current = State.SPREAD, self._step(yielded, spread=frozenset(self._jobs))
+                self._state, self._current = (
+                    State.SPREAD,
+                    self._feedback.step(yielded, spread=frozenset(self._jobs), change="spread"),
+                )
 
     def _spread(self) -> None:
         """The same, with ranks spread; what it has led to is a change like others."""
@@ -167,7 +165,7 @@ class Slack(Controller):
         if hurt & self._hurt:
             self._state, self._current = State.CLIMB, self._best
         elif self._steps_done < self.steps:
-            self._hurt, self._current = hurt, self._step(self._current)
+            self._hurt, self._current = hurt, self._feedback.step(self._current)
         else:
             self._state = State.CLIMB
             self._climb()
@@ -184,17 +182,24 @@ class Slack(Controller):
             better, seen = self._better(trial), len(trial.gains)
             if seen <= self.confirm and better > -best.varies() / seen**0.5:
                 return
-            if better > 0:
-                self._best, self._accepted, self._failures = trial, True, 0
-            else:
-                self._failures += 1
+            self._learn_from(trial, helped=better > 0)
         if self._failures >= self.patience:
             self._state, self._current = State.IDLE, self._best
             return
-        # The best is looked at again and again: a lucky period must not stand for ever.
-        stands = self._stood < min(LONGEST_STAND, self._failures // 2) or len(self._best.gains) < self.confirm + 1
-        self._stood = self._stood + 1 if stands else 0
-        self._current = self._best if stands or self._owes() else self._changed(self._best)
+        # The best is looked at again: a lucky period must not stand for ever.
+        stands = self._stands > 0 or len(self._best.gains) < self.confirm + 1
+        self._stands = max(0, self._stands - 1)
+        self._current = self._best if stands or self._owes() else self._changes.draw(self._best)
+
+    def _learn_from(self, trial: Candidate, *, helped: bool) -> None:
+        """What the trial says about changes of its kind, and what it has cost."""
+        self._changes.learn(trial.change, helped=helped)
+        cost = self._best.mean_gain() - trial.mean_gain()
+        self._stands = min(LONGEST_STAND, max(0, round(cost / AFFORDABLE)))
+        if helped:
+            self._best, self._accepted, self._failures = trial, True, 0
+        else:
+            self._failures += 1
 
     def _owes(self) -> bool:
         """Whether a job has lost over all periods so far, and the best makes up for it."""
@@ -204,78 +209,8 @@ class Slack(Controller):
 
     def _watch(self) -> None:
         """Starts over if the work falls below the default, by more than one iteration and the guard, for some time."""
-        if fmean(self._best.mean_gains().values()) < -self.guard - fmean(self._grain.values()):
+        if self._best.mean_gain() < -self.guard - fmean(self._grain.values()):
             self.start(self._jobs)
-
-    def _step(self, last: Candidate, **what: Any) -> Candidate:
-        """One step of the feedback, for every rank."""
-        assert last.work is not None, "a candidate that was tried"
-        seen = last.work.jobs
-        floors = {job: self._floors(last, job, seen[job]) for job in last.positions}
-        moved = {job: self._after(last, job, seen[job], floors[job]) for job in last.positions}
-        return last.changed(positions=moved, floors=floors, **what)
-
-    def _needed(self, job: str, seen: JobWork) -> float:
-        """The iterations that each rank of a job should make: as many as its slowest, and not less than by default."""
-        return max(1.0, seen.work, self._default[job])
-
-    def _floors(self, last: Candidate, job: str, seen: JobWork) -> tuple[int, ...]:
-        """A rank that has fallen behind below the middle does not go down as far again."""
-        rungs = [round(position) for position in last.positions[job]]
-        floors = last.floors.get(job) or (min(ladder(self.service_levels)),) * len(rungs)
-        enough = self._needed(job, seen) - 1  # one iteration more or less says little
-        return tuple(
-            max(floor, rung + 1) if rung < 0 and iterations < enough else floor
-            for floor, rung, iterations in zip(floors, rungs, seen.iterations, strict=True)
-        )
-
-    def _after(self, last: Candidate, job: str, seen: JobWork, floors: Sequence[int]) -> tuple[float, ...]:
-        """Where a job's ranks go after such a period.
-
-        Above the middle they go only if they are spread: a level of one's own is worth too much beside a shared one.
-        """
-        highest = max(ladder(self.service_levels)) if job in last.spread else 0
-        moved = []
-        for position, floor, iterations in zip(last.positions[job], floors, seen.iterations, strict=True):
-            octaves = log2(max(1, iterations) / self._needed(job, seen))
-            by = DOWN if octaves >= MARGIN else UP if octaves < 0 else 0.0
-            to = position - by * max(-FURTHEST, min(FURTHEST, octaves))
-            moved.append(max(floor, min(to, max(position, highest))))
-        return self._kept(moved)
-
-    def _kept(self, positions: Iterable[float]) -> tuple[float, ...]:
-        """Positions that are not beyond the ladder's ends."""
-        lowest, *_, highest = ladder(self.service_levels)
-        return tuple(min(highest, max(lowest, position)) for position in positions)
-
-    def _changed(self, best: Candidate) -> Candidate:
-        """The best with a change that makes a difference; the best itself, if there seems to be none."""
-        before = best.settings(self.service_levels)
-        drawn = (self._drawn(best) for _ in range(TRIES))
-        return next((one for one in drawn if one.settings(self.service_levels) != before), best)
-
-    def _drawn(self, best: Candidate) -> Candidate:
-        """The best with a change."""
-        assert best.work is not None, "the best was tried"
-        jobs, gains = list(best.positions), best.mean_gains()
-        some = self._rng.sample(jobs, (len(jobs) + 2) // 3)
-        match self._rng.choice(("step", "spread", "deal", "lift", "lower")):
-            case "step":
-                return self._step(best)
-            case "spread":
-                return best.changed(spread=best.spread.symmetric_difference(some))
-            case "deal":
-                dealt = {job: self._rng.randrange(self.service_levels) for job in some}
-                return best.changed(dealt={**best.dealt, **dealt})
-            case "lift":
-                losses = [max(0.0, -gains[job] - self.guard) for job in jobs]
-                weights, by = losses if any(losses) else [_waiting(best.work.jobs[job]) for job in jobs], 1
-            case _:
-                weights, by = [max(0.0, gains[job]) for job in jobs], -1
-        (job,) = self._rng.choices(jobs, weights if any(weights) else None)
-        slow = set(_slow(best.work.jobs[job]))
-        moved = self._kept(position + by * (rank in slow) for rank, position in enumerate(best.positions[job]))
-        return best.changed(positions={**best.positions, job: moved})
 
     @property
     @override
@@ -288,14 +223,3 @@ class Slack(Controller):
     def accepted(self) -> bool:
         """Whether what it saw last made it adopt a configuration."""
         return self._accepted
-
-
-def _slow(seen: JobWork) -> list[int]:
-    """The ranks that hold a job up."""
-    return [rank for rank, iterations in enumerate(seen.iterations) if iterations <= AHEAD * seen.work]
-
-
-def _waiting(seen: JobWork) -> float:
-    """The time that those ranks wait, over the time that they compute."""
-    slow = _slow(seen)
-    return sum(seen.waiting[rank] for rank in slow) / max(1e-12, sum(seen.compute[rank] for rank in slow))
