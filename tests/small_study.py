@@ -40,7 +40,7 @@ set = { "jobs[0].service_level" = 1 }
 class Here:
     """This process as the only worker: no other has to start."""
 
-    workers = 1
+    ready = workers = 1
 
     def __init__(self, *_: Any) -> None:
         self.room = 1

@@ -182,6 +182,9 @@ def test_the_command_goes_on_only_when_told_to(tmp_path: Path, capsys: pytest.Ca
     words = ["reproduce", "savoie2020", "--out", str(tmp_path)]
     assert execute(words) == 2
     assert "has cells already: --resume goes on with them" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert execute([*words[:-1], str(tmp_path / "file")]) == 2
+    assert f'--out = "{tmp_path / "file"}": cannot be written' in capsys.readouterr().err
 
 
 def results(gains: list[float], experiment: str = "small.static") -> Results:

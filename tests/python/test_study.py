@@ -103,6 +103,9 @@ def test_what_is_the_same_is_computed_once(folder: Path) -> None:
     # A treatment that changes nothing is the default run; one under two names is one.
     twins = STUDY + '[treatments.none]\n[treatments.second]\nset = { "jobs[0].service_level" = 1 }\n'
     assert simulations(folder, twins) == (28, 20)
+    # Nor does one that says what would be so anyway.
+    same = STUDY + '[treatments.same.set]\n"fabric.routing" = "d_mod_k"\n"network.mtu" = "4096 B"\n'
+    assert simulations(folder, same) == (24, 20)
     # Another size of the first job's messages leaves the other job alone what it was: 2 x (1 + 3) runs, one less.
     sizes = 'scenario = "small.toml"\n[parameters]\n"jobs[0].workload.message_size" = ["8 KiB", "16 KiB"]\n'
     assert simulations(folder, sizes) == (8, 7)
@@ -204,8 +207,9 @@ BAD = [
     (
         'scenario = "small.toml"\nplacements = [{ strategy = "list", hosts = [1, 2, 1] }]',
         "levels.toml:2",
-        "placement.hosts: host 1 is listed twice; allowed: every host once",
+        "placements[0].hosts: host 1 is listed twice; allowed: every host once",
     ),
+    ('scenario = "small.toml"\nplacements = 0', "levels.toml:2", "placements = 0: out of range; allowed: 1 to 100000"),
     ('scenario = "small.toml"\nplacements = ["packd"]', "levels.toml:2", 'did you mean "packed"?'),
     ('scenario = "small.toml"\n[parameters]\n"network.bufer" = ["1 KiB"]', "levels.toml:3", 'did you mean "buffer"?'),
     ('scenario = "small.toml"\n[parameters]\n"jobs[7].ranks" = [1]', "levels.toml:3", "there is no 7 to go into"),

@@ -85,6 +85,30 @@ def test_slurm_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
     assert there.meta.digest == here.meta.digest
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())} (slurm-wlm, munge)")
+def test_jobs_that_slurm_does_not_take_are_wrong_input(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "levels.toml").write_text(study.text + 'queue = "nosuch"\n')
+    (tmp_path / "slurm").mkdir()
+    with slurm.slurm(tmp_path / "slurm") as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(
+            ScenarioError, match=r"levels.toml:\d+: cluster: Slurm .* invalid partition specified: nosuch"
+        ):
+            run(Study.load(tmp_path / "levels.toml"), out=tmp_path / "out", progress=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_slurm_its_program_is_named(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ScenarioError, match="cluster: Slurm does not take its jobs: sbatch is not installed"):
+        run(study, out=tmp_path / "out", progress=False)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_scheduler_that_is_not_there_is_wrong_input(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

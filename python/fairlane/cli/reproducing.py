@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlane.cli.exit import ExitCode
+from fairlane.cli.options import folder_of
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def reproduce(
     there = Store(folder).digests()
     if there and not resume:
         raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
+    folder_of(folder)
     _left_out(chosen)
     if there:
         _found(chosen, there)

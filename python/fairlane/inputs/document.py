@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ class Document:
     lines: dict[KeyPath, int] = field(default_factory=dict)
     assignments: dict[KeyPath, str] = field(default_factory=dict)
     """What the command line set, by path."""
-    places: dict[KeyPath, tuple[str, int | None]] = field(default_factory=dict)
-    """File and line of what another file, such as a study, has set, by path."""
+    places: dict[KeyPath, tuple[str, int | None, KeyPath]] = field(default_factory=dict)
+    """File and line of what another file, such as a study, has set, and how it is called there; by path."""
 
     @classmethod
     def read(cls, file: Path) -> "Document":
@@ -61,18 +61,20 @@ class Document:
     def locate(self, problem: Problem, path: Sequence[str | int]) -> Problem:
         """The problem with the file and line (or command-line option) that set the innermost known key of ``path``.
 
-        What another file has set at ``path`` or within comes first.
+        What another file has set at ``path`` or within comes first; a key of it is then as it is called there.
         """
         within = [place for key, place in self.places.items() if path and key[: len(path)] == tuple(path)]
         if within:
-            return problem.at(*within[0])
+            return problem.at(*within[0][:2])
         lines = {dotted(key): line for key, line in self.lines.items()}  # keys may have dots in them
         for length in range(len(path), 0, -1):
             prefix = tuple(path[:length])
             if prefix in self.assignments:
                 return problem.at(f"--set {self.assignments[prefix]}", None)
             if prefix in self.places:
-                return problem.at(*self.places[prefix])
+                file, line, there = self.places[prefix]
+                there_called = problem if problem.file else replace(problem, key=dotted((*there, *path[length:])))
+                return there_called.at(file, line)
             if dotted(prefix) in lines:
                 return problem.at(str(self.file), lines[dotted(prefix)])
         return problem.at(str(self.file), None) if self.file else problem

@@ -6,6 +6,7 @@ another one for its task.
 
 from __future__ import annotations
 
+import subprocess
 from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -35,10 +36,15 @@ class DaskPool:
         self._running = 0
 
     @property
-    def workers(self) -> int:
-        """Threads of the workers that are there now; at least one is expected to come."""
+    def ready(self) -> int:
+        """Threads of the workers that are there now."""
         threads: dict[str, int] = self._client.nthreads()
-        return max(1, sum(threads.values()))
+        return sum(threads.values())
+
+    @property
+    def workers(self) -> int:
+        """The same; at least one is expected to come."""
+        return max(1, self.ready)
 
     @property
     def room(self) -> int:
@@ -77,7 +83,10 @@ def connect(address: str) -> DaskPool:
 
 
 def start_slurm(cluster: Cluster, name: str, logs: str) -> DaskPool:
-    """Submits the jobs of a ``[cluster]`` table; workers join as Slurm starts them."""
+    """Submits the jobs of a ``[cluster]`` table; workers join as Slurm starts them.
+
+    Raises ``ScenarioError`` if Slurm does not take them.
+    """
     distributed, jobqueue = _library("distributed"), _library("dask_jobqueue")
     ends = ExitStack()
     started = ends.enter_context(
@@ -97,9 +106,22 @@ def start_slurm(cluster: Cluster, name: str, logs: str) -> DaskPool:
             scheduler_options={"dashboard_address": ":0"},
         )
     )
+    refused = _refused(started.job_script())
+    if refused is not None:
+        ends.close()
+        raise ScenarioError(Problem("cluster", f"Slurm does not take its jobs: {refused}"))
     started.scale(jobs=cluster.jobs)
     client = ends.enter_context(distributed.Client(started, set_as_default=False))
     return DaskPool(client, ends)
+
+
+def _refused(script: str) -> str | None:
+    """What ``sbatch`` has against a job, or that it is not there; None if the job would be taken."""
+    try:
+        asked = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "sbatch is not installed"
+    return " ".join(asked.stderr.split()) if asked.returncode else None
 
 
 def _library(name: str) -> Any:

@@ -59,8 +59,8 @@ class Watcher(Protocol):
     def done(self, task: Computable) -> None:
         """A task is over, well or not."""
 
-    def update(self) -> None:
-        """Time has passed."""
+    def update(self, workers: int) -> None:
+        """Time has passed; so many workers are there."""
 
 
 def execute(tasks: Iterable[Computable], pool: Pool, store: Store, watcher: Watcher, executed: Executed) -> None:
@@ -97,7 +97,7 @@ class _Queue:
             done, _ = wait(self._running, timeout=WATCH_S, return_when=FIRST_COMPLETED)
             for future in done:
                 self._settle(self._running.pop(future), future)
-            self._watcher.update()
+            self._watcher.update(self._pool.ready)
 
     def _settle(self, task: Computable, future: Future[dict[str, Any]]) -> None:
         """Keeps an answer, or tries again, or gives the task up."""

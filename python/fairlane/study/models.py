@@ -16,6 +16,8 @@ __all__ = ["Case", "Cluster", "Design", "StudyTable"]
 
 RESERVED = ("default", "isolated")
 """Names of runs that every study has."""
+MOST_PLACEMENTS = 100_000
+"""So many can be asked for by their number."""
 
 
 class Case(Table):
@@ -70,6 +72,8 @@ class Design(Table):
 def _placements(given: Any) -> Any:
     """A number n is n placements by the scenario's strategy, with the seeds 1 to n."""
     if isinstance(given, int) and not isinstance(given, bool):
+        if not 0 < given <= MOST_PLACEMENTS:
+            raise Problems(Problem("", "out of range", given, f"1 to {MOST_PLACEMENTS}"))
         return [{"seed": seed} for seed in range(1, given + 1)]
     if isinstance(given, list):
         return [{"strategy": it} if isinstance(it, str) else it for it in given]

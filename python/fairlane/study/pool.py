@@ -26,6 +26,10 @@ class Pool(Protocol):
     """Where tasks are performed."""
 
     @property
+    def ready(self) -> int:
+        """How many workers are there: elsewhere they may have to wait for their turn."""
+
+    @property
     def workers(self) -> int:
         """How many tasks are performed at the same time."""
 
@@ -53,7 +57,7 @@ class LocalPool:
         self._context = multiprocessing.get_context("spawn")
         self._free = [self._worker() for _ in range(workers)]
         self._busy: dict[Future[dict[str, Any]], _Worker] = {}
-        self.workers = workers
+        self.ready = self.workers = workers
 
     @property
     def room(self) -> int:

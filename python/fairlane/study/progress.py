@@ -58,21 +58,22 @@ class StudyProgress:
         self._count += 1
         self._spent += task.cost
 
-    @property
-    def text(self) -> str:
-        """How many are done, and how long the others may take."""
+    def text(self, workers: int) -> str:
+        """How many are done, and how long the others may take with so many workers."""
+        if not workers and self._count < self._total:
+            return f"{self._count} of {self._total}, no worker is there yet"
         now = self._spent - self._known
         left = (time.monotonic() - self._started) * (self._cost - self._spent) / now if now > 0 else None
         estimate = f", about {seconds(left)} left" if left else ""
         return f"{self._count} of {self._total}{estimate}"
 
-    def update(self) -> None:
-        """Shows it, if it is time to."""
+    def update(self, workers: int) -> None:
+        """Shows it, if it is time to; so many workers are there."""
         if not self._wanted:
             return
         if self._console.is_terminal:
             share = self._spent / self._cost if self._cost else 1.0
-            self._bar.update(self._task, description=self._what, completed=share, text=self.text, refresh=True)
+            self._bar.update(self._task, description=self._what, completed=share, text=self.text(workers), refresh=True)
         elif time.monotonic() >= self._next:
             self._next = time.monotonic() + LINES_S
-            self._console.print(f"{self._what}: {self.text}", soft_wrap=True, highlight=False)
+            self._console.print(f"{self._what}: {self.text(workers)}", soft_wrap=True, highlight=False)

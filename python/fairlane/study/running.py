@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from contextlib import ExitStack, closing
 from datetime import datetime
@@ -10,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairlane.errors import ScenarioError
 from fairlane.results.errors import ResultsError
 from fairlane.results.store import new_folder
 from fairlane.results.study import META, StudyMeta, StudyResults
@@ -60,10 +62,10 @@ def run(
     planned = plan(study)
     planning = time.monotonic() - begun
     with ExitStack() as ends:
-        # Where the workers are elsewhere, they must be there before anything is written.
+        # A scheduler must be there before anything is written; where jobs are submitted, the folder has their logs.
         far = None if dask is None else ends.enter_context(closing(_connected(dask)))
         store = _store(study, started, out, resume=resume)
-        pool = far or ends.enter_context(closing(_pool(study, store, workers)))
+        pool = far or ends.enter_context(closing(_pool(study, store, workers, resume=resume)))
         executed, opened = Executed(laps={"planning": planning}), time.monotonic()
         with StudyProgress(wanted=progress) as shown:
             _compute(planned, pool, store, shown, executed)
@@ -127,11 +129,16 @@ def _connected(dask: str) -> Pool:
     return connect(dask)
 
 
-def _pool(study: Study, store: Store, workers: int | None) -> Pool:
+def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> Pool:
     if study.table.cluster is not None and workers is None:
         from fairlane.study.cluster import start_slurm
 
-        return start_slurm(study.table.cluster, study.name, str(store.folder / "logs"))
+        try:
+            return start_slurm(study.table.cluster, study.name, str(store.folder / "logs"))
+        except ScenarioError as error:
+            if not resume:
+                shutil.rmtree(store.folder)
+            raise ScenarioError(study.error(problem) for problem in error.problems) from None
     return LocalPool(cores() if workers is None else workers)
 
 

@@ -116,7 +116,7 @@ class Study:
             changes = list(_changes(table.set, ("set",)))
             changes += _changes(case.set, ("cases", at, "set")) if case else []
             changes += [(_steps(key), value, ("parameters", key)) for key, value in parameters.items()]
-            changes += _placed(placement) if placement else []
+            changes += _placed(placement, number) if placement else []
             changes += [(("seed",), seed, ("seeds",))] if seed is not None else []
             own = seed if seed is not None else self._base.data.get("seed", 1)
             yield Point(case.name if case else None, parameters, number, own, tuple(changes))
@@ -144,7 +144,7 @@ class Study:
             except LookupError as error:
                 problem = Problem(dotted((*source[:-1], dotted(path))), str(error.args[0]))
                 raise ScenarioError(self._document.locate(problem, source)) from None
-            document.places[path] = self.place(source)
+            document.places[path] = (*self.place(source), source)
         token = current_document.set(document)
         try:
             return Scenario(**document.data).with_background()
@@ -177,8 +177,8 @@ def _changes(given: Mapping[str, Any], source: KeyPath, prefix: KeyPath = ()) ->
     return found
 
 
-def _placed(table: Mapping[str, Any]) -> list[tuple[KeyPath, Any, KeyPath]]:
+def _placed(table: Mapping[str, Any], number: int) -> list[tuple[KeyPath, Any, KeyPath]]:
     """A placement with a strategy replaces the scenario's, one without changes its seed."""
     if "strategy" in table:
-        return [(("placement",), dict(table), ("placements",))]
-    return [(("placement", key), value, ("placements",)) for key, value in table.items()]
+        return [(("placement",), dict(table), ("placements", number))]
+    return [(("placement", key), value, ("placements", number, key)) for key, value in table.items()]

@@ -35,7 +35,7 @@ def print_study(study: StudyResults, console: Console | None = None) -> None:
         Text.assemble(
             (meta.study, "bold"),
             f": {plural(meta.points, 'point')}, {plural(meta.runs, 'run')}, {plural(meta.simulations, 'simulation')}",
-            f" ({shared} runs are the same as another)" if shared else "",
+            f" ({shared} runs the same as another)" if shared else "",
             f", {seconds(meta.wall_s)}\n",
         )
     )

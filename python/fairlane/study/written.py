@@ -81,6 +81,7 @@ class Written:
 def write(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Written:
     """``scenario`` as it was ``decided``; compute times stay as they are until they are known."""
     data = scenario.model_dump(mode="json", exclude_none=True, exclude={"placement", "jobs"})
+    data["fabric"].setdefault("routing", {"name": decided.tables["fabric"]["routing"]})
     copies = [(job, copy) for job in scenario.jobs for copy in range(job.count)]
     jobs = [
         _job(job, number if job.stream is None else job.stream + copy, found.name, found.hosts)
