@@ -151,12 +151,12 @@ class Slack(Controller):
         elif len(yielded.gains) > self.confirm:
             if self._better(yielded) > 0:
                 self._best, self._accepted = yielded, True
-            self._state, self._current, self._steps_done = State.CLIMB, self._best, 0
+            self._steps_done = 0
             if len(ladder(self.service_levels)[0]) > 1:
-                self._state, self._current = (
-                    State.SPREAD,
-                    self._feedback.step(yielded, spread=frozenset(self._jobs), change="spread"),
-                )
+                spread = self._feedback.step(yielded, spread=frozenset(self._jobs), change="spread")
+                self._state, self._current = State.SPREAD, spread
+            else:
+                self._state, self._current = State.CLIMB, self._best
 
     def _spread(self) -> None:
         """The same, with ranks spread; what it has led to is a change like others."""
@@ -186,7 +186,7 @@ class Slack(Controller):
         if self._failures >= self.patience:
             self._state, self._current = State.IDLE, self._best
             return
-        # The best is looked at again: a lucky period must not stand for ever.
+        # The best must have been seen as often as what is compared with it.
         stands = self._stands > 0 or len(self._best.gains) < self.confirm + 1
         self._stands = max(0, self._stands - 1)
         self._current = self._best if stands or self._owes() else self._changes.draw(self._best)
