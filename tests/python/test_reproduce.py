@@ -8,6 +8,7 @@ import pytest
 
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
+from fairlane.controller import slack
 from fairlane.reproduce import PAPERS, plan, reproduce
 from fairlane.reproduce.claims import claims_of
 from fairlane.reproduce.paper import Done
@@ -21,7 +22,7 @@ from fairlane.reproduce.savoie2020.selection import Measured, Selection
 from fairlane.reproduce.savoie2020.systems import SYSTEMS, scenario, static_jobs
 from fairlane.study import Study
 from fairlane.study.progress import StudyProgress
-from fairlane.study.sources import sources
+from fairlane.study.sources import _another, sources
 from fairlane.study.store import Store
 from fairlane.study.task import Stopwatch
 from small_study import Here
@@ -143,6 +144,10 @@ def test_more_placements_leave_cells_as_they_are() -> None:
 def test_a_controller_depends_on_its_own_source_only() -> None:
     digests = {name: sources(name) for name in (None, "none", CONTROL, "slack")}
     assert len(set(digests.values())) == 4
+    parts = Path(slack.__file__).parent
+    assert not any(_another(Path("controller", "slack", part.name), "slack") for part in parts.glob("*.py"))
+    assert all(_another(Path("controller", "slack", part.name), CONTROL) for part in parts.glob("*.py"))
+    assert not _another(Path("controller", "base.py"), CONTROL)
 
 
 def test_another_routing_keeps_hosts_and_compute_times() -> None:

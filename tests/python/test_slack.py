@@ -237,35 +237,119 @@ def test_the_best_stands_for_longer_the_more_a_change_has_cost(cost: float, peri
     assert stood == max(1, periods), "another change is tried for one"
 
 
-def changes(waiting: tuple[float, ...]) -> tuple[Changes, Candidate]:
-    """For a job whose rank 0 is ahead, and whose ranks wait so long."""
-    seen = JobWork((300, 100, 100, 100), (0.5,) * 4, waiting)
-    best = Candidate({"a": (0.0,) * 4}, gains=[{"a": 0.1}], work=Work(1.0, {"a": seen}))
-    return Changes(Feedback({"a": 100.0}, 16), 0.01, random.Random(1)), best
+def changes(waiting: tuple[float, ...], *, gain: float = 0.1) -> tuple[Changes, Candidate]:
+    """A job whose rank 0 is ahead, and whose ranks wait so long; and one that loses what it gains and does not wait."""
+    seen, other = JobWork((300, 100, 100, 100), (0.5,) * 4, waiting), JobWork((100,) * 2, (0.5,) * 2, (0.0,) * 2)
+    positions = {"a": (0.0,) * 4, "b": (0.0,) * 2}
+    best = Candidate(positions, gains=[{"a": gain, "b": -gain}], work=Work(1.0, {"a": seen, "b": other}))
+    return Changes(Feedback({"a": 100.0, "b": 100.0}, 16), 0.01, random.Random(1)), best
+
+
+def drawn(given: Changes, best: Candidate, kind: str) -> Counter[tuple[str, tuple[int, ...], float]]:
+    """Which ranks of which job are moved by how much, in the changes of this kind among many."""
+    found: Counter[tuple[str, tuple[int, ...], float]] = Counter()
+    for one in (given.draw(best) for _ in range(800)):
+        if one.change == kind:
+            ((job, moved),) = (
+                (job, [to - was for to, was in zip(one.positions[job], best.positions[job], strict=True)])
+                for job in best.positions
+                if one.positions[job] != best.positions[job]
+            )
+            (by,) = {step for step in moved if step}
+            found[job, tuple(rank for rank, step in enumerate(moved) if step), by] += 1
+    return found
 
 
 def test_some_of_the_ranks_that_hold_a_job_up_go_up_rather_those_that_wait_little() -> None:
-    drawn, best = changes((0.1, 0.3, 0.4, 0.5))
-    found: Counter[tuple[int, ...]] = Counter()
-    for _ in range(400):
-        one = drawn.draw(best)
-        if one.change == "lift":
-            found[tuple(rank for rank, position in enumerate(one.positions["a"]) if position > 0)] += 1
-    assert {len(ranks) for ranks in found} == {1, 2}
-    assert all(0 not in ranks for ranks in found), "it is ahead"
-    assert found[1,] > found[2,] > 0
+    given, best = changes((0.1, 0.1, 0.3, 0.4), gain=0.0)
+    found = drawn(given, best, "lift")
+    assert {len(ranks) for _, ranks, _ in found} == {1, 2}
+    assert all(job == "a" and 0 not in ranks and by == 1 for job, ranks, by in found), (
+        "rank 0 is ahead, b does not wait"
+    )
+    assert found["a", (1,), 1] > 2 * found["a", (2,), 1] > 0
+
+
+def test_who_has_not_waited_for_anything_yet_waits_all_the_time() -> None:
+    given, best = changes((0.1, 0.0, 0.3, 0.3), gain=0.0)
+    found = drawn(given, best, "lift")
+    assert found
+    assert all(1 not in ranks for _, ranks, _ in found)
+
+
+def test_jobs_that_lose_go_up_and_jobs_that_gain_go_down() -> None:
+    for gain in (0.1, -0.1):
+        given, best = changes((0.1,) * 4, gain=gain)
+        loses, gains = ("b", "a") if gain > 0 else ("a", "b")
+        assert {(job, by) for job, _, by in drawn(given, best, "lift")} == {(loses, 1)}
+        assert {(job, by) for job, _, by in drawn(given, best, "lower")} == {(gains, -1)}
+
+
+def test_jobs_wait_by_the_time_that_they_compute() -> None:
+    given, best = changes((0.4,) * 4, gain=0.0)
+    assert best.work is not None
+    jobs = {"a": best.work.jobs["a"], "b": JobWork((100,) * 2, (5.0,) * 2, (0.8,) * 2)}
+    best.work = Work(1.0, jobs)
+    found = drawn(given, best, "lift")
+    shares = Counter(job for job, _, _ in found.elements())
+    assert shares["a"] > 3 * shares["b"] > 0
+
+
+def test_every_change_makes_a_difference() -> None:
+    given, best = changes((0.5,) * 4)
+    before = best.settings(16)
+    found = [given.draw(best) for _ in range(200)]
+    assert all(one.settings(16) != before for one in found)
+    assert {one.change for one in found} == {"step", "spread", "lift", "lower", "deal"} - {"deal"}, (
+        "nobody is spread yet"
+    )
+    spread = best.changed(spread=frozenset({"a"}))
+    spread.work, spread.gains = best.work, best.gains
+    dealt = [one for one in (given.draw(spread) for _ in range(200)) if one.change == "deal"]
+    assert dealt
+    assert all(one.settings(16).levels["b"] == {0: 0, 1: 0} for one in dealt), "b is not spread"
+    assert len({tuple(one.settings(16).levels["a"].values()) for one in dealt}) > 4
 
 
 def test_what_has_helped_is_tried_more_often() -> None:
-    drawn, best = changes((0.5,) * 4)
+    given, best = changes((0.5,) * 4)
 
     def share() -> float:
-        return fmean(drawn.draw(best).change == "lower" for _ in range(400))
+        return fmean(given.draw(best).change == "lower" for _ in range(400))
 
     before = share()
     for _ in range(20):
-        drawn.learn("lower", helped=True)
-        drawn.learn("lift", helped=False)
-        drawn.learn("deal", helped=False)
-    assert before < 0.3
+        given.learn("lower", helped=True)
+        given.learn("lift", helped=False)
+    assert before < 0.35
     assert share() > 1.5 * before
+
+
+def test_slack_learns_what_helps() -> None:
+    """Where nothing helps but spreading ranks or no longer, hardly anything else is tried after a while."""
+    controller = Slack(default_periods=1, patience=1000)
+    until(controller, "CLIMB", 0.05)
+    tried, gain = [], 0.05
+    for _ in range(300):
+        kind = controller._current.change if controller._current is not controller._best else None
+        tried += [kind] if kind else []
+        controller.observe(made_up(gain + {None: 0, "spread": 0.05}.get(kind, -0.001)))
+        gain += 0.05 * controller.accepted
+    first, last = tried[: len(tried) // 3], tried[-len(tried) // 3 :]
+    assert last.count("spread") / len(last) > 0.7
+    assert {"lift", "lower"} <= set(first)
+
+
+def test_nothing_is_set_where_everybody_has_the_first_level() -> None:
+    everybody = Candidate({"a": (0.0,)}, spread=frozenset({"a"}))
+    assert everybody.settings(16) == Settings()
+    assert everybody.changed(dealt={"a": 1}).settings(16).levels == {"a": {0: 1}}
+
+
+def test_another_seed_tries_other_changes() -> None:
+    first, second = (Slack(default_periods=1, seed=seed) for seed in (1, 2))
+    tried = []
+    for controller in (first, second):
+        until(controller, "CLIMB", 0.05)
+        tried.append([controller.observe(made_up(0.05)) for _ in range(10)])
+    assert tried[0] != tried[1]

@@ -16,6 +16,8 @@ from fairlane.errors import ScenarioError
 from fairlane.results import StudyResults
 from fairlane.study import Study, run
 from fairlane.study.plan import plan
+from fairlane.study.progress import StudyProgress
+from fairlane.study.task import Task
 from small_study import SCENARIO, STUDY, Here
 
 
@@ -205,9 +207,29 @@ BAD = [
         "qos.lanes = 2: service level 7 takes lane 7: more service levels than lanes; allowed: at least 8",
     ),
     (
-        'scenario = "small.toml"\nplacements = [{ strategy = "list", hosts = [1, 2, 1] }]',
+        'scenario = "small.toml"\nplacements = ["packed", { strategy = "list", hosts = [1, 2, 1] }]',
         "levels.toml:2",
-        "placements[0].hosts: host 1 is listed twice; allowed: every host once",
+        "placements[1].hosts: host 1 is listed twice; allowed: every host once",
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["17 parsecs"]',
+        "levels.toml:3",
+        'parameters.network.mtu = "17 parsecs"',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"qos.arbiter" = [{ name = "weighted_round_robin", weights = 1 }]',
+        "levels.toml:3",
+        "parameters.qos.arbiter.weights = 1",
+    ),
+    (
+        'scenario = "small.toml"\n[treatments.a.set]\n"jobs[0].ranks.more" = 2',
+        "levels.toml:3",
+        "treatments.a.set.jobs[0].ranks.more: ",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = 100001',
+        "levels.toml:2",
+        "placements = 100001: out of range; allowed: 1 to",
     ),
     ('scenario = "small.toml"\nplacements = 0', "levels.toml:2", "placements = 0: out of range; allowed: 1 to 100000"),
     ('scenario = "small.toml"\nplacements = ["packd"]', "levels.toml:2", 'did you mean "packed"?'),
@@ -254,6 +276,29 @@ def test_wrong_input_is_refused_before_anything_runs(
     assert f"fairlane: {folder / place}: " in told
     assert words in told
     assert not (folder / "out").exists()
+
+
+def test_a_number_of_placements_are_seeds_of_a_strategy_by_name_too(folder: Path) -> None:
+    named = SCENARIO.replace("[fabric]", 'placement = "random"\n[fabric]', 1)
+    assert named != SCENARIO
+    (folder / "small.toml").write_text(named)
+    found = plan(study(folder, 'scenario = "small.toml"\nplacements = 3'))
+    assert len({str(cell.written.data["jobs"][0]["placement"]) for cell in found.cells}) == 3
+
+
+def test_while_there_is_no_worker_progress_says_so_and_estimates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("fairlane.study.progress.time.monotonic", lambda: now[0])
+    shown = StudyProgress(wanted=False)
+    task = Task("any:thing", {}, "", "one")
+    shown.begin([task] * 10, [])
+    now[0] = 3600.0
+    shown.update(0)
+    assert shown.text(0) == "0 of 10, no worker is there"
+    shown.update(1)
+    now[0] += 60.0
+    shown.done(task)
+    assert shown.text(1) == "1 of 10, about 540 s left"
 
 
 CONTROLLED = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -104,9 +105,31 @@ def test_jobs_that_slurm_does_not_take_are_wrong_input(
 
 def test_without_slurm_its_program_is_named(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(ScenarioError, match="cluster: Slurm does not take its jobs: sbatch is not installed"):
+    with pytest.raises(ScenarioError, match="cluster: Slurm does not take its jobs: sbatch: No such file or directory"):
         run(study, out=tmp_path / "out", progress=False)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_study_that_goes_on_keeps_its_answers_where_slurm_takes_no_jobs(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = alone(study, tmp_path)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ScenarioError, match="Slurm does not take its jobs"):
+        run(study, out=tmp_path / "here", resume=True, progress=False)
+    assert len(list((tmp_path / "here" / "answers").iterdir())) == here.meta.simulations
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ScenarioError, match="Slurm does not take its jobs"):
+        run(study, out=tmp_path / "empty", progress=False)
+    assert not list((tmp_path / "empty").iterdir()), "the user's own folder stays"
+
+
+def test_ctrl_c_is_what_it_was() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    sys.modules.pop("dask_jobqueue", None)
+    sys.modules.pop("dask_jobqueue.runner", None)
+    assert cluster._library("dask_jobqueue").SLURMCluster
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_scheduler_that_is_not_there_is_wrong_input(

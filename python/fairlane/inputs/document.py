@@ -61,10 +61,10 @@ class Document:
     def locate(self, problem: Problem, path: Sequence[str | int]) -> Problem:
         """The problem with the file and line (or command-line option) that set the innermost known key of ``path``.
 
-        What another file has set at ``path`` or within comes first; a key of it is then as it is called there.
+        What another file has set at ``path`` or within comes first; a key that it has set is as it is called there.
         """
         within = [place for key, place in self.places.items() if path and key[: len(path)] == tuple(path)]
-        if within:
+        if within and tuple(path) not in self.places:
             return problem.at(*within[0][:2])
         lines = {dotted(key): line for key, line in self.lines.items()}  # keys may have dots in them
         for length in range(len(path), 0, -1):
@@ -73,11 +73,20 @@ class Document:
                 return problem.at(f"--set {self.assignments[prefix]}", None)
             if prefix in self.places:
                 file, line, there = self.places[prefix]
-                there_called = problem if problem.file else replace(problem, key=dotted((*there, *path[length:])))
-                return there_called.at(file, line)
+                return (
+                    problem if problem.file else replace(problem, key=dotted((*there, *path[length:]))).at(file, line)
+                )
             if dotted(prefix) in lines:
                 return problem.at(str(self.file), lines[dotted(prefix)])
         return problem.at(str(self.file), None) if self.file else problem
+
+    def take(self, path: KeyPath, value: Any, place: tuple[str, int | None, KeyPath]) -> None:
+        """Sets what another file says, instead of what stood there and its lines. ``LookupError`` as ``assign``."""
+        assign(self.data, path, value)
+        for known in (self.lines, self.places):
+            for key in [key for key in known if key[: len(path)] == path]:
+                del known[key]
+        self.places[path] = place
 
     def set(self, assignment: str) -> None:
         """Applies ``key.path=value`` of the command line; the value is TOML, or a plain string if it is not."""

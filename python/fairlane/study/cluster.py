@@ -6,9 +6,12 @@ another one for its task.
 
 from __future__ import annotations
 
+import signal
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import FairlaneError, Problem, ScenarioError
@@ -88,46 +91,67 @@ def start_slurm(cluster: Cluster, name: str, logs: str) -> DaskPool:
     Raises ``ScenarioError`` if Slurm does not take them.
     """
     distributed, jobqueue = _library("distributed"), _library("dask_jobqueue")
-    ends = ExitStack()
-    started = ends.enter_context(
-        jobqueue.SLURMCluster(
-            cores=cluster.cores,
-            processes=cluster.cores,
-            memory=cluster.memory,
-            queue=cluster.queue,
-            account=cluster.account,
-            walltime=cluster.walltime,
-            interface=cluster.interface,
-            job_extra_directives=cluster.directives,
-            job_directives_skip=cluster.skip,
-            job_script_prologue=cluster.prologue,
-            job_name=f"fairlane-{name}",
-            log_directory=logs,
-            scheduler_options={"dashboard_address": ":0"},
-        )
-    )
-    refused = _refused(started.job_script())
-    if refused is not None:
-        ends.close()
-        raise ScenarioError(Problem("cluster", f"Slurm does not take its jobs: {refused}"))
-    started.scale(jobs=cluster.jobs)
-    client = ends.enter_context(distributed.Client(started, set_as_default=False))
-    return DaskPool(client, ends)
+    with ExitStack() as ends:
+        try:
+            started = ends.enter_context(
+                jobqueue.SLURMCluster(
+                    cores=cluster.cores,
+                    processes=cluster.cores,
+                    memory=cluster.memory,
+                    queue=cluster.queue,
+                    account=cluster.account,
+                    walltime=cluster.walltime,
+                    interface=cluster.interface,
+                    job_extra_directives=cluster.directives,
+                    job_directives_skip=cluster.skip,
+                    job_script_prologue=cluster.prologue,
+                    job_name=f"fairlane-{name}",
+                    log_directory=logs,
+                    scheduler_options={"dashboard_address": ":0"},
+                )
+            )
+        except RuntimeError as error:
+            raise ScenarioError(Problem("cluster", f"the scheduler cannot be started: {error}")) from None
+        refused = _refused(started.job_script())
+        if refused is not None:
+            raise ScenarioError(Problem("cluster", f"Slurm does not take its jobs: {refused}"))
+        started.scale(jobs=cluster.jobs)
+        client = ends.enter_context(distributed.Client(started, set_as_default=False))
+        return DaskPool(client, ends.pop_all())
 
 
 def _refused(script: str) -> str | None:
-    """What ``sbatch`` has against a job, or that it is not there; None if the job would be taken."""
+    """What Slurm has against a job, or that it is not there; None if it takes the job.
+
+    One is submitted, held, and cancelled: what ``sbatch --test-only`` refuses, as while all nodes are drained, may well
+    be taken.
+    """
     try:
-        asked = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return "sbatch is not installed"
-    return " ".join(asked.stderr.split()) if asked.returncode else None
+        command = ["sbatch", "--hold", "--parsable", "--job-name=fairlane-asks"]
+        asked = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
+        if asked.returncode == 0:
+            number, _, _ = asked.stdout.strip().partition(";")
+            subprocess.run(["scancel", number], capture_output=True, check=False)
+            return None
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(f"{asked.stderr} {asked.stdout}".split()) or f"sbatch ends with {asked.returncode}"
 
 
 def _library(name: str) -> Any:
-    from importlib import import_module
-
     try:
-        return import_module(name)
+        with _keeping_interrupts():
+            return import_module(name)
     except ImportError:
         raise FairlaneError(f'{name} is not installed: pip install "fairlane[dask]"') from None
+
+
+@contextmanager
+def _keeping_interrupts() -> Iterator[None]:
+    """Ctrl-C does what it did before: dask_jobqueue makes it ``sys.exit()`` when it is imported."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is not before:
+            signal.signal(signal.SIGINT, before)

@@ -59,9 +59,9 @@ class StudyProgress:
         self._spent += task.cost
 
     def text(self, workers: int) -> str:
-        """How many are done, and how long the others may take with so many workers."""
+        """How many are done, and how long the others may take; or that there is no worker."""
         if not workers and self._count < self._total:
-            return f"{self._count} of {self._total}, no worker is there yet"
+            return f"{self._count} of {self._total}, no worker is there"
         now = self._spent - self._known
         left = (time.monotonic() - self._started) * (self._cost - self._spent) / now if now > 0 else None
         estimate = f", about {seconds(left)} left" if left else ""
@@ -69,6 +69,8 @@ class StudyProgress:
 
     def update(self, workers: int) -> None:
         """Shows it, if it is time to; so many workers are there."""
+        if not workers and self._spent == self._known:
+            self._started = time.monotonic()  # what comes before the first worker says nothing about the others
         if not self._wanted:
             return
         if self._console.is_terminal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from contextlib import ExitStack, closing
 from datetime import datetime
@@ -135,10 +134,12 @@ def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> P
 
         try:
             return start_slurm(study.table.cluster, study.name, str(store.folder / "logs"))
-        except ScenarioError as error:
+        except BaseException as error:
             if not resume:
-                shutil.rmtree(store.folder)
-            raise ScenarioError(study.error(problem) for problem in error.problems) from None
+                store.undo()
+            if isinstance(error, ScenarioError):
+                raise ScenarioError(study.error(problem) for problem in error.problems) from None
+            raise
     return LocalPool(cores() if workers is None else workers)
 
 

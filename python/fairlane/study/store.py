@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -33,11 +34,13 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         """Where it is."""
+        self._found = True
 
     @classmethod
     def begin(cls, folder: Path, study: Study) -> Store:
         """A new folder. Raises ``ResultsError`` if it cannot be made."""
         store = cls(folder)
+        store._found = folder.exists()
         try:
             (folder / ANSWERS).mkdir(parents=True)
             store.write(STUDY, study.text)
@@ -45,6 +48,12 @@ class Store:
         except OSError as error:
             raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
         return store
+
+    def undo(self) -> None:
+        """Takes a new folder back, as far as that is possible; one that was there before is left empty."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._found:
+            self.folder.mkdir(exist_ok=True)
 
     @classmethod
     def resume(cls, folder: Path, study: Study) -> Store:

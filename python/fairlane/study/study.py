@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.document import Document, KeyPath, assign, current_document, dotted, undotted
+from fairlane.inputs.document import Document, KeyPath, current_document, dotted, undotted
 from fairlane.inputs.problems import located, unfold
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
@@ -138,13 +138,15 @@ class Study:
             changes += _changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
         base = self._base
         document = Document(deepcopy(base.data), base.file, "", dict(base.lines))
+        placed = document.data.get("placement")
+        if isinstance(placed, str):  # a placement by number changes its seed
+            document.data["placement"] = {"strategy": placed}
         for path, value, source in changes:
             try:
-                assign(document.data, path, deepcopy(value))
+                document.take(path, deepcopy(value), (*self.place(source), source))
             except LookupError as error:
-                problem = Problem(dotted((*source[:-1], dotted(path))), str(error.args[0]))
+                problem = Problem(dotted(source), str(error.args[0]))
                 raise ScenarioError(self._document.locate(problem, source)) from None
-            document.places[path] = (*self.place(source), source)
         token = current_document.set(document)
         try:
             return Scenario(**document.data).with_background()

@@ -14,7 +14,7 @@ service levels (``ladder``), everybody on the middle one at first.
    lanes do not stand behind each other. That helps most jobs, and costs those that had more than their share of a port,
    until the feedback has brought them up. Where it costs a job too much twice in a row, it ends at once.
 4. CLIMB: what did best of these is changed: one, two, four or more of the slowest ranks of a job that loses, or waits
-   most, go up a rung, of one that gains they go down, some jobs are dealt other levels, or are spread or no longer, or
+   much, go up a rung, of one that gains they go down, some jobs are dealt other levels, or are spread or no longer, or
    the feedback makes one more step; mostly what has helped before. A change is seen for a few periods before it is
    kept. Trying costs work, too: the more a change cost, the longer the best stands before the next, and while it makes
    up for what a job has lost so far, nothing is tried.
@@ -41,7 +41,7 @@ __all__ = ["Slack"]
 TOO_MUCH = 0.1
 """Where a job loses this share of its work in two periods running, ranks are no longer spread."""
 AFFORDABLE = 0.005
-"""The best configuration stands for a period for each such share of the work that the change before has cost."""
+"""The best configuration stands for a period for each such share of a period's work that the change before has cost."""
 LONGEST_STAND = 6
 """It stands for so many periods between two changes, at most."""
 

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import inf
 
 from fairlane.controller.base import JobWork
 from fairlane.controller.slack.feedback import Feedback
@@ -15,6 +16,8 @@ KINDS = ("step", "spread", "deal", "lift", "lower")
 down."""
 AHEAD = 1.15
 """A rank with this many times the iterations of its job's slowest does not hold it up."""
+MOST = 10.0
+"""A job that waits for so many times as long as it computes, or longer, deserves no more."""
 TRIES = 10
 """So many changes are drawn, at most, for one that makes a difference."""
 
@@ -94,7 +97,7 @@ class Changes:
         """One, two, four, ... of the ranks that hold a job up, rather those that wait little: others wait for them."""
         assert best.work is not None, "the best was tried"
         seen = best.work.jobs[job]
-        slow = sorted(_slow(seen), key=lambda rank: seen.waiting[rank] * self._rng.random())
+        slow = sorted(_slow(seen), key=lambda rank: _waits(seen, rank) * self._rng.random())
         return set(slow[: 2 ** self._rng.randrange(len(slow).bit_length())])
 
 
@@ -103,7 +106,13 @@ def _slow(seen: JobWork) -> list[int]:
     return [rank for rank, iterations in enumerate(seen.iterations) if iterations <= AHEAD * seen.work]
 
 
+def _waits(seen: JobWork, rank: int) -> float:
+    """How long a rank waits, s. What it waits for counts when it has come: nothing at all means the whole time."""
+    return seen.waiting[rank] or inf
+
+
 def _waiting(seen: JobWork) -> float:
     """The time that those ranks wait, over the time that they compute."""
     slow = _slow(seen)
-    return sum(seen.waiting[rank] for rank in slow) / max(1e-12, sum(seen.compute[rank] for rank in slow))
+    waiting, compute = (sum(each[rank] for rank in slow) for each in (seen.waiting, seen.compute))
+    return min(MOST, waiting / compute) if compute else MOST

@@ -108,9 +108,7 @@ class Candidate:
         return stdev(means) if len(means) > 1 else 0.0
 
     def settings(self, service_levels: int) -> Settings:
-        """Every rank's service level, dealt from those of its rung. If all are in the middle, the scenario's own."""
-        if not self.spread and not any(round(position) for ranks in self.positions.values() for position in ranks):
-            return Settings()
+        """Every rank's service level, dealt from those of its rung. If all have the first, the scenario's own."""
         rungs = ladder(service_levels)
         less = 1 if len(self.spread) == len(self.positions) else SHARED
         weights = [0] * service_levels
@@ -122,7 +120,8 @@ class Candidate:
             job: _dealt(ranks, rungs if job in self.spread else shared, self.dealt.get(job, 0))
             for job, ranks in self.positions.items()
         }
-        return Settings(dealt, tuple(weights))
+        apart = any(level for ranks in dealt.values() for level in ranks.values())
+        return Settings(dealt, tuple(weights)) if apart else Settings()
 
 
 def _dealt(positions: Iterable[float], rungs: Mapping[int, range], first: int) -> dict[int, int]:
