@@ -217,9 +217,9 @@ BAD = [
         'parameters.network.mtu = "17 parsecs"',
     ),
     (
-        'scenario = "small.toml"\n[parameters]\n"qos.arbiter" = [{ name = "weighted_round_robin", weights = 1 }]',
+        'scenario = "small.toml"\n[parameters]\n"qos.arbiter" = [{ name = "weighted_round_robin", weights = ["x"] }]',
         "levels.toml:3",
-        "parameters.qos.arbiter.weights = 1",
+        "parameters.qos.arbiter.weights = ",
     ),
     (
         'scenario = "small.toml"\n[treatments.a.set]\n"jobs[0].ranks.more" = 2',
