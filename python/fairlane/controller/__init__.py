@@ -1,7 +1,8 @@
 """Controllers: what decides service levels while jobs run, from the work that they did.
 
-A controller is one file with one class; a line in ``CONTROLLERS`` gives it a name. ``control`` runs one, period by
-period, on fresh short simulations or on one that goes on; ``run`` gives the same as flat rows.
+A controller is one file with one class, or a folder with its parts; a line in ``CONTROLLERS`` gives it a name.
+``control`` runs one, period by period, on fresh short simulations or on one that goes on; ``run`` gives the same as
+flat rows.
 """
 
 from collections.abc import Mapping

@@ -73,9 +73,8 @@ class Document:
                 return problem.at(f"--set {self.assignments[prefix]}", None)
             if prefix in self.places:
                 file, line, there = self.places[prefix]
-                return (
-                    problem if problem.file else replace(problem, key=dotted((*there, *path[length:]))).at(file, line)
-                )
+                called = replace(problem, key=dotted((*there, *path[length:])))
+                return problem if problem.file else called.at(file, line)
             if dotted(prefix) in lines:
                 return problem.at(str(self.file), lines[dotted(prefix)])
         return problem.at(str(self.file), None) if self.file else problem

@@ -132,14 +132,15 @@ def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> P
     if study.table.cluster is not None and workers is None:
         from fairlane.study.cluster import start_slurm
 
-        try:
-            return start_slurm(study.table.cluster, study.name, str(store.folder / "logs"))
-        except BaseException as error:
+        with ExitStack() as failed:
             if not resume:
-                store.undo()
-            if isinstance(error, ScenarioError):
+                failed.callback(store.undo)
+            try:
+                pool = start_slurm(study.table.cluster, study.name, str(store.folder / "logs"))
+            except ScenarioError as error:
                 raise ScenarioError(study.error(problem) for problem in error.problems) from None
-            raise
+            failed.pop_all()
+        return pool
     return LocalPool(cores() if workers is None else workers)
 
 
