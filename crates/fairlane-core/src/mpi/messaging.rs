@@ -42,7 +42,8 @@ pub(super) struct Messaging {
     /// Transfers through the memory of each host, and how many there are in all.
     pub memory: Vec<BinaryHeap<Reverse<MemoryEnd>>>,
     pub in_memory: u32,
-    /// Messages of one rank to another can overtake each other, so they are numbered.
+    /// Messages of one rank to another can overtake each other in the network, so they are numbered. Those within a host
+    /// always are: through memory a short message overtakes a long one.
     pub numbering: bool,
     /// A job has run out of active ranks or of messages under way since this was looked at.
     pub lull: bool,

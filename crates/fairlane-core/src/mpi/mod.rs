@@ -155,8 +155,7 @@ impl Mpi {
         let alone =
             |places: &[u32]| if places[1] - places[0] == 1 { messaging.residents[places[0] as usize] } else { NONE };
         messaging.alone = messaging.first_resident.windows(2).map(alone).collect();
-        let shared = messaging.first_resident.windows(2).any(|pair| pair[1] - pair[0] > 1);
-        messaging.numbering = shared || messaging.levels.depend_on_kind() || messaging.rails.overtake();
+        messaging.numbering = messaging.levels.depend_on_kind() || messaging.rails.overtake();
     }
 
     /// Which service level messages have.

@@ -43,9 +43,10 @@ pub(super) struct Transfer {
     to: u32,
     bytes: u64,
     envelope: Envelope,
-    /// Its number among the messages from `from` to `to` on the same context, if messages are numbered; else among all
-    /// that `from` sent.
+    /// Its number among the messages from `from` to `to` on the same context, if they are numbered; else among all that
+    /// `from` sent.
     number: u64,
+    numbered: bool,
     /// Its envelope has come.
     arrived: bool,
     /// The sender's request, for a rendezvous.
@@ -121,17 +122,13 @@ impl Messaging {
     #[inline(always)]
     pub(super) fn send(&mut self, send: &Send) -> Option<u32> {
         let Send { from, to, bytes, context, eager, .. } = *send;
-        if from == to {
-            // Through memory a short message overtakes a long one.
-            self.start_numbering();
-        }
+        let numbered = self.numbering || self.hosts[from as usize] == self.hosts[to as usize];
         let state = &mut self.ranks[from as usize];
         let request = Request::send(send.called_at, if eager { send.handed_at } else { PENDING });
         let request = state.requests.start(send.name, request)?;
         let (job, sender) = (state.job, state.rank);
         let receiver = Rank(sender.0 + to - from);
-        let number =
-            if self.numbering { state.matching.number(context, receiver.0) } else { state.record.messages_sent };
+        let number = if numbered { state.matching.number(context, receiver.0) } else { state.record.messages_sent };
         state.record.messages_sent += 1;
         state.record.bytes_sent += bytes.0;
         let transfer = self.transfers.insert(Transfer {
@@ -140,6 +137,7 @@ impl Messaging {
             bytes: bytes.0,
             envelope: Envelope { context, source: sender.0, tag: send.tag },
             number,
+            numbered,
             arrived: false,
             send: if eager { NONE } else { request },
             receive: NONE,
@@ -204,7 +202,7 @@ impl Messaging {
     /// (Part of) a transfer's message has come at `now`.
     #[inline(always)]
     pub(super) fn arrived(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
-        if stage == Stage::Eager && first && last && (!self.numbering || self.is_next(record)) {
+        if stage == Stage::Eager && first && last && self.is_next(record) {
             self.take_eager(record, now);
             return;
         }
@@ -215,11 +213,11 @@ impl Messaging {
         self.take_part(record, stage, now, first, last);
     }
 
-    /// Of numbered messages, one that came whole is the next of its sender, and no other is held back for it.
+    /// A message that came whole is the next of its sender, and if they are numbered, no other is held back for it.
     #[inline]
     fn is_next(&mut self, record: u32) -> bool {
-        let Transfer { to, envelope, number, parts, .. } = self.transfers[record];
-        parts == 0 && self.ranks[to as usize].matching.is_next(number, &envelope)
+        let Transfer { to, envelope, number, numbered, parts, .. } = self.transfers[record];
+        !numbered || parts == 0 && self.ranks[to as usize].matching.is_next(number, &envelope)
     }
 
     /// A whole eager message has come, in its turn: the receive that takes it is complete.
@@ -337,8 +335,8 @@ impl Messaging {
     /// The envelope of a transfer has come: matches it, and those that it had held back, in the order of sending.
     fn envelope(&mut self, record: u32, now: u64) {
         self.transfers[record].arrived = true;
-        let Transfer { to, envelope, number, .. } = self.transfers[record];
-        if self.numbering && !self.rank(to).matching.in_turn(number, envelope, record) {
+        let Transfer { to, envelope, number, numbered, .. } = self.transfers[record];
+        if numbered && !self.rank(to).matching.in_turn(number, envelope, record) {
             return;
         }
         let mut next = Some((envelope, record));
@@ -351,19 +349,21 @@ impl Messaging {
         self.end_probe(to, now);
     }
 
-    /// From now on messages can overtake each other. Those under way are numbered in the order of sending.
+    /// From now on messages can overtake each other in the network. Those under way are numbered in the order of sending.
     pub(super) fn start_numbering(&mut self) {
         if std::mem::replace(&mut self.numbering, true) {
             return;
         }
-        let under_way = self.transfers.slots().filter(|(_, transfer)| !transfer.arrived);
+        let under_way = self.transfers.slots().filter(|(_, transfer)| !transfer.arrived && !transfer.numbered);
         let mut under_way: Vec<_> =
             under_way.map(|(record, transfer)| (transfer.from, transfer.number, record)).collect();
         under_way.sort_unstable();
         for (from, _, record) in under_way {
             let Transfer { to, envelope, .. } = self.transfers[record];
             let receiver = self.ranks[to as usize].rank.0;
-            self.transfers[record].number = self.rank(from).matching.number(envelope.context, receiver);
+            let number = self.rank(from).matching.number(envelope.context, receiver);
+            let transfer = &mut self.transfers[record];
+            (transfer.number, transfer.numbered) = (number, true);
         }
     }
 

@@ -13,11 +13,22 @@ use serde_json::{Value, json};
 
 const END: Instant = Instant(u64::MAX >> 1);
 
-/// Two ranks of one job, on hosts 0 and 1, on virtual lanes of their own.
+/// Two ranks of one job, on hosts 0 and 1.
 fn simulation(fabric: Value, network: network::Parameters, eager: u64, ranks: [Vec<Op>; 2]) -> Simulation {
+    simulation_on([HostId(0), HostId(1)], fabric, network, eager, ranks)
+}
+
+/// Two ranks of one job on these hosts; of two service levels, each has a virtual lane of its own.
+fn simulation_on(
+    hosts: [HostId; 2],
+    fabric: Value,
+    network: network::Parameters,
+    eager: u64,
+    ranks: [Vec<Op>; 2],
+) -> Simulation {
     let job = JobSpec {
         name: "job".into(),
-        hosts: vec![HostId(0), HostId(1)],
+        hosts: hosts.into(),
         service_level: None,
         ranks: Default::default(),
         rails: None,
@@ -115,4 +126,28 @@ fn a_rendezvous_that_waits_for_its_turn_goes_on_while_the_receiver_computes() {
     let wires = u64::from(EAGER) * 3_200_000;
     assert!((wires..wires + 20_000_000).contains(&sent), "{sent} ps");
     assert!(received > 10_000_000_000, "{received} ps");
+}
+
+/// Through memory a short message overtakes a long one and is held back; that service levels change meanwhile, so that the
+/// network's messages are numbered from then on, leaves the order of those as it is.
+#[test]
+fn messages_through_memory_keep_their_turns_when_service_levels_change() {
+    let (comm, long) = (COMM_WORLD, Bytes(10 << 20));
+    let isend = |request, bytes| Op::Isend { to: Rank(1), bytes, tag: 0, comm, mode: SendMode::Standard, request };
+    let compute = |microseconds: u64| Op::Compute(Picoseconds(microseconds * 1_000_000));
+    let empty = Bytes(0);
+    let sender = vec![isend(0, long), isend(1, empty), compute(100), isend(2, empty), Op::WaitAll((0..3).collect())];
+    let receiver = vec![Op::Recv { from: None, tag: None, comm }; 3];
+    let fabric = json!({ "hosts": 4, "levels": 1, "radix": 4 });
+    let host = [HostId(0); 2];
+    let mut simulation = simulation_on(host, fabric, network::Parameters::default(), long.0, [sender, receiver]);
+    simulation.run_until(Instant(50_000_000), u64::MAX).unwrap();
+    simulation.change_levels(|levels| levels.set_job(JobId(0), Some(ServiceLevel(1)))).unwrap();
+    simulation.run_until(END, u64::MAX).unwrap();
+    simulation.check_laws().unwrap();
+    let [sent, received] = ends(&simulation)[..] else { panic!("two ranks") };
+    // Eager sends end at once; all three messages are received when the long one has come.
+    let copied = mpi::Parameters::default().memory_bandwidth.serialization(long).0;
+    assert!((100_000_000..110_000_000).contains(&sent), "{sent} ps");
+    assert!((copied..copied + 10_000_000).contains(&received), "{received} ps, copied in {copied} ps");
 }

@@ -4,11 +4,11 @@
 //! communicator is a **root**: its members have no other names than their ranks in it. The members of all communicators
 //! and groups that are derived from a root by duplication, inclusion, exclusion and so on are ranks of that root.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
 use fairlane_core::program::{COMM_SELF, COMM_WORLD, CommHandle};
+use rustc_hash::FxHashMap;
 
 use super::cursor::Fault;
 use crate::slots::Slots;
@@ -129,8 +129,8 @@ pub struct New {
 pub struct Communicators {
     rank: u32,
     size: u32,
-    communicators: HashMap<i32, Communicator>,
-    groups: HashMap<i32, Group>,
+    communicators: FxHashMap<i32, Communicator>,
+    groups: FxHashMap<i32, Group>,
     handles: Slots,
     roots: u32,
 }
@@ -145,11 +145,11 @@ impl Communicators {
         Self {
             rank,
             size,
-            communicators: HashMap::from([
+            communicators: FxHashMap::from_iter([
                 (WORLD, predefined(COMM_WORLD, world, rank)),
                 (SELF, predefined(COMM_SELF, alone, 0)),
             ]),
-            groups: HashMap::from([(GROUP_EMPTY, empty)]),
+            groups: FxHashMap::from_iter([(GROUP_EMPTY, empty)]),
             handles: Slots::starting_at(COMM_SELF + 1),
             roots: 1,
         }
@@ -204,7 +204,7 @@ impl Communicators {
         let within = self.get(parent)?;
         within.group.same_root(group)?;
         let members = group.list()?;
-        let positions: HashMap<u32, u32> = match &within.group.members {
+        let positions: FxHashMap<u32, u32> = match &within.group.members {
             Members::All(_) => members.iter().map(|&m| (m, m)).collect(),
             Members::These(list) => list.iter().zip(0..).map(|(&m, position)| (m, position)).collect(),
         };

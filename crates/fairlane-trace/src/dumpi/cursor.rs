@@ -52,6 +52,8 @@ impl Cursor {
         format!("{wanted} bytes expected at offset {}, {} left: the file is cut off", self.position(), self.left())
     }
 
+    #[cold]
+    #[inline(never)]
     fn refill(&mut self, wanted: usize) -> Result<(), Fault> {
         let position = self.position();
         if wanted as u64 > self.left() {
@@ -67,6 +69,7 @@ impl Cursor {
     }
 
     /// The next `size` bytes.
+    #[inline]
     pub fn take(&mut self, size: usize) -> Result<&[u8], Fault> {
         if self.window.len() - self.at < size {
             self.refill(size)?;
@@ -90,6 +93,7 @@ impl Cursor {
         Ok(())
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let mut bytes = [0; N];
         bytes.copy_from_slice(self.take(N)?);

@@ -3,6 +3,7 @@
 use fairlane_core::ids::Rank;
 use fairlane_core::program::{CommHandle, Op, RequestId, SendMode};
 use fairlane_core::units::Bytes;
+use smallvec::SmallVec;
 
 use super::calls::Call;
 use super::completions::Completions;
@@ -131,7 +132,7 @@ impl RankReader {
     }
 
     fn complete(&mut self, record: &Record) -> Result<(), Fault> {
-        let mut waited = Vec::new();
+        let mut waited = SmallVec::<[RequestId; 8]>::new();
         for (handle, _) in completed(record)? {
             waited.extend(self.state.requests.complete(handle)?.flatten());
         }

@@ -3,8 +3,9 @@
 //! MPI libraries give one and the same handle to every send that is complete at once, so a handle can stand for several
 //! started operations; they are completed in the order in which they were started.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::calls::Call;
@@ -52,31 +53,50 @@ impl Posting {
 
 #[derive(Clone)]
 struct Entry<T> {
-    started: VecDeque<T>,
+    /// The operations that it stands for: the oldest, and the others. Most handles stand for one.
+    oldest: Option<T>,
+    later: VecDeque<T>,
     persistent: Option<Posting>,
+}
+
+impl<T> Entry<T> {
+    const fn new(persistent: Option<Posting>) -> Self {
+        Self { oldest: None, later: VecDeque::new(), persistent }
+    }
+
+    fn start(&mut self, operation: T) {
+        if self.oldest.is_none() {
+            self.oldest = Some(operation);
+        } else {
+            self.later.push_back(operation);
+        }
+    }
+
+    fn complete(&mut self) -> Option<T> {
+        std::mem::replace(&mut self.oldest, self.later.pop_front())
+    }
 }
 
 /// The requests of a rank, by handle; `T` is what the reader keeps for each started operation.
 #[derive(Clone)]
 pub struct Requests<T> {
-    entries: HashMap<i32, Entry<T>>,
+    entries: FxHashMap<i32, Entry<T>>,
 }
 
 impl<T> Requests<T> {
     /// No requests.
     pub fn new() -> Self {
-        Self { entries: HashMap::new() }
+        Self { entries: FxHashMap::default() }
     }
 
     /// A started operation.
     pub fn start(&mut self, handle: i32, operation: T) {
-        let entry = self.entries.entry(handle);
-        entry.or_insert_with(|| Entry { started: VecDeque::new(), persistent: None }).started.push_back(operation);
+        self.entries.entry(handle).or_insert_with(|| Entry::new(None)).start(operation);
     }
 
     /// A persistent request, not yet started.
     pub fn define(&mut self, handle: i32, posting: Posting) {
-        self.entries.insert(handle, Entry { started: VecDeque::new(), persistent: Some(posting) });
+        self.entries.insert(handle, Entry::new(Some(posting)));
     }
 
     /// The arguments of a persistent request.
@@ -92,8 +112,8 @@ impl<T> Requests<T> {
         }
         let unknown = || format!("request {handle} was started by no call that the trace records");
         let entry = self.entries.get_mut(&handle).ok_or_else(unknown)?;
-        let operation = entry.started.pop_front();
-        if entry.started.is_empty() && entry.persistent.is_none() {
+        let operation = entry.complete();
+        if entry.oldest.is_none() && entry.persistent.is_none() {
             self.entries.remove(&handle);
         }
         Ok(operation)
@@ -103,7 +123,7 @@ impl<T> Requests<T> {
     pub fn free(&mut self, handle: i32) -> Result<Option<T>, Fault> {
         if let Some(entry) = self.entries.get_mut(&handle) {
             entry.persistent = None;
-            if entry.started.is_empty() {
+            if entry.oldest.is_none() {
                 self.entries.remove(&handle);
                 return Ok(None);
             }
@@ -115,7 +135,7 @@ impl<T> Requests<T> {
     pub fn clear(&mut self) -> Vec<T> {
         let mut entries: Vec<_> = self.entries.drain().collect();
         entries.sort_by_key(|(handle, _)| *handle);
-        entries.into_iter().flat_map(|(_, entry)| entry.started).collect()
+        entries.into_iter().flat_map(|(_, entry)| entry.oldest.into_iter().chain(entry.later)).collect()
     }
 }
 

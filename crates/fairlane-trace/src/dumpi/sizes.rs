@@ -4,8 +4,9 @@
 //! the program builds are followed through the calls that build them; Fortran's datatypes and all others come from the
 //! list.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::calls::Call;
 use super::cursor::Fault;
@@ -26,13 +27,13 @@ const PREDEFINED: [u64; FIRST_USER_DATATYPE] =
 #[derive(Clone)]
 pub struct Sizes {
     listed: Arc<[i32]>,
-    built: HashMap<i32, u64>,
+    built: FxHashMap<i32, u64>,
 }
 
 impl Sizes {
     /// From the list of a file.
     pub fn new(listed: Arc<[i32]>) -> Self {
-        Self { listed, built: HashMap::new() }
+        Self { listed, built: FxHashMap::default() }
     }
 
     fn size(&self, datatype: i32) -> Option<u64> {
