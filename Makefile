@@ -22,7 +22,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test lint format docs bench readme lock clean
+.PHONY: help build demo test quick lint format docs bench readme lock clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
@@ -35,6 +35,9 @@ demo: $(EXTENSION) ## simulate the quick start and show who slows down whom
 test: $(EXTENSION) ## run all tests, Rust and Python
 	cargo test --locked --quiet $(RUST_ALONE)
 	$(BIN)/python -m pytest
+
+quick: $(EXTENSION) ## reproduce savoie2020, scaled to two minutes
+	$(BIN)/fairlane reproduce savoie2020 --quick --resume --out runs/savoie2020-quick
 
 lint: $(EXTENSION) ## check format, lints, types and documentation comments
 	cargo fmt --check

@@ -35,6 +35,12 @@ placements = 2
 [treatments.first]
 set = { "jobs[0].service_level" = 1 }
 """
+CONTROLLED = """
+[treatments.controlled]
+controller = { name = "process_prioritization", service_levels = 2 }
+period = "50 us"
+periods = 3
+"""
 
 
 class Here:

@@ -3,6 +3,7 @@
 The library raises and never prints; the command line turns ``ScenarioError`` into exit code 2 and ``RunError`` into 1.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,7 +65,10 @@ class Problem:
 
 
 def _shown(value: Any, limit: int = 80) -> str:
-    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, list | dict):
+        text = json.dumps(value, default=str, ensure_ascii=False)
+    else:
+        text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 

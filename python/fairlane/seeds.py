@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["Purpose", "stream"]
+__all__ = ["LARGEST_SEED", "Purpose", "stream"]
+
+LARGEST_SEED = 2**64 - 1
+"""Seeds are kept in tables of 64 bits."""
 
 
 class Purpose(IntEnum):

@@ -29,7 +29,13 @@ _DEFINITIONS = (
     *("bit = [information] = b", "byte = 8 * bit = B", "bps = bit / second", "Bps = byte / second"),
     "watt = [power] = W",
 )
-_QUANTITY = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>.*?)\s*", re.DOTALL)
+CLOCK_END = 2**62
+"""The instant to which the simulator's clock reaches, in picoseconds; no quantity is larger, in its base unit."""
+_MOST_EXPONENT = 400
+"""That of a quantity's number is refused before it is computed."""
+_QUANTITY = re.compile(
+    r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d+))?)\s*(?P<unit>.*?)\s*", re.DOTALL
+)
 
 
 @cache
@@ -69,11 +75,15 @@ class Kind:
         match = _QUANTITY.fullmatch(given)
         if match is None:
             raise ValueError(f"not a {self.name}: expected a number and a unit, as {self.example}")
+        if match["exponent"] and abs(int(match["exponent"])) > _MOST_EXPONENT:
+            raise ValueError(f"too large or too small a {self.name}")
         amount = Fraction(match["number"]) * self._factor(match["unit"], amount=match["number"])
         if amount.denominator != 1:
             raise ValueError(f"not a whole number of {self.base_name}")
         if amount < 0:
             raise ValueError(f"a {self.name} cannot be negative")
+        if amount > CLOCK_END:
+            raise ValueError(f"too large: at most {self.format(CLOCK_END // self.steps[0][0] * self.steps[0][0])}")
         return int(amount)
 
     def _factor(self, unit: str, amount: str) -> Fraction:
@@ -142,8 +152,6 @@ def _schema(kind: Kind) -> dict[str, Any]:
     return {"anyOf": [quantity, {"const": 0}], "examples": [kind.example.strip('"')]}
 
 
-CLOCK_END = 2**62
-"""The instant to which the simulator's clock reaches, in picoseconds."""
 Duration = Annotated[
     int, BeforeValidator(DURATION.parse), PlainSerializer(DURATION.format), WithJsonSchema(_schema(DURATION))
 ]

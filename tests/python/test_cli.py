@@ -106,7 +106,12 @@ WRONG = [
     ('"200 us"', '"200 uS"', "duration = \"200 uS\": 'uS' is not a unit of duration", "did you mean 'us'?"),
     ('"10 us"', '"-10 us"', 'jobs[0].workload.compute = "-10 us": ', "cannot be negative"),
     ("flood_pairs", "flod_pairs", 'jobs[0].workload.name = "flod_pairs": unknown workload', 'mean "flood_pairs"?'),
-    ("ranks = 4", "ranks = 40", "jobs: the jobs need 80 hosts", "the fabric has 16"),
+    (
+        "ranks = 4",
+        "ranks = 40",
+        "jobs[0].ranks = 40: more ranks than hosts: ",
+        "the jobs need 80 hosts; allowed: what 16 hosts",
+    ),
     ("ranks = 4", "ranks = 4\nservice_level = 16", "jobs[0].service_level = 16: out of range", "at most 15"),
     ("[[jobs]]", "[qos]\nservice_levels = 3\nlanes = 2\n[[jobs]]", "qos.lanes = 2: ", "more service levels than lanes"),
     ("[[jobs]]", '[placement]\nstrategy = "list"\nhosts = [1, 1]\n[[jobs]]', "placement.hosts: host 1", "listed twice"),

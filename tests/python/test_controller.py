@@ -74,9 +74,7 @@ def test_online_the_periods_add_up_to_one_simulation() -> None:
     rows = run(scenario(), "none", mode="online", period=PERIOD, periods=5)
     (whole,) = control(scenario(), make("none"), mode="online", period=5 * PERIOD, periods=1)
     for job, done in whole.treated.jobs.items():
-        parts = sum(row["iterations"] for row in rows if row["job"] == job)
-        # The slowest rank of a period need not be the slowest of all.
-        assert 0.8 * done.work <= parts <= done.work
+        assert sum(row["iterations"] for row in rows if row["job"] == job) == done.done
 
 
 def test_a_job_with_a_stream_keeps_its_variants_when_others_come_and_go() -> None:
@@ -120,6 +118,17 @@ def test_jobs_that_come_and_go_restart_the_controller() -> None:
     assert [outcome.state for outcome in outcomes[5:7]] == ["DEFAULT", "RUNNING"]
 
 
+@pytest.mark.parametrize("name", ["isolate", "fixed"])
+def test_what_is_set_once_and_for_all_holds_from_the_first_period_with_other_jobs(name: str) -> None:
+    phases = {0: scenario(jobs=scenario().jobs[:1]), 2: scenario()}
+    parameters = {"levels": {"one": {0: 1}, "two": {1: 1}}} if name == "fixed" else {}
+    first, *_, last = control(phases, make(name, parameters), period=PERIOD, periods=4)
+    third = list(control(phases, make(name, parameters), period=PERIOD, periods=4))[2]
+    assert set(first.settings.levels) == {"one"}
+    assert third.settings == last.settings
+    assert set(third.settings.levels) == {"one", "two"}
+
+
 def test_isolate_gives_each_job_a_level() -> None:
     settings = make("isolate", {"weights": {"b": 5}}).start({"a": 2, "b": 1})
     assert settings.levels == {"a": {0: 0, 1: 0}, "b": {0: 1}}
@@ -136,6 +145,7 @@ def test_fixed_sets_its_table() -> None:
     ("qos", "words"),
     [
         ({"service_levels": 4}, "qos.service_levels = 4: the controller process_prioritization uses 16"),
+        ({"sl2vl": [0, 1]}, "qos.sl2vl = [0, 1]: the controller process_prioritization uses 16 service levels"),
         ({"arbiter": "strict_priority"}, 'qos.arbiter = "strict_priority": does not suit the controller'),
     ],
 )
@@ -211,7 +221,16 @@ def test_parameters_that_fit_no_job_are_refused(controller: str, parameters: dic
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--period", "1"], '--period = "1"'), (["--draws", "0"], "--draws"), (["--seed", "-3"], "--seed")],
+    [
+        (["--period", "1"], '--period = "1"'),
+        (["--period", "0 ms"], '--period = "0 ms": out of range'),
+        (["--draws", "0"], "--draws"),
+        (["--draws", "2", "--mode", "online"], "--draws = 2: means something in episodes only"),
+        (["--seed", "-3"], "--seed"),
+        (["--mode", "onlin", "--out", "{out}/new/folder"], 'did you mean "online"'),
+        (["--set", "qos.service_levels=2", "--set", "qos.lanes=1", "--out", "{out}/new/folder"], "qos.lanes = 1"),
+        (["--set", "jobs.0.stop=3", "--out", "{out}/new/folder"], "jobs[0].stop = 3: episodes begin anew"),
+    ],
 )
 def test_options_that_cannot_be_are_refused(
     options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -220,7 +239,9 @@ def test_options_that_cannot_be_are_refused(
     file.write_text(
         'fabric = { topology = "fat_tree", hosts = 16 }\n[[jobs]]\nname = "a"\nranks = 4\nworkload = "ring"\n'
     )
-    assert execute(["control", str(file), "--controller", "none", *options]) == 2
+    given = [option.replace("{out}", str(tmp_path)) for option in options]
+    assert execute(["control", str(file), "--controller", "none", *given]) == 2
     assert words in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
     assert execute(["control", str(file), "--controller", "none", "--periods", "1", "--out", str(file)]) == 2
     assert "--out" in capsys.readouterr().err

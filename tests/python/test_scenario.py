@@ -99,7 +99,7 @@ def test_a_job_more_leaves_the_others_where_they_were(tmp_path: Path) -> None:
         ('compute = "1 ms" }\n\n', 'computes = "1 ms" }\n\n', "jobs[0].workload.computes", 'did you mean "compute"?'),
         ("ranks = 8", "ranks = 7", "jobs[0].ranks", "an even number of ranks"),
         ("ranks = 8", "", "jobs[0].ranks", "missing"),
-        ("ranks = 9", "ranks = 49", "jobs", "need 65 hosts (more ranks than hosts), and the fabric has 64"),
+        ("ranks = 9", "ranks = 49", "jobs[1].ranks", "more ranks than hosts: at one time the jobs need 65"),
         ('"ring"', '"flood-1"', "jobs[1].name", "two jobs have this name"),
         ("ranks = 9", 'ranks = 9\nplacement = "paked"', "jobs[1].placement.strategy", 'did you mean "packed"?'),
         ("ranks = 9", "ranks = 9\nservice_level = 5", "jobs[1].service_level", "0 to 1"),

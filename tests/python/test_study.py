@@ -17,7 +17,7 @@ from fairlane.results import StudyResults
 from fairlane.study import Study, run
 from fairlane.study.plan import plan
 from fairlane.study.progress import StudyProgress
-from fairlane.study.task import Task
+from fairlane.study.task import Task, files_of
 from small_study import SCENARIO, STUDY, Here
 
 
@@ -194,7 +194,7 @@ BAD = [
     (
         'scenario = "small.toml"\n[parameters]\n"jobs[0].ranks" = [4, 40]',
         "levels.toml:3",
-        "the jobs need 86 hosts (more ranks than hosts), and the fabric has 16",
+        "parameters.jobs[0].ranks = 40: more ranks than hosts: at one time the jobs need 86 hosts; allowed: what 16",
     ),
     (
         'scenario = "small.toml"\n[parameters]\n"jobs[1].workload.name" = ["nearest_neighbour"]',
@@ -247,11 +247,46 @@ BAD = [
         "levels.toml:3",
         'did you mean "controller"?',
     ),
+    ('scenario = "small.toml"\nset = { seed = 5 }', "levels.toml:2", "set.seed = 5: is what the study's `seeds` says"),
+    (
+        'scenario = "small.toml"\n[[cases]]\nname = "a"\nset = { seed = 5 }',
+        "levels.toml:4",
+        "cases[0].set.seed = 5: is what the study's `seeds` says",
+    ),
+    ('scenario = "small.toml"\n[parameters]\nseed = [1, 2]', "levels.toml:3", "allowed: seeds = [...]"),
+    (
+        'scenario = "small.toml"\n[parameters]\nplacement = ["packed"]',
+        "levels.toml:3",
+        'parameters.placement = ["packed"]: has a column of its own in the tables; allowed: placements = [...]',
+    ),
+    ('scenario = "small.toml"\n[parameters]\nname = ["a"]', "levels.toml:3", "has a column of its own"),
+    (
+        'scenario = "small.toml"\n[parameters]\n"" = [1]',
+        "levels.toml:2",
+        "names no scenario key; allowed: a dotted path",
+    ),
+    ('scenario = "small.toml"\n[treatments.a.set]\n"..." = 1', "levels.toml:2", "names no scenario key"),
+    ('scenario = "small.toml"\nset = { "[]" = 1 }', "levels.toml:2", "names no scenario key"),
+    ("scenario = 3", "levels.toml:1", "scenario = 3: neither a file nor a table; allowed: a file"),
+    (f'scenario = "{"a" * 5000}"', "levels.toml:1", "File name too long"),
+    ('scenario = "small.toml"\nseeds = [18446744073709551616]', "levels.toml:2", "out of range"),
+    ('scenario = "small.toml"\nseeds = ["1"]', "levels.toml:2", 'seeds[0] = "1": '),
+    ('scenario = "small.toml"\nset = { duration = "1e400 s" }', "levels.toml:2", "too large: at most 4611686 s"),
+    (
+        'scenario = "small.toml"\nset = { "jobs[0].start" = "900 us" }',
+        "levels.toml:2",
+        'set.jobs[0].start = "900 us": begins when the run is over; allowed: before 300 us',
+    ),
+    (
+        'scenario = "small.toml"\nplacements = [{ strategy = "list", hosts = [1, 2] }]',
+        "levels.toml:2",
+        "placements[0].hosts = [1, 2]: job ",
+    ),
     ('scenario = "small.toml"\n[cluster]\nmemory = "lots"', "levels.toml:3", 'cluster.memory = "lots"'),
     (
         'scenario = "small.toml"\n[treatments.a]\nset = { seed = 3 }',
         "levels.toml:3",
-        "changes seed: then nothing",
+        "treatments.a.set.seed = 3: is what the study's `seeds` says; allowed: seeds = [...]",
     ),
     (
         'scenario = "small.toml"\n[treatments.a]\nset = { "jobs[0].workload.variant" = 3 }',
@@ -301,6 +336,35 @@ def test_while_there_is_no_worker_progress_says_so_and_estimates_nothing(monkeyp
     assert shown.text(1) == "1 of 10, about 540 s left"
 
 
+def test_a_recordings_files_are_part_of_what_is_computed(tmp_path: Path) -> None:
+    """Those of a folder, and those beside the file that stands for them."""
+    for name in ("dumpi/dumpi-0.bin", "dumpi/dumpi.meta", "otf2/traces.def", "otf2/traces/0.evt", "otf2/traces.otf2"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    for named, changed in [
+        ("dumpi", "dumpi/dumpi-0.bin"),
+        ("dumpi/dumpi.meta", "dumpi/dumpi-0.bin"),
+        ("otf2/traces.otf2", "otf2/traces/0.evt"),
+        ("otf2", "otf2/traces.def"),
+    ]:
+        data = {"jobs": [{"trace": {"path": named}}]}
+        before = sorted(files_of(data, tmp_path))
+        (tmp_path / changed).write_text((tmp_path / changed).read_text() + "x")
+        assert sorted(files_of(data, tmp_path)) != before, named
+
+
+def test_tables_do_not_depend_on_where_files_are(folder: Path) -> None:
+    text = SCENARIO.replace('name = "flood_pairs"', 'name = "own.py:Own"').replace("count = 2\n", "")
+    own = "from fairlane.workload import FloodPairs\n\nclass Own(FloodPairs):\n    pass\n"
+    digests = []
+    for place in ("here", "there"):
+        (folder / place).mkdir()
+        (folder / place / "own.py").write_text(own)
+        (folder / place / "small.toml").write_text(text)
+        digests.append(computed(folder / place, STUDY).meta.digest)
+    assert digests[0] == digests[1]
+
+
 CONTROLLED = """
 scenario = "small.toml"
 set = { qos = { service_levels = 2, lanes = 2 } }
@@ -318,8 +382,28 @@ BAD_CONTROLLERS: list[tuple[dict[str, Any], str]] = [
         "threshold = 0: out of range; allowed: above 0",
     ),
     ({"name": "process_prioritization", "service_levels": 4}, "qos.service_levels = 2: "),
+    ({"name": "fixed", "service_levels": 2, "weights": [1, 2, 3]}, "weights = [1, 2, 3]: has 3 of them; allowed: 2"),
     ({"name": "process_priority", "service_levels": 2}, 'did you mean "process_prioritization"?'),
 ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "words"),
+    [
+        ('mode = "online"\ndraws = 5', 8, "treatments.a.draws = 5: means something in episodes only"),
+        ('periods = "3"', 4, 'treatments.a.periods = "3"'),
+        ('set = { "jobs[0].start" = "1 ms" }', 7, "begins when the run is over; allowed: before 600 us"),
+        ('set = { "jobs[0].stop" = "100 us", "jobs[1].stop" = "100 us" }', 7, "jobs: none is there in period 1"),
+    ],
+)
+def test_what_a_controllers_run_cannot_have_is_refused(folder: Path, lines: str, place: int, words: str) -> None:
+    table = 'controller = { name = "process_prioritization", service_levels = 2 }'
+    text = CONTROLLED.replace("periods = 3\n", "") if "periods" in lines else CONTROLLED
+    with pytest.raises(ScenarioError) as caught:
+        plan(study(folder, f"{text}{table}\n{lines}\n"))
+    assert words in str(caught.value)
+    assert "levels.toml:" in str(caught.value)
+    assert place
 
 
 @pytest.mark.parametrize(("controller", "words"), BAD_CONTROLLERS)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import slurm
-from fairlane.errors import ScenarioError
+from fairlane.errors import RunError, ScenarioError
 from fairlane.results import StudyResults
 from fairlane.study import Study, cluster, run
-from small_study import SCENARIO, STUDY, Here
+from fairlane.study.store import Store
+from small_study import CONTROLLED, SCENARIO, STUDY, Here
 
 LOCAL = """
 import time
@@ -35,7 +39,7 @@ skip = ["--mem"]
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     (tmp_path / "small.toml").write_text(SCENARIO)
-    (tmp_path / "levels.toml").write_text(STUDY + CLUSTER)
+    (tmp_path / "levels.toml").write_text(STUDY + CONTROLLED + CLUSTER)
     return Study.load(tmp_path / "levels.toml")
 
 
@@ -46,19 +50,25 @@ def alone(study: Study, folder: Path) -> StudyResults:
         return run(study, out=folder / "here", workers=1, progress=False, figures=False)
 
 
-@pytest.mark.timeout(60)
-def test_dask_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
-    (tmp_path / "cluster.py").write_text(LOCAL)
-    here = alone(study, tmp_path)
+@contextmanager
+def local_cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A scheduler with two workers: its address, and the process that they all end with."""
+    (folder / "cluster.py").write_text(LOCAL)
     workers = subprocess.Popen(
-        [sys.executable, tmp_path / "cluster.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, folder / "cluster.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert workers.stdout is not None
     try:
-        address = workers.stdout.readline().strip()
-        there = run(study, out=tmp_path / "there", dask=address, progress=False, figures=False)
+        yield workers.stdout.readline().strip(), workers
     finally:
         workers.communicate("\n", timeout=20)
+
+
+@pytest.mark.timeout(60)
+def test_dask_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
+    here = alone(study, tmp_path)
+    with local_cluster(tmp_path) as (address, _):
+        there = run(study, out=tmp_path / "there", dask=address, progress=False, figures=False)
     assert there.meta.profile["workers"] == 2
     assert there.meta.digest == here.meta.digest
     assert all(table.equals(there.tables()[name]) for name, table in here.tables().items())
@@ -138,3 +148,31 @@ def test_a_scheduler_that_is_not_there_is_wrong_input(
     monkeypatch.setattr(cluster, "FIRST_WAIT_S", "1 s")
     with pytest.raises(ScenarioError, match="no scheduler answers"):
         run(study, out=tmp_path / "out", dask="tcp://127.0.0.1:9", progress=False)
+
+
+@pytest.mark.timeout(90)
+def test_a_scheduler_that_dies_leaves_what_was_found(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says how to go on, and the study does so with what there is."""
+    keep, out = Store.keep, tmp_path / "out"
+    with local_cluster(tmp_path) as (address, workers):
+
+        def kill(self: Store, *found: Any) -> None:
+            keep(self, *found)
+            workers.kill()
+
+        monkeypatch.setattr(Store, "keep", kill)
+        with pytest.raises(RunError, match=r"the Dask scheduler is gone.*--resume"):
+            run(study, out=out, dask=address, progress=False)
+    monkeypatch.setattr(Store, "keep", keep)
+    assert Store(out).digests()
+    resumed = run(study, out=out, resume=True, workers=1, progress=False, figures=False)
+    assert resumed.meta.digest == alone(study, tmp_path).meta.digest
+
+
+@pytest.mark.parametrize("address", ["", "tcp://127.0.0.1:notaport", "127.0.0.1", "tcp://:8786", "tcp://127.0.0.1:0"])
+def test_an_address_without_host_and_port_is_refused_at_once(study: Study, tmp_path: Path, address: str) -> None:
+    with pytest.raises(ScenarioError, match="names no host and port; allowed: as tcp"):
+        run(study, out=tmp_path / "out", dask=address, progress=False)
+    assert not (tmp_path / "out").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,9 +17,11 @@ from fairlane.cli.main import execute
 from fairlane.results import ResultsError, StudyResults
 from fairlane.study import Study, run, treatments
 from fake_treatment import Fake
-from small_study import SCENARIO, STUDY, Here
+from small_study import CONTROLLED, SCENARIO, STUDY, Here
 
 TESTS = Path(__file__).parent.parent
+SIMULATIONS = 28
+"""Of the small study with a controller."""
 COMMAND = [sys.executable, "-c", "from fairlane.cli import main; main()", "study"]
 
 
@@ -42,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
     (folder / "small.toml").write_text(SCENARIO)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("fairlane.study.running.LocalPool", Here)
-        return computed(folder, STUDY, "whole")
+        return computed(folder, STUDY + CONTROLLED, "whole")
 
 
 def fake(folder: Path, name: str, **how: float) -> str:
@@ -52,7 +56,7 @@ def fake(folder: Path, name: str, **how: float) -> str:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_any_number_of_workers_makes_the_same_tables(folder: Path, whole: StudyResults, workers: int) -> None:
-    found = computed(folder, STUDY, "out", workers)
+    found = computed(folder, STUDY + CONTROLLED, "out", workers)
     assert found.meta.digest == whole.meta.digest
     assert all(table.equals(whole.tables()[name]) for name, table in found.tables().items())
 
@@ -89,7 +93,7 @@ def test_what_fails_twice_is_reported_and_the_others_go_on(folder: Path, capsys:
 
 
 def test_a_killed_study_goes_on(folder: Path, whole: StudyResults) -> None:
-    (folder / "levels.toml").write_text(STUDY)
+    (folder / "levels.toml").write_text(STUDY + CONTROLLED)
     out = folder / "out"
     command = [*COMMAND, str(folder / "levels.toml"), "--out", str(out), "--workers", "1", "--quiet"]
     study = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -99,12 +103,12 @@ def test_a_killed_study_goes_on(folder: Path, whole: StudyResults) -> None:
     study.send_signal(signal.SIGKILL)
     study.wait()
     before = {path.name: path.stat().st_mtime_ns for path in out.glob("answers/[!.]*.json")}
-    assert 3 <= len(before) < 20, "it was killed in the middle"
+    assert 3 <= len(before) < SIMULATIONS, "it was killed in the middle"
     assert not (out / "study.json").exists()
-    again = computed(folder, STUDY, "out", 1, resume=True)
+    again = computed(folder, STUDY + CONTROLLED, "out", 1, resume=True)
     after = {path.name: path.stat().st_mtime_ns for path in out.glob("answers/[!.]*.json")}
     assert again.meta.digest == whole.meta.digest
-    assert len(after) == 20
+    assert len(after) == SIMULATIONS
     assert {name: after[name] for name in before} == before, "what was finished is not computed again"
 
 
@@ -130,7 +134,7 @@ def test_a_killed_study_leaves_no_worker(folder: Path) -> None:
 
 
 def test_ctrl_c_keeps_what_is_finished(folder: Path, whole: StudyResults) -> None:
-    (folder / "levels.toml").write_text(STUDY)
+    (folder / "levels.toml").write_text(STUDY + CONTROLLED)
     out = folder / "out"
     command = [*COMMAND, str(folder / "levels.toml"), "--out", str(out), "--workers", "1"]
     study = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -142,17 +146,62 @@ def test_ctrl_c_keeps_what_is_finished(folder: Path, whole: StudyResults) -> Non
     assert study.returncode == 130
     assert "go on with --resume --out" in told
     assert "Traceback" not in told
-    assert computed(folder, STUDY, "out", 1, resume=True).meta.digest == whole.meta.digest
+    assert computed(folder, STUDY + CONTROLLED, "out", 1, resume=True).meta.digest == whole.meta.digest
 
 
-def test_half_an_answer_is_computed_again(folder: Path, whole: StudyResults, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("left", [b'{"label": "x", "answ', b'{"label": "x"}', b"[]", b'{"answer": null}', b""])
+def test_half_an_answer_is_computed_again(
+    folder: Path, whole: StudyResults, monkeypatch: pytest.MonkeyPatch, left: bytes
+) -> None:
     """A machine that goes down may leave files cut off."""
     monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
-    computed(folder, STUDY, "out")
+    computed(folder, STUDY + CONTROLLED, "out")
     for path in list((folder / "out" / "answers").glob("*.json"))[:2]:
-        path.write_bytes(path.read_bytes()[:40])
+        path.write_bytes(left)
     (folder / "out" / "study.json").unlink()
-    assert computed(folder, STUDY, "out", resume=True).meta.digest == whole.meta.digest
+    assert computed(folder, STUDY + CONTROLLED, "out", resume=True).meta.digest == whole.meta.digest
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on a full disk: no traceback, no scratch file, and what was found stays."""
+    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    replace = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if target.parent.name == "answers" and len(list(target.parent.glob("*.json"))) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return replace(self, target)
+
+    (folder / "levels.toml").write_text(STUDY)
+    monkeypatch.setattr(Path, "replace", full)
+    command = ["study", str(folder / "levels.toml"), "--out", str(folder / "out"), "--workers", "1", "--quiet"]
+    assert execute(command) == 2
+    assert f"{folder}/out/answers/" in (told := capsys.readouterr().err)
+    assert "cannot be written: No space left on device" in told
+    assert len(list((folder / "out" / "answers").iterdir())) == 2
+    monkeypatch.setattr(Path, "replace", replace)
+    shutil.rmtree(folder / "out" / "answers")
+    (folder / "out" / "answers").write_text("")
+    assert execute([*command, "--resume"]) == 2
+    assert "cannot be read: Not a directory" in capsys.readouterr().err
+
+
+def test_going_on_without_a_folder_takes_the_studys_own(
+    folder: Path, whole: StudyResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that of a study whose name begins alike; and a name may have any letters."""
+    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    monkeypatch.chdir(folder)
+    named = {name: f'name = "{name}"\n{STUDY}{CONTROLLED}' for name in ("a[1]", "a[1]-two")}
+    for name, text in named.items():
+        computed(folder, text, f"runs/{name}-20260101-000000")
+        (folder / f"runs/{name}-20260101-000000" / "study.json").unlink()
+    (folder / "levels.toml").write_text(named["a[1]"])
+    found = run(Study.load(folder / "levels.toml"), resume=True, workers=1, progress=False, figures=False)
+    assert found.folder == Path("runs/a[1]-20260101-000000")
+    assert found.meta.digest == whole.meta.digest
 
 
 def test_another_study_does_not_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

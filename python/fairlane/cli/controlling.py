@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.options import Assignments, ScenarioFile, duration_of, folder_of
+from fairlane.cli.options import Assignments, ScenarioFile, duration_of, folder_for
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -39,14 +39,17 @@ def control(
     loaded = Scenario.load(scenario, set=assignments or ()).with_background()
     made = make(controller, _parameters(parameters or []))
     span = duration_of("--period", period)
-    if out is not None:
-        folder_of(out)
+    if span == 0:
+        raise ScenarioError(Problem("--period", "out of range", period, "above 0"))
+    if draws is not None and mode_of(mode) == "online":
+        raise ScenarioError(Problem("--draws", "means something in episodes only", draws, "--mode episodes"))
     outcomes: list[Outcome] = []
-    for outcome in perform(loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=seed, draws=draws):
-        if not outcomes:
-            typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
-        outcomes.append(outcome)
-        typer.echo(_line(outcome))
+    with folder_for(out):
+        for outcome in perform(loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=seed, draws=draws):
+            if not outcomes:
+                typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
+            outcomes.append(outcome)
+            typer.echo(_line(outcome))
     _totals(outcomes)
     if out is not None:
         import polars as pl

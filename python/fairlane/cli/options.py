@@ -1,5 +1,7 @@
 """Arguments and options that several commands share."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +9,7 @@ import typer
 
 from fairlane.errors import Problem, ScenarioError
 
-__all__ = ["Assignments", "RunFolder", "ScenarioFile", "duration_of", "folder_of"]
+__all__ = ["Assignments", "RunFolder", "ScenarioFile", "duration_of", "folder_for", "folder_of"]
 
 ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="The scenario, a TOML file.", show_default=False)
@@ -41,3 +43,18 @@ def folder_of(folder: Path) -> Path:
     except OSError as error:
         raise ScenarioError(Problem("--out", f"cannot be written: {error.strerror}", str(folder))) from None
     return folder
+
+
+@contextmanager
+def folder_for(folder: Path | None) -> Iterator[None]:
+    """The folder of ``--out``, if there is one, as ``folder_of`` makes it; what was made goes if the input is wrong."""
+    made = [] if folder is None else [path for path in (folder, *folder.parents) if not path.exists()]
+    if folder is not None:
+        folder_of(folder)
+    try:
+        yield
+    except ScenarioError:
+        for path in made:
+            with suppress(OSError):  # it holds something
+                path.rmdir()
+        raise

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import folder_of
+from fairlane.cli.options import folder_for
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -47,11 +47,10 @@ def reproduce(
     there = Store(folder).digests()
     if there and not resume:
         raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
-    folder_of(folder)
     _left_out(chosen)
     if there:
         _found(chosen, there)
-    with StudyProgress(wanted=True) as shown:
+    with folder_for(folder), StudyProgress(wanted=True) as shown:
         shown.stage("reproducing")
         found = perform(chosen, folder, shown, workers=workers, dask=dask)
     _claims(found)

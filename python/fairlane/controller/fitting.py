@@ -34,7 +34,7 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
 
     Lanes that its arbiter has no weight for get 1: nobody uses them but the controller, which sets the weights.
 
-    Raises ``ScenarioError`` if it has fewer service levels, or an arbiter without weights.
+    Raises ``ScenarioError`` if it has fewer service levels, or lanes for fewer, or an arbiter without weights.
     """
     qos = scenario.qos
     if controller.needs_weights and qos.strategy is not None:
@@ -46,9 +46,15 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
         allowed = "weighted_round_robin, whose weights it sets"
         problem = Problem("qos.arbiter", f"does not suit the controller {controller.name}", qos.arbiter.name, allowed)
         raise scenario.error(Problems(problem))
-    if not controller.needs_weights or qos.sl2vl is not None:
+    if not controller.needs_weights:
         return scenario
     wanted = controller.service_levels
+    if qos.sl2vl is not None:
+        if len(qos.sl2vl) < wanted:
+            words = f"the controller {controller.name} uses {wanted} service levels: give it `service_levels`"
+            allowed = f"a lane for each of {wanted} levels at least"
+            raise scenario.error(Problems(Problem("qos.sl2vl", words, qos.sl2vl, allowed)))
+        return scenario
     own = wanted if qos.service_levels is None else qos.service_levels
     if own < wanted:
         words = f"the controller {controller.name} uses {wanted}: give it `service_levels = {own}`"

@@ -26,7 +26,10 @@ class Fixed(Controller):
 
     @override
     def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
-        """Jobs and ranks that there are not, levels beyond its own."""
+        """Jobs and ranks that there are not, levels and weights beyond its own."""
+        if len(self.weights) > self.service_levels:
+            allowed = f"{self.service_levels} at most, or more service_levels"
+            yield Problem("weights", f"has {len(self.weights)} of them", self.weights, allowed)
         for job, levels in self.levels.items():
             if job not in jobs:
                 yield Problem.unknown(f"levels.{job}", "job", job, list(jobs))
@@ -49,6 +52,11 @@ class Fixed(Controller):
         }
         missing = self.service_levels - len(self.weights)
         return Settings(levels, (*self.weights, *[1] * missing))
+
+    @override
+    def rearrange(self, jobs: Mapping[str, int]) -> Settings:
+        """The same for these."""
+        return self.start(jobs)
 
     @override
     def observe(self, work: Work) -> Settings:

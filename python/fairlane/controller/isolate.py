@@ -43,6 +43,11 @@ class Isolate(Controller):
         return Settings(levels, tuple(weights))
 
     @override
+    def rearrange(self, jobs: Mapping[str, int]) -> Settings:
+        """The same for these."""
+        return self.start(jobs)
+
+    @override
     def observe(self, work: Work) -> Settings:
         """The same for the jobs that there are now."""
         return self.start({name: job.ranks for name, job in work.jobs.items()})

@@ -174,7 +174,7 @@ def _check(mode: Mode, span: int, periods: int, scenario: "Scenario | Phases") -
 def _episodes(
     episodes: Episodes, controller: Controller, steps: range, *, default: bool, isolated: bool
 ) -> Iterator[Outcome]:
-    settings = _begin(controller, episodes.jobs, first=steps.start == 0)
+    settings = controller.start(episodes.jobs) if steps.start == 0 else controller.rearrange(episodes.jobs)
     unset = Settings()
     for period in steps:
         combination = episodes.combination(period)
@@ -187,11 +187,6 @@ def _episodes(
         yield Outcome(
             period, state, controller.accepted, used, treated, untouched.result() if untouched else None, apart
         )
-
-
-def _begin(controller: Controller, jobs: dict[str, int], *, first: bool) -> Settings:
-    """Its own settings for the first phase; when the jobs change, everyone starts on the default level."""
-    return controller.start(jobs) if first else Settings()
 
 
 def _alone(episodes: Episodes, combination: Combination) -> dict[str, Future[Work]]:

@@ -7,7 +7,7 @@ A paper is a folder here with a ``PAPER`` and its ``claims.toml``, and one line 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fairlane.controller import make
+from fairlane.controller import CONTROLLERS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.claims import claims_of
 from fairlane.reproduce.output import store
@@ -50,7 +50,8 @@ def plan(
         if value is not None and value < 1:
             raise ScenarioError(Problem(option, "out of range", value, "at least 1"))
     for controller in beside:
-        make(controller)
+        if controller not in CONTROLLERS:
+            raise ScenarioError(Problem.unknown("--beside", "controller", controller, list(CONTROLLERS), controller))
     options = Options(quick, placements, periods, beside)
     refused = sorted(options.given - paper.options)
     if refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from datetime import datetime
@@ -34,6 +35,11 @@ def new_folder(scenario: str, started: datetime, out: Path | None) -> Path:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ResultsError(f"{out}: is there already; name a folder that is new or empty")
     return out
+
+
+def is_folder_of(folder: str, scenario: str) -> bool:
+    """Whether a folder is called as ``new_folder`` calls one of this scenario."""
+    return re.fullmatch(rf"{re.escape(scenario)}-\d{{8}}-\d{{6}}(-\d+)?", folder) is not None
 
 
 def save(run: Run, folder: Path, scenario: str, resolved: str) -> Run:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.inputs.problems import Problems
 from fairlane.results import Run, RunMeta, derive, save
 from fairlane.results.derive import JobLabel
 from fairlane.results.measured import Measured, frame
 from fairlane.results.store import new_folder
 from fairlane.runner.experiment import Experiment, Outcome
+from fairlane.scenario.checks import late
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
@@ -48,6 +50,9 @@ def run(
     """
     started, wall, cpu = datetime.now().astimezone(), time.monotonic(), time.process_time()
     folder = new_folder(scenario.name, started, out)
+    problems = list(late(scenario, scenario.duration))
+    if problems:
+        raise scenario.error(Problems(*problems))
     resolved = scenario.resolve()
     outcome = Experiment(resolved, isolated=isolated).perform(progress=progress)
     meta = RunMeta(

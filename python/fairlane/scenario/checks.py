@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from fairlane.errors import Problem
 from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.scenario.strategy import said_twice
-from fairlane.units import POWER
+from fairlane.units import DURATION, POWER
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Placement, Qos
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["check", "lanes_of_levels", "levels_in_use", "sl2vl"]
+__all__ = ["check", "lanes_of_levels", "late", "levels_in_use", "sl2vl"]
 
 
 def check(scenario: "Scenario") -> Iterator[Problem]:
@@ -25,6 +25,14 @@ def check(scenario: "Scenario") -> Iterator[Problem]:
     yield from _lists(scenario)
     yield from _rails(scenario)
     yield from _caps(scenario)
+
+
+def late(scenario: "Scenario", end: int) -> Iterator[Problem]:
+    """The jobs that begin when a run that ends at ``end``, ps, is over. Controllers' runs have an end of their own."""
+    for at, job in enumerate(scenario.jobs):
+        if job.start >= end:
+            words, allowed = "begins when the run is over", f"before {DURATION.format(end)}"
+            yield Problem(f"jobs[{at}].start", words, DURATION.format(job.start), allowed)
 
 
 def _names(scenario: "Scenario") -> Iterator[Problem]:

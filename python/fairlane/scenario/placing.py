@@ -131,8 +131,12 @@ def _check_room(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) ->
     # Of one time, those that depart come first.
     needed = max(accumulate((change for _, change in sorted(changes)), initial=0))
     if needed > fabric.hosts:
-        words = f"the jobs need {needed} hosts (more ranks than hosts), and the fabric has {fabric.hosts}"
-        raise Problems(Problem("jobs", words))
+        largest = max(copies, key=lambda copy: hosts_of(scenario, copy))
+        words = f"more ranks than hosts: at one time the jobs need {needed} hosts"
+        allowed = f"what {fabric.hosts} hosts, those of the fabric, have room for"
+        if largest.recorded is not None:
+            raise Problems(Problem(largest.key, words, allowed=allowed))
+        raise Problems(Problem(f"{largest.key}.ranks", words, largest.ranks, allowed))
 
 
 def _check(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> None:
@@ -170,8 +174,10 @@ def _allocate(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy], pool
         if hosts is None:
             per_host, free = _ranks_per_host(scenario, copy), f"{len(pool)} are free"
             words = f"job {copy.name!r}: {copy.ranks} ranks need {need} hosts, {per_host} a host, and {free}"
+            if table.allocator is None:
+                raise Problems(Problem(f"{_key(copy)}.hosts", words, table.hosts, f"{need} hosts or more"))
             if need <= len(pool):
-                words += f", but not as {table.allocator.wanted() if table.allocator else 'listed'}"
+                words += f", but not as {table.allocator.wanted()}"
             raise Problems(Problem(f"{copy.key}.ranks", words, copy.ranks))
         found.append(hosts)
     return found

@@ -14,6 +14,7 @@ from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
 from fairlane.scenario.models import FabricTable, Job, Mpi, Network, Placement, PlacementField, Qos
 from fairlane.scenario.observe import Observe
+from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Duration
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Scenario(BaseModel):
 
     name: str = Field("scenario", min_length=1, pattern=r"^[^/\\]+$")
     """Name of the scenario; a run's folder is called after it."""
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, le=LARGEST_SEED)
     """Seed of all random choices."""
     duration: Duration = Field(60 * 10**9, gt=0)
     """Simulated time."""

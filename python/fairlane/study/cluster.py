@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.errors import FairlaneError, Problem, RunError, ScenarioError
 from fairlane.study.task import Computable, perform
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ IN_FLIGHT = 4
 """Tasks that are sent for each thread of the workers, so that none waits for the network."""
 FIRST_WAIT_S = "60 s"
 """How long a scheduler may take to answer."""
+LAST_PORT = 65535
 SCHEMES = ("tcp", "tls", "ucx", "ws", "wss")
 """What a scheduler can be talked to by."""
 
@@ -40,8 +41,13 @@ class DaskPool:
 
     @property
     def ready(self) -> int:
-        """Threads of the workers that are there now."""
-        threads: dict[str, int] = self._client.nthreads()
+        """Threads of the workers that are there now. Raises ``RunError`` if the scheduler is gone."""
+        try:
+            threads: dict[str, int] = self._client.nthreads()
+        except (OSError, TimeoutError) as error:
+            raise RunError(
+                f"the Dask scheduler is gone: {error}; what was found is kept, and --resume goes on"
+            ) from None
         return sum(threads.values())
 
     @property
@@ -72,10 +78,13 @@ class DaskPool:
 
 def connect(address: str) -> DaskPool:
     """The cluster at an address, as ``tcp://127.0.0.1:8786``. Raises ``ScenarioError`` if none answers."""
-    distributed = _library("distributed")
-    scheme, separator, _ = address.partition("://")
+    scheme, separator, place = address.rpartition("://")
     if separator and scheme not in SCHEMES:
         raise ScenarioError(Problem.unknown("--dask", "protocol", scheme, SCHEMES, address))
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) <= LAST_PORT:
+        raise ScenarioError(Problem("--dask", "names no host and port", address, "as tcp://127.0.0.1:8786"))
+    distributed = _library("distributed")
     ends = ExitStack()
     try:
         client = ends.enter_context(distributed.Client(address, timeout=FIRST_WAIT_S, set_as_default=False))

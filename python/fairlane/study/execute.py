@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -101,7 +101,10 @@ class _Queue:
 
     def _settle(self, task: Computable, future: Future[dict[str, Any]]) -> None:
         """Keeps an answer, or tries again, or gives the task up."""
-        error = future.exception()
+        try:
+            error = future.exception()
+        except CancelledError as cancelled:
+            error = cancelled
         found: dict[str, Any] = {"error": f"its worker died ({error})"} if error else future.result()
         for name, seconds in found.get("laps", {}).items():
             self._executed.laps[name] = self._executed.laps.get(name, 0.0) + seconds

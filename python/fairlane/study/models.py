@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, Val
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.models import Placement, Table
+from fairlane.seeds import LARGEST_SEED
+from fairlane.study.setting import Setting, leaves, misplaced
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.units import SIZE
 
@@ -16,6 +18,8 @@ __all__ = ["Case", "Cluster", "Design", "StudyTable"]
 
 RESERVED = ("default", "isolated")
 """Names of runs that every study has."""
+COLUMNS = {"placement": "placements = [...]", "name": "the keys that differ; all points have the study's name"}
+"""Scenario keys that are columns of the tables already, and what to say instead of going through their values."""
 MOST_PLACEMENTS = 100_000
 """So many can be asked for by their number."""
 
@@ -25,7 +29,7 @@ class Case(Table):
 
     name: str = Field(min_length=1)
     """What it is called in the tables."""
-    set: dict[str, Any] = Field(default_factory=dict)
+    set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
 
 
@@ -69,6 +73,13 @@ class Design(Table):
     """Seed of the sample."""
 
 
+def _scenario(given: Any) -> Any:
+    """A scenario's file, or its tables."""
+    if not isinstance(given, str | dict):
+        raise Problems(Problem("", "neither a file nor a table", given, 'a file, as "scenario.toml", or its tables'))
+    return given
+
+
 def _placements(given: Any) -> Any:
     """A number n is n placements by the scenario's strategy, with the seeds 1 to n."""
     if isinstance(given, int) and not isinstance(given, bool):
@@ -85,11 +96,11 @@ class StudyTable(Table):
 
     name: str | None = Field(None, min_length=1, pattern=r"^[^/\\]+$")
     """Name of the study; by default that of its file."""
-    scenario: str | dict[str, Any]
+    scenario: Annotated[str | dict[str, Any], BeforeValidator(_scenario)]
     """The scenario: a file, or its tables."""
-    set: dict[str, Any] = Field(default_factory=dict)
+    set: Setting = Field(default_factory=dict)
     """Scenario keys that are different in all runs, by dotted path."""
-    seeds: list[Annotated[int, Field(ge=0)]] | None = Field(None, min_length=1)
+    seeds: list[Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]] | None = Field(None, min_length=1)
     """Seeds of the scenario; by default its own."""
     placements: Annotated[
         list[dict[str, Any]] | None,
@@ -125,12 +136,8 @@ class StudyTable(Table):
     @field_validator("parameters")
     @classmethod
     def _lists(cls, given: dict[str, Any]) -> dict[str, list[Any]]:
-        found = dict(_leaves(given))
-        wrong = [
-            Problem(key, "needs a list of values", values if isinstance(values, str | int | float) else None)
-            for key, values in found.items()
-            if not isinstance(values, list) or not values
-        ]
+        found = dict(leaves(given))
+        wrong = [problem for key, values in found.items() if (problem := _no_parameter(key, values))]
         if wrong:
             raise Problems(*wrong)
         return found
@@ -153,10 +160,13 @@ class StudyTable(Table):
         return given
 
 
-def _leaves(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Dotted paths and what stands there, through nested tables."""
-    found: list[tuple[str, Any]] = []
-    for key, value in table.items():
-        path = f"{prefix}{key}"
-        found += _leaves(value, f"{path}.") if isinstance(value, dict) else [(path, value)]
-    return found
+def _no_parameter(key: str, values: Any) -> Problem | None:
+    """What is wrong with a parameter and its values, without a look at the scenario."""
+    problem = misplaced(key, values)
+    if problem:
+        return problem
+    if key.strip() in COLUMNS:
+        return Problem(key, "has a column of its own in the tables", values, COLUMNS[key.strip()])
+    if not isinstance(values, list) or not values:
+        return Problem(key, "needs a list of values", values if isinstance(values, str | int | float) else None)
+    return None

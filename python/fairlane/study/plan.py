@@ -135,7 +135,7 @@ def _cell(study: Study, point: Point) -> Cell:
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:
     """The problems with their places in the study file, or in the scenario's."""
     for problem in problems:
-        if problem.key.startswith("jobs["):
+        if problem.key.partition("[")[0] == "jobs":
             yield from scenario.error(Problems(problem)).problems
         else:
             yield study.error(problem.under(f"treatments.{name}"))

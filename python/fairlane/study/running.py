@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairlane.errors import ScenarioError
 from fairlane.results.errors import ResultsError
-from fairlane.results.store import new_folder
+from fairlane.results.store import is_folder_of, new_folder
 from fairlane.results.study import META, StudyMeta, StudyResults
 from fairlane.study.execute import Executed, execute
 from fairlane.study.plan import Plan, plan
@@ -21,6 +21,7 @@ from fairlane.study.profile import profile
 from fairlane.study.progress import StudyProgress
 from fairlane.study.sheet import store_design
 from fairlane.study.store import Store
+from fairlane.study.store import writing as writing_to
 from fairlane.study.study import Study
 from fairlane.study.tables import tables
 
@@ -88,7 +89,9 @@ def run(
     )
     results = StudyResults(meta=meta, folder=store.folder, **found)
     for name, table in found.items():
-        table.write_parquet(store.folder / f"{name}.parquet")
+        path = store.folder / f"{name}.parquet"
+        with writing_to(path):
+            table.write_parquet(path)
     if study.table.design is not None:
         store_design(study, found["work"], meta, store)
     store.write(META, meta.model_dump_json(indent=2) + "\n")
@@ -146,8 +149,9 @@ def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> P
 
 def _unfinished(study: Study) -> Path:
     """The latest folder of a study of this name that has no tables yet."""
-    folders = sorted(Path("runs").glob(f"{study.name}-*/spec.json"), key=lambda path: path.stat().st_mtime)
-    open_ones = [path.parent for path in folders if not Store(path.parent).complete]
+    specs = sorted(Path("runs").glob("*/spec.json"), key=lambda path: path.stat().st_mtime)
+    own = [path.parent for path in specs if is_folder_of(path.parent.name, study.name)]
+    open_ones = [folder for folder in own if not Store(folder).complete]
     if not open_ones:
         raise ResultsError(
             f"runs: there is no unfinished study {study.name!r} to go on with; name its folder with --out"

@@ -8,6 +8,7 @@ import polars as pl
 from fairlane.results.study import StudyMeta
 from fairlane.results.text import plural
 from fairlane.study.effects import PER_JOB, dataset, effects
+from fairlane.study.store import writing
 from fairlane.study.study import Study
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ MEANING = {
 def store_design(study: Study, work: pl.DataFrame, meta: StudyMeta, store: "Store") -> None:
     """Writes data set, data sheet and effects."""
     data = dataset(work, [_placement(table) for table in study.table.placements or [{}]])
-    data.write_parquet(store.folder / DATASET)
-    effects(data).write_parquet(store.folder / EFFECTS)
+    for name, table in ((DATASET, data), (EFFECTS, effects(data))):
+        with writing(store.folder / name):
+            table.write_parquet(store.folder / name)
     store.write(SHEET, "\n".join(_sheet(study, data, meta)) + "\n")
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,22 @@ if TYPE_CHECKING:
     from fairlane.study.study import Study
     from fairlane.study.task import Computable
 
-__all__ = ["Store"]
+__all__ = ["Store", "writing"]
 
 STUDY = "study.toml"
 SPEC = "spec.json"
 CELLS = "cells.json"
 ANSWERS = "answers"
 FAILED = "failed"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What goes wrong with a file's disk or folder is a ``ResultsError`` that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 class Store:
@@ -41,12 +51,10 @@ class Store:
         """A new folder. Raises ``ResultsError`` if it cannot be made."""
         store = cls(folder)
         store._found = folder.exists()
-        try:
+        with writing(folder / ANSWERS):
             (folder / ANSWERS).mkdir(parents=True)
-            store.write(STUDY, study.text)
-            store.write(SPEC, json.dumps(_identity(study), indent=1))
-        except OSError as error:
-            raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
+        store.write(STUDY, study.text)
+        store.write(SPEC, json.dumps(_identity(study), indent=1))
         return store
 
     def undo(self) -> None:
@@ -71,20 +79,29 @@ class Store:
         return cls(folder)
 
     def write(self, name: str, text: str) -> None:
-        """A file, whole or not at all."""
+        """A file, whole or not at all. Raises ``ResultsError`` if it cannot be written."""
         path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(f".{path.name}.{os.getpid()}")
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                scratch.write_text(text, encoding="utf-8")
+                scratch.replace(path)
+            except OSError:
+                scratch.unlink(missing_ok=True)
+                raise
 
     def answer(self, task: Computable) -> dict[str, Any] | None:
-        """What was found out about a task before."""
+        """What was found out about a task before. Raises ``ResultsError`` if it cannot be read."""
+        path = self.folder / ANSWERS / f"{task.digest}.json"
         try:
-            found: dict[str, Any] = json.loads((self.folder / ANSWERS / f"{task.digest}.json").read_bytes())
+            found = json.loads(path.read_bytes())
         except (FileNotFoundError, ValueError):
             return None  # a machine that went down may leave half an answer
-        return found
+        except OSError as error:
+            raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
+        whole = isinstance(found, dict) and isinstance(found.get("answer"), dict)
+        return found if whole else None
 
     def digests(self) -> set[str]:
         """Of which tasks there are answers."""

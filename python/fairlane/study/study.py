@@ -18,11 +18,10 @@ from fairlane.inputs.problems import located, unfold
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
 from fairlane.study.models import Case, StudyTable
+from fairlane.study.setting import changes as changes_of
+from fairlane.study.setting import steps_of
 
 __all__ = ["Point", "Study"]
-
-IDENTITIES = {"name", "topology", "strategy", "path"}
-"""A table with one of these is one thing and replaces what was there; others change single keys."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,13 @@ class Study:
         given, own = self.table.scenario, self._document
         if isinstance(given, str):
             path = own.folder / given
-            if not path.is_file():
+            try:
+                there = path.is_file()
+            except OSError as error:  # as of a name that is too long
+                raise ScenarioError(
+                    own.locate(Problem("scenario", f"{error.strerror}", given), ("scenario",))
+                ) from None
+            if not there:
                 problem = Problem("scenario", f"there is no file {str(path)!r}", given)
                 raise ScenarioError(own.locate(problem, ("scenario",)))
             return Document.read(path)
@@ -113,9 +118,9 @@ class Study:
             (at, case), (number, placement), seed = cases[first], placements[third], seeds[last]
             values = [of[level] for of, level in zip(lists, middle, strict=True)]
             parameters = dict(zip(table.parameters, values, strict=True))
-            changes = list(_changes(table.set, ("set",)))
-            changes += _changes(case.set, ("cases", at, "set")) if case else []
-            changes += [(_steps(key), value, ("parameters", key)) for key, value in parameters.items()]
+            changes = list(changes_of(table.set, ("set",)))
+            changes += changes_of(case.set, ("cases", at, "set")) if case else []
+            changes += [(steps_of(key), value, ("parameters", key)) for key, value in parameters.items()]
             changes += _placed(placement, number) if placement else []
             changes += [(("seed",), seed, ("seeds",))] if seed is not None else []
             own = seed if seed is not None else self._base.data.get("seed", 1)
@@ -135,7 +140,7 @@ class Study:
         """A point's scenario, or what a treatment makes of it. Raises ``ScenarioError``."""
         changes = list(point.changes)
         if treatment is not None:
-            changes += _changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
+            changes += changes_of(self.treatments[treatment].set, ("treatments", treatment, "set"))
         base = self._base
         document = Document(deepcopy(base.data), base.file, "", dict(base.lines))
         placed = document.data.get("placement")
@@ -161,22 +166,6 @@ class Study:
     def error(self, problem: Problem) -> Problem:
         """The problem, with its place in the study file."""
         return self._document.locate(problem, undotted(problem.key))
-
-
-def _steps(key: str) -> KeyPath:
-    return undotted(key.strip())
-
-
-def _changes(given: Mapping[str, Any], source: KeyPath, prefix: KeyPath = ()) -> list[tuple[KeyPath, Any, KeyPath]]:
-    """What a ``set`` table sets: single keys, unless a table is a thing of its own."""
-    found: list[tuple[KeyPath, Any, KeyPath]] = []
-    for key, value in given.items():
-        path, place = (*prefix, *_steps(key)), (*source, key)
-        if isinstance(value, dict) and not IDENTITIES & value.keys():
-            found += _changes(value, place, path)
-        else:
-            found.append((path, value, place))
-    return found
 
 
 def _placed(table: Mapping[str, Any], number: int) -> list[tuple[KeyPath, Any, KeyPath]]:

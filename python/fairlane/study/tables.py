@@ -24,7 +24,7 @@ _RUNS = {
     "baseline": pl.String,
     "treatment": pl.String,
     "job": pl.String,
-    "simulation": pl.String,
+    "simulation": pl.UInt32,
     "packet_hops": pl.UInt64,
     "digest": pl.String,
     "failed": pl.Boolean,
@@ -52,12 +52,15 @@ def tables(plan: Plan, executed: Executed) -> dict[str, pl.DataFrame]:
     points = _points(plan)
     kinds: Mapping[str, Treatment] = plan.study.treatments
     rows: dict[str, list[Row]] = {"runs": [], "work": [], "periods": [], "failures": []}
+    simulations: dict[str, int] = {}
     for point, cell in zip(points, plan.cells, strict=True):
         for name, sought in zip(cell.written.names, cell.calibrations(), strict=True):
             if sought and sought.digest in executed.failures:
                 rows["failures"].append({**point, **_failure(executed, DEFAULT, name, sought)})
         for baseline, treatment, job, task in _tasks(cell, kinds):
-            rows["runs"].append({**point, **_run(executed, baseline, treatment, job, task)})
+            simulation = simulations.setdefault(task.digest, len(simulations))
+            run = _run(executed, baseline, treatment, job, task)
+            rows["runs"].append({**point, **run, "simulation": simulation})
             if task.digest in executed.failures:
                 rows["failures"].append({**point, **_failure(executed, treatment, job, task)})
         rows["work"] += [{**point, **row} for row in _work(cell, kinds, executed)]
@@ -131,7 +134,6 @@ def _run(executed: Executed, baseline: str, treatment: str, job: str | None, tas
         "baseline": baseline,
         "treatment": treatment,
         "job": job,
-        "simulation": task.digest,
         "packet_hops": answer.get("packet_hops"),
         "digest": answer.get("digest"),
         "failed": task.digest in executed.failures,

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from pkgutil import resolve_name
@@ -88,21 +89,43 @@ class Task:
 
 
 def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Path, size and time of every file that a string in the data names."""
+    """Path, size and time of every file that a string in the data names; of a recording of many files, of all."""
     if isinstance(value, Mapping):
-        for inner in value.values():
-            yield from files_of(inner, folder)
+        for key, inner in value.items():
+            if key == "path" and isinstance(inner, str):
+                yield from _recording(folder / inner)
+            else:
+                yield from files_of(inner, folder)
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from files_of(inner, folder)
     elif isinstance(value, str) and ("/" in value or "." in value):
         name, colon, _ = value.rpartition(":")  # file.py:ClassName
-        path = folder / (name if colon and name.endswith(".py") else value)
-        try:
-            stat = path.stat()
-        except (OSError, ValueError):
-            return
-        yield str(path), stat.st_size, stat.st_mtime_ns
+        yield from _stamp(folder / (name if colon and name.endswith(".py") else value))
+
+
+ANCHORS = (".meta", ".otf2")
+"""A recording named by one of these is in the files beside it that are called alike."""
+
+
+def _recording(path: Path) -> Iterator[tuple[str, int, int]]:
+    """As ``files_of``, for a file or a folder, with what belongs to it."""
+    yield from _stamp(path)
+    if path.suffix in ANCHORS:
+        beside = [one for one in path.parent.glob(f"{escape(path.stem)}*") if one != path]
+    else:
+        beside = [path]
+    for one in beside:
+        for inner in one.rglob("*") if one.is_dir() else [one]:
+            yield from _stamp(inner)
+
+
+def _stamp(path: Path) -> Iterator[tuple[str, int, int]]:
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):
+        return
+    yield str(path), stat.st_size, stat.st_mtime_ns
 
 
 @dataclass

@@ -12,6 +12,7 @@ import polars as pl
 
 from fairlane.controller import control, make
 from fairlane.controller.loop import Outcome, Phases
+from fairlane.reproduce.running import source_of
 from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT, Experiment, Scale
 from fairlane.reproduce.savoie2020.rerouted import rerouted
 from fairlane.study.sources import sources
@@ -48,7 +49,8 @@ class Cell:
     def digest(self) -> str:
         """Another one for anything that gives other rows: other scenarios, another simulator, another controller."""
         scenarios = {at: phase.model_dump(mode="json") for at, phase in self._phases.items()}
-        made_by = sources("none" if self.treatment == DEFAULT else self.treatment)
+        simulator = sources("none" if self.treatment == DEFAULT else self.treatment)
+        made_by = [simulator, *map(source_of, (__name__, rerouted.__module__))]
         files = sorted(set(files_of(scenarios, Path())))
         fields = asdict(self)
         del fields["scale"]["placements"]  # how many others there are

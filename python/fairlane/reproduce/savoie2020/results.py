@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from fairlane.controller.process_prioritization import State
 from fairlane.reproduce.paper import Done
 from fairlane.reproduce.savoie2020.cells import SCHEMA, Cell
 from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT
@@ -89,13 +90,18 @@ class Results:
         return treated.join(default, on=["placement", "period", "job"], how="inner", maintain_order="left")
 
     def progress(self, experiment: str, treatment: str = CONTROL) -> pl.DataFrame:
-        """For each placement and number of accepted configurations: the mean improvement over jobs and periods."""
+        """For each placement and number of accepted configurations: the mean improvement over jobs and periods.
+
+        Where the algorithm starts over, its configurations are given up, and it has accepted none.
+        """
+        default, accepted = pl.col("state") == State.DEFAULT, pl.col("accepted").cast(pl.Int32)
         change = pl.when(pl.col("default_iterations") > 0).then(pl.col("iterations") / pl.col("default_iterations") - 1)
         by_period = (
             self.pairs(experiment, treatment)
             .group_by("placement", "period", maintain_order=True)
-            .agg(change.mean().alias("improvement"), pl.col("accepted").first())
+            .agg(change.mean().alias("improvement"), pl.col("accepted").first(), pl.col("state").first())
             .sort("placement", "period")
-            .with_columns(adopted=pl.col("accepted").cast(pl.Int32).shift(1, fill_value=0).cum_sum().over("placement"))
+            .with_columns(starts=(default & ~default.shift(1, fill_value=False)).cum_sum().over("placement"))
+            .with_columns(adopted=accepted.shift(1, fill_value=0).cum_sum().over("placement", "starts"))
         )
         return by_period.group_by("placement", "adopted", maintain_order=True).agg(pl.col("improvement").mean())

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from fairlane.errors import Problem
+from fairlane.scenario.checks import late
 from fairlane.scenario.models import Table
+from fairlane.study.setting import Setting
 from fairlane.study.task import Task
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Treatment(Table):
     key: ClassVar[str]
     """The key of a treatment's table by which this kind is recognised."""
 
-    set: dict[str, Any] = Field(default_factory=dict)
+    set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
 
     @classmethod
@@ -51,8 +53,7 @@ class Treatment(Table):
 
     def check(self, scenario: Scenario) -> Iterator[Problem]:
         """What is wrong with it on this scenario; keys are relative to the treatment's table, or the scenario's own."""
-        del scenario
-        yield from ()
+        yield from late(scenario, scenario.duration)
 
     def fitted(self, scenario: Scenario) -> Scenario:
         """The scenario as it is treated, where the treatment needs something of it that the scenario leaves open."""

@@ -7,14 +7,15 @@ simulation that goes on. It also says what each job does alone. Treated runs do 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from typing_extensions import override
 
 from fairlane.controller.phases import endless, missing
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
+from fairlane.scenario.checks import late
 from fairlane.study.treatments.base import Done, Treatment
 from fairlane.units import DURATION, Duration
 
@@ -39,10 +40,17 @@ class Controlled(Treatment):
     """Whether every period is a fresh simulation, or all are one that goes on."""
     period: Duration = Field(60 * 10**9, gt=0)
     """How long a period is."""
-    periods: int = Field(500, ge=1)
+    periods: int = Field(500, strict=True, ge=1)
     """How many there are."""
     draws: int | None = Field(None, ge=1)
     """Different combinations of variants, for episodes; without it a new one for each period."""
+
+    @model_validator(mode="after")
+    def _drawn(self) -> Self:
+        if self.draws is not None and self.mode == "online":
+            words = "means something in episodes only: online there is one variant of each job"
+            raise Problems(Problem("draws", words, self.draws, 'nothing, or mode = "episodes"'))
+        return self
 
     @field_validator("controller")
     @classmethod
@@ -71,11 +79,12 @@ class Controlled(Treatment):
                     f"controller.{inner or 'name'}", problem.message, problem.value, problem.allowed, problem.nearest
                 )
             return
+        yield from late(scenario, self.period * self.periods)
         if self.mode == "online":
             return
         empty = next(missing(scenario, self.period, self.periods), None)
         if empty is not None:
-            yield Problem("jobs[0].start", f"no job is there in period {empty}", allowed="a job in every period")
+            yield Problem("jobs", f"none is there in period {empty}", allowed="a job in every period")
         if (unending := endless(scenario)) is not None:
             yield unending
 
