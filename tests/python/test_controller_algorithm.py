@@ -106,6 +106,15 @@ def test_benefit_is_the_mean_of_the_jobs_improvements() -> None:
     assert controller.benefit(work(a=(130, 200, 200), b=(45, 60))) == pytest.approx((0.30 - 0.10) / 2)
 
 
+def test_a_job_that_did_nothing_by_default_has_no_part_in_the_benefit() -> None:
+    controller = started()
+    controller.observe(work(a=(100, 100, 100), b=(0, 0)))
+    assert controller.benefit(work(a=(110, 110, 110), b=(50, 50))) == pytest.approx(0.1)
+    nothing = started()
+    nothing.observe(work(a=(0, 0, 0), b=(0, 0)))
+    assert nothing.benefit(work(a=(1, 1, 1), b=(1, 1))) == 0.0
+
+
 def idle() -> ProcessPrioritization:
     controller = started()
     controller.observe(DEFAULT)
