@@ -192,6 +192,24 @@ def test_the_command_goes_on_only_when_told_to(tmp_path: Path, capsys: pytest.Ca
     assert f'--out = "{tmp_path / "file"}": cannot be written' in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--beside", "slak"], '--beside = "slak": unknown controller; allowed: '),
+        (["--dask", "foo://x:1"], '--dask = "foo://x:1": unknown protocol; allowed: tcp'),
+        (["--dask", "tcp://nowhere"], "names no host and port"),
+        (["--periods", "0"], "--periods = 0: out of range"),
+    ],
+)
+def test_wrong_options_leave_no_folder(
+    options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "folder"
+    assert execute(["reproduce", "savoie2020", "--quick", "--out", str(out), *options]) == 2
+    assert words in capsys.readouterr().err
+    assert not out.parent.exists()
+
+
 def results(gains: list[float], experiment: str = "small.static") -> Results:
     """Made-up cells: everyone does 1000 alone, 900 by default, and so much more with QoS."""
     jobs = [f"job-{number}" for number in range(len(gains))]
@@ -210,6 +228,25 @@ def results(gains: list[float], experiment: str = "small.static") -> Results:
 
 def held(claim: str, found: Results) -> list[bool]:
     return [held for _, held in PAPERS["savoie2020"].checks[claim].judge(found)]
+
+
+def test_an_algorithm_that_starts_over_has_accepted_nothing() -> None:
+    states = ["DEFAULT", "RUNNING", "RUNNING", "RUNNING", "DEFAULT", "RUNNING", "RUNNING"]
+    accepted = [False, True, True, False, False, True, False]
+    gains = [0, 0, 10, 20, 40, 80, 160]
+    base = {"placement": [1] * 7, "period": [*range(7)], "job": ["a"] * 7, "workload": ["ring"] * 7}
+    common = {**base, "state": states, "accepted": accepted}
+    default = pl.DataFrame({**common, "iterations": [100] * 7, "isolated_iterations": [100] * 7})
+    treated = default.with_columns(iterations=pl.Series([100 + gain for gain in gains]))
+    found = Results({("small.static", DEFAULT): default, ("small.static", CONTROL): treated}).progress("small.static")
+    means = {0: (0 + 0 + 0.4 + 0.8) / 4, 1: (0.1 + 1.6) / 2, 2: 0.2}
+    assert dict(found.select("adopted", "improvement").iter_rows()) == pytest.approx(means)
+
+
+def test_a_changed_module_of_the_cells_makes_other_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Cell("small.static", 1, CONTROL, TINY).digest
+    monkeypatch.setattr("fairlane.reproduce.savoie2020.cells.source_of", str.upper)
+    assert Cell("small.static", 1, CONTROL, TINY).digest != before
 
 
 def test_no_claim_is_judged_while_cells_of_it_failed() -> None:
