@@ -66,7 +66,7 @@ class Problem:
 
 def _shown(value: Any, limit: int = 80) -> str:
     if isinstance(value, list | dict):
-        text = json.dumps(value, default=str, ensure_ascii=False)
+        text = json.dumps(value, default=str, ensure_ascii=False, skipkeys=True)
     else:
         text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -32,7 +32,9 @@ _DEFINITIONS = (
 CLOCK_END = 2**62
 """The instant to which the simulator's clock reaches, in picoseconds; no quantity is larger, in its base unit."""
 _MOST_EXPONENT = 400
-"""That of a quantity's number is refused before it is computed."""
+_LONGEST = 100
+"""So that nobody waits for what cannot be meant: exponents, and characters of a quantity."""
+_UNIT = re.compile(r"[A-Za-zµμ]+( */ *[A-Za-z]+)?")
 _QUANTITY = re.compile(
     r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d+))?)\s*(?P<unit>.*?)\s*", re.DOTALL
 )
@@ -72,7 +74,7 @@ class Kind:
             return 0
         if not isinstance(given, str):
             raise ValueError(f"a {self.name} is a number with its unit in a string, as {self.example}")
-        match = _QUANTITY.fullmatch(given)
+        match = _QUANTITY.fullmatch(given) if len(given) <= _LONGEST else None
         if match is None:
             raise ValueError(f"not a {self.name}: expected a number and a unit, as {self.example}")
         if match["exponent"] and abs(int(match["exponent"])) > _MOST_EXPONENT:
@@ -116,6 +118,8 @@ class Kind:
 def _factor(unit: str, base: str) -> Fraction | None:
     import pint
 
+    if _UNIT.fullmatch(unit) is None:
+        return None
     registry = _registry()
     try:
         return Fraction(registry.Quantity(Fraction(1), unit).to(base).magnitude)

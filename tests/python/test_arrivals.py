@@ -91,6 +91,13 @@ def test_bad_departures_are_refused() -> None:
         scenario({"stop": 0})
 
 
+def test_more_ranks_than_hosts_is_told_of_the_jobs_that_are_there_then() -> None:
+    early, later = {"ranks": 12, "stop": "10 us"}, {"ranks": 10, "start": "20 us"}
+    with pytest.raises(ScenarioError, match=r"jobs\[1\].ranks = 10: more ranks than hosts: .* need 18 hosts"):
+        scenario(early, later, {"ranks": 8, "start": "20 us"}).resolve()
+    scenario(early, later).resolve()
+
+
 def test_a_trace_arrives_later_and_has_its_own_end() -> None:
     trace = str(Path(__file__).parents[1] / "data/traces/lulesh-64.tar.zst")
     fabric = {"topology": "fat_tree", "hosts": 64}

@@ -229,6 +229,7 @@ def test_parameters_that_fit_no_job_are_refused(controller: str, parameters: dic
         (["--seed", "-3"], "--seed"),
         (["--mode", "onlin", "--out", "{out}/new/folder"], 'did you mean "online"'),
         (["--set", "qos.service_levels=2", "--set", "qos.lanes=1", "--out", "{out}/new/folder"], "qos.lanes = 1"),
+        (["--set", 'jobs.0.start="3 s"', "--periods", "50"], "begins when the run is over; allowed: at most 2.94 s"),
         (["--set", "jobs.0.stop=3", "--out", "{out}/new/folder"], "jobs[0].stop = 3: episodes begin anew"),
     ],
 )
@@ -242,6 +243,12 @@ def test_options_that_cannot_be_are_refused(
     given = [option.replace("{out}", str(tmp_path)) for option in options]
     assert execute(["control", str(file), "--controller", "none", *given]) == 2
     assert words in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "empty").mkdir()
+    assert execute(["control", str(file), "--controller", "none", "--mode", "x", "--out", str(tmp_path / "empty")]) == 2
+    assert (tmp_path / "empty").is_dir(), "it was there before"
+    assert execute(["control", str(file), "--controller", "none", "--out", str(tmp_path / "new" / ("a" * 300))]) == 2
+    assert "File name too long" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
     assert execute(["control", str(file), "--controller", "none", "--periods", "1", "--out", str(file)]) == 2
     assert "--out" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from fairlane.controller import slack
 from fairlane.reproduce import PAPERS, plan, reproduce
 from fairlane.reproduce.claims import claims_of
 from fairlane.reproduce.paper import Done
-from fairlane.reproduce.running import perform_all
+from fairlane.reproduce.running import perform_all, source_of
 from fairlane.reproduce.savoie2020.cells import Cell
 from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT, Scale
 from fairlane.reproduce.savoie2020.experiments import EXPERIMENTS
@@ -245,8 +245,28 @@ def test_an_algorithm_that_starts_over_has_accepted_nothing() -> None:
 
 def test_a_changed_module_of_the_cells_makes_other_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     before = Cell("small.static", 1, CONTROL, TINY).digest
-    monkeypatch.setattr("fairlane.reproduce.savoie2020.cells.source_of", str.upper)
-    assert Cell("small.static", 1, CONTROL, TINY).digest != before
+    for module in ("cells", "rerouted"):
+        with monkeypatch.context() as patched:
+            name = f"fairlane.reproduce.savoie2020.{module}"
+            patched.setattr(
+                "fairlane.reproduce.savoie2020.cells.source_of",
+                lambda of, name=name: "another" if of == name else source_of(of),
+            )
+            assert Cell("small.static", 1, CONTROL, TINY).digest != before, module
+
+
+def test_what_makes_answers_is_part_of_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, found = Path.read_bytes, []
+
+    def noted(path: Path) -> bytes:
+        found.append("/".join(path.parts[-2:]))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    sources.cache_clear()
+    sources()
+    assert {"study/work.py", "results/derive.py", "results/measured.py", "controller/loop.py"} <= {*found}
+    assert not {"study/pool.py", "results/text.py", "cli/main.py"} & {*found}
 
 
 def test_no_claim_is_judged_while_cells_of_it_failed() -> None:

@@ -61,7 +61,7 @@ class FakeScenario:
 
     @property
     def jobs(self) -> list[Any]:
-        common = {"marks": False, "power": None, "background": False}
+        common = {"marks": False, "power": None, "background": False, "start": 0}
         return [
             SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern", stop=None, **common)
             for job in self.specs

@@ -47,6 +47,8 @@ def test_quantities_are_read_exactly(kind: Kind, text: str | int, amount: int | 
         (SIZE, "-4 B", "cannot be negative"),
         (SIZE, "1e400 B", "too large: at most 4294967296 GiB"),
         (DURATION, "1e999999999999 s", "too large or too small a duration"),
+        (DURATION, "1 10**99999999*s", "is not a unit of duration"),
+        (DURATION, "9" * 5000 + " s", "expected a number and a unit"),
         (SIZE, "", "expected a number and a unit"),
         (DURATION, "4 GB", "not a unit of duration"),
         (DURATION, "0.3 ps", "not a whole number of picoseconds"),

@@ -266,6 +266,8 @@ BAD = [
         "names no scenario key; allowed: a dotted path",
     ),
     ('scenario = "small.toml"\n[treatments.a.set]\n"..." = 1', "levels.toml:2", "names no scenario key"),
+    ('scenario = "small.toml"\nset = { "" = { name = "x" } }', "levels.toml:2", "names no scenario key"),
+    ('scenario = "small.toml"\n[parameters]\n".placement" = [1]', "levels.toml:2", "has a column of its own"),
     ('scenario = "small.toml"\nset = { "[]" = 1 }', "levels.toml:2", "names no scenario key"),
     ("scenario = 3", "levels.toml:1", "scenario = 3: neither a file nor a table; allowed: a file"),
     (f'scenario = "{"a" * 5000}"', "levels.toml:1", "File name too long"),
@@ -273,9 +275,9 @@ BAD = [
     ('scenario = "small.toml"\nseeds = ["1"]', "levels.toml:2", 'seeds[0] = "1": '),
     ('scenario = "small.toml"\nset = { duration = "1e400 s" }', "levels.toml:2", "too large: at most 4611686 s"),
     (
-        'scenario = "small.toml"\nset = { "jobs[0].start" = "900 us" }',
+        'scenario = "small.toml"\nset = { "jobs[0].start" = "300 us" }',
         "levels.toml:2",
-        'set.jobs[0].start = "900 us": begins when the run is over; allowed: before 300 us',
+        'set.jobs[0].start = "300 us": begins when the run is over; allowed: before 300 us',
     ),
     (
         'scenario = "small.toml"\nplacements = [{ strategy = "list", hosts = [1, 2] }]',
@@ -341,8 +343,12 @@ def test_a_recordings_files_are_part_of_what_is_computed(tmp_path: Path) -> None
     for name in ("dumpi/dumpi-0.bin", "dumpi/dumpi.meta", "otf2/traces.def", "otf2/traces/0.evt", "otf2/traces.otf2"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
+    (tmp_path / "dumpi" / "one.toml").write_text("x")
+    (tmp_path / "dumpi" / "other.meta").write_text("x")
     for named, changed in [
         ("dumpi", "dumpi/dumpi-0.bin"),
+        ("dumpi/other.meta", "dumpi/dumpi-0.bin"),
+        ("dumpi/one.toml", "dumpi/one.toml"),
         ("dumpi/dumpi.meta", "dumpi/dumpi-0.bin"),
         ("otf2/traces.otf2", "otf2/traces/0.evt"),
         ("otf2", "otf2/traces.def"),
@@ -350,7 +356,27 @@ def test_a_recordings_files_are_part_of_what_is_computed(tmp_path: Path) -> None
         data = {"jobs": [{"trace": {"path": named}}]}
         before = sorted(files_of(data, tmp_path))
         (tmp_path / changed).write_text((tmp_path / changed).read_text() + "x")
-        assert sorted(files_of(data, tmp_path)) != before, named
+        after = sorted(files_of(data, tmp_path))
+        assert after != before, named
+        (tmp_path / "dumpi" / "runs").mkdir(exist_ok=True)
+        (tmp_path / "dumpi" / "runs" / f"{len(after)}.json").write_text("x")
+        (tmp_path / "dumpi" / "study.toml").write_text(named)
+        assert sorted(files_of(data, tmp_path)) == after, "what a study leaves beside it is no part of it"
+    assert list(files_of({"path": "a" * 5000}, tmp_path)) == []
+
+
+def test_jobs_of_the_background_may_come_after_the_end(folder: Path) -> None:
+    """Nobody has chosen their times."""
+    drawn = """
+    [background]
+    hosts = 2
+    start = "5 ms"
+    [[background.jobs]]
+    workload = { name = "ring", compute = "5 us" }
+    """
+    (folder / "small.toml").write_text(SCENARIO + drawn)
+    (cell,) = plan(study(folder, 'scenario = "small.toml"')).cells
+    assert cell.workloads == ["flood_pairs", "flood_pairs", "nearest_neighbor", "ring"]
 
 
 def test_tables_do_not_depend_on_where_files_are(folder: Path) -> None:
@@ -390,10 +416,12 @@ BAD_CONTROLLERS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(
     ("lines", "place", "words"),
     [
-        ('mode = "online"\ndraws = 5', 8, "treatments.a.draws = 5: means something in episodes only"),
-        ('periods = "3"', 4, 'treatments.a.periods = "3"'),
-        ('set = { "jobs[0].start" = "1 ms" }', 7, "begins when the run is over; allowed: before 600 us"),
-        ('set = { "jobs[0].stop" = "100 us", "jobs[1].stop" = "100 us" }', 7, "jobs: none is there in period 1"),
+        ('mode = "online"\ndraws = 5', 9, "treatments.a.draws = 5: means something in episodes only"),
+        ('periods = "3"', 7, 'treatments.a.periods = "3"'),
+        ('draws = "3"', 8, 'treatments.a.draws = "3"'),
+        ('set = { "jobs[0].start" = "401 us" }', 8, "begins when the run is over; allowed: at most 400 us"),
+        ('set = { "jobs[0].start" = "600 us" }\nmode = "online"', 8, "is over; allowed: before 600 us"),
+        ('set = { "jobs[0].stop" = "100 us", "jobs[1].stop" = "100 us" }', 8, "jobs: none is there in period 1"),
     ],
 )
 def test_what_a_controllers_run_cannot_have_is_refused(folder: Path, lines: str, place: int, words: str) -> None:
@@ -402,8 +430,7 @@ def test_what_a_controllers_run_cannot_have_is_refused(folder: Path, lines: str,
     with pytest.raises(ScenarioError) as caught:
         plan(study(folder, f"{text}{table}\n{lines}\n"))
     assert words in str(caught.value)
-    assert "levels.toml:" in str(caught.value)
-    assert place
+    assert f"levels.toml:{place}: " in str(caught.value)
 
 
 @pytest.mark.parametrize(("controller", "words"), BAD_CONTROLLERS)

@@ -171,8 +171,26 @@ def test_a_scheduler_that_dies_leaves_what_was_found(
     assert resumed.meta.digest == alone(study, tmp_path).meta.digest
 
 
-@pytest.mark.parametrize("address", ["", "tcp://127.0.0.1:notaport", "127.0.0.1", "tcp://:8786", "tcp://127.0.0.1:0"])
+@pytest.mark.parametrize(
+    "address", ["", "tcp://127.0.0.1:notaport", "127.0.0.1", "tcp://:8786", "127.0.0.1:0", "a:65536"]
+)
 def test_an_address_without_host_and_port_is_refused_at_once(study: Study, tmp_path: Path, address: str) -> None:
     with pytest.raises(ScenarioError, match="names no host and port; allowed: as tcp"):
         run(study, out=tmp_path / "out", dask=address, progress=False)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("address", ["localhost:8786", "tls://[::1]:8786", "a.b:65535", "wss://host/path", "ws://host"])
+def test_an_address_that_can_be_is_asked(
+    study: Study, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def client(address: str, **_options: object) -> None:
+        asked.append(address)
+        raise OSError("nobody is there")
+
+    monkeypatch.setattr("distributed.Client", client)
+    with pytest.raises(ScenarioError, match="no scheduler answers: nobody is there"):
+        run(study, out=tmp_path / "out", dask=address, progress=False)
+    assert asked == [address]

@@ -181,6 +181,16 @@ def test_a_folder_that_cannot_be_written_is_named(
     assert f"{folder}/out/answers/" in (told := capsys.readouterr().err)
     assert "cannot be written: No space left on device" in told
     assert len(list((folder / "out" / "answers").iterdir())) == 2
+
+    def no_table(self: Path, target: Path) -> Path:
+        if target.suffix == ".parquet":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", no_table)
+    assert execute([*command, "--resume"]) == 2
+    assert f"{folder}/out/runs.parquet: cannot be written: No space left on device" in capsys.readouterr().err
+    assert not [path for path in (folder / "out").iterdir() if "parquet" in path.name]
     monkeypatch.setattr(Path, "replace", replace)
     shutil.rmtree(folder / "out" / "answers")
     (folder / "out" / "answers").write_text("")
@@ -196,11 +206,11 @@ def test_going_on_without_a_folder_takes_the_studys_own(
     monkeypatch.chdir(folder)
     named = {name: f'name = "{name}"\n{STUDY}{CONTROLLED}' for name in ("a[1]", "a[1]-two")}
     for name, text in named.items():
-        computed(folder, text, f"runs/{name}-20260101-000000")
-        (folder / f"runs/{name}-20260101-000000" / "study.json").unlink()
+        computed(folder, text, f"runs/{name}-20260101-000000-2")
+        (folder / f"runs/{name}-20260101-000000-2" / "study.json").unlink()
     (folder / "levels.toml").write_text(named["a[1]"])
     found = run(Study.load(folder / "levels.toml"), resume=True, workers=1, progress=False, figures=False)
-    assert found.folder == Path("runs/a[1]-20260101-000000")
+    assert found.folder == Path("runs/a[1]-20260101-000000-2")
     assert found.meta.digest == whole.meta.digest
 
 

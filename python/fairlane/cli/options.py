@@ -48,13 +48,20 @@ def folder_of(folder: Path) -> Path:
 @contextmanager
 def folder_for(folder: Path | None) -> Iterator[None]:
     """The folder of ``--out``, if there is one, as ``folder_of`` makes it; what was made goes if the input is wrong."""
-    made = [] if folder is None else [path for path in (folder, *folder.parents) if not path.exists()]
-    if folder is not None:
-        folder_of(folder)
+    made = [] if folder is None else [path for path in (folder, *folder.parents) if not _there(path)]
     try:
+        if folder is not None:
+            folder_of(folder)
         yield
     except ScenarioError:
         for path in made:
-            with suppress(OSError):  # it holds something
+            with suppress(OSError):  # it holds something, or was not made
                 path.rmdir()
         raise
+
+
+def _there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # as of a name that is too long
+        return False

@@ -14,6 +14,7 @@ from fairlane.controller.online import Continuous
 from fairlane.controller.phases import endless, phases
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
+from fairlane.scenario.checks import late
 from fairlane.units import DURATION
 
 if TYPE_CHECKING:
@@ -167,8 +168,12 @@ def _check(mode: Mode, span: int, periods: int, scenario: "Scenario | Phases") -
         if mode == "online" and len(scenario) > 1:
             words = "one simulation has one scenario, whose jobs come and go by start and stop"
             raise ScenarioError(Problem("mode", words, mode, "episodes"))
-    elif mode == "episodes" and (problem := endless(scenario)):
-        raise scenario.error(Problems(problem))
+        return
+    problems = list(late(scenario, span * periods, 1 if mode == "online" else span))
+    if mode == "episodes" and (problem := endless(scenario)):
+        problems.append(problem)
+    if problems:
+        raise scenario.error(Problems(*problems))
 
 
 def _episodes(

@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from fairlane.errors import nearest
-from fairlane.results.errors import ResultsError
+from fairlane.results.errors import ResultsError, writing
 from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta
 from fairlane.results.study import META as STUDY_META
 from fairlane.results.study import StudyResults
@@ -50,21 +50,18 @@ def save(run: Run, folder: Path, scenario: str, resolved: str) -> Run:
     Raises:
         ResultsError: the folder cannot be written.
     """
-    try:
+    with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
     try:
-        for name, table in run.tables().items():
-            table.write_parquet(unfinished / f"{name}.parquet")
-        (unfinished / SCENARIO).write_text(scenario, encoding="utf-8")
-        (unfinished / RESOLVED).write_text(resolved, encoding="utf-8")
-        (unfinished / META).write_text(run.meta.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        unfinished.chmod(0o755)
-        unfinished.rename(folder)
-    except OSError as error:
-        raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
+        with writing(folder):
+            for name, table in run.tables().items():
+                table.write_parquet(unfinished / f"{name}.parquet")
+            (unfinished / SCENARIO).write_text(scenario, encoding="utf-8")
+            (unfinished / RESOLVED).write_text(resolved, encoding="utf-8")
+            (unfinished / META).write_text(run.meta.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            unfinished.chmod(0o755)
+            unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return run.stored(folder)

@@ -14,7 +14,7 @@ from fairlane.errors import Problem
 from fairlane.inputs.distribution import Distribution, DurationDistribution, NumberDistribution, distribution
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.models import Job, Placement, PlacementField, Table
-from fairlane.seeds import Purpose, stream
+from fairlane.seeds import LARGEST_SEED, Purpose, stream
 from fairlane.units import DURATION
 from fairlane.workload.registry import find_workload
 
@@ -84,7 +84,7 @@ class Background(Table):
     each had hosts of its own.
     """
 
-    seed: int | None = Field(None, ge=0)
+    seed: int | None = Field(None, ge=0, le=LARGEST_SEED)
     """Seed of the mix; without it the scenario's."""
     fill: NumberDistribution = Field(default=0.8, validate_default=True)
     """The part of the free hosts that background jobs have, from 0 to 1."""

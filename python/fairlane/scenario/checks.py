@@ -27,11 +27,16 @@ def check(scenario: "Scenario") -> Iterator[Problem]:
     yield from _caps(scenario)
 
 
-def late(scenario: "Scenario", end: int) -> Iterator[Problem]:
-    """The jobs that begin when a run that ends at ``end``, ps, is over. Controllers' runs have an end of their own."""
+def late(scenario: "Scenario", end: int, step: int = 1) -> Iterator[Problem]:
+    """What is wrong with jobs that begin when a run that ends at ``end``, ps, is over.
+
+    Jobs can begin at multiples of ``step`` only, and wait until then. Of the background nobody has chosen the times.
+    """
     for at, job in enumerate(scenario.jobs):
-        if job.start >= end:
-            words, allowed = "begins when the run is over", f"before {DURATION.format(end)}"
+        begin = -(-job.start // step) * step
+        if begin >= end and not job.background:
+            allowed = f"before {DURATION.format(end)}" if step == 1 else f"at most {DURATION.format(end - step)}"
+            words = "begins when the run is over"
             yield Problem(f"jobs[{at}].start", words, DURATION.format(job.start), allowed)
 
 

@@ -23,6 +23,7 @@ from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
 from fairlane.scenario.rails import RailPolicyField, RailsField
 from fairlane.scenario.stay import Stay
+from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Bandwidth, Duration, Power, Size
 from fairlane.workload.registry import WorkloadField
 from fairlane.workload.trace import Trace
@@ -219,7 +220,7 @@ class Placement(BaseModel):
 
     strategy: str = "random"
     """Name of the strategy, or ``list`` for ``hosts``."""
-    seed: int | None = Field(None, ge=0)
+    seed: int | None = Field(None, ge=0, le=LARGEST_SEED)
     """Seed of random choices; without it the scenario's."""
     ranks_per_host: int = Field(1, ge=1)
     """How many consecutive ranks share a host."""

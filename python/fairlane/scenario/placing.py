@@ -129,14 +129,18 @@ def _check_room(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) ->
         start, end = copy.job.stay
         changes += [(start, needed), (end, -needed)]
     # Of one time, those that depart come first.
-    needed = max(accumulate((change for _, change in sorted(changes)), initial=0))
-    if needed > fabric.hosts:
-        largest = max(copies, key=lambda copy: hosts_of(scenario, copy))
-        words = f"more ranks than hosts: at one time the jobs need {needed} hosts"
-        allowed = f"what {fabric.hosts} hosts, those of the fabric, have room for"
-        if largest.recorded is not None:
-            raise Problems(Problem(largest.key, words, allowed=allowed))
-        raise Problems(Problem(f"{largest.key}.ranks", words, largest.ranks, allowed))
+    changes.sort()
+    counts = accumulate(change for _, change in changes)
+    needed, moment = max(zip(counts, (time for time, _ in changes), strict=True), default=(0, 0))
+    if needed <= fabric.hosts:
+        return
+    there = [copy for copy in copies if copy.job.stay.start <= moment < copy.job.stay.end]
+    largest = max(there, key=lambda copy: (not copy.job.background, hosts_of(scenario, copy)))
+    words = f"more ranks than hosts: at one time the jobs need {needed} hosts"
+    allowed = f"what {fabric.hosts} hosts, those of the fabric, have room for"
+    if largest.recorded is not None:
+        raise Problems(Problem(largest.key, words, allowed=allowed))
+    raise Problems(Problem(f"{largest.key}.ranks", words, largest.ranks, allowed))
 
 
 def _check(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> None:
@@ -175,7 +179,7 @@ def _allocate(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy], pool
             per_host, free = _ranks_per_host(scenario, copy), f"{len(pool)} are free"
             words = f"job {copy.name!r}: {copy.ranks} ranks need {need} hosts, {per_host} a host, and {free}"
             if table.allocator is None:
-                raise Problems(Problem(f"{_key(copy)}.hosts", words, table.hosts, f"{need} hosts or more"))
+                raise Problems(Problem(f"{_key(copy)}.hosts", words, table.hosts))
             if need <= len(pool):
                 words += f", but not as {table.allocator.wanted()}"
             raise Problems(Problem(f"{copy.key}.ranks", words, copy.ranks))

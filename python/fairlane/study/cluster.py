@@ -27,7 +27,8 @@ IN_FLIGHT = 4
 FIRST_WAIT_S = "60 s"
 """How long a scheduler may take to answer."""
 LAST_PORT = 65535
-SCHEMES = ("tcp", "tls", "ucx", "ws", "wss")
+WEB = ("ws", "wss")
+SCHEMES = ("tcp", "tls", "ucx", *WEB)
 """What a scheduler can be talked to by."""
 
 
@@ -42,12 +43,8 @@ class DaskPool:
     @property
     def ready(self) -> int:
         """Threads of the workers that are there now. Raises ``RunError`` if the scheduler is gone."""
-        try:
+        with _connection():
             threads: dict[str, int] = self._client.nthreads()
-        except (OSError, TimeoutError) as error:
-            raise RunError(
-                f"the Dask scheduler is gone: {error}; what was found is kept, and --resume goes on"
-            ) from None
         return sum(threads.values())
 
     @property
@@ -62,8 +59,9 @@ class DaskPool:
 
     def submit(self, task: Computable) -> Future[dict[str, Any]]:
         """Sends a task."""
+        with _connection():
+            future: Future[dict[str, Any]] = self._executor.submit(perform, task)
         self._running += 1
-        future: Future[dict[str, Any]] = self._executor.submit(perform, task)
         future.add_done_callback(self._done)
         return future
 
@@ -76,13 +74,26 @@ class DaskPool:
         self._ends.close()
 
 
+@contextmanager
+def _connection() -> Iterator[None]:
+    """What goes wrong with the connection to a scheduler is a ``RunError`` that says how to go on."""
+    from distributed.client import ClosedClientError
+
+    try:
+        yield
+    except (OSError, ClosedClientError) as error:
+        words = f"the Dask scheduler is gone: {error}; what was found is kept, and --resume goes on"
+        raise RunError(words) from None
+
+
 def connect(address: str) -> DaskPool:
     """The cluster at an address, as ``tcp://127.0.0.1:8786``. Raises ``ScenarioError`` if none answers."""
     scheme, separator, place = address.rpartition("://")
     if separator and scheme not in SCHEMES:
         raise ScenarioError(Problem.unknown("--dask", "protocol", scheme, SCHEMES, address))
     host, _, port = place.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) <= LAST_PORT:
+    is_url = scheme in WEB  # as of a scheduler behind a proxy
+    if not is_url and (not host or not port.isdecimal() or not 0 < int(port) <= LAST_PORT):
         raise ScenarioError(Problem("--dask", "names no host and port", address, "as tcp://127.0.0.1:8786"))
     distributed = _library("distributed")
     ends = ExitStack()

@@ -105,7 +105,7 @@ class _Queue:
             error = future.exception()
         except CancelledError as cancelled:
             error = cancelled
-        found: dict[str, Any] = {"error": f"its worker died ({error})"} if error else future.result()
+        found: dict[str, Any] = {"error": f"its worker died ({str(error) or 'given up'})"} if error else future.result()
         for name, seconds in found.get("laps", {}).items():
             self._executed.laps[name] = self._executed.laps.get(name, 0.0) + seconds
         begun = time.perf_counter()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
 
 from fairlane.errors import Problem
+from fairlane.inputs.document import KeyPath
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.models import Placement, Table
 from fairlane.seeds import LARGEST_SEED
-from fairlane.study.setting import Setting, leaves, misplaced
+from fairlane.study.setting import Setting, leaves, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.units import SIZE
 
@@ -18,7 +20,10 @@ __all__ = ["Case", "Cluster", "Design", "StudyTable"]
 
 RESERVED = ("default", "isolated")
 """Names of runs that every study has."""
-COLUMNS = {"placement": "placements = [...]", "name": "the keys that differ; all points have the study's name"}
+COLUMNS: Mapping[KeyPath, str] = {
+    ("placement",): "placements = [...]",
+    ("name",): "the keys that differ; all points have the study's name",
+}
 """Scenario keys that are columns of the tables already, and what to say instead of going through their values."""
 MOST_PLACEMENTS = 100_000
 """So many can be asked for by their number."""
@@ -69,7 +74,7 @@ class Design(Table):
 
     runs: int | None = Field(None, ge=2)
     """How many of the combinations are run, spread evenly over all; without it every one is."""
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, le=LARGEST_SEED)
     """Seed of the sample."""
 
 
@@ -165,8 +170,8 @@ def _no_parameter(key: str, values: Any) -> Problem | None:
     problem = misplaced(key, values)
     if problem:
         return problem
-    if key.strip() in COLUMNS:
-        return Problem(key, "has a column of its own in the tables", values, COLUMNS[key.strip()])
+    if steps_of(key) in COLUMNS:
+        return Problem(key, "has a column of its own in the tables", values, COLUMNS[steps_of(key)])
     if not isinstance(values, list) or not values:
         return Problem(key, "needs a list of values", values if isinstance(values, str | int | float) else None)
     return None

@@ -21,7 +21,6 @@ from fairlane.study.profile import profile
 from fairlane.study.progress import StudyProgress
 from fairlane.study.sheet import store_design
 from fairlane.study.store import Store
-from fairlane.study.store import writing as writing_to
 from fairlane.study.study import Study
 from fairlane.study.tables import tables
 
@@ -89,9 +88,7 @@ def run(
     )
     results = StudyResults(meta=meta, folder=store.folder, **found)
     for name, table in found.items():
-        path = store.folder / f"{name}.parquet"
-        with writing_to(path):
-            table.write_parquet(path)
+        store.write_table(f"{name}.parquet", table)
     if study.table.design is not None:
         store_design(study, found["work"], meta, store)
     store.write(META, meta.model_dump_json(indent=2) + "\n")

@@ -43,14 +43,16 @@ def misplaced(key: str, value: Any) -> Problem | None:
     return None
 
 
-def _placed(given: dict[str, Any]) -> dict[str, Any]:
-    wrong = [problem for key, value in leaves(given) if (problem := misplaced(key, value))]
+def _judged(given: dict[str, Any]) -> dict[str, Any]:
+    """A table, if its keys can be set."""
+    found = changes(given, ())
+    wrong = [problem for _, value, place in found if (problem := misplaced(".".join(map(str, place)), value))]
     if wrong:
         raise Problems(*wrong)
     return given
 
 
-Setting = Annotated[dict[str, Any], AfterValidator(_placed)]
+Setting = Annotated[dict[str, Any], AfterValidator(_judged)]
 """Scenario keys that are different, by dotted path."""
 
 

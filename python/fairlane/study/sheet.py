@@ -8,7 +8,6 @@ import polars as pl
 from fairlane.results.study import StudyMeta
 from fairlane.results.text import plural
 from fairlane.study.effects import PER_JOB, dataset, effects
-from fairlane.study.store import writing
 from fairlane.study.study import Study
 
 if TYPE_CHECKING:
@@ -37,9 +36,8 @@ MEANING = {
 def store_design(study: Study, work: pl.DataFrame, meta: StudyMeta, store: "Store") -> None:
     """Writes data set, data sheet and effects."""
     data = dataset(work, [_placement(table) for table in study.table.placements or [{}]])
-    for name, table in ((DATASET, data), (EFFECTS, effects(data))):
-        with writing(store.folder / name):
-            table.write_parquet(store.folder / name)
+    store.write_table(DATASET, data)
+    store.write_table(EFFECTS, effects(data))
     store.write(SHEET, "\n".join(_sheet(study, data, meta)) + "\n")
 
 

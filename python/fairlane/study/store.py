@@ -6,36 +6,29 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlane.results.errors import ResultsError
+from fairlane.results.errors import ResultsError, writing
 from fairlane.results.study import META
 from fairlane.study.sources import sources
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fairlane.study.plan import Plan
     from fairlane.study.study import Study
     from fairlane.study.task import Computable
 
-__all__ = ["Store", "writing"]
+__all__ = ["Store"]
 
 STUDY = "study.toml"
 SPEC = "spec.json"
 CELLS = "cells.json"
 ANSWERS = "answers"
 FAILED = "failed"
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """What goes wrong with a file's disk or folder is a ``ResultsError`` that names it."""
-    try:
-        yield
-    except OSError as error:
-        raise ResultsError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 class Store:
@@ -78,18 +71,24 @@ class Store:
             )
         return cls(folder)
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name: str, content: str | bytes) -> None:
         """A file, whole or not at all. Raises ``ResultsError`` if it cannot be written."""
         path = self.folder / name
         scratch = path.with_name(f".{path.name}.{os.getpid()}")
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                scratch.write_text(text, encoding="utf-8")
+                scratch.write_bytes(content.encode() if isinstance(content, str) else content)
                 scratch.replace(path)
             except OSError:
                 scratch.unlink(missing_ok=True)
                 raise
+
+    def write_table(self, name: str, table: pl.DataFrame) -> None:
+        """A table as Parquet, in the same way."""
+        content = BytesIO()
+        table.write_parquet(content)
+        self.write(name, content.getvalue())
 
     def answer(self, task: Computable) -> dict[str, Any] | None:
         """What was found out about a task before. Raises ``ResultsError`` if it cannot be read."""
@@ -105,7 +104,10 @@ class Store:
 
     def digests(self) -> set[str]:
         """Of which tasks there are answers."""
-        return {path.stem for path in (self.folder / ANSWERS).glob("[!.]*.json")}
+        try:
+            return {path.stem for path in (self.folder / ANSWERS).glob("[!.]*.json")}
+        except OSError:  # as of a name that is too long
+            return set()
 
     def keep(self, task: Computable, found: Mapping[str, Any]) -> None:
         """Stores what was found out about a task."""

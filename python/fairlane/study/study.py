@@ -18,8 +18,7 @@ from fairlane.inputs.problems import located, unfold
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
 from fairlane.study.models import Case, StudyTable
-from fairlane.study.setting import changes as changes_of
-from fairlane.study.setting import steps_of
+from fairlane.study.setting import changes, steps_of
 
 __all__ = ["Point", "Study"]
 
@@ -118,13 +117,13 @@ class Study:
             (at, case), (number, placement), seed = cases[first], placements[third], seeds[last]
             values = [of[level] for of, level in zip(lists, middle, strict=True)]
             parameters = dict(zip(table.parameters, values, strict=True))
-            changes = list(changes_of(table.set, ("set",)))
-            changes += changes_of(case.set, ("cases", at, "set")) if case else []
-            changes += [(steps_of(key), value, ("parameters", key)) for key, value in parameters.items()]
-            changes += _placed(placement, number) if placement else []
-            changes += [(("seed",), seed, ("seeds",))] if seed is not None else []
+            found = changes(table.set, ("set",))
+            found += changes(case.set, ("cases", at, "set")) if case else []
+            found += [(steps_of(key), value, ("parameters", key)) for key, value in parameters.items()]
+            found += _placed(placement, number) if placement else []
+            found += [(("seed",), seed, ("seeds",))] if seed is not None else []
             own = seed if seed is not None else self._base.data.get("seed", 1)
-            yield Point(case.name if case else None, parameters, number, own, tuple(changes))
+            yield Point(case.name if case else None, parameters, number, own, tuple(found))
 
     def _chosen(self, levels: list[int]) -> Iterator[tuple[int, ...]]:
         """The levels of each combination that is run."""
@@ -138,15 +137,15 @@ class Study:
 
     def scenario(self, point: Point, treatment: str | None = None) -> Scenario:
         """A point's scenario, or what a treatment makes of it. Raises ``ScenarioError``."""
-        changes = list(point.changes)
+        found = list(point.changes)
         if treatment is not None:
-            changes += changes_of(self.treatments[treatment].set, ("treatments", treatment, "set"))
+            found += changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
         base = self._base
         document = Document(deepcopy(base.data), base.file, "", dict(base.lines))
         placed = document.data.get("placement")
         if isinstance(placed, str):  # a placement by number changes its seed
             document.data["placement"] = {"strategy": placed}
-        for path, value, source in changes:
+        for path, value, source in found:
             try:
                 document.take(path, deepcopy(value), (*self.place(source), source))
             except LookupError as error:

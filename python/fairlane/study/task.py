@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from pkgutil import resolve_name
@@ -105,19 +104,23 @@ def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
 
 
 ANCHORS = (".meta", ".otf2")
-"""A recording named by one of these is in the files beside it that are called alike."""
+"""A recording can be named by one of these; what it consists of is beside it."""
+RECORDED = (*ANCHORS, ".bin", ".def")
 
 
 def _recording(path: Path) -> Iterator[tuple[str, int, int]]:
-    """As ``files_of``, for a file or a folder, with what belongs to it."""
-    yield from _stamp(path)
-    if path.suffix in ANCHORS:
-        beside = [one for one in path.parent.glob(f"{escape(path.stem)}*") if one != path]
-    else:
-        beside = [path]
-    for one in beside:
-        for inner in one.rglob("*") if one.is_dir() else [one]:
-            yield from _stamp(inner)
+    """As ``files_of``, for a file or the files of a recording, but not for what else is there, as a study's answers."""
+    try:
+        folder = path if path.is_dir() else path.parent
+        alone = not path.is_dir() and path.suffix not in ANCHORS
+        files = [path] if alone else [file for file in folder.iterdir() if file.suffix in RECORDED]
+    except (OSError, ValueError):
+        return
+    for file in files:
+        yield from _stamp(file)
+        if file.suffix == ".otf2":
+            for events in file.with_suffix("").glob("*.*"):
+                yield from _stamp(events)
 
 
 def _stamp(path: Path) -> Iterator[tuple[str, int, int]]:

@@ -213,7 +213,8 @@ impl Messaging {
         self.take_part(record, stage, now, first, last);
     }
 
-    /// A message that came whole is the next of its sender, and if they are numbered, no other is held back for it.
+    /// Whether a message that came whole can be taken at once: it is not numbered, or the next of its sender, and no other
+    /// is held back.
     #[inline]
     fn is_next(&mut self, record: u32) -> bool {
         let Transfer { to, envelope, number, numbered, parts, .. } = self.transfers[record];

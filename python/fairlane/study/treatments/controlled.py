@@ -42,7 +42,7 @@ class Controlled(Treatment):
     """How long a period is."""
     periods: int = Field(500, strict=True, ge=1)
     """How many there are."""
-    draws: int | None = Field(None, ge=1)
+    draws: int | None = Field(None, strict=True, ge=1)
     """Different combinations of variants, for episodes; without it a new one for each period."""
 
     @model_validator(mode="after")
@@ -79,7 +79,7 @@ class Controlled(Treatment):
                     f"controller.{inner or 'name'}", problem.message, problem.value, problem.allowed, problem.nearest
                 )
             return
-        yield from late(scenario, self.period * self.periods)
+        yield from late(scenario, self.period * self.periods, 1 if self.mode == "online" else self.period)
         if self.mode == "online":
             return
         empty = next(missing(scenario, self.period, self.periods), None)
