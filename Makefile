@@ -36,7 +36,7 @@ test: $(EXTENSION) ## run all tests, Rust and Python
 	cargo test --locked --quiet $(RUST_ALONE)
 	$(BIN)/python -m pytest
 
-quick: $(EXTENSION) ## reproduce savoie2020, scaled to two minutes
+quick: $(EXTENSION) ## reproduce savoie2020, scaled to a minute or two
 	$(BIN)/fairlane reproduce savoie2020 --quick --resume --out runs/savoie2020-quick
 
 lint: $(EXTENSION) ## check format, lints, types and documentation comments
