@@ -50,8 +50,7 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
         return scenario
     wanted = controller.service_levels
     if qos.sl2vl is not None:
-        if len(qos.sl2vl) < wanted:
-            own = len(qos.sl2vl)
+        if (own := len(qos.sl2vl)) < wanted:
             words = f"the controller {controller.name} uses {wanted} service levels: give it `service_levels = {own}`"
             allowed = f"a lane for each of {wanted} levels at least"
             raise scenario.error(Problems(Problem("qos.sl2vl", words, qos.sl2vl, allowed)))

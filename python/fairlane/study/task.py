@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Computable", "Stopwatch", "Task", "files_of", "perform"]
 
+ANCHORS = (".meta", ".otf2")
+"""A recording can be named by a file of these; what it consists of is beside it."""
+RECORDED = (*ANCHORS, ".bin", ".def")
+"""Files of recordings; events of OTF2 are in a folder that is called as its anchor."""
 Answer = dict[str, Any]
 """What comes of a task: JSON, the same wherever it was computed."""
 
@@ -101,11 +105,6 @@ def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
     elif isinstance(value, str) and ("/" in value or "." in value):
         name, colon, _ = value.rpartition(":")  # file.py:ClassName
         yield from _stamp(folder / (name if colon and name.endswith(".py") else value))
-
-
-ANCHORS = (".meta", ".otf2")
-"""A recording can be named by one of these; what it consists of is beside it."""
-RECORDED = (*ANCHORS, ".bin", ".def")
 
 
 def _recording(path: Path) -> Iterator[tuple[str, int, int]]:
