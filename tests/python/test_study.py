@@ -112,7 +112,8 @@ def test_what_is_the_same_is_computed_once(folder: Path) -> None:
     sizes = 'scenario = "small.toml"\n[parameters]\n"jobs[0].workload.message_size" = ["8 KiB", "16 KiB"]\n'
     assert simulations(folder, sizes) == (8, 7)
     # Seeds are part of the programs, unless placement is all that differs and happens to be the same.
-    assert simulations(folder, 'scenario = "small.toml"\nplacements = ["linear", "linear"]') == (8, 4)
+    same = 'scenario = "small.toml"\nplacements = ["linear", { strategy = "linear", ranks_per_host = 1 }]'
+    assert simulations(folder, same) == (8, 4)
 
 
 def test_as_many_simulations_are_performed_as_differ(folder: Path) -> None:
@@ -273,6 +274,17 @@ BAD = [
     (f'scenario = "{"a" * 5000}"', "levels.toml:1", "File name too long"),
     ('scenario = "small.toml"\nseeds = [18446744073709551616]', "levels.toml:2", "out of range"),
     ('scenario = "small.toml"\nseeds = ["1"]', "levels.toml:2", 'seeds[0] = "1": '),
+    ('scenario = "small.toml"\nseeds = [1, 2, 1]', "levels.toml:2", "seeds[2] = 1: is listed twice; allowed: every"),
+    (
+        'scenario = "small.toml"\nplacements = ["packed", { strategy = "packed" }]',
+        "levels.toml:2",
+        'placements[1] = {"strategy": "packed"}: is listed twice',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["2 KiB", "4 KiB", "2 KiB"]',
+        "levels.toml:3",
+        'parameters.network.mtu[2] = "2 KiB": is listed twice',
+    ),
     ('scenario = "small.toml"\nset = { duration = "1e400 s" }', "levels.toml:2", "too large: at most 4611686 s"),
     (
         'scenario = "small.toml"\nset = { "jobs[0].start" = "300 us" }',

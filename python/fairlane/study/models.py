@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
@@ -125,10 +126,18 @@ class StudyTable(Table):
     cluster: Cluster | None = None
     """A Slurm cluster to run on."""
 
+    @field_validator("seeds")
+    @classmethod
+    def _each_once(cls, given: list[int] | None) -> list[int] | None:
+        again = list(_repeated("", given or ()))
+        if again:
+            raise Problems(*again)
+        return given
+
     @field_validator("placements")
     @classmethod
     def _placed(cls, given: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
-        problems: list[Problem] = []
+        problems = list(_repeated("", given or ()))
         for at, table in enumerate(given or ()):
             try:
                 validated(Placement, {"strategy": "random", **table})
@@ -142,7 +151,7 @@ class StudyTable(Table):
     @classmethod
     def _lists(cls, given: dict[str, Any]) -> dict[str, list[Any]]:
         found = dict(leaves(given))
-        wrong = [problem for key, values in found.items() if (problem := _no_parameter(key, values))]
+        wrong = [problem for key, values in found.items() for problem in _no_parameter(key, values)]
         if wrong:
             raise Problems(*wrong)
         return found
@@ -165,13 +174,24 @@ class StudyTable(Table):
         return given
 
 
-def _no_parameter(key: str, values: Any) -> Problem | None:
+def _no_parameter(key: str, values: Any) -> Iterator[Problem]:
     """What is wrong with a parameter and its values, without a look at the scenario."""
     problem = misplaced(key, values)
     if problem:
-        return problem
-    if steps_of(key) in COLUMNS:
-        return Problem(key, "has a column of its own in the tables", values, COLUMNS[steps_of(key)])
-    if not isinstance(values, list) or not values:
-        return Problem(key, "needs a list of values", values if isinstance(values, str | int | float) else None)
-    return None
+        yield problem
+    elif steps_of(key) in COLUMNS:
+        yield Problem(key, "has a column of its own in the tables", values, COLUMNS[steps_of(key)])
+    elif not isinstance(values, list) or not values:
+        yield Problem(key, "needs a list of values", values if isinstance(values, str | int | float) else None)
+    else:
+        yield from _repeated(key, values)
+
+
+def _repeated(key: str, values: Sequence[Any]) -> Iterator[Problem]:
+    """The values that are in the list already: their runs would count twice."""
+    seen: set[str] = set()
+    for at, value in enumerate(values):
+        written = json.dumps(value, sort_keys=True, default=str)
+        if written in seen:
+            yield Problem(f"{key}[{at}]", "is listed twice", value, "every value once")
+        seen.add(written)
