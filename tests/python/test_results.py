@@ -125,10 +125,27 @@ def test_a_job_without_iterations_has_no_w() -> None:
 def test_a_job_that_is_stopped_is_compared_until_then() -> None:
     """Alone, the simulation is over when nothing is left to happen: soon after the job was stopped."""
     ranks = frame(engine_after(JOBS[:1], 8 * MS).table("ranks"))
-    stopped = [JobLabel("flood-0", "flood", 8 * MS)]
+    stopped = [JobLabel("flood-0", "flood", stop=8 * MS)]
     assert derive.jobs(stopped, Work(DURATION, ranks), [Work(9 * MS, ranks)])["w"].to_list() == [0.0]
     # Interrupted before, it is compared over what was simulated.
     assert derive.jobs(stopped, Work(2 * MS, ranks), [Work(4 * MS, ranks)])["w"].to_list() == pytest.approx([1.0])
+
+
+def test_a_job_that_starts_later_is_compared_from_then_on() -> None:
+    """Its rate is over the time that it was there, and so is what others' packets cost it."""
+    ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))
+    ended = ranks.with_columns(
+        iterations=pl.lit(4, pl.UInt64), finished_at=pl.lit(10 * MS, pl.UInt64), finished=pl.lit(1, pl.UInt8)
+    )
+    sooner = ended.with_columns(finished_at=pl.lit(8 * MS, pl.UInt64))
+    late = [JobLabel("flood-0", "flood", start=6 * MS)]
+    # Four iterations in 4 ms instead of in 2 ms.
+    assert derive.jobs(late, Work(DURATION, ended), [Work(DURATION, sooner)])["w"].to_list() == pytest.approx([-0.5])
+    assert derive.work(Work(DURATION, ended), late)["span_ps"].to_list() == [4 * MS]
+    assert derive.work(Work(DURATION, ranks), late)["span_ps"].to_list() == [DURATION - 6 * MS]
+    # Interrupted before it began, it has no rate.
+    nothing = derive.work(Work(5 * MS, ranks), late)
+    assert (nothing["span_ps"].to_list(), nothing["rate"].to_list()) == ([0], [None])
 
 
 def test_a_program_that_ends_is_compared_by_its_rate_of_work() -> None:

@@ -4,8 +4,9 @@ The work of a job is the number of iterations that its slowest rank has marked, 
 
     W = I / I_isolated - 1
 
-compares the job among the others with the same job alone over the same simulated time, or until the job is stopped. A
-job whose program ends is compared by its rate of work: its iterations over the time until it ended.
+compares the job among the others with the same job alone over the same time: all that is simulated, or what of it lies
+between the job's start and its stop. A job whose program ends is compared by its rate of work: its iterations over the
+time from its start until it ended.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class JobLabel:
     """Its own name, unique in the scenario."""
     workload: str
     """The workload or trace that it runs, by which jobs are grouped."""
+    start: int = 0
+    """When it begins, ps after the beginning."""
     stop: int | None = None
     """When it is stopped, ps after the beginning; None if it is not."""
 
@@ -37,11 +40,11 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
         schema={"name": pl.String, "workload": pl.String},
     ).with_row_index("job")
     isolated = [
-        work(run, [label.stop]).with_columns(job=pl.lit(job, pl.UInt32))
+        work(run, [label]).with_columns(job=pl.lit(job, pl.UInt32))
         for job, (label, run) in enumerate(zip(labels, alone, strict=True))
         if run is not None
     ]
-    shared = work(together, [label.stop for label in labels])
+    shared = work(together, labels)
     reference = pl.concat(isolated) if isolated else shared.clear()
     joined = names.join(shared, on="job", how="left").join(
         reference.select("job", pl.exclude("job").name.prefix("isolated_")), on="job", how="left"
@@ -67,28 +70,35 @@ def change(value: pl.Expr, reference: pl.Expr) -> pl.Expr:
     return pl.when(reference > 0).then(value / reference - 1)
 
 
-def work(measured: Work, stops: Sequence[int | None] = ()) -> pl.DataFrame:
+def work(measured: Work, labels: Sequence[JobLabel] = ()) -> pl.DataFrame:
     """Per job: ranks, iterations and their rate (per ps) and seconds of the slowest rank, shares of all ranks' time.
 
-    ``span_ps`` is the time that the rate is over: until the program ended, or the job was stopped (``stops``, by job),
-    or all of the simulated time.
+    ``span_ps`` is the time that the rate is over: from the job's start until its program ended, or it was stopped, or to
+    the end of the simulated time. Start and stop are those of ``labels``, by job; without, it is there throughout.
     """
     marked = pl.col("iterations") > 1
     pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)
     compute, communication = pl.col("compute").sum(), pl.col("communication").sum()
     busy = compute + communication
-    stop = pl.col("job").first().replace_strict(dict(enumerate(stops)), default=None, return_dtype=pl.UInt64)
+    stop = _of_job([label.stop for label in labels], None)
     until = pl.min_horizontal(pl.lit(measured.now, pl.UInt64), stop)
-    span = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max()).otherwise(until)
+    end = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max()).otherwise(until)
+    span = end - pl.min_horizontal(end, _of_job([label.start for label in labels], 0))
+    iterations = pl.col("iterations").min()
     return measured.ranks.group_by("job", maintain_order=True).agg(
         pl.len().alias("ranks"),
-        pl.col("iterations").min(),
-        (pl.col("iterations").min() / span).alias("rate"),
+        iterations,
+        pl.when(span > 0).then(iterations / span).alias("rate"),
         span.alias("span_ps"),
         pl.when(marked.all()).then(pl.when(marked).then(pace).max()).alias("seconds_per_iteration"),
         pl.when(busy > 0).then(compute / busy).alias("compute_share"),
         pl.when(busy > 0).then(communication / busy).alias("communication_share"),
     )
+
+
+def _of_job(values: Sequence[int | None], missing: int | None) -> pl.Expr:
+    """Each job's value, by its number."""
+    return pl.col("job").first().replace_strict(dict(enumerate(values)), default=missing, return_dtype=pl.UInt64)
 
 
 def ranks(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
@@ -128,16 +138,17 @@ def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
 def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
     """The interference table: seconds of packet waiting, and their share of the delayed job's rank-seconds."""
     names = pl.Series([label.name for label in labels], dtype=pl.String)
-    ranks_of = together.ranks.group_by("job").agg(pl.len().alias("ranks")).with_columns(pl.col("job").cast(pl.UInt32))
+    rank_time = work(together, labels).select(
+        pl.col("job").cast(pl.UInt32), time=pl.col("ranks").cast(pl.Float64) * pl.col("span_ps")
+    )
     cells = together.interference.with_columns(pl.col("delayed", "delaying").cast(pl.UInt32))
-    joined = cells.join(ranks_of, left_on="delayed", right_on="job", how="left").sort("delayed", "delaying")
-    time = pl.col("ranks").cast(pl.Float64) * together.now
+    joined = cells.join(rank_time, left_on="delayed", right_on="job", how="left").sort("delayed", "delaying")
     return joined.select(
         names.gather(joined["delayed"]).alias("delayed"),
         names.gather(joined["delaying"]).alias("delaying"),
         pl.col("waiting").alias("waiting_ps"),
         (pl.col("waiting") * PS).alias("seconds"),
-        pl.when(time > 0).then(pl.col("waiting") / time).alias("share_of_time"),
+        pl.when(pl.col("time") > 0).then(pl.col("waiting") / pl.col("time")).alias("share_of_time"),
     )
 
 

@@ -77,7 +77,8 @@ def run(
 
 
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
-    together, labels = outcome.together, [JobLabel(job.name, job.workload, job.stop) for job in resolved.jobs]
+    together = outcome.together
+    labels = [JobLabel(job.name, job.workload, job.start, job.stop) for job in resolved.jobs]
     links = _links(resolved.tables["fabric"])
     record = outcome.record
     return Run(
