@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlane import Scenario, Simulation
-from fairlane.controller import control, make, row_of
+from fairlane.cli.main import execute
+from fairlane.controller import JobWork, control, make, row_of
 from fairlane.controller.loop import Mode
 from fairlane.controller.phases import missing, phases
 from fairlane.errors import ScenarioError
@@ -151,8 +153,66 @@ def test_online_work_adds_up_to_that_of_the_slowest_rank() -> None:
     assert sum(there) == pytest.approx(end)
 
 
+def test_online_levels_hold_once_a_job_is_there() -> None:
+    """A table's from the beginning on; what depends on who is there, from the first period that begins with the job."""
+    found = scenario({}, {"start": "250 us"})
+    table = {"levels": {"job-1": {0: 1}}, "service_levels": 2}
+    for one in control(found, make("fixed", table), mode="online", period="100 us", periods=5):
+        assert one.settings.levels == table["levels"]
+    isolated = list(control(found, make("isolate"), mode="online", period="100 us", periods=5))
+    assert [list(one.settings.levels) for one in isolated] == [["job-0"]] * 3 + [["job-0", "job-1"]] * 2
+
+
+def test_online_a_job_that_ends_sooner_has_gained() -> None:
+    """Both do as many iterations: what differs is the time that they take for them."""
+    flood = {"name": "flood_pairs", "compute": "20 us", "message_size": "16 KiB", "messages_per_iteration": 4}
+    found = scenario({"stop": 9, "ranks": 8, "workload": flood}, {"ranks": 8, "workload": flood})
+    table = {"levels": {"job-0": dict.fromkeys(range(8), 1)}, "weights": [1, 20], "service_levels": 2}
+    outcomes = list(control(found, make("fixed", table), mode="online", period="100 us", periods=10))
+    rows = [row_of(one, "job-0") for one in outcomes if "job-0" in one.jobs]
+    treated, default = ([row for row in rows if row[key] is not None] for key in ("iterations", "default_iterations"))
+    assert sum(row["iterations"] for row in treated) == sum(row["default_iterations"] for row in default) == 9
+    assert len(treated) < len(default), "by default it is there for longer, and its rows are too"
+    # Its last period is over for it sooner than by default: an iteration more or less there says nothing.
+    assert treated[-1]["seconds"] < treated[-1]["default_seconds"]
+    assert treated[-1]["improvement"] is None
+    assert all(row["improvement"] is not None for row in treated[:-1])
+    whole, other = (sum(row[key] for row in of) for key, of in (("seconds", treated), ("default_seconds", default)))
+    for change, seconds in ((other / whole - 1, whole), (0, other)):
+        work = JobWork((9,), (), (), seconds=seconds)
+        assert work.over(JobWork((9,), (), (), seconds=other)) == pytest.approx(change)
+
+
 def test_episodes_never_see_the_end_of_so_many_iterations() -> None:
     with pytest.raises(ScenarioError, match=r"jobs\[0\].stop = 9: episodes begin anew"):
         next(control(scenario({"stop": 9}), make("none"), period="100 us", periods=2))
     with pytest.raises(ScenarioError, match="no job is there in period 2"):
         next(control(scenario({"stop": "200 us"}), make("none"), period="100 us", periods=4))
+
+
+def test_the_command_compares_rates_over_all_periods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flood = {"name": "flood_pairs", "compute": "20 us", "message_size": "16 KiB", "messages_per_iteration": 4}
+    found = scenario({"stop": 9, "ranks": 8, "workload": flood}, {"ranks": 8, "workload": flood})
+    (tmp_path / "two.toml").write_text(found.text)
+    levels = json.dumps({"job-0": dict.fromkeys(map(str, range(8)), 1)})
+    words = ["--controller", "fixed", "--with", f"levels={levels}", "--with", "weights=[1, 20]"]
+    words += ["--with", "service_levels=2", "--mode", "online", "--period", "100 us", "--periods", "10"]
+    assert execute(["control", str(tmp_path / "two.toml"), *words]) == 0
+    name, default, treated, gain = capsys.readouterr().out.splitlines()[-2].split()
+    assert (name, default, treated) == ("job-0", "9", "9")
+
+    def end(**more: Any) -> int:
+        first = {"stop": 9, "ranks": 8, "workload": flood, **more}
+        simulation = Simulation(
+            Scenario(
+                **{
+                    **found.model_dump(mode="json", exclude_none=True, exclude={"jobs", "qos"}),
+                    "jobs": [{"name": "job-0", **first}, {"name": "job-1", "ranks": 8, "workload": flood}],
+                    "qos": {"service_levels": 2, "arbiter": {"name": "weighted_round_robin", "weights": [1, 20]}},
+                }
+            )
+        )
+        simulation.run_for("1 ms")
+        return int(simulation.table("ranks")["finished_at"][:8].max())
+
+    assert float(gain.strip("%+")) == pytest.approx(100 * (end() / end(service_level=1) - 1), abs=0.06)

@@ -1,13 +1,16 @@
 """Controllers on simulations: both modes, what is shared, what is refused."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from pydantic import Field
+from typing_extensions import override
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.controller import CONTROLLERS, Settings, check, control, make, run
+from fairlane.controller import CONTROLLERS, Controller, Settings, Work, check, control, make, run
 from fairlane.controller.episodes import Episodes
 from fairlane.controller.fitting import fit
 from fairlane.controller.online import Continuous
@@ -100,13 +103,13 @@ def test_weights_of_a_scenario_need_not_be_as_many_as_a_controllers_levels() -> 
     levels = [{**job.model_dump(mode="json", exclude_none=True)} for job in scenario().jobs]
     levels[1]["service_level"] = 1
     given = scenario(qos={"arbiter": arbiter}, jobs=levels)
-    fitted = fit(given, make("slack"))
+    fitted = fit(given, make("isolate"))
     assert fitted.qos.arbiter.parameters["weights"] == [3, 1, *[1] * 14]
     before, after = (Simulation(it.resolve()) for it in (given, fitted))
     for simulation in (before, after):
         simulation.run_until(PERIOD)
     assert before.progress() == after.progress(), "lanes that nobody uses change nothing"
-    check(given, "slack")
+    check(given, "isolate")
 
 
 def test_jobs_that_come_and_go_restart_the_controller() -> None:
@@ -124,7 +127,7 @@ def test_what_is_set_once_and_for_all_holds_from_the_first_period_with_other_job
     parameters = {"levels": {"one": {0: 1}, "two": {1: 1}}} if name == "fixed" else {}
     first, *_, last = control(phases, make(name, parameters), period=PERIOD, periods=4)
     third = list(control(phases, make(name, parameters), period=PERIOD, periods=4))[2]
-    assert set(first.settings.levels) == {"one"}
+    assert set(first.settings.levels) == {"one"} if name == "isolate" else {"one", "two"}
     assert third.settings == last.settings
     assert set(third.settings.levels) == {"one", "two"}
 
@@ -136,8 +139,8 @@ def test_isolate_gives_each_job_a_level() -> None:
 
 
 def test_fixed_sets_its_table() -> None:
-    settings = make("fixed", {"levels": {"a": {1: 3}, "gone": {0: 1}}, "weights": [1, 2]}).start({"a": 2})
-    assert settings.levels == {"a": {1: 3}}
+    settings = make("fixed", {"levels": {"a": {1: 3}, "later": {0: 1}}, "weights": [1, 2]}).start({"a": 2})
+    assert settings.levels == {"a": {1: 3}, "later": {0: 1}}
     assert settings.weights == (1, 2, *[1] * 14)
 
 
@@ -147,6 +150,11 @@ def test_fixed_sets_its_table() -> None:
         ({"service_levels": 4}, "qos.service_levels = 4: the controller process_prioritization uses 16"),
         ({"sl2vl": [0, 1]}, "qos.sl2vl = [0, 1]: the controller process_prioritization uses 16 service levels"),
         ({"arbiter": "strict_priority"}, 'qos.arbiter = "strict_priority": does not suit the controller'),
+        (
+            {"default": 1},
+            "qos.default = 1: the controller process_prioritization gives out all levels but 0; allowed: 0",
+        ),
+        ({"kinds": {"control": 2}}, "qos.kinds.control = 2: the controller process_prioritization gives out"),
     ],
 )
 def test_a_scenario_that_does_not_suit_is_refused_before_anything_runs(qos: dict[str, Any], words: str) -> None:
@@ -155,10 +163,72 @@ def test_a_scenario_that_does_not_suit_is_refused_before_anything_runs(qos: dict
     assert words in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["process_prioritization", "slack"])
+def test_who_gives_levels_out_finds_none_in_use(name: str) -> None:
+    jobs = [job.model_dump(mode="json", exclude_none=True) for job in scenario().jobs]
+    of_job, of_rank, of_nobody = (
+        scenario(jobs=[jobs[0], {**jobs[1], **levels}], qos={"service_levels": 16})
+        for levels in ({"service_level": 3}, {"service_levels": {"ranks": {5: 2}}}, {"service_level": 0})
+    )
+    with pytest.raises(
+        ScenarioError, match=r"jobs\[1\]\.service_level = 3: the controller \w+ gives out all levels but 0"
+    ):
+        check(of_job, name)
+    with pytest.raises(
+        ScenarioError, match=r"jobs\[1\]\.service_levels: the controller \w+ gives out all levels but 0"
+    ):
+        check(of_rank, name)
+    check(of_nobody, name)
+    check(of_job, "isolate")
+
+
+class Says(Controller):
+    """Always the same."""
+
+    name: ClassVar[str] = "says"
+
+    levels: dict[str, dict[int, int]] = Field(default_factory=dict)
+    weights: tuple[int, ...] = ()
+
+    @override
+    def start(self, jobs: Mapping[str, int]) -> Settings:
+        return Settings(self.levels, self.weights)
+
+    @override
+    def observe(self, work: Work) -> Settings:
+        return Settings(self.levels, self.weights)
+
+
+@pytest.mark.parametrize("mode", ["episodes", "online"])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"levels": {"on": {0: 1}}}, 'controller.says.levels.on: unknown job; allowed: one, two; did you mean "one"?'),
+        ({"levels": {"one": {8: 1}}}, "controller.says.levels.one: has no rank 8; allowed: 0 to 7"),
+        ({"levels": {"one": {-1: 1}}}, "controller.says.levels.one: has no rank -1"),
+        ({"levels": {"one": {0: 2}}}, "controller.says.levels.one.0 = 2: out of range; allowed: 0 to 1"),
+        ({"weights": (1, 0)}, "controller.says.weights[1] = 0: out of range; allowed: 1 to 65535"),
+        ({"weights": (7, 1, 99)}, "controller.says.weights: has 3 of them; allowed: 2 at most"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(mode: Any, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        next(control(scenario(), Says(service_levels=2, **given), mode=mode, period=PERIOD, periods=1))
+    assert words in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"mode": "onlin"}, 'did you mean "online"'),
+        ({"period": "5"}, 'period = "5": '),
+        ({"period": -5}, "period = -5: out of range; allowed: above 0"),
+        ({"periods": "3"}, 'periods = "3": '),
+        ({"draws": 0}, "draws = 0: out of range; allowed: at least 1"),
+        ({"variants": 0}, "variants = 0: out of range; allowed: at least 1"),
+        ({"threads": 0}, "threads = 0: out of range; allowed: at least 1"),
+        ({"seed": -1}, "seed = -1: out of range; allowed: at least 0"),
+        ({"draws": 3, "mode": "online"}, "draws = 3: means something in episodes only"),
         ({"period": 0}, "period"),
         ({"periods": 0}, "periods = 0: out of range; allowed: at least 1"),
     ],
@@ -208,6 +278,11 @@ def test_the_command_shows_periods_and_draws_them(tmp_path: Path, capsys: pytest
             "levels.one.0 = 5: a service level that it does not",
         ),
         ("isolate", {"weights": {"three": 3}}, "controller.isolate.weights.three: unknown job"),
+        (
+            "isolate",
+            {"weights": {"one": 70000}},
+            "controller.isolate.weights.one = 70000: out of range; allowed: at most",
+        ),
         ("process_prioritization", {"threshold": True}, "controller.process_prioritization.threshold"),
         ("process_prioritization", {"step": 70000}, "controller.process_prioritization.step = 70000"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import fairlane
 from fairlane import Scenario, runner
@@ -276,6 +277,33 @@ BAD = [
     ('scenario = "small.toml"\nseeds = ["1"]', "levels.toml:2", 'seeds[0] = "1": '),
     ('scenario = "small.toml"\nseeds = [1, 2, 1]', "levels.toml:2", "seeds[2] = 1: is listed twice; allowed: every"),
     (
+        'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["2 KiB"]\n[parameters.network]\nmtu = ["4 KiB"]',
+        "levels.toml:3",
+        'parameters.network.mtu = ["4 KiB"]: is given twice; allowed: every key once',
+    ),
+    (
+        'scenario = "small.toml"\n[set]\n"network.mtu" = "2 KiB"\n[set.network]\nmtu = "4 KiB"',
+        "levels.toml:3",
+        'set.network.mtu = "4 KiB": is given twice',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["2 KiB"]\n'
+        '[[cases]]\nname = "a"\nset = { "network.mtu" = "4 KiB" }',
+        "levels.toml:6",
+        'cases[0].set.network.mtu = "4 KiB": is what a parameter of the study says; allowed: one of the two',
+    ),
+    (
+        'scenario = "small.toml"\nplacements = ["packed"]\n[parameters]\n"placement.strategy" = ["linear"]',
+        "levels.toml:4",
+        'parameters.placement.strategy = ["linear"]: is what the study\'s `placements` say',
+    ),
+    (
+        'scenario = "small.toml"\n[design]\n[treatments.a.set]\n"network.mtu" = "2 KiB"\n'
+        '[treatments.b]\ncontroller = "none"\nperiods = 2\nperiod = "1 ms"',
+        "levels.toml:2",
+        "design: has treatments that are compared with different default runs: whole; 2 x 1 ms episodes",
+    ),
+    (
         'scenario = "small.toml"\nplacements = ["packed", { strategy = "packed" }]',
         "levels.toml:2",
         'placements[1] = {"strategy": "packed"}: is listed twice',
@@ -469,3 +497,39 @@ def test_a_controller_is_a_treatment(folder: Path, mode: str) -> None:
     assert treated["default_iterations"].to_list() == (
         found.work.filter(pl.col("treatment") == "default")["iterations"].to_list()
     )
+
+
+def test_however_it_is_computed_it_is_the_same(folder: Path) -> None:
+    """A whole run and one cut into periods; levels that the scenario has, and a controller that sets the same."""
+    text = """
+    scenario = "small.toml"
+    set = { duration = "2 ms", qos = { service_levels = 2 }, "jobs[1].start" = "150 us", "jobs[1].stop" = 6 }
+    [treatments.whole.set]
+    "jobs[1].service_level" = 1
+    "qos.arbiter.weights" = [1, 9]
+    [treatments.cut]
+    mode = "online"
+    period = "100 us"
+    periods = 20
+    [treatments.cut.controller]
+    name = "fixed"
+    service_levels = 2
+    weights = [1, 9]
+    levels = { LATE = LEVELS }
+    """
+    late = Scenario.load(folder / "small.toml").jobs[1]
+    levels = ", ".join(f"{rank} = 1" for rank in range(late.ranks or 0))
+    found = computed(folder, text.replace("LATE", late.names()[0]).replace("LEVELS", f"{{ {levels} }}"))
+    kept = ("name", "iterations", "span_ps", "w", "improvement")
+    for whole, cut in (("default", "default"), ("whole", "cut")):
+        sides = [
+            found.work.filter(pl.col("treatment") == name, (pl.col("baseline") == "") != online).select(kept)
+            for name, online in ((whole, False), (cut, True))
+        ]
+        assert_frame_equal(*sides)
+    there = found.work.filter(name=late.names()[0])
+    assert (there["iterations"] == 6).all()
+    assert (there["span_ps"] < 2_000_000_000 - 150_000_000).all()
+    parts = found.periods.group_by("name").agg(pl.col("iterations", "default_iterations").sum())
+    sums = found.work.filter(treatment="cut").select("name", "iterations", "default_iterations")
+    assert_frame_equal(parts, sums, check_row_order=False, check_dtypes=False)

@@ -10,7 +10,9 @@ from fairlane.cli.options import Assignments, ScenarioFile, duration_of, folder_
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
-    from fairlane.controller import Outcome
+    from collections.abc import Iterable
+
+    from fairlane.controller import JobWork, Outcome, Work
 
 __all__ = ["add_to"]
 
@@ -56,7 +58,7 @@ def control(
 
         from fairlane.plot.control import draw
 
-        rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.treated.jobs]
+        rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.jobs]
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(out / "periods.parquet")
         draw(outcomes, f"{loaded.name}: {controller}", out / "improvement.png")
         typer.echo(f"Everything is in {out}.")
@@ -89,14 +91,24 @@ def _totals(outcomes: "list[Outcome]") -> None:
     """Each job over all periods."""
     from fairlane.results.text import percent
 
-    jobs = list(dict.fromkeys(job for outcome in outcomes for job in outcome.treated.jobs))
+    jobs = list(dict.fromkeys(job for outcome in outcomes for job in outcome.jobs))
     width = max(map(len, jobs))
     typer.echo(f"\n{'job':{width}}  {'default':>9} {'treated':>9} {'gain':>7}")
     for job in jobs:
-        default = sum(one.default.jobs[job].done for one in outcomes if one.default and job in one.default.jobs)
-        treated = sum(one.treated.jobs[job].done for one in outcomes if job in one.treated.jobs)
-        gain = percent(treated / default - 1, signed=True) if default else "–"
-        typer.echo(f"{job:{width}}  {default:9} {treated:9} {gain:>7}")
+        default = _total([outcome.default for outcome in outcomes if outcome.default], job)
+        treated = _total([outcome.treated for outcome in outcomes], job)
+        change = treated.over(default)
+        gain = "–" if change is None else percent(change, signed=True)
+        typer.echo(f"{job:{width}}  {default.done:9} {treated.done:9} {gain:>7}")
+
+
+def _total(works: "Iterable[Work]", job: str) -> "JobWork":
+    """What a job did in all of these periods, and for how long it was there."""
+    from fairlane.controller import JobWork
+
+    parts = [work.jobs[job] for work in works if job in work.jobs]
+    done, seconds = sum(part.done for part in parts), sum(part.seconds or 0.0 for part in parts)
+    return JobWork((done,), compute=(), waiting=(), seconds=seconds)
 
 
 def add_to(app: typer.Typer) -> None:

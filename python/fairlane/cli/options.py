@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import FairlaneError, Problem, ScenarioError
 
 __all__ = ["Assignments", "RunFolder", "ScenarioFile", "duration_of", "folder_for", "folder_of"]
 
@@ -53,7 +53,7 @@ def folder_for(folder: Path | None) -> Iterator[None]:
         if folder is not None:
             folder_of(folder)
         yield
-    except ScenarioError:
+    except FairlaneError:
         for path in made:
             with suppress(OSError):  # it holds something, or was not made
                 path.rmdir()

@@ -47,6 +47,8 @@ def reproduce(
     there = Store(folder).digests()
     if there and not resume:
         raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
+    if not there and Store(folder).others():
+        raise ScenarioError(Problem("--out", "holds other files", str(folder), "a folder that is new or empty"))
     _left_out(chosen)
     if there:
         _found(chosen, there)

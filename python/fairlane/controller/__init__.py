@@ -84,4 +84,4 @@ def run(
     """
     made = make(controller, parameters)
     outcomes = control(scenario, made, mode=mode, period=period, periods=periods, seed=seed, **options)
-    return [row_of(outcome, job) for outcome in outcomes for job in outcome.treated.jobs]
+    return [row_of(outcome, job) for outcome in outcomes for job in outcome.jobs]

@@ -13,10 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlane.errors import Problem
 
-__all__ = ["Controller", "JobWork", "RankLevels", "Settings", "Work"]
+__all__ = ["MOST_WEIGHT", "Controller", "JobWork", "RankLevels", "Settings", "Work"]
 
 WHOLE = 0.99
 """A job was there for the whole period if for so much of it: simulations end a little after their time."""
+MOST_WEIGHT = 65535
+"""Packets a turn that a service level has at most."""
 RankLevels = Mapping[str, Mapping[int, int]]
 """Service level by job and rank."""
 
@@ -51,6 +53,21 @@ class JobWork:
     def done(self) -> int:
         """The job's work, such that that of periods adds up."""
         return self.work if self.progress is None else self.progress
+
+    def over(self, other: "JobWork | None", *, part: bool = False) -> float | None:
+        """Its work over the other's, of rates if they were not there for as long, minus 1; None if that did nothing.
+
+        Of a ``part`` of a longer run None as well where they were not there for as long: in what is left of a period
+        when one of them comes to its end there may be an iteration or none.
+        """
+        if other is None or not other.done:
+            return None
+        ratio = self.done / other.done
+        if self.seconds and other.seconds and self.seconds != other.seconds:
+            if part:
+                return None
+            ratio *= other.seconds / self.seconds
+        return ratio - 1
 
 
 @dataclass(frozen=True)
@@ -98,6 +115,8 @@ class Controller(BaseModel):
     """What it is called in scenarios and on the command line."""
     needs_weights: ClassVar[bool] = True
     """Whether it sets weights, so that the fabric's arbiter must have some."""
+    gives_levels: ClassVar[bool] = False
+    """Whether it takes level 0 for everybody's and gives out the others, so that the scenario must use none of them."""
 
     service_levels: int = Field(16, ge=2, le=16, description="how many service levels it may use, the default included")
 
@@ -117,7 +136,7 @@ class Controller(BaseModel):
         return Settings()
 
     def rearrange(self, jobs: Mapping[str, int]) -> Settings:
-        """The settings of the first period with other jobs than before, in episodes; everyone on the default level."""
+        """The settings of the first period with jobs whose work it has not seen yet; everyone on the default level."""
         del jobs
         return Settings()
 

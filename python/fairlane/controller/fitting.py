@@ -1,6 +1,6 @@
 """Fitting a controller to a scenario: lanes for its service levels, and its settings in the simulator's terms."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.controller.base import Controller, JobWork, Settings, Work
+from fairlane.controller.base import MOST_WEIGHT, Controller, JobWork, Settings, Work
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, ResolvedJob
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairlane.scenario import Scenario
     from fairlane.scenario.models import Arbiter
 
-__all__ = ["Counts", "apply", "check_jobs", "fit", "with_settings"]
+__all__ = ["Counts", "apply", "check_jobs", "fit", "judged", "with_settings"]
 
 
 def check_jobs(scenarios: Iterable["Scenario"], controller: Controller) -> None:
@@ -34,7 +34,8 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
 
     Lanes that its arbiter has no weight for get 1: nobody uses them but the controller, which sets the weights.
 
-    Raises ``ScenarioError`` if it has fewer service levels, or lanes for fewer, or an arbiter without weights.
+    Raises ``ScenarioError`` if it has fewer service levels, or lanes for fewer, or an arbiter without weights, or uses
+    levels that the controller gives away.
     """
     qos = scenario.qos
     if controller.needs_weights and qos.strategy is not None:
@@ -46,6 +47,8 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
         allowed = "weighted_round_robin, whose weights it sets"
         problem = Problem("qos.arbiter", f"does not suit the controller {controller.name}", qos.arbiter.name, allowed)
         raise scenario.error(Problems(problem))
+    if controller.gives_levels and (taken := list(_taken(scenario, controller.name))):
+        raise scenario.error(Problems(*taken))
     if not controller.needs_weights:
         return scenario
     wanted = controller.service_levels
@@ -63,6 +66,22 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
     return scenario.model_copy(update={"qos": qos.model_copy(update={"service_levels": own, "arbiter": arbiter})})
 
 
+def _taken(scenario: "Scenario", controller: str) -> Iterator[Problem]:
+    """What of the scenario uses a level besides the first."""
+    words = f"the controller {controller} gives out all levels but 0"
+    if scenario.qos.default:
+        yield Problem("qos.default", words, scenario.qos.default, "0")
+    for kind, level in scenario.qos.kinds:
+        if level:
+            yield Problem(f"qos.kinds.{kind}", words, level, "0")
+    for at, job in enumerate(scenario.jobs):
+        if job.service_level:
+            yield Problem(f"jobs[{at}].service_level", words, job.service_level, "0")
+        of_ranks = job.service_levels
+        if of_ranks and any((of_ranks.default, *of_ranks.ranks.values())):
+            yield Problem(f"jobs[{at}].service_levels", words, allowed="0 for every rank, or none")
+
+
 def _with_weights(arbiter: "Arbiter", lanes: int) -> "Arbiter":
     """The arbiter with a weight for so many lanes at least, if it has weights at all."""
     weights = arbiter.parameters.get("weights")
@@ -70,6 +89,33 @@ def _with_weights(arbiter: "Arbiter", lanes: int) -> "Arbiter":
         return arbiter
     values = {"name": arbiter.name, **arbiter.parameters, "weights": [*weights, *[1] * (lanes - len(weights))]}
     return type(arbiter).model_validate(values)
+
+
+def judged(settings: Settings, controller: Controller, jobs: Mapping[str, int | None]) -> Settings:
+    """The settings that a controller has answered with; ``jobs`` has all that there ever are, and their ranks if known.
+
+    Raises ``ScenarioError`` if they are about jobs, ranks, levels or weights that there are not.
+    """
+    most = controller.service_levels
+    problems: list[Problem] = []
+    if len(settings.weights) > most:
+        problems.append(Problem("weights", f"has {len(settings.weights)} of them", allowed=f"{most} at most"))
+    for level, weight in enumerate(settings.weights):
+        if not 1 <= weight <= MOST_WEIGHT:
+            problems.append(Problem(f"weights[{level}]", "out of range", weight, f"1 to {MOST_WEIGHT}"))
+    for job, levels in settings.levels.items():
+        if job not in jobs:
+            problems.append(Problem.unknown(f"levels.{job}", "job", job, list(jobs)))
+            continue
+        ranks = jobs[job]
+        for rank, level in levels.items():
+            if ranks is not None and not 0 <= rank < ranks:
+                problems.append(Problem(f"levels.{job}", f"has no rank {rank}", allowed=f"0 to {ranks - 1}"))
+            if not 0 <= level < most:
+                problems.append(Problem(f"levels.{job}.{rank}", "out of range", level, f"0 to {most - 1}"))
+    if problems:
+        raise ScenarioError(problem.under(f"controller.{controller.name}") for problem in problems)
+    return settings
 
 
 def _lane_weights(resolved: Resolved, weights: tuple[int, ...]) -> list[int]:
@@ -113,6 +159,12 @@ class Counts:
         self._jobs = simulation.scenario.jobs
         self._now = simulation.now
         self._ranks = simulation.table("ranks")
+
+    def present(self) -> dict[str, int]:
+        """The jobs that are there, with their number of ranks."""
+        at = {number: numpy.flatnonzero(self._ranks["job"] == number) for number in range(len(self._jobs))}
+        there = [job.start <= self._now < self._end(job, at[number]) for number, job in enumerate(self._jobs)]
+        return {job.name: job.ranks for job, is_there in zip(self._jobs, there, strict=True) if is_there}
 
     def since(self, before: "Counts | None") -> Work:
         """What was done between ``before`` (None: the start) and now, by the jobs that were there."""

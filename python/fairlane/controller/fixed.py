@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.controller.base import Controller, Settings, Work
+from fairlane.controller.base import MOST_WEIGHT, Controller, Settings, Work
 from fairlane.errors import Problem
 
 __all__ = ["Fixed"]
@@ -20,7 +20,7 @@ class Fixed(Controller):
     name: ClassVar[str] = "fixed"
 
     levels: dict[str, dict[int, Level]] = Field(default_factory=dict, description="service level by job and rank")
-    weights: list[Annotated[int, Field(ge=1, le=65535)]] = Field(
+    weights: list[Annotated[int, Field(ge=1, le=MOST_WEIGHT)]] = Field(
         default_factory=list, description="packets a turn of each level from 0; levels not listed have 1"
     )
 
@@ -44,21 +44,17 @@ class Fixed(Controller):
 
     @override
     def start(self, jobs: Mapping[str, int]) -> Settings:
-        """The table, as far as it is about these jobs."""
-        levels = {
-            job: {rank: level for rank, level in ranks.items() if rank < jobs[job]}
-            for job, ranks in self.levels.items()
-            if job in jobs
-        }
-        missing = self.service_levels - len(self.weights)
-        return Settings(levels, (*self.weights, *[1] * missing))
+        """The whole table: what it says of jobs that are not there yet holds once they are."""
+        del jobs
+        return Settings(self.levels, (*self.weights, *[1] * (self.service_levels - len(self.weights))))
 
     @override
     def rearrange(self, jobs: Mapping[str, int]) -> Settings:
-        """The same for these."""
+        """The same."""
         return self.start(jobs)
 
     @override
     def observe(self, work: Work) -> Settings:
-        """The same for the jobs that there are now."""
-        return self.start({name: job.ranks for name, job in work.jobs.items()})
+        """The same."""
+        del work
+        return self.start({})

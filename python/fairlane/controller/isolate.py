@@ -1,12 +1,12 @@
 """A service level for each job, so that jobs meet only at arbiters (Savoie 2018 finds that this gains little)."""
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from typing_extensions import override
 
-from fairlane.controller.base import Controller, Settings, Work
+from fairlane.controller.base import MOST_WEIGHT, Controller, Settings, Work
 from fairlane.errors import Problem
 
 __all__ = ["Isolate"]
@@ -20,7 +20,7 @@ class Isolate(Controller):
 
     name: ClassVar[str] = "isolate"
 
-    weights: dict[str, PositiveInt] = Field(
+    weights: dict[str, Annotated[int, Field(ge=1, le=MOST_WEIGHT)]] = Field(
         default_factory=dict, description="packets a turn, by job; 1 for a job that is not named"
     )
 

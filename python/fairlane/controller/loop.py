@@ -5,16 +5,19 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
 from fairlane.controller.episodes import VARIANTS, Combination, Episodes
-from fairlane.controller.fitting import check_jobs, fit
+from fairlane.controller.fitting import check_jobs, fit, judged
 from fairlane.controller.online import Continuous
 from fairlane.controller.phases import endless, phases
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.checks import late
+from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION
 
 if TYPE_CHECKING:
@@ -32,6 +35,8 @@ Phases = Mapping[int, "Scenario"]
 class Outcome:
     """One period."""
 
+    mode: Mode
+    """Whether it is a simulation of its own, or a part of one."""
     period: int
     """Its number, from 0."""
     state: str
@@ -48,9 +53,16 @@ class Outcome:
     """What each job does alone; empty unless asked for."""
 
     def improvement(self, job: str) -> float | None:
-        """I_Q / I_D - 1; None if there is no default run, or the job did nothing in it."""
-        default = self.default.jobs[job].done if self.default and job in self.default.jobs else 0
-        return self.treated.jobs[job].done / default - 1 if default else None
+        """I_Q / I_D - 1; None if the job did nothing in one of them, or came to its end in a run that goes on."""
+        default = self.default.jobs.get(job) if self.default else None
+        treated = self.treated.jobs.get(job)
+        return treated.over(default, part=self.mode == "online") if treated else None
+
+    @property
+    def jobs(self) -> list[str]:
+        """The jobs that did something in it, treated, by default or alone."""
+        default = self.default.jobs if self.default else ()
+        return list(dict.fromkeys([*self.treated.jobs, *default, *self.isolated]))
 
     @property
     def mean_improvement(self) -> float:
@@ -60,8 +72,8 @@ class Outcome:
 
 
 def row_of(outcome: Outcome, job: str) -> dict[str, Any]:
-    """One job's part of a period, flat."""
-    isolated, treated = outcome.isolated.get(job), outcome.treated.jobs[job]
+    """One job's part of a period, flat; None where it was not there, as when it has come to its end."""
+    isolated, treated = outcome.isolated.get(job), outcome.treated.jobs.get(job)
     default = outcome.default.jobs.get(job) if outcome.default else None
 
     def seconds(done: JobWork | None) -> float | None:
@@ -73,8 +85,9 @@ def row_of(outcome: Outcome, job: str) -> dict[str, Any]:
         "state": outcome.state,
         "accepted": outcome.accepted,
         "seconds": seconds(treated),
-        "iterations": treated.done,
+        "iterations": treated.done if treated else None,
         "default_iterations": default.done if default else None,
+        "default_seconds": seconds(default),
         "isolated_iterations": isolated.done if isolated else None,
         "isolated_seconds": seconds(isolated),
         "improvement": outcome.improvement(job),
@@ -90,6 +103,9 @@ def _phases_of(scenario: "Scenario | Phases", mode: Mode, span: int, periods: in
         found = dict(sorted(scenario.items()))
     else:
         found = {0: scenario} if mode == "online" else phases(scenario, span, periods)
+    wrong = [start for start in found if start < 0]
+    if wrong:
+        raise ScenarioError(Problem("phases", "no number of a period", wrong[0], "0 and later"))
     if 0 not in found:
         raise ScenarioError(Problem("phases", "none begins with the first period", [*found], "period 0 and later"))
     empty = next((start for start, phase in found.items() if not phase.jobs), None)
@@ -131,8 +147,8 @@ def control(
         ScenarioError: The scenario is wrong, or does not suit the controller.
         RunError: A simulation cannot go on.
     """
-    span = DURATION.parse(period) if isinstance(period, str) else period
-    _check(mode_of(mode), span, periods, scenario)
+    span = _options(period=period, periods=periods, seed=seed, variants=variants, draws=draws, threads=threads).period
+    _check(mode_of(mode), span, periods, scenario, draws)
     there = _phases_of(scenario, mode, span, periods)
     check_jobs(there.values(), controller)
     fitted = {start: fit(phase, controller) for start, phase in there.items()}
@@ -141,11 +157,14 @@ def control(
         return
     cores = len(os.sched_getaffinity(0)) if threads is None else threads
     starts = [*fitted, periods]
+    ever = dict.fromkeys(name for phase in fitted.values() for job in phase.jobs for name in job.names())
     for number, phase in enumerate(fitted.values()):
         episodes = Episodes(phase, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
         try:
             steps = range(starts[number], min(starts[number + 1], periods))
-            yield from _episodes(episodes, controller, steps, default=default, isolated=isolated)
+            yield from _episodes(
+                episodes, controller, steps, {**ever, **episodes.jobs}, default=default, isolated=isolated
+            )
         finally:
             episodes.close()
 
@@ -159,11 +178,35 @@ def mode_of(name: str) -> Mode:
     return mode
 
 
-def _check(mode: Mode, span: int, periods: int, scenario: "Scenario | Phases") -> None:
-    if span <= 0:
-        raise ScenarioError(Problem("period", "out of range", DURATION.format(span), "above 0"))
-    if periods < 1:
-        raise ScenarioError(Problem("periods", "out of range", periods, "at least 1"))
+def _picoseconds(given: Any) -> Any:
+    return DURATION.parse(given) if isinstance(given, str) else given
+
+
+class _Options(BaseModel):
+    """What ``control`` is told besides scenario, controller and mode."""
+
+    model_config = ConfigDict(strict=True)
+
+    period: Annotated[int, BeforeValidator(_picoseconds), Field(gt=0)]
+    periods: int = Field(ge=1)
+    seed: int = Field(ge=0, le=LARGEST_SEED)
+    variants: int = Field(ge=1)
+    draws: int | None = Field(ge=1)
+    threads: int | None = Field(ge=1)
+
+
+def _options(**given: Any) -> _Options:
+    try:
+        return validated(_Options, given)
+    except Problems as wrong:
+        raise ScenarioError(wrong.problems) from None
+
+
+def _check(mode: Mode, span: int, periods: int, scenario: "Scenario | Phases", draws: int | None) -> None:
+    if draws is not None and mode == "online":
+        raise ScenarioError(
+            Problem("draws", "means something in episodes only", draws, 'nothing, or mode = "episodes"')
+        )
     if isinstance(scenario, Mapping):
         if mode == "online" and len(scenario) > 1:
             words = "one simulation has one scenario, whose jobs come and go by start and stop"
@@ -177,11 +220,18 @@ def _check(mode: Mode, span: int, periods: int, scenario: "Scenario | Phases") -
 
 
 def _episodes(
-    episodes: Episodes, controller: Controller, steps: range, *, default: bool, isolated: bool
+    episodes: Episodes,
+    controller: Controller,
+    steps: range,
+    ever: Mapping[str, int | None],
+    *,
+    default: bool,
+    isolated: bool,
 ) -> Iterator[Outcome]:
     settings = controller.start(episodes.jobs) if steps.start == 0 else controller.rearrange(episodes.jobs)
     unset = Settings()
     for period in steps:
+        judged(settings, controller, ever)
         combination = episodes.combination(period)
         untouched = episodes.together(unset, combination) if default else None
         alone = _alone(episodes, combination) if isolated else {}
@@ -189,9 +239,8 @@ def _episodes(
         state, used = controller.state, settings
         settings = controller.observe(treated)
         apart = {job: future.result().jobs[job] for job, future in alone.items()}
-        yield Outcome(
-            period, state, controller.accepted, used, treated, untouched.result() if untouched else None, apart
-        )
+        reference = untouched.result() if untouched else None
+        yield Outcome("episodes", period, state, controller.accepted, used, treated, reference, apart)
 
 
 def _alone(episodes: Episodes, combination: Combination) -> dict[str, Future[Work]]:
@@ -202,14 +251,19 @@ def _online(
     scenario: "Scenario", controller: Controller, span: int, periods: int, *, default: bool, isolated: bool
 ) -> Iterator[Outcome]:
     resolved = scenario.resolve()
+    ever = {job.name: job.ranks for job in resolved.jobs}
     treated, untouched = Continuous(resolved, span), Continuous(resolved, span) if default else None
     alone = [Continuous(resolved.alone(job), span) for job in range(len(resolved.jobs))] if isolated else []
-    settings = controller.start({job.name: job.ranks for job in resolved.jobs if job.start == 0})
+    known = treated.jobs
+    settings = controller.start(known)
     for period in range(periods):
-        work, reference = treated.run(settings), untouched.run() if untouched else None
+        if (there := treated.jobs) and there != known:
+            known, settings = there, controller.rearrange(there)
+        work = treated.run(judged(settings, controller, ever))
+        reference = untouched.run() if untouched else None
         apart = {name: job for one in alone for name, job in one.run().jobs.items()}
         state, used = controller.state, settings
         seen = work.throughout()
         if seen.jobs:
-            settings = controller.observe(seen)
-        yield Outcome(period, state, controller.accepted, used, work, reference, apart)
+            settings, known = controller.observe(seen), {name: job.ranks for name, job in seen.jobs.items()}
+        yield Outcome("online", period, state, controller.accepted, used, work, reference, apart)

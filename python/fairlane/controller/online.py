@@ -22,12 +22,22 @@ class Continuous:
     def __init__(self, resolved: "Resolved", period: int) -> None:
         self._simulation = Simulation(resolved)
         self._period, self._periods = period, 0
+        self._settings: Settings | None = None
         self._before = Counts(self._simulation)
 
+    @property
+    def jobs(self) -> dict[str, int]:
+        """The jobs that are there now, with their number of ranks."""
+        return self._before.present()
+
     def run(self, settings: Settings | None = None) -> Work:
-        """The next period, with these settings from its beginning on; None changes nothing."""
-        if settings is not None:
+        """The next period, with these settings from its beginning on; None changes nothing.
+
+        What is set already is not set again: arbiters would begin their turns anew.
+        """
+        if settings is not None and settings != self._settings:
             apply(self._simulation, settings)
+            self._settings = settings
         self._periods += 1
         self._simulation.run_until(self._periods * self._period)
         now = Counts(self._simulation)

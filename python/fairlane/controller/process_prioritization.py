@@ -24,7 +24,7 @@ from typing import ClassVar
 from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
-from fairlane.controller.base import Controller, JobWork, Settings, Work
+from fairlane.controller.base import MOST_WEIGHT, Controller, JobWork, Settings, Work
 
 __all__ = ["ProcessPrioritization", "State"]
 
@@ -32,8 +32,6 @@ Process = tuple[str, int]
 """A job's name and a rank."""
 Assignments = dict[Process, int]
 """The weight of the service level that a process has for itself."""
-MOST_WEIGHT = 65535
-"""The greatest weight that an arbiter takes."""
 
 
 class State(StrEnum):
@@ -48,6 +46,7 @@ class ProcessPrioritization(Controller):
     """Algorithm 1 of Savoie 2020: one slow process at a time gets a service level or more weight; keeps what helps."""
 
     name: ClassVar[str] = "process_prioritization"
+    gives_levels: ClassVar[bool] = True
 
     threshold: float = Field(
         0.9, gt=0, le=1, strict=True, description="T: a candidate has at most 1/T times the slowest's work"

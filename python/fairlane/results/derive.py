@@ -73,8 +73,8 @@ def change(value: pl.Expr, reference: pl.Expr) -> pl.Expr:
 def work(measured: Work, labels: Sequence[JobLabel] = ()) -> pl.DataFrame:
     """Per job: ranks, iterations and their rate (per ps) and seconds of the slowest rank, shares of all ranks' time.
 
-    ``span_ps`` is the time that the rate is over: from the job's start until its program ended, or it was stopped, or to
-    the end of the simulated time. Start and stop are those of ``labels``, by job; without, it is there throughout.
+    ``span_ps`` is the time that the rate is over: from the job's start until its program ended, or it was stopped, or
+    to the end of the simulated time. Start and stop are those of ``labels``, by job; without, it is there throughout.
     """
     marked = pl.col("iterations") > 1
     pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)

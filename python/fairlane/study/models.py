@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializeAsAny,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from fairlane.errors import Problem
-from fairlane.inputs.document import KeyPath
+from fairlane.inputs.document import KeyPath, dotted
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.models import Placement, Table
 from fairlane.seeds import LARGEST_SEED
-from fairlane.study.setting import Setting, leaves, misplaced, steps_of
+from fairlane.study.setting import Setting, changes, leaves, misplaced, repeated, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.units import SIZE
 
@@ -150,11 +158,12 @@ class StudyTable(Table):
     @field_validator("parameters")
     @classmethod
     def _lists(cls, given: dict[str, Any]) -> dict[str, list[Any]]:
-        found = dict(leaves(given))
-        wrong = [problem for key, values in found.items() for problem in _no_parameter(key, values)]
+        found = list(leaves(given))
+        wrong = [problem for key, values in found for problem in _no_parameter(key, values)]
+        wrong += repeated(found)
         if wrong:
             raise Problems(*wrong)
-        return found
+        return dict(found)
 
     @field_validator("cases")
     @classmethod
@@ -172,6 +181,33 @@ class StudyTable(Table):
         if taken:
             raise Problems(*(Problem(name, "is what every study has", allowed="another name") for name in taken))
         return given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        wrong = [*self._overridden(), *self._several_defaults()]
+        if wrong:
+            raise Problems(*wrong)
+        return self
+
+    def _overridden(self) -> Iterator[Problem]:
+        """What points are called by, and would not be: something else that the study goes through replaces it."""
+        parameters = [(steps_of(key), values, ("parameters", key)) for key, values in self.parameters.items()]
+        of_cases = [it for at, case in enumerate(self.cases) for it in changes(case.set, ("cases", at, "set"))]
+        varied = {path for path, _, _ in parameters}
+        placed = any("strategy" in table for table in self.placements or ())
+        for path, value, place in of_cases:
+            if path in varied:
+                yield Problem(dotted(place), "is what a parameter of the study says", value, "one of the two")
+        for path, value, place in [*of_cases, *parameters]:
+            if placed and path[0] == "placement":
+                yield Problem(dotted(place), "is what the study's `placements` say", value, "one of the two")
+
+    def _several_defaults(self) -> Iterator[Problem]:
+        """A design's table has a row for each condition, so one default run."""
+        baselines = list(dict.fromkeys(treatment.baseline or "whole" for treatment in self.treatments.values()))
+        if self.design is not None and len(baselines) > 1:
+            words = f"has treatments that are compared with different default runs: {'; '.join(baselines)}"
+            yield Problem("design", words, allowed="treatments of the same kind, mode, periods and draws")
 
 
 def _no_parameter(key: str, values: Any) -> Iterator[Problem]:

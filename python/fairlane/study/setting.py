@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -11,7 +11,7 @@ from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, undotted
 from fairlane.inputs.problems import Problems
 
-__all__ = ["Setting", "changes", "leaves", "misplaced", "steps_of"]
+__all__ = ["Setting", "changes", "leaves", "misplaced", "repeated", "steps_of"]
 
 IDENTITIES = {"name", "topology", "strategy", "path"}
 """A table with one of these is one thing and replaces what was there; others change single keys."""
@@ -43,10 +43,21 @@ def misplaced(key: str, value: Any) -> Problem | None:
     return None
 
 
+def repeated(given: Iterable[tuple[str, Any]]) -> Iterator[Problem]:
+    """Keys that mean what another one before them means: as ``"a.b"``, and ``b`` in a table ``a``."""
+    seen: set[KeyPath] = set()
+    for key, value in given:
+        if steps_of(key) in seen:
+            yield Problem(key, "is given twice", value, "every key once")
+        seen.add(steps_of(key))
+
+
 def _judged(given: dict[str, Any]) -> dict[str, Any]:
     """A table, if its keys can be set."""
     found = changes(given, ())
-    wrong = [problem for _, value, place in found if (problem := misplaced(".".join(map(str, place)), value))]
+    named = [(".".join(map(str, place)), value) for _, value, place in found]
+    wrong = [problem for key, value in named if (problem := misplaced(key, value))]
+    wrong += repeated(named)
     if wrong:
         raise Problems(*wrong)
     return given

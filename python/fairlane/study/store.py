@@ -102,6 +102,13 @@ class Store:
         whole = isinstance(found, dict) and isinstance(found.get("answer"), dict)
         return found if whole else None
 
+    def others(self) -> bool:
+        """Whether there is something in the folder besides answers."""
+        try:
+            return any(path.name != ANSWERS for path in self.folder.iterdir())
+        except OSError:  # there is no such folder
+            return False
+
     def digests(self) -> set[str]:
         """Of which tasks there are answers."""
         try:

@@ -35,7 +35,7 @@ def _mini_amg() -> list[dict[str, Any]]:
 
 
 def _arrivals(placement: int, scale: Scale) -> Phases:
-    """Five phases of equal length; at the beginning of each but the first, one job is replaced, on the same hosts."""
+    """Five phases of equal length, a period at least; as each but the first begins, a job is replaced on its hosts."""
     system, jobs = SYSTEMS["small"], static_jobs(SYSTEMS["small"])
     hosts = [found.hosts for found in decide(scenario("arrivals", system, jobs, placement)).jobs]
     jobs = [{**one, "placement": {"strategy": "list", "hosts": list(on)}} for one, on in zip(jobs, hosts, strict=True)]
@@ -44,7 +44,9 @@ def _arrivals(placement: int, scale: Scale) -> Phases:
         at = next(index for index, one in enumerate(jobs) if one["workload"]["name"] == workload)
         later = job(f"{SHORT[workload]}-{system.copies}", workload, system.ranks, 0.35)
         jobs = [{**later, "placement": one["placement"]} if index == at else one for index, one in enumerate(jobs)]
-        phases[number * scale.periods // 5] = scenario("arrivals", system, jobs, placement)
+        begin = max(number, number * scale.periods // 5)
+        if begin < scale.periods:
+            phases[begin] = scenario("arrivals", system, jobs, placement)
     return phases
 
 

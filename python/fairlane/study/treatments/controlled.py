@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from typing_extensions import override
 
+from fairlane.controller.base import JobWork
 from fairlane.controller.phases import endless, missing
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
@@ -137,9 +138,22 @@ class Controlled(Treatment):
 
     @override
     def periods_of(self, answer: Mapping[str, Any], default: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-        keys = ("iterations", "isolated_iterations")
-        before = {(row["period"], row["job"]): [row[key] for key in keys] for row in (default or {}).get("periods", ())}
-        return [_compared(row, *before.get((row["period"], row["job"]), (None, None))) for row in answer["periods"]]
+        before = {(row["period"], row["job"]): row for row in (default or {}).get("periods", ())}
+        rows = [self._compared(row, before.pop((row["period"], row["job"]), {})) for row in answer["periods"]]
+        rows += [self._compared(_nothing(row), row) for row in before.values()]
+        return sorted(rows, key=lambda row: row["period"])
+
+    def _compared(self, row: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
+        """A job's part of a period beside what it did by default and alone."""
+        treated, other = _part(row), _part(default)
+        return {
+            **row,
+            "default_iterations": default.get("iterations"),
+            "default_seconds": default.get("seconds"),
+            "isolated_iterations": default.get("isolated_iterations"),
+            "isolated_seconds": default.get("isolated_seconds"),
+            "improvement": treated.over(other, part=self.mode == "online") if treated else None,
+        }
 
 
 def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str) -> Done:
@@ -148,11 +162,12 @@ def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str) -> 
     return Done(sum(row[iterations] for row in rows), round(1e12 * sum(row[seconds] for row in rows)))
 
 
-def _compared(row: Mapping[str, Any], default: int | None, isolated: int | None) -> dict[str, Any]:
-    """A job's part of a period beside what it did by default and alone."""
-    return {
-        **row,
-        "default_iterations": default,
-        "isolated_iterations": isolated,
-        "improvement": row["iterations"] / default - 1 if default else None,
-    }
+def _nothing(default: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a job that was no longer there in a period, treated, when it was by default."""
+    return {**dict.fromkeys(default), "period": default["period"], "job": default["job"]}
+
+
+def _part(row: Mapping[str, Any]) -> JobWork | None:
+    """What a job did in a period; None if it was not there."""
+    done = row.get("iterations")
+    return None if done is None else JobWork((done,), compute=(), waiting=(), seconds=row["seconds"])
