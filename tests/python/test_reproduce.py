@@ -190,6 +190,11 @@ def test_the_command_goes_on_only_when_told_to(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "file").touch()
     assert execute([*words[:-1], str(tmp_path / "file")]) == 2
     assert f'--out = "{tmp_path / "file"}": cannot be written' in capsys.readouterr().err
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "claims.csv").write_text("mine")
+    assert execute([*words[:-1], str(tmp_path / "page"), "--resume"]) == 2
+    assert "holds other files; allowed: a folder that is new or empty" in capsys.readouterr().err
+    assert (tmp_path / "page" / "claims.csv").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
