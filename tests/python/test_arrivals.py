@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from pydantic import Field
+from typing_extensions import override
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.controller import JobWork, control, make, row_of
+from fairlane.controller import Controller, JobWork, Settings, Work, control, make, row_of
 from fairlane.controller.loop import Mode
 from fairlane.controller.phases import missing, phases
 from fairlane.errors import ScenarioError
@@ -161,6 +164,55 @@ def test_online_levels_hold_once_a_job_is_there() -> None:
         assert one.settings.levels == table["levels"]
     isolated = list(control(found, make("isolate"), mode="online", period="100 us", periods=5))
     assert [list(one.settings.levels) for one in isolated] == [["job-0"]] * 3 + [["job-0", "job-1"]] * 2
+
+
+class Keeps(Controller):
+    """Gives one job a level, and remembers whose work it has seen."""
+
+    name: ClassVar[str] = "keeps"
+
+    seen: list[list[str]] = Field(default_factory=list)
+
+    @override
+    def start(self, jobs: Mapping[str, int]) -> Settings:
+        return Settings({"job-0": {0: 1}}, (1, 4))
+
+    @override
+    def observe(self, work: Work) -> Settings:
+        self.seen.append(sorted(work.jobs))
+        return Settings({"job-0": {0: 1}}, (1, 4))
+
+
+@pytest.mark.parametrize(
+    ("other", "without", "seen"),
+    [
+        ({"stop": "200 us"}, [], 5),  # who is left is known
+        ({"stop": "150 us"}, [], 5),
+        ({"start": "200 us"}, [2], 5),
+        ({"start": "150 us"}, [2], 5),
+        ({"start": "150 us", "stop": "270 us"}, [2], 4),  # there as one period begins, and for none: not to be judged
+        ({"start": "110 us", "stop": "170 us"}, [], 5),
+    ],
+)
+def test_online_everyone_is_on_the_default_level_while_jobs_are_new(
+    other: dict[str, Any], without: list[int], seen: int
+) -> None:
+    controller = Keeps(service_levels=2)
+    outcomes = list(control(scenario({}, other), controller, mode="online", period="100 us", periods=5))
+    assert [one.period for one in outcomes if not one.settings.levels] == without
+    assert len(controller.seen) == seen
+
+
+def test_online_what_was_not_in_force_is_not_judged() -> None:
+    """A job is there as one period begins and gone before it ends: the trial that was due is made after it."""
+    found = scenario({}, {}, {"start": "450 us", "stop": "570 us"})
+    outcomes = list(control(found, make("process_prioritization"), mode="online", period="100 us", periods=8))
+    assert outcomes[5].settings.levels == {}
+    assert not outcomes[5].accepted
+    plain = list(control(found, make("process_prioritization"), mode="online", period="100 us", periods=5))
+    assert [one.settings for one in plain] == [one.settings for one in outcomes[:5]]
+    assert outcomes[6].settings.levels
+    assert outcomes[6].state == "RUNNING"
 
 
 def test_online_a_job_that_ends_sooner_has_gained() -> None:

@@ -15,6 +15,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from fairlane.cli.main import execute
+from fairlane.cli.options import folder_for
+from fairlane.errors import BuildError
 from fairlane.placement import STRATEGIES
 from fairlane.scenario import schema
 from fairlane.workload import WORKLOADS
@@ -40,6 +42,12 @@ workload = { name = "flood_pairs", compute = "10 us" }
 def small(tmp_path: Path) -> str:
     (tmp_path / "small.toml").write_text(SMALL)
     return str(tmp_path / "small.toml")
+
+
+def test_a_folder_that_was_made_goes_with_any_error(tmp_path: Path) -> None:
+    with pytest.raises(BuildError), folder_for(tmp_path / "new" / "folder"):
+        raise BuildError("cannot be built")
+    assert not (tmp_path / "new").exists()
 
 
 def test_ctrl_c_while_calibrating_ends_the_run(

@@ -182,6 +182,51 @@ def test_who_gives_levels_out_finds_none_in_use(name: str) -> None:
     check(of_job, "isolate")
 
 
+def test_the_default_of_a_file_of_levels_counts_too() -> None:
+    jobs = [job.model_dump(mode="json", exclude_none=True) for job in scenario().jobs]
+    given = scenario(jobs=[jobs[0], {**jobs[1], "service_levels": {"default": 2}}], qos={"service_levels": 16})
+    with pytest.raises(ScenarioError, match=r"jobs\[1\]\.service_levels: the controller slack gives out"):
+        check(given, "slack")
+
+
+class Rewrites(Controller):
+    """Says what it has said before, which means something else by then."""
+
+    name: ClassVar[str] = "rewrites"
+
+    levels: dict[str, dict[int, int]] = Field(default_factory=dict)
+
+    @override
+    def start(self, jobs: Mapping[str, int]) -> Settings:
+        return Settings(self.levels, (1, 20))
+
+    @override
+    def observe(self, work: Work) -> Settings:
+        self.levels["one"] = dict.fromkeys(range(8), 1)
+        return Settings(self.levels, (1, 20))
+
+
+def test_online_settings_are_what_they_mean_now() -> None:
+    outcomes = list(control(scenario(), Rewrites(service_levels=2), mode="online", period=PERIOD, periods=4))
+    assert outcomes[0].treated == outcomes[0].default
+    assert outcomes[-1].treated != outcomes[-1].default
+
+
+def test_phases_begin_with_the_first_period() -> None:
+    for wrong in (-1, 1):
+        with pytest.raises(ScenarioError, match="phases = "):
+            next(control({wrong: scenario(), 3: scenario()}, make("none"), period=PERIOD, periods=4))
+
+
+def test_a_table_may_be_about_ranks_that_a_job_has_later() -> None:
+    jobs = [job.model_dump(mode="json", exclude_none=True) for job in scenario().jobs]
+    phases = {0: scenario(jobs=[{**jobs[0], "ranks": 4}, jobs[1]]), 1: scenario()}
+    table = make("fixed", {"levels": {"one": {6: 1}}, "service_levels": 2})
+    first, second = control(phases, table, period=PERIOD, periods=2)
+    assert len(first.treated.jobs["one"].iterations) == 4
+    assert len(second.treated.jobs["one"].iterations) == 8
+
+
 class Says(Controller):
     """Always the same."""
 

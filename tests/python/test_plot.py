@@ -48,6 +48,7 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 "name": names,
                 "workload": ["flood" if job % 2 else "pairs" for job in range(jobs)],
                 "ranks": [4] * jobs,
+                "span_ps": [10**13] * jobs,
                 "w": [-0.01 * job for job in range(jobs)],
             }
         ),

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from fairlane import Scenario, runner
 from fairlane.results import (
     Interference,
     ResultsError,
@@ -146,6 +147,25 @@ def test_a_job_that_starts_later_is_compared_from_then_on() -> None:
     # Interrupted before it began, it has no rate.
     nothing = derive.work(Work(5 * MS, ranks), late)
     assert (nothing["span_ps"].to_list(), nothing["rate"].to_list()) == ([0], [None])
+
+
+def test_who_delays_whom_is_in_percent_of_the_time_of_the_job(tmp_path: Path) -> None:
+    """In the table and in what is printed: a job that is there for a quarter of the run has a quarter of the time."""
+    flood = {"name": "flood_pairs", "compute": "10 us", "messages_per_iteration": 4}
+    fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
+    jobs = [{"name": "early", "ranks": 8, "workload": flood}, {"name": "late", "ranks": 8, "workload": flood}]
+    scenario = Scenario(fabric=fabric, jobs=[jobs[0], {**jobs[1], "start": "750 us"}], duration="1 ms")
+    found = runner.run(scenario, out=tmp_path / "run", progress=False, figures=False)
+    assert found.jobs["span_ps"].to_list() == pytest.approx([10**9, 25 * 10**7], rel=1e-3)
+    matrix = Interference.of(found)
+    shares = matrix.share(matrix.others) + np.diag(matrix.share(matrix.own))
+    of = {(a, b): share for a, b, share in found.interference.select("delayed", "delaying", "share_of_time").rows()}
+    assert of["late", "late"] > 0
+    for a, delayed in enumerate(matrix.labels):
+        for b, delaying in enumerate(matrix.labels):
+            assert shares[a, b] == pytest.approx(of.get((delayed, delaying), 0))
+    seconds = found.interference.filter(delayed="late", delaying="late")["seconds"].item()
+    assert of["late", "late"] == pytest.approx(seconds / (8 * 250e-6), rel=1e-3)
 
 
 def test_a_program_that_ends_is_compared_by_its_rate_of_work() -> None:

@@ -290,12 +290,39 @@ BAD = [
         'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["2 KiB"]\n'
         '[[cases]]\nname = "a"\nset = { "network.mtu" = "4 KiB" }',
         "levels.toml:6",
-        'cases[0].set.network.mtu = "4 KiB": is what a parameter of the study says; allowed: one of the two',
+        'cases[0].set.network.mtu = "4 KiB": is lost: parameters.network.mtu is set after it; allowed: one of the two',
     ),
     (
         'scenario = "small.toml"\nplacements = ["packed"]\n[parameters]\n"placement.strategy" = ["linear"]',
         "levels.toml:4",
-        'parameters.placement.strategy = ["linear"]: is what the study\'s `placements` say',
+        'parameters.placement.strategy = ["linear"]: is lost: placements[0] is set after it',
+    ),
+    (
+        'scenario = "small.toml"\nplacements = 2\n[parameters]\n"placement.seed" = [7, 8]',
+        "levels.toml:4",
+        "parameters.placement.seed = [7, 8]: is lost: placements[0] is set after it",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = ["packed"]\n[[cases]]\nname = "a"\nset = { placement = "linear" }',
+        "levels.toml:5",
+        'cases[0].set.placement = "linear": is lost: placements[0] is set after it',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"jobs[0].workload" = ["ring"]\n'
+        '[[cases]]\nname = "a"\nset = { "jobs[0].workload.message_size" = "8 KiB" }',
+        "levels.toml:6",
+        'cases[0].set.jobs[0].workload.message_size = "8 KiB": is lost: parameters.jobs[0].workload is set after it',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"jobs[0].workload.message_size" = ["8 KiB"]\n'
+        '"jobs[0].workload" = ["ring"]',
+        "levels.toml:3",
+        "is lost: parameters.jobs[0].workload is set after it",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = [{ strategy = "random", seed = 3 }, { seed = 3, strategy = "random" }]',
+        "levels.toml:2",
+        "placements[1] = ",
     ),
     (
         'scenario = "small.toml"\n[design]\n[treatments.a.set]\n"network.mtu" = "2 KiB"\n'
@@ -530,6 +557,13 @@ def test_however_it_is_computed_it_is_the_same(folder: Path) -> None:
     there = found.work.filter(name=late.names()[0])
     assert (there["iterations"] == 6).all()
     assert (there["span_ps"] < 2_000_000_000 - 150_000_000).all()
+    # Nobody has an iteration in the half period that it begins in. It ends sooner with levels of its own: in the
+    # period in which it does there is no improvement, and the rows go on.
+    own = found.periods.filter(name=late.names()[0]).sort("period")
+    ends = own["iterations"].is_not_null().sum() - 1
+    assert own["default_iterations"].is_not_null().sum() == own.height >= ends + 2
+    assert own["improvement"].is_null().to_list() == [not 0 < at < ends for at in range(own.height)]
+    assert found.periods["period"].is_sorted()
     parts = found.periods.group_by("name").agg(pl.col("iterations", "default_iterations").sum())
     sums = found.work.filter(treatment="cut").select("name", "iterations", "default_iterations")
     assert_frame_equal(parts, sums, check_row_order=False, check_dtypes=False)

@@ -44,10 +44,11 @@ def reproduce(
 
     folder = out or Path("runs") / f"{paper}{'-quick' if quick else ''}"
     chosen = plan(paper, only=only or (), quick=quick, placements=placements, periods=periods, beside=beside or ())
-    there = Store(folder).digests()
+    store = Store(folder)
+    there = store.digests()
     if there and not resume:
         raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
-    if not there and Store(folder).others():
+    if store.foreign():
         raise ScenarioError(Problem("--out", "holds other files", str(folder), "a folder that is new or empty"))
     _left_out(chosen)
     if there:

@@ -99,7 +99,7 @@ class Settings:
     def key(self) -> tuple[object, ...]:
         """The same for settings that mean the same."""
         ranks = sorted((job, rank, level) for job, levels in self.levels.items() for rank, level in levels.items())
-        return (tuple(ranks), self.weights)
+        return (tuple(ranks), tuple(self.weights))
 
 
 class Controller(BaseModel):

@@ -136,7 +136,9 @@ def with_settings(resolved: Resolved, settings: Settings) -> Resolved:
         params = {**arbiter["params"], "weights": weights}
         tables["qos"] = {**tables["qos"], "arbiter": {**arbiter, "params": params}}
     jobs = [
-        replace(job, rank_levels=dict(settings.levels[job.name])) if job.name in settings.levels else job
+        replace(job, rank_levels={rank: level for rank, level in levels.items() if rank < job.ranks})
+        if (levels := settings.levels.get(job.name)) is not None
+        else job
         for job in resolved.jobs
     ]
     return replace(resolved, tables=tables, jobs=tuple(jobs))

@@ -1,7 +1,7 @@
 """The loop: let the jobs run for a period, let the controller look at their work, set what it says, go on."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import count
@@ -157,16 +157,22 @@ def control(
         return
     cores = len(os.sched_getaffinity(0)) if threads is None else threads
     starts = [*fitted, periods]
-    ever = dict.fromkeys(name for phase in fitted.values() for job in phase.jobs for name in job.names())
+    ever: dict[str, int | None] = {}
+    for phase in fitted.values():
+        ever |= {name: _more(ever.get(name, 0), job.ranks) for job in phase.jobs for name in job.names()}
     for number, phase in enumerate(fitted.values()):
         episodes = Episodes(phase, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
         try:
             steps = range(starts[number], min(starts[number + 1], periods))
-            yield from _episodes(
-                episodes, controller, steps, {**ever, **episodes.jobs}, default=default, isolated=isolated
-            )
+            ranks = {name: known or episodes.jobs.get(name) for name, known in ever.items()}
+            yield from _episodes(episodes, controller, steps, ranks, default=default, isolated=isolated)
         finally:
             episodes.close()
+
+
+def _more(before: int | None, ranks: int | None) -> int | None:
+    """The most ranks that a job has in any phase; None if that is not known, as of a trace."""
+    return None if before is None or ranks is None else max(before, ranks)
 
 
 def mode_of(name: str) -> Mode:
@@ -254,16 +260,18 @@ def _online(
     ever = {job.name: job.ranks for job in resolved.jobs}
     treated, untouched = Continuous(resolved, span), Continuous(resolved, span) if default else None
     alone = [Continuous(resolved.alone(job), span) for job in range(len(resolved.jobs))] if isolated else []
-    known = treated.jobs
-    settings = controller.start(known)
+    settings = controller.start(treated.jobs)
+    known: Collection[str] = treated.jobs.keys()
     for period in range(periods):
-        if (there := treated.jobs) and there != known:
-            known, settings = there, controller.rearrange(there)
-        work = treated.run(judged(settings, controller, ever))
+        there = treated.jobs
+        others = bool(there.keys() - known)
+        used = controller.rearrange(there) if others else settings
+        work = treated.run(judged(used, controller, ever))
         reference = untouched.run() if untouched else None
         apart = {name: job for one in alone for name, job in one.run().jobs.items()}
-        state, used = controller.state, settings
+        state = controller.state
         seen = work.throughout()
-        if seen.jobs:
-            settings, known = controller.observe(seen), {name: job.ranks for name, job in seen.jobs.items()}
+        # What it had set was not in force if others were there for a while: it has not been tried yet.
+        if seen.jobs and not (others and seen.jobs.keys() == known):
+            settings, known = controller.observe(seen), seen.jobs.keys()
         yield Outcome("online", period, state, controller.accepted, used, work, reference, apart)

@@ -22,7 +22,7 @@ class Continuous:
     def __init__(self, resolved: "Resolved", period: int) -> None:
         self._simulation = Simulation(resolved)
         self._period, self._periods = period, 0
-        self._settings: Settings | None = None
+        self._set: object = None
         self._before = Counts(self._simulation)
 
     @property
@@ -35,9 +35,9 @@ class Continuous:
 
         What is set already is not set again: arbiters would begin their turns anew.
         """
-        if settings is not None and settings != self._settings:
+        if settings is not None and settings.key != self._set:
             apply(self._simulation, settings)
-            self._settings = settings
+            self._set = settings.key
         self._periods += 1
         self._simulation.run_until(self._periods * self._period)
         now = Counts(self._simulation)

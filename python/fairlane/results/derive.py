@@ -56,6 +56,7 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
         "workload",
         "ranks",
         "iterations",
+        "span_ps",
         "seconds_per_iteration",
         "compute_share",
         "communication_share",

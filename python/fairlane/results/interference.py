@@ -1,7 +1,7 @@
 """The interference matrix: rows are delayed, columns delay them.
 
 A cell is the time that packets of the row's job waited behind packets of the column's job. Many packets wait at once,
-so a cell's share of the row's time (its ranks times the simulated time) can exceed one.
+so a cell's share of the row's time (its ranks times the time that the job was there) can exceed one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from fairlane.results.measured import PS
 from fairlane.results.run import Run
 from fairlane.results.text import time_unit
 
@@ -32,7 +33,7 @@ class Interference:
     own: Floats
     """Seconds that the row's packets waited behind packets of their own job."""
     time: Floats
-    """Rank-seconds of each row: the ranks of its jobs times the simulated time."""
+    """Rank-seconds of each row: the ranks of its jobs times the time that each was there."""
 
     @classmethod
     def of(cls, run: Run, by: Literal["job", "workload"] = "job") -> Interference:
@@ -40,7 +41,7 @@ class Interference:
         seconds = _between_jobs(run)
         own = np.diag(seconds).copy()
         np.fill_diagonal(seconds, 0.0)
-        time = run.jobs["ranks"].to_numpy().astype(np.float64) * run.meta.simulated_s
+        time = run.jobs["ranks"].to_numpy().astype(np.float64) * run.jobs["span_ps"].to_numpy() * PS
         if by == "job":
             return cls(run.jobs["name"].to_list(), seconds, own, time)
         labels = run.jobs["workload"].unique(maintain_order=True).to_list()

@@ -21,7 +21,7 @@ from fairlane.inputs.document import KeyPath, dotted
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.models import Placement, Table
 from fairlane.seeds import LARGEST_SEED
-from fairlane.study.setting import Setting, changes, leaves, misplaced, repeated, steps_of
+from fairlane.study.setting import Change, Setting, changes, leaves, misplaced, repeated, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.units import SIZE
 
@@ -190,17 +190,16 @@ class StudyTable(Table):
         return self
 
     def _overridden(self) -> Iterator[Problem]:
-        """What points are called by, and would not be: something else that the study goes through replaces it."""
+        """What points are called by and would not be: something that the study sets after it replaces it."""
         parameters = [(steps_of(key), values, ("parameters", key)) for key, values in self.parameters.items()]
-        of_cases = [it for at, case in enumerate(self.cases) for it in changes(case.set, ("cases", at, "set"))]
-        varied = {path for path, _, _ in parameters}
-        placed = any("strategy" in table for table in self.placements or ())
-        for path, value, place in of_cases:
-            if path in varied:
-                yield Problem(dotted(place), "is what a parameter of the study says", value, "one of the two")
-        for path, value, place in [*of_cases, *parameters]:
-            if placed and path[0] == "placement":
-                yield Problem(dotted(place), "is what the study's `placements` say", value, "one of the two")
+        placements: list[Change] = [
+            (path, None, ("placements", at))
+            for at, table in enumerate(self.placements or ())
+            for path in ([("placement",)] if "strategy" in table else [("placement", key) for key in table])
+        ]
+        for at, case in enumerate(self.cases):
+            yield from _lost([*changes(case.set, ("cases", at, "set")), *parameters, *placements], "cases")
+        yield from _lost([*parameters, *placements], "parameters")
 
     def _several_defaults(self) -> Iterator[Problem]:
         """A design's table has a row for each condition, so one default run."""
@@ -231,3 +230,11 @@ def _repeated(key: str, values: Sequence[Any]) -> Iterator[Problem]:
         if written in seen:
             yield Problem(f"{key}[{at}]", "is listed twice", value, "every value once")
         seen.add(written)
+
+
+def _lost(given: Sequence[Change], varied: str) -> Iterator[Problem]:
+    """The changes of the table ``varied`` that a later one replaces."""
+    for at, (path, value, place) in enumerate(given):
+        later = next((by for other, _, by in given[at + 1 :] if path[: len(other)] == other), None)
+        if place[0] == varied and later:
+            yield Problem(dotted(place), f"is lost: {dotted(later)} is set after it", value, "one of the two")

@@ -11,12 +11,16 @@ from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, undotted
 from fairlane.inputs.problems import Problems
 
-__all__ = ["Setting", "changes", "leaves", "misplaced", "repeated", "steps_of"]
+__all__ = ["Change", "Setting", "changes", "leaves", "misplaced", "repeated", "steps_of"]
 
 IDENTITIES = {"name", "topology", "strategy", "path"}
 """A table with one of these is one thing and replaces what was there; others change single keys."""
 LISTED = {("seed",): "seeds"}
 """Scenario keys that a list of the study goes through."""
+
+
+Change = tuple[KeyPath, Any, KeyPath]
+"""What is set: the scenario's path, the value, and where it says so."""
 
 
 def steps_of(key: str) -> KeyPath:
@@ -67,9 +71,9 @@ Setting = Annotated[dict[str, Any], AfterValidator(_judged)]
 """Scenario keys that are different, by dotted path."""
 
 
-def changes(given: Mapping[str, Any], source: KeyPath, prefix: KeyPath = ()) -> list[tuple[KeyPath, Any, KeyPath]]:
+def changes(given: Mapping[str, Any], source: KeyPath, prefix: KeyPath = ()) -> list[Change]:
     """What a table sets: path, value, and where it says so. Single keys, unless a table is a thing of its own."""
-    found: list[tuple[KeyPath, Any, KeyPath]] = []
+    found: list[Change] = []
     for key, value in given.items():
         path, place = (*prefix, *steps_of(key)), (*source, key)
         if isinstance(value, dict) and not IDENTITIES & value.keys():

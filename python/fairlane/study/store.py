@@ -102,12 +102,13 @@ class Store:
         whole = isinstance(found, dict) and isinstance(found.get("answer"), dict)
         return found if whole else None
 
-    def others(self) -> bool:
-        """Whether there is something in the folder besides answers."""
+    def foreign(self) -> bool:
+        """Whether there is something in the folder, and neither answers nor failures."""
         try:
-            return any(path.name != ANSWERS for path in self.folder.iterdir())
+            names = {path.name for path in self.folder.iterdir()}
         except OSError:  # there is no such folder
             return False
+        return bool(names) and names.isdisjoint((ANSWERS, FAILED))
 
     def digests(self) -> set[str]:
         """Of which tasks there are answers."""

@@ -18,7 +18,7 @@ from fairlane.inputs.problems import located, unfold
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
 from fairlane.study.models import Case, StudyTable
-from fairlane.study.setting import changes, steps_of
+from fairlane.study.setting import Change, changes, steps_of
 
 __all__ = ["Point", "Study"]
 
@@ -35,8 +35,8 @@ class Point:
     """Which of the placements, from 0."""
     seed: int
     """Seed of the scenario."""
-    changes: tuple[tuple[KeyPath, Any, KeyPath], ...] = field(repr=False)
-    """What it sets: the scenario's path, the value, and where the study file says so."""
+    changes: tuple[Change, ...] = field(repr=False)
+    """What it sets."""
 
     def __str__(self) -> str:
         words = [*([self.case] if self.case else []), *(f"{key}={value}" for key, value in self.parameters.items())]
@@ -167,7 +167,7 @@ class Study:
         return self._document.locate(problem, undotted(problem.key))
 
 
-def _placed(table: Mapping[str, Any], number: int) -> list[tuple[KeyPath, Any, KeyPath]]:
+def _placed(table: Mapping[str, Any], number: int) -> list[Change]:
     """A placement with a strategy replaces the scenario's, one without changes its seed."""
     if "strategy" in table:
         return [(("placement",), dict(table), ("placements", number))]
