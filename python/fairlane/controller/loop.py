@@ -269,9 +269,10 @@ def _online(
         work = treated.run(judged(used, controller, ever))
         reference = untouched.run() if untouched else None
         apart = {name: job for one in alone for name, job in one.run().jobs.items()}
-        state = controller.state
+        state, accepted = controller.state, False
         seen = work.throughout()
         # What it had set was not in force if others were there for a while: it has not been tried yet.
         if seen.jobs and not (others and seen.jobs.keys() == known):
             settings, known = controller.observe(seen), seen.jobs.keys()
-        yield Outcome("online", period, state, controller.accepted, used, work, reference, apart)
+            accepted = controller.accepted
+        yield Outcome("online", period, state, accepted, used, work, reference, apart)
