@@ -23,7 +23,6 @@ from fairlane.analysis.view import View
 from fairlane.errors import ScenarioError
 from fairlane.inputs.document import Document, current_document
 from fairlane.results import Run, derive
-from fairlane.results.derive import JobLabel
 from fairlane.results.errors import ResultsError
 from fairlane.results.measured import RECORD, Engine, frame, marks
 from fairlane.runner.engine import Driver, Gauge, Runnable
@@ -79,7 +78,7 @@ class Again:
         engine = self._simulate([self._with_marks(self._resolved)])[0]
         if engine.digest() != self.run.meta.digest:
             raise self._different()
-        found = derive.iterations(self._labels, marks(engine)).filter(pl.col("name") == self.job)
+        found = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
         _write({path.name: found}, path.parent)
         return found
 
@@ -117,10 +116,6 @@ class Again:
         """The scenario, resolved anew: programs are not kept."""
         return _scenario(self.folder, self.run.meta.scenario, self.files).resolve()
 
-    @property
-    def _labels(self) -> list[JobLabel]:
-        return [JobLabel(job.name, job.workload) for job in self._resolved.jobs]
-
     def _with_marks(self, resolved: Resolved) -> Resolved:
         jobs = tuple(replace(job, marks=job.marks or job.name == self.job) for job in resolved.jobs)
         return replace(resolved, jobs=jobs)
@@ -144,7 +139,7 @@ class Again:
             raise self._different()
         if period.iteration is None:
             return
-        now = derive.iterations(self._labels, marks(engine)).filter(pl.col("name") == self.job)
+        now = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
         keys = ["rank", "iteration", "at_ps"]
         until = pl.col("at_ps") < period.to_ps
         if (

@@ -13,10 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from fairlane.results.measured import PS, Measured, Work
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Resolved
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class JobLabel:
     """When it begins, ps after the beginning."""
     stop: int | None = None
     """When it is stopped, ps after the beginning; None if it is not."""
+
+
+def labels_of(resolved: Resolved) -> list[JobLabel]:
+    """The labels of a scenario's jobs."""
+    return [JobLabel(job.name, job.workload, job.start, job.stop) for job in resolved.jobs]
 
 
 def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> pl.DataFrame:

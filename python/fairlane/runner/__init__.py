@@ -17,7 +17,6 @@ import polars as pl
 
 from fairlane.inputs.problems import Problems
 from fairlane.results import Run, RunMeta, derive, save
-from fairlane.results.derive import JobLabel
 from fairlane.results.measured import Measured, frame
 from fairlane.results.store import new_folder
 from fairlane.runner.experiment import Experiment, Outcome
@@ -78,7 +77,7 @@ def run(
 
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     together = outcome.together
-    labels = [JobLabel(job.name, job.workload, job.start, job.stop) for job in resolved.jobs]
+    labels = derive.labels_of(resolved)
     links = _links(resolved.tables["fabric"])
     record = outcome.record
     return Run(

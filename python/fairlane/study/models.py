@@ -21,7 +21,7 @@ from fairlane.inputs.document import KeyPath, dotted
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario.models import Placement, Table
 from fairlane.seeds import LARGEST_SEED
-from fairlane.study.setting import Change, Setting, changes, leaves, misplaced, repeated, steps_of
+from fairlane.study.setting import Change, Setting, changes, given_twice, leaves, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.units import SIZE
 
@@ -137,7 +137,7 @@ class StudyTable(Table):
     @field_validator("seeds")
     @classmethod
     def _each_once(cls, given: list[int] | None) -> list[int] | None:
-        again = list(_repeated("", given or ()))
+        again = list(_listed_twice("", given or ()))
         if again:
             raise Problems(*again)
         return given
@@ -145,7 +145,7 @@ class StudyTable(Table):
     @field_validator("placements")
     @classmethod
     def _placed(cls, given: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
-        problems = list(_repeated("", given or ()))
+        problems = list(_listed_twice("", given or ()))
         for at, table in enumerate(given or ()):
             try:
                 validated(Placement, {"strategy": "random", **table})
@@ -160,7 +160,7 @@ class StudyTable(Table):
     def _lists(cls, given: dict[str, Any]) -> dict[str, list[Any]]:
         found = list(leaves(given))
         wrong = [problem for key, values in found for problem in _no_parameter(key, values)]
-        wrong += repeated(found)
+        wrong += given_twice(found)
         if wrong:
             raise Problems(*wrong)
         return dict(found)
@@ -219,10 +219,10 @@ def _no_parameter(key: str, values: Any) -> Iterator[Problem]:
     elif not isinstance(values, list) or not values:
         yield Problem(key, "needs a list of values", values if isinstance(values, str | int | float) else None)
     else:
-        yield from _repeated(key, values)
+        yield from _listed_twice(key, values)
 
 
-def _repeated(key: str, values: Sequence[Any]) -> Iterator[Problem]:
+def _listed_twice(key: str, values: Sequence[Any]) -> Iterator[Problem]:
     """The values that are in the list already: their runs would count twice."""
     seen: set[str] = set()
     for at, value in enumerate(values):

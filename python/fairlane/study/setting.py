@@ -11,7 +11,7 @@ from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, undotted
 from fairlane.inputs.problems import Problems
 
-__all__ = ["Change", "Setting", "changes", "leaves", "misplaced", "repeated", "steps_of"]
+__all__ = ["Change", "Setting", "changes", "given_twice", "leaves", "misplaced", "steps_of"]
 
 IDENTITIES = {"name", "topology", "strategy", "path"}
 """A table with one of these is one thing and replaces what was there; others change single keys."""
@@ -47,7 +47,7 @@ def misplaced(key: str, value: Any) -> Problem | None:
     return None
 
 
-def repeated(given: Iterable[tuple[str, Any]]) -> Iterator[Problem]:
+def given_twice(given: Iterable[tuple[str, Any]]) -> Iterator[Problem]:
     """Keys that mean what another one before them means: as ``"a.b"``, and ``b`` in a table ``a``."""
     seen: set[KeyPath] = set()
     for key, value in given:
@@ -61,7 +61,7 @@ def _judged(given: dict[str, Any]) -> dict[str, Any]:
     found = changes(given, ())
     named = [(".".join(map(str, place)), value) for _, value, place in found]
     wrong = [problem for key, value in named if (problem := misplaced(key, value))]
-    wrong += repeated(named)
+    wrong += given_twice(named)
     if wrong:
         raise Problems(*wrong)
     return given

@@ -23,7 +23,7 @@ def calibrate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatc
 
 def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
     """One simulation of the scenario's duration: what each job has done."""
-    from fairlane.results.derive import JobLabel, work
+    from fairlane.results.derive import labels_of, work
     from fairlane.results.measured import Work
     from fairlane.runner.engine import Driver, Gauge
     from fairlane.runner.experiment import simulate as drive
@@ -33,9 +33,8 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     with watch.lap("simulating"):
         engine, _ = drive(resolved, Gauge(resolved.duration), Driver())
     measured = Work.of(engine)
-    labels = [JobLabel(job.name, job.workload, job.start, job.stop) for job in resolved.jobs]
     rows = (
-        work(measured, labels)
+        work(measured, labels_of(resolved))
         .sort("job")
         .select("ranks", "iterations", "span_ps", "compute_share", "communication_share")
     )

@@ -29,7 +29,6 @@ from fairlane.analysis.again import recorded, recording
 from fairlane.errors import RunError
 from fairlane.reproduce.smith2018.simulate import until_done
 from fairlane.results import derive
-from fairlane.results.derive import JobLabel
 from fairlane.results.measured import marks
 from fairlane.runner.counters import IterationCounters
 
@@ -67,8 +66,7 @@ def _extremes(resolved: "Resolved", timesteps: int, warmup: int, every: int) -> 
     jobs = tuple(replace(job, marks=number == JOB) for number, job in enumerate(resolved.jobs))
     marked = replace(resolved, jobs=jobs)
     engine = until_done(marked, [IterationCounters(marked, asked)], timesteps)
-    labels = [JobLabel(job.name, job.workload) for job in resolved.jobs]
-    table = periods(derive.iterations(labels, marks(engine)).filter(pl.col("job") == JOB))
+    table = periods(derive.iterations(derive.labels_of(resolved), marks(engine)).filter(pl.col("job") == JOB))
     alike = (pl.col("iteration") > warmup) & ((pl.col("iteration") - warmup) % every != 0)
     found = extremes(table.filter(alike))
     if len(found) < 2:

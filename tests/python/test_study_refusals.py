@@ -1,0 +1,210 @@
+"""Study files that are refused before anything runs: the place, and what is said about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairlane.cli.main import execute
+from small_study import SCENARIO
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    return tmp_path
+
+
+BAD = [
+    ('scenario = "smal.toml"', "levels.toml:1", 'scenario = "smal.toml": there is no file'),
+    ("seeds = [1]", "levels.toml", "scenario: missing; allowed: The scenario"),
+    ('scenario = "small.toml"\nseed = [1]', "levels.toml:2", "unknown key; allowed: name, scenario, set, seeds"),
+    ('scenario = "small.toml"\nseeds = []', "levels.toml:2", "seeds: list should have at least 1 item"),
+    (
+        'scenario = "small.toml"\n[parameters]\n"jobs[0].ranks" = [4, 40]',
+        "levels.toml:3",
+        "parameters.jobs[0].ranks = 40: more ranks than hosts: at one time the jobs need 86 hosts; allowed: what 16",
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"jobs[1].workload.name" = ["nearest_neighbour"]',
+        "levels.toml:3",
+        'did you mean "nearest_neighbor"?',
+    ),
+    (
+        'scenario = "small.toml"\n[treatments.a.set]\n"qos.service_levels" = 8',
+        "small.toml:12",
+        "qos.lanes = 2: service level 7 takes lane 7: more service levels than lanes; allowed: at least 8",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = ["packed", { strategy = "list", hosts = [1, 2, 1] }]',
+        "levels.toml:2",
+        "placements[1].hosts: host 1 is listed twice; allowed: every host once",
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["17 parsecs"]',
+        "levels.toml:3",
+        'parameters.network.mtu = "17 parsecs"',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"qos.arbiter" = [{ name = "weighted_round_robin", weights = ["x"] }]',
+        "levels.toml:3",
+        "parameters.qos.arbiter.weights = ",
+    ),
+    (
+        'scenario = "small.toml"\n[treatments.a.set]\n"jobs[0].ranks.more" = 2',
+        "levels.toml:3",
+        "treatments.a.set.jobs[0].ranks.more: ",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = 100001',
+        "levels.toml:2",
+        "placements = 100001: out of range; allowed: 1 to",
+    ),
+    ('scenario = "small.toml"\nplacements = 0', "levels.toml:2", "placements = 0: out of range; allowed: 1 to 100000"),
+    ('scenario = "small.toml"\nplacements = ["packd"]', "levels.toml:2", 'did you mean "packed"?'),
+    ('scenario = "small.toml"\n[parameters]\n"network.bufer" = ["1 KiB"]', "levels.toml:3", 'did you mean "buffer"?'),
+    ('scenario = "small.toml"\n[parameters]\n"jobs[7].ranks" = [1]', "levels.toml:3", "there is no 7 to go into"),
+    ('scenario = "small.toml"\n[parameters]\n"network.mtu" = "2 KiB"', "levels.toml:3", "needs a list of values"),
+    (
+        'scenario = "small.toml"\n[treatments.default]',
+        "levels.toml:2",
+        "is what every study has",
+    ),
+    ('scenario = "small.toml"\n[treatments.a]\nsett = {}', "levels.toml:3", 'did you mean "set"?'),
+    (
+        'scenario = "small.toml"\n[treatments.a]\ncontroler = "none"\nperiods = 2',
+        "levels.toml:3",
+        'did you mean "controller"?',
+    ),
+    ('scenario = "small.toml"\nset = { seed = 5 }', "levels.toml:2", "set.seed = 5: is what the study's `seeds` says"),
+    (
+        'scenario = "small.toml"\n[[cases]]\nname = "a"\nset = { seed = 5 }',
+        "levels.toml:4",
+        "cases[0].set.seed = 5: is what the study's `seeds` says",
+    ),
+    ('scenario = "small.toml"\n[parameters]\nseed = [1, 2]', "levels.toml:3", "allowed: seeds = [...]"),
+    (
+        'scenario = "small.toml"\n[parameters]\nplacement = ["packed"]',
+        "levels.toml:3",
+        'parameters.placement = ["packed"]: has a column of its own in the tables; allowed: placements = [...]',
+    ),
+    ('scenario = "small.toml"\n[parameters]\nname = ["a"]', "levels.toml:3", "has a column of its own"),
+    (
+        'scenario = "small.toml"\n[parameters]\n"" = [1]',
+        "levels.toml:2",
+        "names no scenario key; allowed: a dotted path",
+    ),
+    ('scenario = "small.toml"\n[treatments.a.set]\n"..." = 1', "levels.toml:2", "names no scenario key"),
+    ('scenario = "small.toml"\nset = { "" = { name = "x" } }', "levels.toml:2", "names no scenario key"),
+    ('scenario = "small.toml"\n[parameters]\n".placement" = [1]', "levels.toml:2", "has a column of its own"),
+    ('scenario = "small.toml"\nset = { "[]" = 1 }', "levels.toml:2", "names no scenario key"),
+    ("scenario = 3", "levels.toml:1", "scenario = 3: neither a file nor a table; allowed: a file"),
+    (f'scenario = "{"a" * 5000}"', "levels.toml:1", "File name too long"),
+    ('scenario = "small.toml"\nseeds = [18446744073709551616]', "levels.toml:2", "out of range"),
+    ('scenario = "small.toml"\nseeds = ["1"]', "levels.toml:2", 'seeds[0] = "1": '),
+    ('scenario = "small.toml"\nseeds = [1, 2, 1]', "levels.toml:2", "seeds[2] = 1: is listed twice; allowed: every"),
+    (
+        'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["2 KiB"]\n[parameters.network]\nmtu = ["4 KiB"]',
+        "levels.toml:3",
+        'parameters.network.mtu = ["4 KiB"]: is given twice; allowed: every key once',
+    ),
+    (
+        'scenario = "small.toml"\n[set]\n"network.mtu" = "2 KiB"\n[set.network]\nmtu = "4 KiB"',
+        "levels.toml:3",
+        'set.network.mtu = "4 KiB": is given twice',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["2 KiB"]\n'
+        '[[cases]]\nname = "a"\nset = { "network.mtu" = "4 KiB" }',
+        "levels.toml:6",
+        'cases[0].set.network.mtu = "4 KiB": is lost: parameters.network.mtu is set after it; allowed: one of the two',
+    ),
+    (
+        'scenario = "small.toml"\nplacements = ["packed"]\n[parameters]\n"placement.strategy" = ["linear"]',
+        "levels.toml:4",
+        'parameters.placement.strategy = ["linear"]: is lost: placements[0] is set after it',
+    ),
+    (
+        'scenario = "small.toml"\nplacements = 2\n[parameters]\n"placement.seed" = [7, 8]',
+        "levels.toml:4",
+        "parameters.placement.seed = [7, 8]: is lost: placements[0] is set after it",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = ["packed"]\n[[cases]]\nname = "a"\nset = { placement = "linear" }',
+        "levels.toml:5",
+        'cases[0].set.placement = "linear": is lost: placements[0] is set after it',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"jobs[0].workload" = ["ring"]\n'
+        '[[cases]]\nname = "a"\nset = { "jobs[0].workload.message_size" = "8 KiB" }',
+        "levels.toml:6",
+        'cases[0].set.jobs[0].workload.message_size = "8 KiB": is lost: parameters.jobs[0].workload is set after it',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"jobs[0].workload.message_size" = ["8 KiB"]\n'
+        '"jobs[0].workload" = ["ring"]',
+        "levels.toml:3",
+        "is lost: parameters.jobs[0].workload is set after it",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = [{ strategy = "random", seed = 3 }, { seed = 3, strategy = "random" }]',
+        "levels.toml:2",
+        "placements[1] = ",
+    ),
+    (
+        'scenario = "small.toml"\n[design]\n[treatments.a.set]\n"network.mtu" = "2 KiB"\n'
+        '[treatments.b]\ncontroller = "none"\nperiods = 2\nperiod = "1 ms"',
+        "levels.toml:2",
+        "design: has treatments that are compared with different default runs: whole; 2 x 1 ms episodes",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = ["packed", { strategy = "packed" }]',
+        "levels.toml:2",
+        'placements[1] = {"strategy": "packed"}: is listed twice',
+    ),
+    (
+        'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["2 KiB", "4 KiB", "2 KiB"]',
+        "levels.toml:3",
+        'parameters.network.mtu[2] = "2 KiB": is listed twice',
+    ),
+    ('scenario = "small.toml"\nset = { duration = "1e400 s" }', "levels.toml:2", "too large: at most 4611686 s"),
+    (
+        'scenario = "small.toml"\nset = { "jobs[0].start" = "300 us" }',
+        "levels.toml:2",
+        'set.jobs[0].start = "300 us": begins when the run is over; allowed: before 300 us',
+    ),
+    (
+        'scenario = "small.toml"\nplacements = [{ strategy = "list", hosts = [1, 2] }]',
+        "levels.toml:2",
+        "placements[0].hosts = [1, 2]: job ",
+    ),
+    ('scenario = "small.toml"\n[cluster]\nmemory = "lots"', "levels.toml:3", 'cluster.memory = "lots"'),
+    (
+        'scenario = "small.toml"\n[treatments.a]\nset = { seed = 3 }',
+        "levels.toml:3",
+        "treatments.a.set.seed = 3: is what the study's `seeds` says; allowed: seeds = [...]",
+    ),
+    (
+        'scenario = "small.toml"\n[treatments.a]\nset = { "jobs[0].workload.variant" = 3 }',
+        "levels.toml:3",
+        "changes workload of job 0: then nothing can be compared",
+    ),
+    (
+        'scenario = "small.toml"\n[cluster]\njobs = 0',
+        "levels.toml:3",
+        "jobs = 0: out of range; allowed: at least 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "words"), BAD)
+def test_wrong_input_is_refused_before_anything_runs(
+    folder: Path, text: str, place: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "levels.toml").write_text(text)
+    assert execute(["study", str(folder / "levels.toml"), "--out", str(folder / "out")]) == 2
+    told = capsys.readouterr().err
+    assert f"fairlane: {folder / place}: " in told
+    assert words in told
+    assert not (folder / "out").exists()
