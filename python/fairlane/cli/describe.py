@@ -82,6 +82,10 @@ def import_fabric(
     tables: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Forwarding tables, as dump_lfts or ibroute print them.")
     ] = None,
+    node_name_map: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help='Names that override descriptions, a line 0xGUID "name" for each.'),
+    ] = None,
     as_json: _AsJson = False,
 ) -> None:
     """Read a real fabric, say what it is, and write it as a file for scenarios.
@@ -94,7 +98,7 @@ def import_fabric(
     from fairlane.cli.fabric_text import survey_lines
     from fairlane.fabric import read_wiring, survey
 
-    wiring = read_wiring(file, tables)
+    wiring = read_wiring(file, tables, node_name_map)
     found = survey(wiring)
     if tables:
         wiring.fabric("tables")

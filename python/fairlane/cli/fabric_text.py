@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH, DURATION
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ __all__ = ["fabric_lines", "lanes_text", "survey_lines"]
 
 def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
     """What ``fabric describe`` prints."""
-    yield f"hosts      {fabric.hosts}{f', {fabric.rails} adapters each' if fabric.rails > 1 else ''}"
+    yield f"hosts      {fabric.hosts}{_adapters(fabric)}"
     yield f"switches   {sum(fabric.switches.values())}: {_layout(fabric)}"
     yield f"links      {sum(kind.links for kind in fabric.links)}"
     for kind in fabric.links:
@@ -34,6 +35,15 @@ def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
         yield f"channels   of the routings, by virtual lane: {some}; lane {len(first)} and above: {last}"
     else:
         yield f"channels   {last} of the routing: as many lanes for each service level"
+
+
+def _adapters(fabric: FabricDescription) -> str:
+    if fabric.rails > 1:
+        return f", {fabric.rails} adapters each"
+    if set(fabric.adapters) <= {1}:
+        return ""
+    words = ", ".join(f"{hosts} with {plural(count, 'adapter')}" for count, hosts in fabric.adapters.items())
+    return f": {words}"
 
 
 def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
@@ -70,7 +80,11 @@ def _layout(fabric: FabricDescription) -> str:
 
 def survey_lines(found: Survey) -> Iterator[str]:
     """What ``fabric import`` prints."""
-    yield f"hosts      {found.hosts}"
+    cables = sum(count * hosts for count, hosts in found.adapters.items())
+    yield f"hosts      {found.hosts}{f', with {cables} adapter ports' if cables > found.hosts else ''}"
+    if set(found.adapters) != {1}:
+        rails = ", ".join(f"{hosts} x {count}" for count, hosts in found.adapters.items())
+        yield f"rails      {rails} (hosts x cables of each)"
     yield f"switches   {found.switches}"
     kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items())
     yield f"cables     {found.cables}: {kinds}"
@@ -78,7 +92,8 @@ def survey_lines(found: Survey) -> Iterator[str]:
     for level, names in found.levels.items():
         yield f"  level {level}  {len(names)}: {_shortened(names)}"
     counts = Counter(found.hosts_per_leaf.values())
-    yield "hosts per leaf  " + ", ".join(f"{count} x {hosts}" for hosts, count in sorted(counts.items(), reverse=True))
+    leaves = ", ".join(f"{count} x {hosts}" for hosts, count in sorted(counts.items(), reverse=True))
+    yield f"hosts per leaf  {leaves} (leaves x hosts)"
     if found.oversubscription:
         least, most = min(found.oversubscription.values()), max(found.oversubscription.values())
         range_ = f"{least:.2f} : 1" if f"{least:.2f}" == f"{most:.2f}" else f"{least:.2f} : 1 to {most:.2f} : 1"

@@ -48,6 +48,8 @@ def check(scenario: ScenarioFile, assignments: Assignments = None) -> None:
     for job in resolved.jobs:
         hosts = ", ".join(map(str, job.hosts[:16])) + (" ..." if len(job.hosts) > 16 else "")
         typer.echo(f"  {job.name}: {job.ranks} ranks of {job.workload} on hosts {hosts}")
+    for note in resolved.notes:
+        typer.echo(f"  note: {note}")
 
 
 def plot(run: RunFolder) -> None:

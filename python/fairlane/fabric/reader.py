@@ -1,5 +1,6 @@
 """Reads a fabric from a file, whatever of the known kinds it is."""
 
+import codecs
 import json
 from pathlib import Path
 
@@ -13,29 +14,48 @@ from fairlane.units import BANDWIDTH, DURATION
 __all__ = ["read_wiring"]
 
 
-def read_wiring(file: str | Path, tables: str | Path | None = None) -> Wiring:
+def read_wiring(file: str | Path, tables: str | Path | None = None, node_name_map: str | Path | None = None) -> Wiring:
     """The wiring in a file: ``ibnetdiscover``'s output, a CSV list of links, or what ``Wiring.save`` wrote.
 
-    ``tables`` is a file of forwarding tables (``dump_lfts``, ``ibroute``) that goes with it. Raises ``ScenarioError``
-    naming file and line for what cannot be read, is not whole or contradicts itself.
+    ``tables`` is a file of forwarding tables (``dump_lfts``, ``ibroute``) and ``node_name_map`` one of names by GUID,
+    as infiniband-diags takes it; both go with ``ibnetdiscover``'s output. Raises ``ScenarioError`` naming file and line
+    for what cannot be read, is not whole or contradicts itself.
     """
     path = Path(file)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from None
-    except UnicodeDecodeError as error:
-        raise ScenarioError(Problem("", f"is not UTF-8: {error.reason}", file=str(path))) from None
+    text = _text(path)
+    dump = is_ibnetdiscover(text)
+    if node_name_map and not dump:
+        words = "names by GUID go with the output of ibnetdiscover"
+        raise ScenarioError(Problem("--node-name-map", words, str(node_name_map)))
     if text.lstrip().startswith("{"):
         wiring = _read_saved(text, path)
     elif is_csv(text):
         wiring = read_csv(text, path)
-    elif is_ibnetdiscover(text):
-        wiring = read_ibnetdiscover(text, path)
+    elif dump:
+        wiring = read_ibnetdiscover(text, path, Path(node_name_map) if node_name_map else None)
     else:
         kinds = "the output of ibnetdiscover, a CSV file with the columns from and to, or a file of fabric import"
         raise ScenarioError(Problem("", "no fabric that is known", allowed=kinds, file=str(path)))
     return with_tables(wiring, Path(tables)) if tables else wiring
+
+
+def _text(path: Path) -> str:
+    """The file's text, whatever byte order mark it begins with.
+
+    Node descriptions are bytes that nobody has checked: where they are not UTF-8, the rest of a dump is read.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from None
+    encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        text = raw.decode(encoding, errors="replace")
+        if is_ibnetdiscover(text):
+            return text
+        raise ScenarioError(Problem("", f"is not UTF-8: {error.reason}", file=str(path))) from None
 
 
 def _read_saved(text: str, path: Path) -> Wiring:

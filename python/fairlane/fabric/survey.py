@@ -26,6 +26,9 @@ class Survey:
     tree: str
     """What kind of tree it looks like, or why like none."""
     hosts_per_leaf: dict[str, int]
+    """For each leaf: the hosts with a cable to it, however many cables that are."""
+    adapters: dict[int, int]
+    """How many hosts have 1, 2, ... cables to the fabric."""
     oversubscription: dict[str, float]
     """For each leaf: the bandwidth of its hosts over that of its links to other switches."""
     kinds: dict[str, int]
@@ -42,9 +45,10 @@ def survey(wiring: Wiring) -> Survey:
     for switch, level in levels.items():
         by_level[level].append(switch)
     down, up = _bandwidths(fabric, levels)
-    hosts = set(wiring.hosts)
-    at_leaf = Counter(end for cable in wiring.cables if hosts & {*cable.ends} for end in cable.ends if end not in hosts)
-    leaves = by_level[1]
+    hosts, leaves = set(wiring.hosts), by_level[1]
+    attached = {frozenset(cable.ends) for cable in wiring.cables if hosts & {*cable.ends}}
+    at_leaf = Counter(end for ends in attached for end in ends if end not in hosts)
+    cables = Counter(end for cable in wiring.cables for end in cable.ends if end in hosts)
     return Survey(
         hosts=len(wiring.hosts),
         switches=len(levels),
@@ -52,6 +56,7 @@ def survey(wiring: Wiring) -> Survey:
         levels={level: tuple(names) for level, names in sorted(by_level.items())},
         tree=_tree(wiring, levels),
         hosts_per_leaf={leaf: at_leaf[leaf] for leaf in leaves},
+        adapters=dict(sorted(Counter(cables.values()).items(), reverse=True)),
         oversubscription={leaf: down[leaf] / up[leaf] for leaf in leaves if up[leaf]},
         kinds=dict(Counter(_kind(cable) for cable in wiring.cables).most_common()),
         odd=tuple(_odd(wiring, levels)),
@@ -137,7 +142,7 @@ def _odd_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
 
 
 def _worded(cable: Cable) -> str:
-    return f"{cable} {_kind(cable)}"
+    return f"{cable} {_kind(cable)}{f' (line {cable.line})' if cable.line else ''}"
 
 
 def _odd_trunks(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
@@ -153,9 +158,15 @@ def _odd_trunks(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
 
 
 def _odd_hosts(wiring: Wiring) -> Iterator[str]:
+    """Hosts with more or fewer cables than most: jobs on them have fewer rails."""
     counts = Counter(end for cable in wiring.cables for end in cable.ends)
+    lines = {end: cable.line for cable in reversed(wiring.cables) for end in cable.ends}
     usual = int(median(counts[host] for host in wiring.hosts))
-    others = [f"{host} has {counts[host]}" for host in wiring.hosts if counts[host] != usual]
+    others = [
+        f"{host} has {counts[host]}{f' (line {lines[host]})' if lines[host] else ''}"
+        for host in wiring.hosts
+        if counts[host] != usual
+    ]
     if others:
         yield f"hosts have {usual} cable{'s' * (usual != 1)}, but {_some(others)}"
 

@@ -53,6 +53,8 @@ class FabricDescription:
     hosts: int
     rails: int
     """Adapters of each host with an address of their own."""
+    adapters: dict[int, int]
+    """How many hosts have 1, 2, ... adapters, the most first."""
     switches: dict[int, int]
     """How many switches there are at each level; level 1 has hosts, level n is n - 1 links above it."""
     plan: Mapping[str, Any]
@@ -118,11 +120,15 @@ class Fabric:
         """How many adapters with an address of its own each host has."""
         return self._core.rails
 
+    @cached_property
+    def adapters_of_hosts(self) -> NDArray[numpy.int64]:
+        """How many adapters each host has."""
+        of_hosts = self.links["from_host"]
+        return numpy.bincount(of_hosts[of_hosts >= 0], minlength=self.hosts)
+
     def adapters(self, hosts: Sequence[int]) -> int:
         """How many adapters each of these hosts has at least."""
-        of_hosts = self.links["from_host"]
-        counts = numpy.bincount(of_hosts[of_hosts >= 0], minlength=self.hosts)
-        return int(counts[list(hosts)].min())
+        return int(self.adapters_of_hosts[list(hosts)].min())
 
     def route(self, source: int, destination: int, rail: int = 0) -> list[int]:
         """The links that packets between two hosts take, in order, over the source's adapter ``rail``."""
@@ -164,6 +170,7 @@ class Fabric:
         return FabricDescription(
             hosts=self.hosts,
             rails=self.rails,
+            adapters=dict(sorted(Counter(self.adapters_of_hosts.tolist()).items(), reverse=True)),
             switches=dict(sorted(Counter(self._switch_levels()).items())),
             links=self._link_classes(),
             diameter=diameter,

@@ -42,6 +42,8 @@ class RunMeta(BaseModel):
     """When the run was started."""
     partial: bool
     """Whether the run was interrupted before it had measured everything."""
+    notes: tuple[str, ...] = ()
+    """What to know before acting on the results, a sentence each."""
 
     @property
     def simulated_s(self) -> float:

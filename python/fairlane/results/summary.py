@@ -39,6 +39,8 @@ def print_summary(run: Run, console: Console | None = None) -> None:
     if run.interference["seconds"].sum() > 0:
         between_jobs = run.jobs.height <= MOST_COLUMNS and _fits(console, interference_table(run))
         console.print(interference_table(run, by="job" if between_jobs else "workload"))
+    for note in run.meta.notes:
+        console.print(Text(f"Note: {note}"), soft_wrap=True)
     if run.folder:
         console.print(Text.assemble("Everything is in ", (str(run.folder), "bold"), "."), soft_wrap=True)
 

@@ -66,6 +66,7 @@ def run(
         cpu_s=time.process_time() - cpu,
         started=started,
         partial=outcome.partial,
+        notes=resolved.notes,
     )
     stored = save(_run(meta, resolved, outcome), folder, scenario.text, json.dumps(resolved.spec))
     if figures and not outcome.partial:

@@ -1,7 +1,7 @@
 """The adapters of a fabric's hosts, and how a job shares its messages among them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -93,6 +93,27 @@ class RailPolicy(BaseModel):
             "by_source": {"ranks": _dealt(hosts, rails, rng) if self.order == "random" else []},
         }
         return {"policy": self.policy, **extra.get(self.policy, {})}
+
+
+def rail_notes(
+    name: str, policy: RailPolicy | None, adapters: Mapping[int, int], rails: int, called: Callable[[int], str]
+) -> Iterator[str]:
+    """What a user should know of a job that uses fewer adapters than its hosts have.
+
+    ``adapters`` are those of each of its hosts, ``rails`` those of a host of the fabric with an address of their own,
+    ``called`` a host's name by number.
+    """
+    fewest, most = min(adapters.values()), max(adapters.values())
+    if policy is None and rails == 1:
+        if most > 1:
+            has = f"{fewest} to {most}" if fewest < most else f"{most}"
+            yield f"job {name!r} sends over the first adapter of each host only; its hosts have {has}: see jobs.rails"
+    elif fewest < most and not (policy and policy.policy == "only"):
+        short = [host for host, count in adapters.items() if count == fewest]
+        others = f" (and {len(short) - 1} more of its hosts)" if len(short) > 1 else ""
+        has = f"has {fewest} adapter{'s' * (fewest != 1)}"
+        words = f"job {name!r} is limited to {fewest} of {most} rails"
+        yield f"{words}: {called(short[0])}{others} {has}, and a job has the rails that each of its hosts has"
 
 
 def _dealt(hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> list[int]:

@@ -19,6 +19,7 @@ from fairlane.qos import JobShare
 from fairlane.scenario.background import with_background
 from fairlane.scenario.checks import sl2vl
 from fairlane.scenario.placing import Copy, hosts_of, place
+from fairlane.scenario.rails import rail_notes
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.scenario.strategy import expand
 from fairlane.seeds import Purpose, stream
@@ -83,7 +84,20 @@ def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
         building(resolved.engine)
     except Problems as problems:
         raise Problems(*(_of_job(problem, copies) for problem in problems.problems)) from None
-    return copies, replace(resolved, jobs=_with_power(scenario, copies, resolved.jobs, fabric.hosts))
+    notes = tuple(_rail_notes(copies, resolved, fabric))
+    return copies, replace(resolved, jobs=_with_power(scenario, copies, resolved.jobs, fabric.hosts), notes=notes)
+
+
+def _rail_notes(copies: list[Copy], resolved: Resolved, fabric: Fabric) -> Iterator[str]:
+    """Which jobs use fewer adapters than their hosts have, and why."""
+    adapters, names = fabric.adapters_of_hosts, resolved.tables["fabric"]["params"].get("hosts")
+
+    def called(host: int) -> str:
+        return names[host] if isinstance(names, list) else f"host {host}"
+
+    for copy, job in zip(copies, resolved.jobs, strict=True):
+        found = {host: int(adapters[host]) for host in job.hosts}
+        yield from rail_notes(job.name, copy.job.rails, found, fabric.rails, called)
 
 
 def _rails(scenario: "Scenario", copy: Copy, job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:

@@ -84,6 +84,8 @@ class Resolved:
     """How often ports are sampled, ps; None for never."""
     counters_at: "CountersAt | None" = None
     """After whose iterations flits and stalls are read."""
+    notes: tuple[str, ...] = ()
+    """What a user should know before acting on results, a sentence each: printed by ``check`` and after a run."""
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -1,0 +1,104 @@
+"""Fabrics of real clusters from what ``ibnetdiscover`` prints.
+
+Every port of every switch and adapter has a line; a cable has two, one from either end, and both are compared: a port
+without its counterpart means that the dump is not whole. Loopback cables and aggregation nodes inside switches (SHARP)
+are left out with a remark. Which adapters make up a host is inferred as ``machines`` describes; an adapter without a
+cable to a switch belongs to no host.
+
+Speeds are data rates: lanes x the rate of a lane after line coding (8b/10b up to QDR, 64b/66b from FDR10 on).
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.ibnetdiscover.cabling import checked_cabling
+from fairlane.fabric.ibnetdiscover.machines import name_vertices
+from fairlane.fabric.ibnetdiscover.name_map import read_name_map
+from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, is_section, lanes_and_rate, read_sections
+from fairlane.fabric.wiring import Cable, Wiring
+
+__all__ = ["LANE_RATES", "is_ibnetdiscover", "read_ibnetdiscover"]
+
+
+def is_ibnetdiscover(text: str) -> bool:
+    """Whether a file looks like a dump."""
+    return any(is_section(line) for line in text.splitlines())
+
+
+def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None) -> Wiring:
+    """The wiring of a cluster; ``ScenarioError`` names every line that is wrong or lacks its counterpart.
+
+    ``name_map`` is a node name map as ``ibnetdiscover --node-name-map`` takes it: it overrides descriptions.
+    """
+    overrides = read_name_map(name_map) if name_map else {}
+    sections = read_sections(text, file)
+    vertices, remarks = checked_cabling(sections, file)
+    names, more = name_vertices(vertices, overrides)
+    cables, dropped = _cables(vertices, names)
+    cabled = {end for cable in cables for end in cable.ends}
+    hosts = tuple(dict.fromkeys(names[it.name] for it in vertices.values() if not it.is_switch))
+    hosts = tuple(host for host in hosts if host in cabled)
+    if not hosts:
+        words = "no adapter is cabled to a switch, so there is no host: is the dump cut off?"
+        raise ScenarioError(Problem("", words, file=str(file)))
+    switches = [vertex for vertex in vertices.values() if vertex.is_switch]
+    return Wiring(
+        hosts,
+        tuple(cables),
+        labels={names[switch.name]: switch.description for switch in switches},
+        guids={switch.guid: names[switch.name] for switch in switches if switch.guid is not None},
+        lids=_lids(vertices, names),
+        remarks=(*remarks, *more, *dropped),
+        source=file,
+    )
+
+
+def _cables(vertices: dict[str, Vertex], names: dict[str, str]) -> tuple[list[Cable], list[str]]:
+    """Every cable once, from the end that the dump names first, and remarks on those that join two hosts.
+
+    A host numbers its ports over all its adapters.
+    """
+    ports: dict[tuple[str, int], int] = {}
+    taken: Counter[str] = Counter()
+    for vertex in vertices.values():
+        for port in sorted(vertex.links):
+            taken[names[vertex.name]] += 1
+            ports[vertex.name, port] = port if vertex.is_switch else taken[names[vertex.name]]
+    seen: set[tuple[str, int]] = set()
+    cables, dropped = [], []
+    for vertex in vertices.values():
+        for port, link in vertex.links.items():
+            if (vertex.name, port) in seen:
+                continue
+            seen.add((link.to, link.port))
+            back = vertices[link.to].links[link.port].speed
+            kind = link.speed if back == link.speed else f"{link.speed} and {back}"
+            ends = (names[vertex.name], names[link.to])
+            numbers = (ports[vertex.name, port], ports[link.to, link.port])
+            lanes, rate = lanes_and_rate(link.speed)
+            cable = Cable(ends, numbers, lanes * rate, kind=kind, line=link.line)
+            if vertex.is_switch or vertices[link.to].is_switch:
+                cables.append(cable)
+            else:
+                dropped.append(f"line {link.line}: cable between two adapters left out: {cable}")
+    return cables, dropped
+
+
+def _lids(vertices: dict[str, Vertex], names: dict[str, str]) -> dict[int, str]:
+    """The local identifier of each host's first port."""
+    lids: dict[int, str] = {}
+    known: set[str] = set()
+    for vertex in _adapters(vertices.values()):
+        if names[vertex.name] in known:
+            continue
+        first = vertex.links[min(vertex.links)]
+        if first.lid is not None:
+            lids[first.lid] = names[vertex.name]
+            known.add(names[vertex.name])
+    return lids
+
+
+def _adapters(vertices: Iterable[Vertex]) -> list[Vertex]:
+    return [vertex for vertex in vertices if vertex.links and not vertex.is_switch]

@@ -1,0 +1,114 @@
+"""Who is joined to whom: masked identifiers are told apart, both ends of each cable compared, loopbacks left out."""
+
+import re
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.ibnetdiscover.sections import Link, Sections, Vertex
+
+__all__ = ["checked_cabling"]
+
+_AGGREGATION = re.compile(r"\bAggregation Node\b", re.IGNORECASE)
+
+
+def checked_cabling(sections: Sections, file: Path) -> tuple[dict[str, Vertex], list[str]]:
+    """The switches and adapters by identifier, and remarks on what was left out.
+
+    Raises ``ScenarioError`` with the line of every port that contradicts the other end of its cable.
+    """
+    vertices, remarks = _by_identifier(sections.vertices, file)
+    problems = _counterparts(vertices, file)
+    if problems:
+        raise ScenarioError(problems)
+    remarks = [*sections.remarks, *remarks, *_drop_loopbacks(vertices)]
+    vertices, more = _without_aggregation(vertices)
+    return vertices, [*remarks, *more]
+
+
+def _by_identifier(vertices: list[Vertex], file: Path) -> tuple[dict[str, Vertex], list[str]]:
+    """By identifier; where masking has made several alike, by identifier and LID."""
+    alike: dict[str, list[Vertex]] = defaultdict(list)
+    for vertex in vertices:
+        alike[vertex.name].append(vertex)
+    masked = {name: group for name, group in alike.items() if len(group) > 1}
+    if not masked:
+        return {vertex.name: vertex for vertex in vertices}, []
+    by_lid: dict[tuple[str, int], str] = {}
+    problems: list[Problem] = []
+    for name, group in masked.items():
+        first: dict[int, Vertex] = {}
+        for vertex in group:
+            lids = sorted(vertex.lids)
+            twice = next((first[lid] for lid in lids if lid in first), None)
+            if twice is not None or not lids:
+                before = twice or next(other for other in group if other is not vertex)
+                problem = Problem("", _same_identifier(vertex, before), file=str(file), line=vertex.line)
+                problems.append(problem)
+                continue
+            first.update(dict.fromkeys(lids, vertex))
+            vertex.name = f"{name}@lid{lids[0]}"
+            by_lid.update({(name, lid): vertex.name for lid in lids})
+    if problems:
+        raise ScenarioError(problems)
+    for vertex in vertices:
+        vertex.links = {port: _resolved(link, masked, by_lid) for port, link in vertex.links.items()}
+    count = sum(map(len, masked.values()))
+    words = f"{count} switches and adapters share {len(masked)} masked identifiers: they are told apart by LID"
+    return {vertex.name: vertex for vertex in vertices}, [words]
+
+
+def _same_identifier(vertex: Vertex, before: Vertex) -> str:
+    words = f"{vertex.name} has a section already, on line {before.line}"
+    return f"{words}; if GUIDs were masked, mask each by a value of its own, or leave the LIDs in"
+
+
+def _resolved(link: Link, masked: dict[str, list[Vertex]], by_lid: dict[tuple[str, int], str]) -> Link:
+    if link.to not in masked or link.far_lid is None:
+        return link
+    return replace(link, to=by_lid.get((link.to, link.far_lid), link.to))
+
+
+def _counterparts(vertices: dict[str, Vertex], file: Path) -> list[Problem]:
+    """Lines whose other end states something else, or nothing."""
+    problems = []
+    for vertex in vertices.values():
+        for port, link in vertex.links.items():
+            other = vertices.get(link.to)
+            back = other.links.get(link.port) if other else None
+            here = f"{vertex.name}[{port}] leads to {link.to}[{link.port}]"
+            if other is None:
+                words = f"{here}, and the dump has no section for {link.to}: is it cut off?"
+            elif back is None:
+                words = f"{here}, and the section of {link.to} has no line for that port: is the dump cut off?"
+            elif (back.to, back.port) != (vertex.name, port):
+                words = f"{here}, which leads to {back.to}[{back.port}] (line {back.line}): a port used twice"
+            else:
+                continue
+            problems.append(Problem("", words, file=str(file), line=link.line))
+    return problems
+
+
+def _drop_loopbacks(vertices: dict[str, Vertex]) -> list[str]:
+    """Takes cables that lead back to their own switch or adapter away, with a remark on each."""
+    remarks = []
+    for vertex in vertices.values():
+        loops = {port: link for port, link in vertex.links.items() if link.to == vertex.name}
+        for port, link in loops.items():
+            del vertex.links[port]
+            if port <= link.port:
+                name = vertex.description or vertex.name
+                remarks.append(f"line {link.line}: loopback cable left out: {name} port {port} to port {link.port}")
+    return remarks
+
+
+def _without_aggregation(vertices: dict[str, Vertex]) -> tuple[dict[str, Vertex], list[str]]:
+    """The same without the adapters inside switches that reduce in the network, and a remark on them."""
+    inside = {name for name, it in vertices.items() if not it.is_switch and _AGGREGATION.search(it.description)}
+    if not inside:
+        return vertices, []
+    others = {name: it for name, it in vertices.items() if name not in inside}
+    for vertex in others.values():
+        vertex.links = {port: link for port, link in vertex.links.items() if link.to not in inside}
+    return others, [f"{len(inside)} aggregation node{'s' * (len(inside) != 1)} inside switches left out: no hosts"]

@@ -1,0 +1,104 @@
+"""Which adapters make up a host, and what hosts and switches are called.
+
+In this order: a node name map; a description that names the machine and the adapter ("node17 HCA-1", "node17 mlx5_1");
+the system image GUID, which adapters of one card share. A description that names only the card ("MT4129 ConnectX7
+Mellanox Technologies"), or a machine nobody has named ("localhost HCA-1"), says nothing of hosts, nor does one that
+stands at several cards. Such an adapter belongs to the host of a named adapter of its card, else its card is a host,
+called by the identifier of its first adapter ("H-e09d730300858468").
+
+A switch is called by its description if no other switch and no host has the same, else by its identifier.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from fairlane.fabric.ibnetdiscover.sections import Vertex
+
+__all__ = ["name_vertices"]
+
+MAX_ADAPTERS_PER_CARD = 16
+"""Adapters that one system image GUID may hold together; more are taken for a masked GUID."""
+
+_ADAPTER = r"(?:HCA-?\d*|(?:mlx|hfi|qib|ibp|ib|mthca|bnxt|cxgb|i40iw|irdma|ocrdma)\w*)"
+_MACHINE = re.compile(rf"(\S+)\s+{_ADAPTER}", re.IGNORECASE)
+_UNNAMED = re.compile(r"localhost(\..*)?|\(none\)|unknown|ubuntu|centos|rocky|debian", re.IGNORECASE)
+_CARD_NAME = re.compile(r"MT\d{3,}|.*\b(Mellanox|NVIDIA|QLogic|Intel|Infini\w+|ConnectX\S*)\b", re.IGNORECASE)
+
+
+def name_vertices(vertices: Mapping[str, Vertex], overrides: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The name of the switch or host that each identifier stands for, and remarks on adapters without a machine.
+
+    ``overrides`` are names by identifier or GUID (16 hexadecimal digits), from a node name map.
+    """
+    adapters = [vertex for vertex in vertices.values() if not vertex.is_switch]
+    cards = _cards(adapters)
+    machines, remarks = _machines(adapters, cards, overrides)
+    named_cards = {cards[it.name]: machines[it.name] for it in reversed(adapters) if machines[it.name]}
+    first: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for vertex in adapters:
+        card = cards[vertex.name]
+        names[vertex.name] = machines[vertex.name] or named_cards.get(card) or first.setdefault(card, vertex.name)
+    if first:
+        some = next(vertex for vertex in adapters if names[vertex.name] in first.values())
+        count = sum(name in first.values() for name in names.values())
+        words = f"{count} adapters do not name their machine (line {some.line}: {some.description!r})"
+        words = f"{words}: grouped by system image GUID into {len(first)} hosts; --node-name-map overrides this"
+        remarks.append(words)
+    switches = [vertex for vertex in vertices.values() if vertex.is_switch]
+    names.update(_switch_names(switches, set(names.values()), overrides))
+    return names, remarks
+
+
+def _cards(adapters: list[Vertex]) -> dict[str, str]:
+    """What holds the adapters of a card together, by identifier: the system image GUID, if it is one."""
+    counts = Counter(vertex.card for vertex in adapters)
+    return {it.name: it.card if it.card and counts[it.card] <= MAX_ADAPTERS_PER_CARD else it.name for it in adapters}
+
+
+def _machines(
+    adapters: list[Vertex], cards: Mapping[str, str], overrides: Mapping[str, str]
+) -> tuple[dict[str, str | None], list[str]]:
+    """The machine that each adapter is known to be in, and remarks on names that several machines have."""
+    found = {it.name: _override(it, overrides) or _described(it) for it in adapters}
+    given = {it.name for it in adapters if _override(it, overrides)}
+    at: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for vertex in adapters:
+        if (machine := found[vertex.name]) and vertex.name not in given:
+            at[machine, vertex.description].add(cards[vertex.name])
+    shared = {machine for (machine, _), some in at.items() if len(some) > 1}
+    remarks = []
+    for machine in sorted(shared):
+        count = len({cards[name] for name, one in found.items() if one == machine and name not in given})
+        remarks.append(f"{count} cards name the same adapters of {machine}: each card is a host")
+    kept = {name: None if machine in shared and name not in given else machine for name, machine in found.items()}
+    return kept, remarks
+
+
+def _described(adapter: Vertex) -> str | None:
+    """The machine that an adapter's description names, if it does; a description that is no card's is a machine's."""
+    words = adapter.description.strip()
+    machine = _MACHINE.fullmatch(words)
+    name = machine[1] if machine else words
+    if not name or _UNNAMED.fullmatch(name) or (not machine and _CARD_NAME.match(words)):
+        return None
+    return name
+
+
+def _override(vertex: Vertex, overrides: Mapping[str, str]) -> str | None:
+    """The name that a node name map gives to a switch or to an adapter's machine."""
+    guids = [vertex.guid, int(vertex.card, 16) if vertex.card else None]
+    keys = [vertex.name, *(f"{guid:016x}" for guid in guids if guid is not None)]
+    name = next((overrides[key] for key in keys if key in overrides), None)
+    machine = _MACHINE.fullmatch(name) if name and not vertex.is_switch else None
+    return machine[1] if machine else name
+
+
+def _switch_names(switches: Iterable[Vertex], hosts: set[str], overrides: Mapping[str, str]) -> dict[str, str]:
+    """The switches' names: those of the map, else descriptions that nothing else has, else identifiers."""
+    wanted = {it.name: _override(it, overrides) or it.description for it in switches}
+    counts = Counter(wanted.values())
+    return {
+        name: words if words and counts[words] == 1 and words not in hosts else name for name, words in wanted.items()
+    }

@@ -1,0 +1,156 @@
+"""The sections of a dump, line by line: switches and adapters with their ports.
+
+What a paste adds is skipped with a remark: shell prompts, the command itself, warnings of the tool, fences of a
+Markdown block. GUIDs may be masked by anything.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairlane.errors import Problem, ScenarioError
+
+__all__ = ["LANE_RATES", "Link", "Sections", "Vertex", "is_section", "lanes_and_rate", "read_sections"]
+
+LANE_RATES = {
+    "SDR": 2_000_000_000,
+    "DDR": 4_000_000_000,
+    "QDR": 8_000_000_000,
+    "FDR10": 10_000_000_000,
+    "FDR": 13_636_363_636,
+    "EDR": 25_000_000_000,
+    "HDR": 50_000_000_000,
+    "NDR": 100_000_000_000,
+    "XDR": 200_000_000_000,
+}
+"""Data rate of one lane, bits per second."""
+
+_VERTEX = re.compile(r'(Switch|Ca|Rt)\s+(\d+)\s+"([^"]+)"\s*#\s*"([^"]*)"(.*)')
+_GUID_OF_PORT = r"(?:\[ext \d+\])?(?:\([^()]*\))?"
+_PORT = re.compile(rf'\[(\d+)\]{_GUID_OF_PORT}\s+"([^"]+)"\[(\d+)\]{_GUID_OF_PORT}\s*(#.*)')
+_PORT_BEGINS = re.compile(r"\[\d*\]?(?=$|[\s(\[])|\[\d+$")
+_SPEED = re.compile(r"\b(\d+)x([A-Z]+\d*)\s*$")
+_OWN_LID = re.compile(r"#\s*lid (\d+)")
+_LID = re.compile(r"\blid (\d+)")
+_GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b")
+_CARD = re.compile(r"sysimgguid=0x([0-9a-fA-F]{1,16})\b")
+_ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=|Chassis|#")
+_NOT_OF_THE_DUMP = {
+    "a shell prompt": re.compile(
+        r"(?:\(\S+\)\s*)?(?:\[[^\]\s]*@[^\]]*\]|[\w.-]+@[\w.-]+(?::\S*)?|[\w.-]*)\s?\S{0,80}[$#%>](?:\s.*)?"
+    ),
+    "a command": re.compile(r"(?:sudo\s+)?(?:\S*/)?ibnetdiscover\b.*"),
+    "a warning of the tool": re.compile(r"(?:\S*/)?(?:ibwarn|ibnetdiscover|src/\S+)\b.*:.*"),
+    "a Markdown fence": re.compile(r"(?:```|~~~)\w*"),
+}
+
+
+@dataclass
+class Vertex:
+    """A switch or an adapter, as its section of the dump describes it."""
+
+    name: str
+    """Its identifier; the same as another's only while masked GUIDs are not resolved."""
+    is_switch: bool
+    ports: int
+    description: str
+    line: int
+    guid: int | None
+    card: str | None
+    """The system image GUID: what adapters of one card have in common."""
+    lid: int | None = None
+    """A switch's local identifier."""
+    links: dict[int, "Link"] = field(default_factory=dict)
+
+    @property
+    def lids(self) -> set[int]:
+        """The local identifiers by which others know it."""
+        own = {self.lid} if self.is_switch else {link.lid for link in self.links.values()}
+        return {lid for lid in own if lid is not None}
+
+
+@dataclass(frozen=True)
+class Link:
+    """A port's line."""
+
+    to: str
+    port: int
+    speed: str
+    lid: int | None
+    """The port's own local identifier, if it is an adapter's."""
+    far_lid: int | None
+    """The local identifier at the other end."""
+    line: int
+
+
+@dataclass
+class Sections:
+    """What stands in a dump."""
+
+    vertices: list[Vertex] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def is_section(line: str) -> bool:
+    """Whether a line begins a section."""
+    return _VERTEX.match(line.strip()) is not None
+
+
+def lanes_and_rate(speed: str) -> tuple[int, int]:
+    """The lanes of a speed such as ``4xNDR``, and the data rate of each, bits per second."""
+    lanes, _, rate = speed.partition("x")
+    return int(lanes), LANE_RATES[rate]
+
+
+def read_sections(text: str, file: Path) -> Sections:
+    """The sections of a dump; ``ScenarioError`` names every line that is none of a dump's."""
+    found, problems = Sections(), list[Problem]()
+    guid: int | None = None
+    card: str | None = None
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        problem = None
+        if begins := _VERTEX.match(line):
+            kind, ports, name, description, rest = begins.groups()
+            lid = _LID.search(rest)
+            vertex = Vertex(name, kind == "Switch", int(ports), description, number, guid, card)
+            vertex.lid = int(lid[1]) if lid else None
+            found.vertices.append(vertex)
+            guid = card = None
+        elif _PORT_BEGINS.match(line):
+            problem = _add_port(found.vertices[-1] if found.vertices else None, line, number)
+        elif states := _GUID.match(line):
+            guid = int(states[1], 16) or None
+        elif states := _CARD.match(line):
+            card = states[1] if int(states[1], 16) else None
+        elif line and not _ATTRIBUTE.match(line):
+            what = next((what for what, shape in _NOT_OF_THE_DUMP.items() if shape.fullmatch(line)), None)
+            if what:
+                found.remarks.append(f"line {number} skipped, {what}: {line[:60]}")
+            else:
+                problem = f"not a line of ibnetdiscover: {line[:60]!r}; is the dump cut off?"
+        if problem:
+            problems.append(Problem("", problem, file=str(file), line=number))
+    if problems:
+        raise ScenarioError(problems)
+    return found
+
+
+def _add_port(vertex: Vertex | None, line: str, number: int) -> str | None:
+    """Adds a port's line to its section; what is wrong with it, if something is."""
+    parts = _PORT.match(line)
+    speed = _SPEED.search(line)
+    if parts is None or speed is None or vertex is None:
+        return f"not a whole line of a port: {line[:60]!r}; is the dump cut off?"
+    if speed[2] not in LANE_RATES:
+        return f"unknown speed {speed[0].strip()}; allowed: a number of lanes and one of {', '.join(LANE_RATES)}"
+    if not 1 <= int(speed[1]) <= 12:
+        return f"a link of {speed[1]} lanes; allowed: 1 to 12"
+    port = int(parts[1])
+    if not 1 <= port <= vertex.ports:
+        return f"{vertex.name} has no port {port}: it has {vertex.ports}"
+    if port in vertex.links:
+        return f"port {port} of {vertex.name} is used twice: also on line {vertex.links[port].line}"
+    own, lids = _OWN_LID.match(parts[4]), _LID.findall(parts[4])
+    lid, far = (int(own[1]) if own else None), (int(lids[-1]) if lids else None)
+    vertex.links[port] = Link(parts[2], int(parts[3]), speed[0].strip(), lid, far, number)
+    return None
