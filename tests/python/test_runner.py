@@ -52,6 +52,7 @@ class FakeScenario:
     tables: dict[str, Any] = field(default_factory=lambda: {"fabric": {}})
     sample_interval: int | None = None
     marked_jobs: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
     recorded: tuple[str, ...] = ()
 
     def resolve(self) -> FakeScenario:
