@@ -3,12 +3,13 @@
 The library raises and never prints; the command line turns ``ScenarioError`` into exit code 2 and ``RunError`` into 1.
 """
 
+import errno
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["BuildError", "FairlaneError", "Problem", "RunError", "ScenarioError", "nearest"]
+__all__ = ["BuildError", "FairlaneError", "Problem", "RunError", "ScenarioError", "disk_full", "nearest"]
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str | None:
@@ -70,6 +71,18 @@ def _shown(value: Any, limit: int = 80) -> str:
     else:
         text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def disk_full(error: BaseException) -> bool:
+    """Whether an error, or one that it came of, says that a disk or a quota is full."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if "os error 28" in str(seen) or "[errno 28]" in str(seen).lower():  # libraries that keep the words only
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
 
 
 class FairlaneError(Exception):

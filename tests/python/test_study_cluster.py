@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -190,7 +191,16 @@ def test_an_address_that_can_be_is_asked(
         asked.append(address)
         raise OSError("nobody is there")
 
+    listening = []
+
+    def port(address: tuple[str, int], _wait: float) -> socket.socket:
+        listening.append(address)
+        return socket.socket()
+
     monkeypatch.setattr("distributed.Client", client)
+    monkeypatch.setattr("socket.create_connection", port)
     with pytest.raises(ScenarioError, match="no scheduler answers: nobody is there"):
         run(study, out=tmp_path / "out", dask=address, progress=False)
     assert asked == [address]
+    host, _, number = address.rpartition("://")[2].rpartition(":")
+    assert set(listening) == (set() if address.startswith("ws") else {(host.strip("[]"), int(number))})

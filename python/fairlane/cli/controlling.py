@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.options import Assignments, ScenarioFile, duration_of, folder_for
+from fairlane.cli.options import Assignments, ScenarioFile, duration_of, folder_for, fresh
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def control(
         raise ScenarioError(Problem("--period", "out of range", period, "above 0"))
     if draws is not None and mode_of(mode) == "online":
         raise ScenarioError(Problem("--draws", "means something in episodes only", draws, "--mode episodes"))
+    fresh(out)
     outcomes: list[Outcome] = []
     with folder_for(out):
         for outcome in perform(loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=seed, draws=draws):

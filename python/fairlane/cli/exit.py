@@ -11,4 +11,5 @@ class ExitCode(IntEnum):
     DONE = 0
     RUN_FAILED = 1
     WRONG_INPUT = 2
+    DISK_FULL = 3
     INTERRUPTED = 130

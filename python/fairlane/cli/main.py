@@ -1,5 +1,6 @@
 """The commands, and what an error becomes: a message on standard error and an exit code."""
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -22,7 +23,7 @@ from fairlane.cli import (
     studies,
 )
 from fairlane.cli.exit import ExitCode
-from fairlane.errors import FairlaneError, RunError
+from fairlane.errors import FairlaneError, RunError, disk_full
 
 __all__ = ["app", "execute", "main"]
 
@@ -97,11 +98,22 @@ def execute(arguments: list[str]) -> int:
     except UsageError as error:
         error.show()
         return ExitCode.WRONG_INPUT
-    except RunError as error:
-        return _complain(str(error), ExitCode.RUN_FAILED)
-    except FairlaneError as error:
-        return _complain(str(error), ExitCode.WRONG_INPUT)
+    except BrokenPipeError:  # whoever read the output, as `head`, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.RUN_FAILED
+    except (FairlaneError, OSError) as error:
+        return _failed(error)
     return status if isinstance(status, int) else ExitCode.DONE
+
+
+def _failed(error: FairlaneError | OSError) -> int:
+    """What the system refuses is told like wrong input, with its file; a full disk has a code of its own."""
+    words = str(error)
+    if isinstance(error, OSError) and not isinstance(error, FairlaneError):
+        words = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or words
+    if disk_full(error):
+        return _complain(f"{words}\nthe disk is full: make room, or choose another folder", ExitCode.DISK_FULL)
+    return _complain(words, ExitCode.RUN_FAILED if isinstance(error, RunError) else ExitCode.WRONG_INPUT)
 
 
 def _complain(message: str, code: ExitCode) -> int:

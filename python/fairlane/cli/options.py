@@ -9,7 +9,7 @@ import typer
 
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 
-__all__ = ["Assignments", "RunFolder", "ScenarioFile", "duration_of", "folder_for", "folder_of"]
+__all__ = ["Assignments", "RunFolder", "ScenarioFile", "duration_of", "folder_for", "folder_of", "fresh"]
 
 ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="The scenario, a TOML file.", show_default=False)
@@ -58,6 +58,19 @@ def folder_for(folder: Path | None) -> Iterator[None]:
             with suppress(OSError):  # it holds something, or was not made
                 path.rmdir()
         raise
+
+
+def fresh(folder: Path | None) -> None:
+    """Refuses the folder of ``--out`` if there is something in it. Raises ``ScenarioError``."""
+    if folder is None:
+        return
+    try:
+        taken = not folder.is_dir() or any(folder.iterdir()) if folder.exists() else False
+    except OSError as error:
+        raise ScenarioError(Problem("--out", f"cannot be read: {error.strerror}", str(folder))) from error
+    if taken:
+        problem = Problem("--out", "exists and is not an empty directory", str(folder), "a new or an empty directory")
+        raise ScenarioError(problem)
 
 
 def _there(path: Path) -> bool:

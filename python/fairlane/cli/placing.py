@@ -18,7 +18,10 @@ def place(
     ] = None,
     assignments: Assignments = None,
     slurm: Annotated[
-        bool, typer.Option("--slurm", help="Print each job's hosts as a Slurm node list, and nothing else.")
+        bool,
+        typer.Option(
+            "--slurm", help="Print each job's hosts as a Slurm node list, and nothing else; with --json as JSON."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the host of each rank.")] = False,
 ) -> None:
@@ -44,6 +47,9 @@ def place(
     jobs = {job.name: job.hosts for job in resolved.jobs}
     names = host_names(resolved.tables["fabric"])
     lists = {name: compress(dict.fromkeys(names[host] for host in hosts)) for name, hosts in jobs.items()}
+    if slurm and as_json:
+        typer.echo(json.dumps(lists, indent=2))
+        return
     if slurm:
         for name, hosts in lists.items():
             typer.echo(f"{name} {hosts}")

@@ -42,6 +42,8 @@ def reproduce(
     from fairlane.study.progress import StudyProgress
     from fairlane.study.store import Store
 
+    if dask:
+        typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
     folder = out or Path("runs") / f"{paper}{'-quick' if quick else ''}"
     chosen = plan(paper, only=only or (), quick=quick, placements=placements, periods=periods, beside=beside or ())
     store = Store(folder)

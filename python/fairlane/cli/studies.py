@@ -30,6 +30,8 @@ def study(
     from fairlane.study.profile import profile_lines
     from fairlane.study.summary import print_study
 
+    if dask and not quiet:
+        typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
     loaded = Study.load(file, set=assignments or ())
     try:
         found = run(loaded, out=out, resume=resume, workers=workers, dask=dask, progress=not quiet)

@@ -16,6 +16,21 @@ KeyPath = tuple[str | int, ...]
 """Where a value stands: ("jobs", 2, "workload", "message_size")."""
 
 
+MOST_BYTES = 16 << 20
+"""Of a TOML file."""
+MOST_DEPTH = 40
+"""Levels of tables and lists within each other; the deepest of a scenario have six."""
+_MOST_PARSED = 8 << 20
+"""Letters that are parsed to find the lines of keys; what comes later has no lines in messages."""
+
+
+class NestingError(ValueError):
+    """Tables or lists within each other deeper than any input needs."""
+
+    def __init__(self) -> None:
+        super().__init__(f"tables or lists are nested more than {MOST_DEPTH} deep")
+
+
 def dotted(path: Sequence[str | int]) -> str:
     """The path as people write it: ``jobs[2].workload.message_size``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
@@ -44,10 +59,15 @@ class Document:
     def read(cls, file: Path) -> "Document":
         """Reads a TOML file; a ``ScenarioError`` names the file, and the line if the TOML itself is wrong."""
         try:
+            if file.is_file() and file.stat().st_size > MOST_BYTES:
+                words = f"has more than {MOST_BYTES >> 20} MiB: not a scenario or study"
+                raise ScenarioError(Problem("", words, file=str(file)))
             text = file.read_text(encoding="utf-8")
-            return cls(tomllib.loads(text), file, text, dict(reversed(list(_lines(text)))))
+            return cls(_parsed(text), file, text, dict(reversed(list(_lines(text)))))
         except OSError as error:
             raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(file))) from None
+        except NestingError as error:
+            raise ScenarioError(Problem("", str(error), file=str(file))) from None
         except UnicodeDecodeError as error:
             raise ScenarioError(Problem("", f"is not UTF-8: {error.reason}", file=str(file))) from None
         except tomllib.TOMLDecodeError as error:
@@ -94,8 +114,10 @@ class Document:
         if not equals or not steps:
             raise ScenarioError(Problem("--set", "is no assignment", assignment, "KEY.PATH=VALUE"))
         try:
-            parsed = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+            parsed = _parsed(f"value = {value}")["value"]
+        except NestingError as error:
+            raise ScenarioError(Problem("--set", str(error), key)) from None
+        except (tomllib.TOMLDecodeError, KeyError):
             parsed = value.strip()
         try:
             assign(self.data, steps, parsed)
@@ -124,6 +146,21 @@ def assign(data: Any, steps: Sequence[str | int], value: Any) -> None:
         data = data[key]
 
 
+def _parsed(text: str) -> dict[str, Any]:
+    """TOML as data. Raises ``TOMLDecodeError`` and ``NestingError``."""
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise NestingError from None
+    level: list[Any] = [found]
+    for _ in range(MOST_DEPTH):
+        inner = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [value for values in inner for value in values if isinstance(value, dict | list)]
+        if not level:
+            return found
+    raise NestingError
+
+
 def _toml_problem(file: Path, message: str) -> Problem:
     line = re.search(r"\(at line (\d+), column \d+\)", message)
     words = re.sub(r" \(at [^)]*\)", "", message)
@@ -134,9 +171,12 @@ def _lines(text: str) -> Iterator[tuple[KeyPath, int]]:
     """Each key's path and line. The text is valid TOML, so a statement is the shortest run of lines that is."""
     table: KeyPath = ()
     counts: dict[KeyPath, int] = {}
-    statement, start = "", 1
+    statement, start, parsed_so_far = "", 1, 0
     for number, line in enumerate(text.split("\n"), 1):
         statement, start = (f"{statement}\n{line}", start) if statement else (line, number)
+        parsed_so_far += len(statement)
+        if parsed_so_far > _MOST_PARSED:  # a value over thousands of lines
+            return
         try:
             parsed = tomllib.loads(statement)
         except tomllib.TOMLDecodeError:

@@ -4,12 +4,13 @@ Of each job the number, submit time, run time, processors and requested time are
 problem with its number, and the rest of the log goes on.
 """
 
-import gzip
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.expansion import ExpansionError, gunzipped
 
 __all__ = ["Log", "LoggedJob", "read_log"]
 
@@ -17,6 +18,16 @@ _FIELDS = 18
 _CANCELLED = 5
 _SHOWN = 40
 """Letters of a line that a message shows."""
+_MOST_BYTES = 4 << 30
+"""Of an expanded log; the largest of the Parallel Workloads Archive have half a gigabyte."""
+_MOST_LINE = 1 << 16
+"""Letters of a line."""
+_MOST_LINES = 10_000_000
+"""Of a log; the largest of the archive has five million jobs."""
+_MOST_PROBLEMS = 100_000
+"""A file with so many lines that cannot be read is no job log."""
+_LARGEST = 10**15
+"""The largest number that a field can have."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,9 @@ def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, most
             job = _job(line, number, hosts)
         except _WrongLineError as error:
             problems.append(error.problem.at(str(path), number))
+            if len(problems) >= _MOST_PROBLEMS:
+                words = f"{_MOST_PROBLEMS} lines cannot be read: not a job log"
+                raise ScenarioError([*problems[:_SHOWN], Problem("", words, file=str(path))]) from None
             continue
         if job is not None:
             jobs.append(job)
@@ -79,15 +93,21 @@ class _WrongLineError(Exception):
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are no comments, with their numbers; the log is read as it goes and never whole in memory."""
     try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8", errors="replace")
-    except (OSError, EOFError) as error:
+        with gunzipped(path, _MOST_BYTES) as plain:
+            text = io.TextIOWrapper(plain, "utf-8", errors="replace")
+            for number, line in enumerate(iter(lambda: text.readline(_MOST_LINE), ""), start=1):
+                if len(line) == _MOST_LINE:
+                    words = f"is longer than {_MOST_LINE} letters: not a job log"
+                    raise ScenarioError(Problem("line", words, file=str(path), line=number))
+                if number > _MOST_LINES:
+                    raise ExpansionError(f"has more than {_MOST_LINES} lines")
+                if line.strip() and not line.lstrip().startswith(";"):
+                    yield number, line
+    except (OSError, ExpansionError) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ScenarioError(Problem("", f"cannot be read: {words}", file=str(path))) from None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip() and not line.lstrip().startswith(";"):
-            yield number, line
 
 
 def _start_of(line: str) -> str:
@@ -107,7 +127,9 @@ def _job(line: str, number: int, hosts: int | None) -> LoggedJob | None:
         try:
             values.append(int(float(word)))
         except (ValueError, OverflowError):
-            raise _WrongLineError(Problem(f"field {at}", "not a number", word)) from None
+            raise _WrongLineError(Problem(f"field {at}", "not a number", _start_of(word))) from None
+        if abs(values[-1]) > _LARGEST:
+            raise _WrongLineError(Problem(f"field {at}", "out of range", _start_of(word), f"up to {_LARGEST}"))
     name, submit, run = values[0], values[1], values[3]
     size = values[4] if values[4] > 0 else values[7]
     if submit < 0:

@@ -7,6 +7,7 @@ another one for its task.
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -20,12 +21,14 @@ from fairlane.study.task import Computable, perform
 if TYPE_CHECKING:
     from fairlane.study.models import Cluster
 
-__all__ = ["DaskPool", "connect", "start_slurm"]
+__all__ = ["DaskPool", "connect", "find", "start_slurm"]
 
 IN_FLIGHT = 4
 """Tasks that are sent for each thread of the workers, so that none waits for the network."""
-FIRST_WAIT_S = "60 s"
-"""How long a scheduler may take to answer."""
+FIRST_WAIT_S = "10 s"
+"""How long a scheduler may take to answer once its port has."""
+PORT_WAIT_S = 3.0
+"""How long its port may take."""
 LAST_PORT = 65535
 WEB = ("ws", "wss")
 SCHEMES = ("tcp", "tls", "ucx", *WEB)
@@ -86,8 +89,8 @@ def _connection() -> Iterator[None]:
         raise RunError(words) from None
 
 
-def connect(address: str) -> DaskPool:
-    """The cluster at an address, as ``tcp://127.0.0.1:8786``. Raises ``ScenarioError`` if none answers."""
+def find(address: str) -> None:
+    """Raises ``ScenarioError`` if nothing listens at the address of a scheduler, or it is none: within seconds."""
     scheme, separator, place = address.rpartition("://")
     if separator and scheme not in SCHEMES:
         raise ScenarioError(Problem.unknown("--dask", "protocol", scheme, SCHEMES, address))
@@ -95,13 +98,27 @@ def connect(address: str) -> DaskPool:
     is_url = scheme in WEB  # as of a scheduler behind a proxy
     if not is_url and (not host or not port.isdecimal() or not 0 < int(port) <= LAST_PORT):
         raise ScenarioError(Problem("--dask", "names no host and port", address, "as tcp://127.0.0.1:8786"))
+    if is_url or scheme == "ucx":
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PORT_WAIT_S).close()
+    except OSError as error:
+        raise _silent(address, error.strerror or str(error)) from None
+
+
+def _silent(address: str, words: object) -> ScenarioError:
+    return ScenarioError(Problem("--dask", f"no scheduler answers: {words}", address, "as tcp://127.0.0.1:8786"))
+
+
+def connect(address: str) -> DaskPool:
+    """The cluster at an address, as ``tcp://127.0.0.1:8786``. Raises ``ScenarioError`` if none answers."""
+    find(address)
     distributed = _library("distributed")
     ends = ExitStack()
     try:
         client = ends.enter_context(distributed.Client(address, timeout=FIRST_WAIT_S, set_as_default=False))
     except (OSError, ValueError) as error:
-        problem = Problem("--dask", f"no scheduler answers: {error}", address, "as tcp://127.0.0.1:8786")
-        raise ScenarioError(problem) from None
+        raise _silent(address, error) from None
     return DaskPool(client, ends)
 
 

@@ -58,6 +58,10 @@ def run(
         ResultsError: The folder is in use, cannot be written, or is of another study.
     """
     started, begun = datetime.now().astimezone(), time.monotonic()
+    if dask is not None:
+        from fairlane.study.cluster import find
+
+        find(dask)  # planning takes a while
     planned = plan(study)
     planning = time.monotonic() - begun
     with ExitStack() as ends:

@@ -1,6 +1,7 @@
 """Jobs that replay a recorded application: OTF2 or DUMPI, as a folder or packed as ``.tar.zst``."""
 
 import importlib.util
+import io
 import json
 import shutil
 import tarfile
@@ -14,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from fairlane import _core
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.document import current_document
+from fairlane.inputs.expansion import ExpansionError, Limited
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.workload.builder import CollectiveKind
 
@@ -21,6 +23,15 @@ if TYPE_CHECKING:
     from fairlane.power.job import Pace
 
 __all__ = ["Iteration", "Trace", "read_trace", "unpack"]
+
+MOST_MEMBERS = 1_000_000
+"""Files in an archive."""
+MOST_HEADER = 1 << 20
+"""Bytes from the end of one member's data to the beginning of the next one's."""
+MOST_DEPTH = 32
+"""Folders within each other."""
+MOST_NAME = 1024
+"""Letters of a path in an archive."""
 
 
 class Iteration(BaseModel):
@@ -156,19 +167,42 @@ def _trace_in(folder: Path) -> Path:
 
 def _extract(archive: Path, target: Path) -> None:
     """Unpacks beside the target and renames at the end, so that nobody sees half a trace."""
-    import pyarrow
-
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:
-        with (
-            pyarrow.input_stream(str(archive), compression="zstd") as plain,
-            tarfile.open(fileobj=plain, mode="r|") as tar,
-        ):
-            tar.extractall(scratch, filter="data")
+        _unpack_into(scratch, archive)
         scratch.replace(target)
-    except (OSError, tarfile.TarError) as error:
+    except (OSError, tarfile.TarError, ExpansionError) as error:
         if not target.is_dir():  # unless another process has just been faster
-            raise Problems(Problem("path", f"cannot be unpacked: {error}", str(archive))) from None
+            raise Problems(Problem("path", f"cannot be unpacked: {error}", str(archive))) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _unpack_into(folder: Path, archive: Path) -> None:
+    """Unpacks member by member, within limits. Raises ``ExpansionError`` and what reading and writing do."""
+    import pyarrow
+
+    room = shutil.disk_usage(folder).free
+    with pyarrow.input_stream(str(archive), compression="zstd") as plain:
+        limited = Limited(plain, archive.stat().st_size, room)
+        limited.expect(MOST_HEADER)
+        with tarfile.open(fileobj=io.BufferedReader(limited, tarfile.BLOCKSIZE), mode="r|") as tar:
+            for number, member in enumerate(tar):
+                if number >= MOST_MEMBERS:
+                    raise ExpansionError(f"has more than {MOST_MEMBERS} members")
+                _check_member(member, room)
+                limited.expect(None)
+                tar.extract(member, folder, filter="data")
+                limited.expect(MOST_HEADER)
+
+
+def _check_member(member: tarfile.TarInfo, room: int) -> None:
+    """Refuses what no recording has."""
+    name = member.name if len(member.name) <= 60 else f"{member.name[:57]}..."
+    if member.name.count("/") >= MOST_DEPTH or len(member.name) > MOST_NAME:
+        raise ExpansionError(f"member {name!r}: a path with more than {MOST_DEPTH} levels or {MOST_NAME} letters")
+    if not (member.isreg() or member.isdir()) or member.issparse():
+        raise ExpansionError(f"member {name!r}: neither a plain file nor a folder")
+    if member.size > room:
+        raise ExpansionError(f"member {name!r}: {member.size} bytes, more than the disk has room for")
