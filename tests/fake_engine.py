@@ -50,7 +50,8 @@ class FakeEngine:
         return f"{self.now:x}"
 
     def table(self, name: str) -> Table:
-        return {"ranks": self._ranks, "calls": self._calls, "ports": self._ports, "interference": self._waits}[name]()
+        tables = {"ranks": self._ranks, "calls": self._calls, "ports": self._ports, "interference": self._waits}
+        return {**tables, "job_marks": self._marks}[name]()
 
     def _pace(self, job: int) -> int:
         return int(self.jobs[job]["pace"]) * (2 if job == 0 and len(self.jobs) > 1 else 1)
@@ -75,6 +76,14 @@ class FakeEngine:
             bytes_sent=same,
             finished=("u1", [0] * len(rows)),
             finished_at=same,
+        )
+
+    def _marks(self) -> Table:
+        rows = [(job, n) for job, ranks in enumerate(self.progress()) for n in range(1, ranks[0] + 1)]
+        return table(
+            job=("u4", [job for job, _ in rows]),
+            iteration=("u8", [n for _, n in rows]),
+            time=("u8", [MS + (n - 1) * self._pace(job) for job, n in rows]),
         )
 
     def _calls(self) -> Table:

@@ -49,6 +49,9 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 "workload": ["flood" if job % 2 else "pairs" for job in range(jobs)],
                 "ranks": [4] * jobs,
                 "span_ps": [10**13] * jobs,
+                "isolated_iterations": [20] * jobs,
+                "compared_iterations": [9 if job == 1 else 20 for job in range(jobs)],
+                "enough_ps": pl.Series([11 * 10**9 if job == 1 else None for job in range(jobs)], dtype=pl.UInt64),
                 "w": [-0.01 * job for job in range(jobs)],
             }
         ),

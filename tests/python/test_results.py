@@ -81,6 +81,9 @@ def test_work_is_compared_with_the_same_job_alone(run: Run) -> None:
     # flood-1: 1 + 16 / 2 = 9; pairs: 1 + 16 / 4 = 5; both the same alone.
     assert run.jobs["iterations"].to_list() == [9, 9, 5]
     assert run.jobs["isolated_iterations"].to_list() == [17, 9, 5]
+    assert run.jobs["w_iterations"].to_list() == pytest.approx([9 / 17 - 1, 0, 0])
+    # The last iteration that flood-0 completed in both is the ninth: at 1 + 8 * 2 = 17 ms, alone at 1 + 8 = 9 ms.
+    assert run.jobs.select("compared_iterations", "compared_ps", "isolated_compared_ps").row(0) == (9, 17 * MS, 9 * MS)
     assert run.jobs["w"].to_list() == pytest.approx([9 / 17 - 1, 0, 0])
     assert run.jobs["ranks"].to_list() == [2, 3, 2]
 
@@ -127,9 +130,10 @@ def test_a_job_that_is_stopped_is_compared_until_then() -> None:
     """Alone, the simulation is over when nothing is left to happen: soon after the job was stopped."""
     ranks = frame(engine_after(JOBS[:1], 8 * MS).table("ranks"))
     stopped = [JobLabel("flood-0", "flood", stop=8 * MS)]
-    assert derive.jobs(stopped, Work(DURATION, ranks), [Work(9 * MS, ranks)])["w"].to_list() == [0.0]
+    assert derive.jobs(stopped, Work(DURATION, ranks), [Work(9 * MS, ranks)])["w_iterations"].to_list() == [0.0]
     # Interrupted before, it is compared over what was simulated.
-    assert derive.jobs(stopped, Work(2 * MS, ranks), [Work(4 * MS, ranks)])["w"].to_list() == pytest.approx([1.0])
+    found = derive.jobs(stopped, Work(2 * MS, ranks), [Work(4 * MS, ranks)])
+    assert found["w_iterations"].to_list() == pytest.approx([1.0])
 
 
 def test_a_job_that_starts_later_is_compared_from_then_on() -> None:
@@ -288,7 +292,7 @@ def test_a_damaged_folder_is_named(run: Run, tmp_path: Path) -> None:
 def test_a_folder_of_another_version_is_refused(run: Run, tmp_path: Path) -> None:
     newer = replace(run, meta=run.meta.model_copy(update={"schema_version": 99}))
     save(newer, tmp_path / "a", "", "{}")
-    with pytest.raises(ResultsError, match="schema_version is 99; this version of fairlane reads 3"):
+    with pytest.raises(ResultsError, match="schema_version is 99; this version of fairlane reads 4"):
         load_run(tmp_path / "a")
     meta = json.loads((tmp_path / "a" / "run.json").read_text())
     (tmp_path / "a" / "run.json").write_text(json.dumps(meta | {"seed": "many"}))

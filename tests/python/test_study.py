@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from fairlane import Scenario, runner
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.results import StudyResults
+from fairlane.results.measured import marks
 from fairlane.study import Study, run
 from fairlane.study.plan import plan
 from fairlane.study.progress import StudyProgress
@@ -51,6 +53,25 @@ def simulations(folder: Path, text: str) -> tuple[int, int]:
     return len(tasks), len(set(tasks))
 
 
+def treated_by_times(folder: Path, placement: int, seed: int) -> list[float]:
+    """The improvement of each job, from the marks of all ranks of a default and a treated run."""
+    times: list[dict[int, list[int]]] = []
+    for level in ("jobs[0].service_level=0", "jobs[0].service_level=1"):
+        sets = [f"placement.seed={placement}", f"seed={seed}", level]
+        scenario = Scenario.load(folder / "small.toml", set=sets)
+        resolved = scenario.resolve()
+        engine = replace(resolved, jobs=tuple(replace(job, marks=True) for job in resolved.jobs)).engine()
+        engine.run_until(resolved.duration)
+        found: dict[int, list[int]] = {}
+        for (job, _), at in marks(engine).group_by(["job", "iteration"]):
+            if at.height == resolved.jobs[job].ranks:
+                found.setdefault(job, []).append(max(at["at"].to_list()))
+        times.append({job: sorted(of) for job, of in sorted(found.items())})
+    default, treated = times
+    last = {job: min(len(default[job]), len(treated[job])) - 1 for job in default}
+    return [default[job][at] / treated[job][at] - 1 for job, at in last.items()]
+
+
 def test_runs_are_those_of_fairlane_run(folder: Path) -> None:
     found = computed(folder, STUDY)
     assert found.meta.points == 4
@@ -59,7 +80,12 @@ def test_runs_are_those_of_fairlane_run(folder: Path) -> None:
         single = runner.run(scenario, out=folder / f"run-{point}", progress=False, figures=False)
         rows = found.work.filter(pl.col("point") == point)
         default = rows.filter(pl.col("treatment") == "default").sort("job")
-        assert default["w"].to_list() == single.jobs["w"].to_list()
+        for column in ("w", "w_iterations", "compared_iterations", "compared_ps", "seconds_per_iteration"):
+            assert default[column].to_list() == single.jobs[column].to_list()
+        # By times: up to an iteration that both completed, so it is no multiple of one part in their number.
+        assert treated_by_times(folder, placement, seed) == pytest.approx(
+            rows.filter(pl.col("treatment") == "first").sort("job")["improvement"].to_list()
+        )
         assert default["isolated_iterations"].to_list() == single.jobs["isolated_iterations"].to_list()
         digests = found.runs.filter((pl.col("point") == point) & (pl.col("treatment") == "default"))["digest"]
         assert digests.to_list() == [single.meta.digest]
@@ -71,7 +97,7 @@ def test_runs_are_those_of_fairlane_run(folder: Path) -> None:
         treated = rows.filter(pl.col("treatment") == "first").sort("job")
         assert treated["iterations"].to_list() == other.jobs["iterations"].to_list()
         changes = [mine / its - 1 for mine, its in zip(treated["iterations"], default["iterations"], strict=True)]
-        assert treated["improvement"].to_list() == pytest.approx(changes)
+        assert treated["improvement_iterations"].to_list() == pytest.approx(changes)
     assert default["improvement"].null_count() == default.height
 
 
@@ -353,7 +379,7 @@ def test_however_it_is_computed_it_is_the_same(folder: Path) -> None:
     late = Scenario.load(folder / "small.toml").jobs[1]
     levels = ", ".join(f"{rank} = 1" for rank in range(late.ranks or 0))
     found = computed(folder, text.replace("LATE", late.names()[0]).replace("LEVELS", f"{{ {levels} }}"))
-    kept = ("name", "iterations", "span_ps", "w", "improvement")
+    kept = ("name", "iterations", "span_ps", "w_iterations", "improvement_iterations")
     for whole, cut in (("default", "default"), ("whole", "cut")):
         sides = [
             found.work.filter(pl.col("treatment") == name, (pl.col("baseline") == "") != online).select(kept)

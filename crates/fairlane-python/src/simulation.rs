@@ -105,7 +105,7 @@ impl Simulation {
     }
 
     /// A table of what was measured: "ranks", "calls", "ports", "interference", "port_interference", "departures", "marks",
-    /// "messages", "waits".
+    /// "job_marks", "messages", "waits".
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let columns = self.columns(name).ok_or_else(|| PyKeyError::new_err(format!("no table {name:?}")))?;
         columns.into_dict(py)
@@ -139,6 +139,7 @@ impl Simulation {
             "port_interference" => self.port_interference(),
             "departures" => self.departures(),
             "marks" => self.marks(),
+            "job_marks" => self.job_marks(),
             "messages" => self.messages(),
             "waits" => self.waits(),
             _ => return None,
@@ -251,6 +252,16 @@ impl Simulation {
             .u32("rank", rows.iter().map(|row| row.1))
             .u32("iteration", rows.iter().map(|row| row.2))
             .u64("time", rows.iter().map(|row| row.3))
+    }
+
+    /// When the last rank of each job marked each iteration, counted from 1; of many iterations every second, fourth, ...
+    fn job_marks(&self) -> Columns {
+        let of_job = |job: JobId| self.inner.mpi().marks(job).kept().map(move |(number, at)| (job.0, number, at.0));
+        let rows: Vec<(u16, u64, u64)> = self.jobs().flat_map(of_job).collect();
+        Columns::default()
+            .u32("job", rows.iter().map(|row| u32::from(row.0)))
+            .u64("iteration", rows.iter().map(|row| row.1))
+            .u64("time", rows.iter().map(|row| row.2))
     }
 
     /// The messages of the job that is recorded. Instants that have not come are [`NOT_YET`].

@@ -1,6 +1,8 @@
-"""How much less (or more) each job gets done among the others than alone: W = I / I_isolated - 1."""
+"""The throughput change of each job against its isolated run, W; bars of too few iterations are hatched."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -9,8 +11,10 @@ from matplotlib.figure import Figure
 
 from fairlane.plot.strips import draw_strips
 from fairlane.plot.style import INK, bare, canvas, colours, headline, percentages
+from fairlane.results.milestones import FEW_ITERATIONS
+from fairlane.results.notes import few, sufficient
 from fairlane.results.run import Run
-from fairlane.results.text import percent
+from fairlane.results.text import listed, percent, plural
 
 MOST_BARS = 48
 """With more jobs than this, a row is a workload and a dot is a job."""
@@ -35,21 +39,34 @@ def draw(run: Run) -> Figure | None:
         _dots(axes, compared)
     axes.axvline(0, color=INK, linestyle="--", linewidth=1.2, zorder=4)
     percentages(axes.xaxis, signed=True)
-    axes.set_xlabel("Work compared with the same job alone  (W)")
+    axes.set_xlabel("Throughput change against the isolated run  (W)")
     bare(axes)
-    missing = jobs.height - compared.height
-    note = f"{missing} jobs without a finished iteration alone are left out." if missing else ""
-    headline(figure, _title(compared), run, note)
+    headline(figure, _title(compared), run, " ".join(_notes(jobs, compared)))
     return figure
+
+
+def _notes(jobs: pl.DataFrame, compared: pl.DataFrame) -> Iterator[str]:
+    missing = jobs.filter(pl.col("w").is_null() & pl.col("isolated_iterations").is_not_null())
+    if missing.height:
+        time = sufficient(missing)
+        longer = f"; {FEW_ITERATIONS} take at least {time}" if time else ""
+        yield f"Not shown, no iteration completed: {listed(missing['name'].to_list())}{longer}."
+    hardly = few(compared)
+    if hardly.height:
+        fewer = f"fewer than {FEW_ITERATIONS} iterations in {plural(hardly.height, 'job')}"
+        yield f"Hatched: {fewer}; {FEW_ITERATIONS} take about {sufficient(hardly)}."
 
 
 def _title(jobs: pl.DataFrame) -> str:
     slowed = jobs.filter(pl.col("w") < -NOTICEABLE).sort("w")
+    if jobs.height == few(jobs).height:
+        return "Too few iterations to tell how much jobs are slowed down"
     if slowed.is_empty():
         return "No job is slowed down by the others"
     worst = slowed.row(0, named=True)
     change = percent(worst["w"], signed=True)
-    return f"{slowed.height} of {jobs.height} jobs are slowed down, {worst['name']} most: {change}"
+    verb = "is" if slowed.height == 1 else "are"
+    return f"{slowed.height} of {plural(jobs.height, 'job')} {verb} slowed down, {worst['name']} most: {change}"
 
 
 def _bars(axes: Axes, jobs: pl.DataFrame) -> None:
@@ -57,7 +74,10 @@ def _bars(axes: Axes, jobs: pl.DataFrame) -> None:
     groups = (jobs["workload"] != jobs["workload"].shift(1)).fill_null(False).cast(pl.UInt32).cum_sum()
     y = np.arange(jobs.height) + 0.6 * groups.to_numpy()
     w = jobs["w"].to_numpy()
-    axes.barh(y, w, height=0.72, color=[colour[name] for name in jobs["workload"]], zorder=3)
+    bars = axes.barh(y, w, height=0.72, color=[colour[name] for name in jobs["workload"]], zorder=3)
+    for bar, hatched in zip(bars, jobs["enough_ps"].is_not_null(), strict=True):
+        if hatched:
+            bar.set(hatch="///", edgecolor="white", alpha=0.55)
     axes.set_yticks(y, jobs["name"].to_list())
     axes.set_ylim(y[-1] + 0.8, -0.8)
     for position, value in zip(y, w, strict=True):
@@ -91,5 +111,5 @@ def _dots(axes: Axes, jobs: pl.DataFrame) -> None:
     colour = colours(jobs["workload"])
     groups = [jobs.filter(pl.col("workload") == name)["w"].to_numpy() for name in colour]
     draw_strips(axes, groups, list(colour.values()))
-    labels = [f"{name}\n{len(group)} jobs" for name, group in zip(colour, groups, strict=True)]
+    labels = [f"{name}\n{plural(len(group), 'job')}" for name, group in zip(colour, groups, strict=True)]
     axes.set_yticks(range(len(groups)), labels)

@@ -1,23 +1,24 @@
-"""From the engine's integers to the tables of a run: work, ``W``, shares of time, names.
+"""From the engine's integers to the tables of a run: iterations, ``W``, shares of time, names.
 
-The work of a job is the number of iterations that its slowest rank has marked, and
+``W`` compares the times at which a job reaches the same iteration in the co-run and isolated: see ``milestones``.
+``W`` by iterations, that of Savoie et al. 2020, compares how many iterations its slowest rank has marked,
 
-    W = I / I_isolated - 1
+    w_iterations = I / I_isolated - 1
 
-compares the job among the others with the same job alone over the same time: all that is simulated, or what of it lies
-between the job's start and its stop. A job whose program ends is compared by its rate of work: its iterations over the
-time from its start until it ended.
+over the same time: all that is simulated, or what of it lies between the job's start and its stop. A job whose program
+ends is compared by its rate there: its iterations over the time from its start until it ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fairlane.results.measured import PS, Measured, Work
+from fairlane.results.milestones import common, enough, milestones
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
@@ -59,20 +60,56 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
         reference.select("job", pl.exclude("job").name.prefix("isolated_")), on="job", how="left"
     )
     rate, isolated_rate = pl.col("rate"), pl.col("isolated_rate")
-    return joined.sort("job").select(
-        "job",
-        "name",
-        "workload",
-        "ranks",
-        "iterations",
-        "span_ps",
-        "seconds_per_iteration",
-        "compute_share",
-        "communication_share",
-        "isolated_iterations",
-        "isolated_seconds_per_iteration",
-        change(rate, isolated_rate).alias("w"),
+    compared = pl.DataFrame(list(_compared(labels, together, alone)), schema=_COMPARED)
+    return (
+        joined.join(compared, on="job", how="left")
+        .sort("job")
+        .select(
+            "job",
+            "name",
+            "workload",
+            "ranks",
+            "iterations",
+            "span_ps",
+            "seconds_per_iteration",
+            "compute_share",
+            "communication_share",
+            "isolated_iterations",
+            "isolated_seconds_per_iteration",
+            "compared_iterations",
+            "compared_ps",
+            "isolated_compared_ps",
+            "w",
+            change(rate, isolated_rate).alias("w_iterations"),
+            "enough_ps",
+        )
     )
+
+
+_COMPARED = {
+    "job": pl.UInt32,
+    "compared_iterations": pl.UInt64,
+    "compared_ps": pl.UInt64,
+    "isolated_compared_ps": pl.UInt64,
+    "w": pl.Float64,
+    "enough_ps": pl.UInt64,
+}
+
+
+def _compared(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> Iterator[dict[str, Any]]:
+    """Of each job where and how it is compared with the isolated run, and the simulated time that would be enough."""
+    here = milestones(together, [label.start for label in labels])
+    for job, (label, run) in enumerate(zip(labels, alone, strict=True)):
+        there = None if run is None else milestones(run, [label.start]).get(0)
+        found = common(here[job], there) if job in here and there is not None else None
+        yield {
+            "job": job,
+            "compared_iterations": found and found.iterations,
+            "compared_ps": found and found.at,
+            "isolated_compared_ps": found and found.reference_at,
+            "w": found and found.change,
+            "enough_ps": enough(here[job], there) if job in here else None,
+        }
 
 
 def change(value: pl.Expr, reference: pl.Expr) -> pl.Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -38,6 +38,10 @@ class Engine(Protocol):
         """A fingerprint of everything measured."""
 
 
+def _no_marks() -> pl.DataFrame:
+    return pl.DataFrame(schema={"job": pl.UInt32, "iteration": pl.UInt64, "time": pl.UInt64})
+
+
 @dataclass(frozen=True)
 class Work:
     """How far each rank of a simulation came, and what it spent its time on."""
@@ -46,15 +50,19 @@ class Work:
     """Simulated time, ps; until the last rank ended where all have."""
     ranks: pl.DataFrame
     """One row per rank, in the engine's own columns."""
+    marks: pl.DataFrame = field(default_factory=_no_marks)
+    """When jobs completed their iterations: ``job``, ``iteration`` from 1, ``time``."""
+    first_iteration: int | None = None
+    """When a job that was simulated alone, and on for this, completed its first iteration after the end, ps."""
 
     @classmethod
     def of(cls, engine: Engine) -> Work:
         """What ``engine`` has done so far."""
         ranks = frame(engine.table("ranks"))
-        return cls(_measured_until(engine, ranks), ranks)
+        return cls(_measured_until(engine, ranks), ranks, frame(engine.table("job_marks")))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measured(Work):
     """Everything that one simulation measured, in the engine's own columns."""
 
@@ -72,9 +80,17 @@ class Measured(Work):
     @classmethod
     def of(cls, engine: Engine) -> Measured:
         """What ``engine`` has measured so far."""
-        tables = {name: frame(engine.table(name)) for name in ("ranks", "calls", "ports", "interference")}
-        now = _measured_until(engine, tables["ranks"])
-        return cls(now=now, packet_hops=engine.packet_hops, digest=engine.digest(), **tables)
+        work = Work.of(engine)
+        return cls(
+            now=work.now,
+            ranks=work.ranks,
+            marks=work.marks,
+            packet_hops=engine.packet_hops,
+            digest=engine.digest(),
+            calls=frame(engine.table("calls")),
+            ports=frame(engine.table("ports")),
+            interference=frame(engine.table("interference")),
+        )
 
 
 def _measured_until(engine: Engine, ranks: pl.DataFrame) -> int:

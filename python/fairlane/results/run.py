@@ -9,8 +9,29 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
+
+
+class Timings(BaseModel):
+    """Where the wall time of a run went, s."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    set_up_s: float
+    """Reading and checking the scenario, placing jobs, writing their programs."""
+    calibration_s: float
+    """Finding compute times, in short simulations of each job alone; nothing where they were given or found before."""
+    simulation_s: float
+    """All simulations, which run at the same time on several cores."""
+    engine_s: float
+    """The engine's part of the co-run: what the speed in packet-hops goes by."""
+    isolated_s: float
+    """The engine's part of the isolated runs, summed over them."""
+    writing_s: float | None = None
+    """Making and storing the tables; known of the returned run only, as they are stored by then."""
+    figures_s: float | None = None
+    """Drawing the figures; known of the returned run only."""
 
 
 class RunMeta(BaseModel):
@@ -44,6 +65,8 @@ class RunMeta(BaseModel):
     """Whether the run was interrupted before it had measured everything."""
     notes: tuple[str, ...] = ()
     """What to know before acting on the results, a sentence each."""
+    timings: Timings | None = None
+    """Where the time went."""
 
     @property
     def simulated_s(self) -> float:

@@ -16,7 +16,7 @@ from fairlane.results.errors import ResultsError
 __all__ = ["META", "StudyMeta", "StudyResults"]
 
 META = "study.json"
-STUDY_SCHEMA_VERSION = 2
+STUDY_SCHEMA_VERSION = 3
 """Version of the layout of a study's folder and of its tables' columns."""
 
 

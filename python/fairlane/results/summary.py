@@ -13,8 +13,9 @@ from rich.text import Text
 
 from fairlane.results.interference import Interference
 from fairlane.results.iterations import distribution
+from fairlane.results.notes import notes
 from fairlane.results.run import Run
-from fairlane.results.text import number, percent, seconds, short_percent
+from fairlane.results.text import number, percent, plural, seconds, short_percent, wall_time
 
 MOST_COLUMNS = 12
 """With more jobs than this the matrix is shown by workload, as it is where the console is too narrow."""
@@ -22,7 +23,7 @@ NOTICEABLE = 0.005
 """Changes of work below this are not coloured."""
 WIDE = 1000
 """Columns of a console on which every table fits."""
-ABOUT_W = "W: work compared with the same job alone on its hosts; −10% is a tenth less."
+ABOUT_W = "W: throughput change against the isolated run, the same job alone on its hosts, at the same iteration."
 ABOUT_PERCENT = "Packets wait side by side: 200% is two packets waiting per rank, all the time."
 
 
@@ -32,6 +33,8 @@ def print_summary(run: Run, console: Console | None = None) -> None:
     console.print(_headline(run))
     console.print(jobs_table(run) if _fits(console, jobs_table(run)) else jobs_table(run, gap=0))
     console.print(Text(ABOUT_W, style="dim"))
+    for note in notes(run):
+        console.print(Text(note, style="yellow"), soft_wrap=True)
     if run.iterations is not None and run.iterations["seconds"].count():
         console.print(iterations_table(run.iterations))
     if run.power is not None:
@@ -155,9 +158,26 @@ def _headline(run: Run) -> Text:
         (meta.scenario, "bold"),
         f": {seconds(meta.simulated_s)} simulated",
         *([partial] if meta.partial else []),
-        f", {run.jobs.height} jobs, {meta.packet_hops / 1e6:.1f} million packet-hops",
-        f" in {meta.wall_s:.1f} s, seed {meta.seed}\n",
+        f", {plural(run.jobs.height, 'job')}, {_hops(meta.packet_hops)}, seed {meta.seed}\n",
+        *([(_time_spent(run), "dim")] if meta.timings else []),
     )
+
+
+def _hops(count: int) -> str:
+    return plural(count, "packet-hop") if count < 100_000 else f"{count / 1e6:,.1f} million packet-hops"
+
+
+def _time_spent(run: Run) -> str:
+    """Where the wall time went, the engine's speed in the co-run."""
+    spent = run.meta.timings
+    if spent is None:
+        return ""
+    speed = f" ({run.meta.packet_hops / spent.engine_s / 1e6:.1f} M packet-hops/s)" if spent.engine_s else ""
+    parts = {"set-up": spent.set_up_s, "calibration": spent.calibration_s, "simulation": spent.simulation_s}
+    more = {"tables": spent.writing_s, "figures": spent.figures_s}
+    known = parts | {name: value for name, value in more.items() if value is not None}
+    each = ", ".join(f"{name} {wall_time(value)}" for name, value in known.items())
+    return f"Wall time {wall_time(sum(known.values()))}: {each}; co-run engine {wall_time(spent.engine_s)}{speed}\n"
 
 
 def _cell(value: float, share: float, style: str = "") -> Text:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +19,7 @@ import polars as pl
 from fairlane.inputs.problems import Problems
 from fairlane.results import Run, RunMeta, derive, save
 from fairlane.results.measured import Measured, frame
+from fairlane.results.run import Timings
 from fairlane.results.store import new_folder
 from fairlane.runner.experiment import Experiment, Outcome
 from fairlane.scenario.checks import late
@@ -29,7 +31,12 @@ __all__ = ["run"]
 
 
 def run(
-    scenario: Scenario, *, out: Path | None = None, isolated: bool = True, progress: bool = True, figures: bool = True
+    scenario: Scenario,
+    *,
+    out: str | Path | None = None,
+    isolated: bool = True,
+    progress: bool = True,
+    figures: bool = True,
 ) -> Run:
     """Simulates ``scenario`` and stores what it measured.
 
@@ -48,12 +55,21 @@ def run(
         ResultsError: The folder is there already or cannot be written.
     """
     started, wall, cpu = datetime.now().astimezone(), time.monotonic(), time.process_time()
-    folder = new_folder(scenario.name, started, out)
+    folder = new_folder(scenario.name, started, None if out is None else Path(out))
     problems = list(late(scenario, scenario.duration))
     if problems:
         raise scenario.error(Problems(*problems))
     resolved = scenario.resolve()
+    begun = time.monotonic()
     outcome = Experiment(resolved, isolated=isolated).perform(progress=progress)
+    simulated = time.monotonic()
+    timings = Timings(
+        set_up_s=begun - wall - resolved.calibration_s,
+        calibration_s=resolved.calibration_s,
+        simulation_s=simulated - begun,
+        engine_s=outcome.engine_s,
+        isolated_s=outcome.isolated_s,
+    )
     meta = RunMeta(
         version=version("fairlane"),
         scenario=scenario.name,
@@ -67,13 +83,16 @@ def run(
         started=started,
         partial=outcome.partial,
         notes=resolved.notes,
+        timings=timings,
     )
     stored = save(_run(meta, resolved, outcome), folder, scenario.text, json.dumps(resolved.spec))
+    written = time.monotonic()
     if figures and not outcome.partial:
         from fairlane.plot import draw_all
 
         draw_all(stored)
-    return stored
+    spent = {"writing_s": written - simulated, "figures_s": time.monotonic() - written}
+    return replace(stored, meta=meta.model_copy(update={"timings": timings.model_copy(update=spent)}))
 
 
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:

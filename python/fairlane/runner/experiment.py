@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 WATCH_S = 0.1
 """How often progress is shown, s."""
+LATER_HOPS = 1_000_000
+"""How many packet-hops an isolated run may always have on the way to its first iteration, if it has none in time."""
+LATER_PS = 10**15
+"""The simulated time after which no first iteration is waited for, ps."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,10 @@ class Outcome:
     """What was recorded of single messages and packets: the engine's tables by name, as far as they were asked for."""
     counted: pl.DataFrame | None = None
     """What was counted in each iteration of a job, if that was asked for."""
+    engine_s: float = 0.0
+    """Wall time in which the engine simulated the co-run, s."""
+    isolated_s: float = 0.0
+    """The same of all isolated runs, summed over them, s."""
 
 
 class Experiment:
@@ -90,6 +98,8 @@ class Experiment:
             self._marks,
             self._record,
             self._counted,
+            engine_s=self._together.seconds,
+            isolated_s=sum(gauge.seconds for gauge in self._alone.values()),
         )
 
     def _watch(self, simulations: Sequence[Future[Any]], *, progress: bool) -> None:
@@ -109,13 +119,19 @@ class Experiment:
             self._marks = marks(engine)
         self._counted = self._counters.table(engine) if self._counters else None
         self._record = {name: frame(engine.table(name)) for name in self._scenario.recorded}
-        return Measured.of(engine), complete
+        measured = Measured.of(engine)
+        if self._is_alone and complete:
+            measured = replace(measured, first_iteration=later_iteration(engine, self._driver))
+        return measured, complete
 
     def _simulate_alone(self, job: int) -> Work | None:
         if self._driver.stop.is_set():
             return None
         engine, complete = simulate(self._scenario.alone(job), self._alone[job], self._driver)
-        return Work.of(engine) if complete else None
+        if not complete:
+            return None
+        work = Work.of(engine)
+        return replace(work, first_iteration=later_iteration(engine, self._driver))
 
 
 def simulate(
@@ -124,14 +140,40 @@ def simulate(
     """One simulation, and whether it came to its end; raises ``RunError`` if it cannot go on."""
     from fairlane import _core
 
-    gauge.started = time.monotonic()
     engine = scenario.engine()
+    gauge.started = time.monotonic()
     try:
         complete = driver.drive(engine, gauge, watchers)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
     gauge.ended = time.monotonic()
     return engine, complete
+
+
+def later_iteration(engine: Runnable, driver: Driver) -> int | None:
+    """When the one job of ``engine`` completes its first iteration, ps; None if it has one, or that is not found out.
+
+    The simulation goes on for that, with few packet-hops more: idle time costs nothing.
+    """
+    hops, step = max(LATER_HOPS, 2 * engine.packet_hops), max(1, engine.now // 10)
+    if min(engine.progress()[0], default=1):
+        return None
+    while not (min(engine.progress()[0]) or engine.finished or driver.stop.is_set()):
+        if engine.packet_hops >= hops or engine.now >= LATER_PS:
+            return None
+        try:
+            engine.run_window_budget(engine.now + step, LATER_HOPS // 10)
+        except _core_error():
+            return None  # it fails after the time that was asked for
+        step *= 2
+    found = frame(engine.table("job_marks"))["time"]
+    return int(found[0]) if found.len() else None
+
+
+def _core_error() -> type[Exception]:
+    from fairlane import _core
+
+    return _core.RunError
 
 
 def _cores() -> int:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
@@ -266,12 +267,14 @@ def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) 
 
     try:
         always = replace(alone, jobs=(replace(job, start=0, stop=None),))
+        begun = time.monotonic()
         compute = workload.compute if workload.compute is not None else calibrate(workload, script, always, stop)
+        calibrated = (begun, time.monotonic()) if workload.compute is None else None
         iterations = copy.job.stop if isinstance(copy.job.stop, int) else None
         # Compute times are found uncapped: what a cap adds comes on top.
         paced = Pace(frequencies, workload.memory_bound) if capped else None
         written = workload.program(script(iterations, paced), compute)
-        return replace(job, program=written, compute=compute)
+        return replace(job, program=written, compute=compute, calibrated=calibrated)
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
     except CalibrationError as error:

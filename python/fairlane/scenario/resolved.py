@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
@@ -43,6 +43,8 @@ class ResolvedJob:
     """When it ends whatever its programs say, ps; None for never."""
     marks: bool = False
     """Whether the time of every iteration is kept, for the table ``marks``."""
+    calibrated: tuple[float, float] | None = field(default=None, compare=False)
+    """From when to when its compute time was calibrated, on the monotonic clock, s; None if it was given."""
     background: bool = False
     """Whether it is one of the jobs drawn beside the scenario's own: nobody asks how it does alone."""
 
@@ -98,6 +100,15 @@ class Resolved:
         observe = self.tables["observe"]
         record = ("messages", "waits") if observe["record"] else ()
         return (*record, "departures") if record or observe["departures"] else ()
+
+    @property
+    def calibration_s(self) -> float:
+        """Wall time in which the compute time of some job was calibrated, s; jobs are calibrated at the same time."""
+        total, until = 0.0, float("-inf")
+        for begun, ended in sorted(job.calibrated for job in self.jobs if job.calibrated):
+            total += max(0.0, ended - max(begun, until))
+            until = max(until, ended)
+        return total
 
     @property
     def programs(self) -> list[_core.Program]:

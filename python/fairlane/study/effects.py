@@ -46,7 +46,12 @@ def dataset(work: pl.DataFrame, placements: Sequence[str]) -> pl.DataFrame:
     names = pl.col("placement").replace_strict(dict(enumerate(placements)), return_dtype=pl.String)
     # Of a job that did nothing in its time there is nothing to say.
     rows = work.filter(pl.col("iterations") > 0).with_columns(
-        placement=names, iteration_ms=pl.col("span_ps") / pl.col("iterations") * 1e-9
+        placement=names,
+        iteration_ms=1e-9
+        * pl.coalesce(
+            pl.when(pl.col("compared_iterations") > 0).then(pl.col("compared_ps") / pl.col("compared_iterations")),
+            pl.col("span_ps") / pl.col("iterations"),
+        ),
     )
     beside = rows.with_columns(interference=pl.lit("on"))
     alone = rows.with_columns(

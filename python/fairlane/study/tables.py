@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from fairlane.results.derive import change
+from fairlane.results.milestones import Common, common, enough
 from fairlane.study.execute import Executed
 from fairlane.study.plan import Baseline, Cell, Plan
 from fairlane.study.task import Task
@@ -38,10 +39,19 @@ _WORK = {
     "ranks": pl.UInt32,
     "iterations": pl.UInt64,
     "span_ps": pl.UInt64,
+    "seconds_per_iteration": pl.Float64,
     "default_iterations": pl.UInt64,
     "default_span_ps": pl.UInt64,
+    "default_seconds_per_iteration": pl.Float64,
     "isolated_iterations": pl.UInt64,
     "isolated_span_ps": pl.UInt64,
+    "isolated_seconds_per_iteration": pl.Float64,
+    "compared_iterations": pl.UInt64,
+    "compared_ps": pl.UInt64,
+    "isolated_compared_ps": pl.UInt64,
+    "w": pl.Float64,
+    "improvement": pl.Float64,
+    "enough_ps": pl.UInt64,
 }
 _PERIODS = {"treatment": pl.String, "name": pl.String, "period": pl.UInt32, "iterations": pl.UInt64}
 _FAILURES = {"treatment": pl.String, "job": pl.String, "error": pl.String, "scenario": pl.String}
@@ -168,6 +178,7 @@ def _work(cell: Cell, kinds: Mapping[str, Treatment], executed: Executed) -> Ite
                     **_done("", done),
                     **_done("default_", reference),
                     **_done("isolated_", isolated),
+                    **_against(done, reference if treatment != DEFAULT else None, isolated),
                 }
 
 
@@ -180,17 +191,43 @@ def _isolated(kind: Treatment, baseline: Baseline, job: int, label: str, execute
 
 
 def _done(prefix: str, done: Done | None) -> Row:
-    return {f"{prefix}iterations": done and done.iterations, f"{prefix}span_ps": done and done.span}
+    return {
+        f"{prefix}iterations": done and done.iterations,
+        f"{prefix}span_ps": done and done.span,
+        f"{prefix}seconds_per_iteration": done and done.seconds_per_iteration,
+    }
+
+
+def _against(done: Done, default: Done | None, isolated: Done | None) -> Row:
+    """W and improvement at the last iteration that both runs completed, where that is known of both."""
+
+    def at(reference: Done | None) -> Common | None:
+        of = reference and reference.milestones
+        return common(done.milestones, of) if done.milestones and of else None
+
+    alone, before = at(isolated), at(default)
+    return {
+        "compared_iterations": alone and alone.iterations,
+        "compared_ps": alone and alone.at,
+        "isolated_compared_ps": alone and alone.reference_at,
+        "w": alone and alone.change,
+        "improvement": before and before.change,
+        "enough_ps": enough(done.milestones, isolated.milestones if isolated else None) if done.milestones else None,
+    }
 
 
 def _compared(work: pl.DataFrame) -> pl.DataFrame:
-    """With W and improvement: rates of work, which over equal times are iterations, compared."""
+    """With W and improvement by iterations, which also are those of runs that consist of many simulations."""
     rate, default, isolated = (
         pl.col(f"{prefix}iterations") / pl.col(f"{prefix}span_ps") for prefix in ("", "default_", "isolated_")
     )
     treated = pl.col("treatment") != DEFAULT
+    by_iterations = {"w": change(rate, isolated), "improvement": pl.when(treated).then(change(rate, default))}
+    whole = pl.col("baseline") == ""
     return work.with_columns(
-        change(rate, isolated).alias("w"), pl.when(treated).then(change(rate, default)).alias("improvement")
+        [pl.when(whole).then(pl.col(name)).otherwise(found).alias(name) for name, found in by_iterations.items()]
+        + [found.alias(f"{name}_iterations") for name, found in by_iterations.items()]
+        + [(1 / pl.col("seconds_per_iteration")).alias("iterations_per_second")]
     ).drop("default_span_ps", "isolated_span_ps")
 
 

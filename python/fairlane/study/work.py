@@ -6,6 +6,7 @@ Every function takes a scenario, its arguments and a stopwatch, and returns JSON
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,25 +26,30 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     """One simulation of the scenario's duration: what each job has done."""
     from fairlane.results.derive import labels_of, work
     from fairlane.results.measured import Work
+    from fairlane.results.milestones import milestones
     from fairlane.runner.engine import Driver, Gauge
+    from fairlane.runner.experiment import later_iteration
     from fairlane.runner.experiment import simulate as drive
 
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
         engine, _ = drive(resolved, Gauge(resolved.duration), Driver())
-    measured = Work.of(engine)
+        measured, hops, digest = Work.of(engine), engine.packet_hops, engine.digest()
+        if len(resolved.jobs) == 1:
+            measured = replace(measured, first_iteration=later_iteration(engine, Driver()))
+    reached = milestones(measured, [job.start for job in resolved.jobs])
     rows = (
         work(measured, labels_of(resolved))
         .sort("job")
-        .select("ranks", "iterations", "span_ps", "compute_share", "communication_share")
+        .select("ranks", "iterations", "span_ps", "seconds_per_iteration", "compute_share", "communication_share")
     )
     each = measured.ranks.group_by("job", maintain_order=True).agg("iterations")["iterations"].to_list()
     jobs = [
-        {"job": job.name, **row, "rank_iterations": ranks}
-        for job, row, ranks in zip(resolved.jobs, rows.iter_rows(named=True), each, strict=True)
+        {"job": job.name, **row, "rank_iterations": ranks, "milestones": reached[number].written()}
+        for number, (job, row, ranks) in enumerate(zip(resolved.jobs, rows.iter_rows(named=True), each, strict=True))
     ]
-    return {"jobs": jobs, "packet_hops": engine.packet_hops, "digest": engine.digest()}
+    return {"jobs": jobs, "packet_hops": hops, "digest": digest}
 
 
 def control(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:

@@ -6,7 +6,7 @@ the same is written alike, so it is recognised.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,13 +69,22 @@ class Written:
         """Some jobs, on their hosts, with their random numbers, on a fabric with the lanes of all."""
         qos = {key: value for key, value in self.data["qos"].items() if key != "service_levels"}
         kept = [self.data["jobs"][job] for job in jobs]
-        return replace(self, data={**self.data, "jobs": kept, "qos": {**qos, "sl2vl": list(self.lanes)}})
+        data = {**self.data, "jobs": kept, "qos": {**qos, "sl2vl": list(self.lanes)}}
+        if "observe" in data:
+            data["observe"] = _observing(data["observe"], {job["name"] for job in kept})
+        return replace(self, data=data)
 
     def task(self, function: str, label: str, arguments: Mapping[str, Any] | None = None, runs: int = 1) -> Task:
         """A task on this scenario, in which about ``runs`` simulations of its duration are made."""
         ranks = sum(job.get("ranks", 1) for job in self.data["jobs"])
         cost = runs * ranks * DURATION.parse(self.data["duration"]) * 1e-9
         return Task(function, self.data, self.folder, f"{self.place}: {label}", dict(arguments or {}), cost)
+
+
+def _observing(observe: Mapping[str, Any], jobs: Set[str]) -> dict[str, Any]:
+    """The table ``observe`` without what it asks of jobs that are not there."""
+    found = {key: it for key, it in observe.items() if key not in ("record", "counters_at") or it["job"] in jobs}
+    return {**found, "iterations": [name for name in observe.get("iterations", ()) if name in jobs]}
 
 
 def write(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Written:

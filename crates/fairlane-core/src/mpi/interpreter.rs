@@ -274,9 +274,9 @@ impl Messaging {
     }
 
     fn mark(&mut self, rank: u32, now: u64) {
-        let keep = self.job_of(rank).marks;
-        let record = &mut self.rank(rank).record;
-        if keep {
+        let state = &mut self.ranks[rank as usize];
+        let (job, record) = (&mut self.jobs[state.job.index()], &mut state.record);
+        if job.marks {
             record.marks.push(Instant(now));
         }
         if record.iterations == 0 {
@@ -284,6 +284,7 @@ impl Messaging {
         }
         record.iterations += 1;
         record.last_mark = Instant(now);
+        job.completed.mark(record.iterations, Instant(now));
     }
 
     /// A send that the program may make.

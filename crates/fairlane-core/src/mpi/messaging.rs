@@ -15,7 +15,7 @@ use crate::error::RunError;
 use crate::ids::{HostId, JobId};
 use crate::kernel::Pool;
 use crate::network::Injection;
-use crate::observe::Record;
+use crate::observe::{JobMarks, Record};
 use crate::program::Op;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::Bytes;
@@ -77,8 +77,10 @@ pub(super) struct Job {
     pub stop: u64,
     /// It has been stopped, and nothing of it is left to happen.
     pub ended: bool,
-    /// The instants of marks are kept.
+    /// The instants of every rank's marks are kept.
     pub marks: bool,
+    /// When it completed its iterations.
+    pub completed: JobMarks,
 }
 
 impl Messaging {

@@ -32,7 +32,7 @@ pub use rails::RailPolicy;
 
 use crate::ids::{HostId, JobId};
 use crate::kernel::{NONE, Pool};
-use crate::observe::{RankRecord, Record, RecordOf};
+use crate::observe::{JobMarks, RankRecord, Record, RecordOf};
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant};
@@ -133,6 +133,7 @@ impl Mpi {
             stop: plan.stop.map_or(NEVER, |stop| stop.0),
             ended: false,
             marks: plan.marks,
+            completed: JobMarks::new(size),
         });
         for rank in 0..size {
             let members = Arc::clone(&members);
@@ -208,6 +209,12 @@ impl Mpi {
     #[must_use]
     pub fn job_name(&self, job: JobId) -> &str {
         &self.messaging.jobs[job.index()].name
+    }
+
+    /// When a job completed its iterations.
+    #[must_use]
+    pub fn marks(&self, job: JobId) -> &JobMarks {
+        &self.messaging.jobs[job.index()].completed
     }
 
     /// What is kept of each rank of a job, in order of rank, with its host.

@@ -2,11 +2,13 @@
 
 mod departures;
 mod interference;
+mod marks;
 mod ranks;
 mod record;
 
 pub use departures::Departure;
 pub use interference::{Interference, Waiters};
+pub use marks::{JobMarks, MOST_MARKS};
 pub use ranks::{CALLS, CallTime, RankRecord, call_name, call_of};
 pub use record::{MessageRecord, Record, WaitRecord};
 

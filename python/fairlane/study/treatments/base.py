@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from fairlane.errors import Problem
+from fairlane.results.milestones import Milestones
 from fairlane.scenario.checks import late
 from fairlane.scenario.models import Table
 from fairlane.study.setting import Setting
@@ -35,6 +36,10 @@ class Done:
     """Iterations of its slowest rank."""
     span: int
     """The time that they took, ps."""
+    seconds_per_iteration: float | None = None
+    """The mean time of an iteration, s."""
+    milestones: Milestones | None = None
+    """When it completed them, of one simulation; None of many."""
 
 
 class Treatment(Table):
@@ -79,7 +84,8 @@ class Treatment(Table):
     def work(self, answer: Mapping[str, Any], job: str) -> Done:
         """What a job did, by the answer of the default, isolated or treated task."""
         row = next(row for row in answer["jobs"] if row["job"] == job)
-        return Done(row["iterations"], row["span_ps"])
+        reached = Milestones.read(row["milestones"])
+        return Done(row["iterations"], row["span_ps"], row["seconds_per_iteration"], reached)
 
     def work_alone(self, answer: Mapping[str, Any], job: str) -> Done:
         """What a job did alone, by the default run's answer, where ``alone`` has no task of its own."""

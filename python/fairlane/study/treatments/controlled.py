@@ -159,7 +159,8 @@ class Controlled(Treatment):
 def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str) -> Done:
     """What a job did in all periods in which it was there, and for how long it was there."""
     rows = [row for row in answer["periods"] if row["job"] == job and row[iterations] is not None]
-    return Done(sum(row[iterations] for row in rows), round(1e12 * sum(row[seconds] for row in rows)))
+    done, spent = sum(row[iterations] for row in rows), sum(row[seconds] for row in rows)
+    return Done(done, round(1e12 * spent), spent / done if done else None)
 
 
 def _nothing(default: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,126 @@
+"""How far a job came and when, and two runs of it compared at the last point that both of them reached.
+
+A job completes its iteration ``k`` at the instant at which the last of its ranks marks it. Both runs do the same work
+up to there, so the times that they take to it, from the job's start, compare them exactly:
+
+    W = t_isolated(k) / t_co-run(k) - 1, where k is the last iteration that the job completed in both runs.
+
+Where the job's program ends in both runs, the end is that point, and the times are those until its last rank ended.
+W is then the change of the job's throughput against the isolated run, and changes as smoothly as the times do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from fairlane.results.measured import Work
+
+__all__ = ["FEW_ITERATIONS", "Common", "Milestones", "common", "enough", "milestones"]
+
+FEW_ITERATIONS = 10
+"""W over fewer common iterations than this is flagged: what is particular to the first ones weighs too much."""
+
+
+@dataclass(frozen=True)
+class Milestones:
+    """When a job completed its iterations in one run. Times are picoseconds from the job's start."""
+
+    stride: int
+    """The times are those of iterations ``stride``, ``2 stride``, ...: 1, or a power of two in very long runs."""
+    times: Sequence[int]
+    """When it completed them."""
+    iterations: int
+    """How many it completed."""
+    ended: int | None = None
+    """When its last rank came to the end of its program; None if not all did."""
+    later: int | None = None
+    """When it completed its first iteration after the end of the simulated time, if it was simulated on for that."""
+    start: int = 0
+    """When it began, ps after the beginning of the simulation."""
+
+    def written(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Milestones:
+        """From ``written``."""
+        return cls(**data)
+
+    @property
+    def per_iteration(self) -> float | None:
+        """The mean time of an iteration, ps, from the job's start; None if none is known."""
+        return self.times[-1] / (self.stride * len(self.times)) if self.times else self.later
+
+
+@dataclass(frozen=True)
+class Common:
+    """The last point that a job reached in two runs, and when."""
+
+    iterations: int
+    """Iterations completed there."""
+    at: int
+    """When the first of the runs reached it, ps from the job's start."""
+    reference_at: int
+    """When the other did."""
+    whole: bool
+    """Whether it is the end of the program."""
+
+    @property
+    def change(self) -> float | None:
+        """The change of throughput against the reference; None if that took no time."""
+        return self.reference_at / self.at - 1 if self.at and self.reference_at else None
+
+
+def common(run: Milestones, reference: Milestones) -> Common | None:
+    """Where two runs of a job are compared; None if there is no iteration that both completed."""
+    if run.ended is not None and reference.ended is not None:
+        return Common(min(run.iterations, reference.iterations), run.ended, reference.ended, whole=True)
+    stride = max(run.stride, reference.stride)  # both are powers of two
+    reached = min(of.stride * len(of.times) for of in (run, reference)) // stride * stride
+    if not reached:
+        return None
+    at, reference_at = (of.times[reached // of.stride - 1] for of in (run, reference))
+    return Common(reached, at, reference_at, whole=False)
+
+
+def enough(run: Milestones, isolated: Milestones | None) -> int | None:
+    """The simulated time in which a job completes enough iterations for W, ps; None if it did or that is not known.
+
+    It goes by the mean time of its iterations so far. Of a job that completed none the isolated run's is a lower bound.
+    """
+    if run.ended is not None or run.iterations >= FEW_ITERATIONS:
+        return None
+    pace = run.per_iteration or (isolated.per_iteration if isolated else None)
+    return run.start + round(FEW_ITERATIONS * pace) if pace else None
+
+
+def milestones(work: Work, starts: Sequence[int] = ()) -> dict[int, Milestones]:
+    """By job, of one simulation. ``starts`` says when each job began, ps; without it at once."""
+    marks = {job: (stride, times) for job, stride, times in _marks(work.marks)}
+    ended = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max())
+    jobs = work.ranks.group_by("job", maintain_order=True).agg(pl.col("iterations").min(), ended.alias("ended"))
+    found = {}
+    for job, iterations, end in jobs.iter_rows():
+        start = starts[job] if job < len(starts) else 0
+        stride, times = marks.get(job, (1, []))
+        found[job] = Milestones(
+            stride=stride,
+            times=[at - start for at in times],
+            iterations=iterations,
+            ended=None if end is None else end - start,
+            later=None if work.first_iteration is None else work.first_iteration - start,
+            start=start,
+        )
+    return found
+
+
+def _marks(marks: pl.DataFrame) -> Iterator[tuple[int, int, list[int]]]:
+    """Job, stride and times, from the engine's table."""
+    for (job,), rows in marks.group_by("job", maintain_order=True):
+        yield int(str(job)), int(rows["iteration"][0]), rows["time"].to_list()

@@ -1,0 +1,78 @@
+"""What has to be said about how far the jobs of a run can be compared: those with too few iterations, or with none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil, floor, log10
+
+import polars as pl
+
+from fairlane.results.milestones import FEW_ITERATIONS
+from fairlane.results.run import Run
+from fairlane.results.text import listed, plural, seconds, time_unit
+
+__all__ = ["few", "notes", "sufficient"]
+
+MANY = 5
+"""Of so many jobs or more the iterations are summed up."""
+
+
+def few(jobs: pl.DataFrame) -> pl.DataFrame:
+    """The jobs whose W compares too few iterations."""
+    return jobs.filter(pl.col("w").is_not_null() & pl.col("enough_ps").is_not_null())
+
+
+def sufficient(jobs: pl.DataFrame) -> str | None:
+    """The simulated time in which all of these complete enough iterations, rounded up; None if it is not known."""
+    longest = jobs["enough_ps"].max()
+    if not isinstance(longest, int) or not longest:
+        return None
+    digit = 10 ** max(0, floor(log10(longest)) - 1)
+    factor, unit = time_unit(longest * 1e-12)
+    return f"{ceil(longest / digit) * digit * 1e-12 / factor:.4g} {unit}"
+
+
+def notes(run: Run) -> Iterator[str]:
+    """Sentences about jobs that cannot be compared, or hardly."""
+    yield from _silent(run)
+    asked = run.jobs.filter(pl.col("isolated_iterations").is_not_null())
+    without = asked.filter(pl.col("w").is_null())
+    within = seconds(run.meta.simulated_s)
+    if without.height:
+        known = without.filter(pl.col("enough_ps").is_not_null())
+        words = f"No W for {_those(without, asked)}: no iteration was completed within {within}"
+        time = sufficient(known)
+        if time is None:
+            words += ", nor in the isolated run soon after"
+        else:
+            whose = "" if known.height == without.height else f" of {listed(known['name'].to_list())}"
+            words += f"; {FEW_ITERATIONS} iterations{whose} take at least {time}"
+        yield f"{words}."
+    hardly = few(asked)
+    if hardly.height:
+        counts = [f"{name} ({count})" for name, count in hardly.select("name", "compared_iterations").iter_rows()]
+        whose = listed(counts) if hardly.height < MANY else f"{_those(hardly, asked)} ({_range(hardly)})"
+        yield f"Too few iterations for a reliable W: {whose}; {FEW_ITERATIONS} take about {sufficient(hardly)}."
+
+
+def _those(jobs: pl.DataFrame, every: pl.DataFrame) -> str:
+    many = jobs.height == every.height >= MANY
+    return f"all {jobs.height} jobs" if many else listed(jobs["name"].to_list())
+
+
+def _range(jobs: pl.DataFrame) -> str:
+    counts: list[int] = jobs["compared_iterations"].to_list()
+    least, most = min(counts), max(counts)
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+def _silent(run: Run) -> Iterator[str]:
+    """Jobs that have sent nothing yet: a recording may compute for long before it communicates."""
+    sent = run.ranks.group_by("name", maintain_order=True).agg(pl.len().alias("ranks"), pl.col("messages_sent").sum())
+    names: Sequence[str] = sent.filter(pl.col("ranks") > 1, pl.col("messages_sent") == 0)["name"].to_list()
+    if names:
+        verb = "has" if len(names) == 1 else "have"
+        yield (
+            f"{listed(names)} {verb} not communicated yet within {seconds(run.meta.simulated_s)}: nothing can delay "
+            f"{plural(len(names), 'such job', count=False)}; simulate longer."
+        )

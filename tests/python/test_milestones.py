@@ -1,0 +1,173 @@
+"""W compares the times to the same iteration: exactly, without steps, and only where there is something to compare."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fairlane
+from fairlane import Scenario, runner
+from fairlane.results.measured import Work, frame, marks
+from fairlane.results.milestones import Milestones, common, enough, milestones
+from fairlane.results.notes import few, notes, sufficient
+
+MS = 10**9
+FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
+
+
+def every(pace: int, until: int, stride: int = 1) -> Milestones:
+    """A job that completes an iteration every ``pace``."""
+    count = until // pace
+    return Milestones(stride, [n * pace for n in range(stride, count + 1, stride)], count)
+
+
+def scenario(duration: str, **more: object) -> Scenario:
+    flood = {"name": "flood_pairs", "compute": "10 us", "messages_per_iteration": 4}
+    tables = {"jobs": [{"name": "flood", "ranks": 8, "count": 2, "workload": flood}], **more}
+    return Scenario(fabric=FABRIC, placement="random", duration=duration, **tables)  # type: ignore[arg-type]
+
+
+@given(st.integers(1000, 3000), st.integers(1000, 3000), st.integers(3000, 100_000))
+def test_of_even_iterations_w_is_the_change_of_their_rate(pace: int, alone: int, span: int) -> None:
+    """However many of them there are: counted iterations would change it by one part in their number."""
+    found = common(every(pace, span), every(alone, span))
+    assert found is not None
+    assert found.iterations == min(span // pace, span // alone)
+    assert found.change == pytest.approx(alone / pace - 1)
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 8]))
+def test_runs_that_keep_every_second_or_eighth_iteration_are_compared_at_one_that_both_kept(
+    count: int, other: int, stride: int, another: int
+) -> None:
+    found = common(every(7, 7 * count, stride), every(5, 5 * other, another))
+    larger = max(stride, another)
+    expected = min(count, other) // larger * larger
+    assert (found.iterations if found else 0) == expected
+    if found:
+        assert (found.at, found.reference_at) == (7 * expected, 5 * expected)
+
+
+def test_w_moves_as_the_times_do() -> None:
+    """At an iteration that one run has just completed: by as much as the last iterations differ from the others."""
+    before, after = common(every(1001, 21_021), every(1000, 21_021)), common(every(1001, 21_020), every(1000, 21_020))
+    assert before is not None
+    assert after is not None
+    assert (before.iterations, after.iterations) == (21, 20)
+    assert before.change == after.change == pytest.approx(-1 / 1001)
+
+
+def test_where_both_programs_end_the_end_is_compared() -> None:
+    run, alone = Milestones(1, [4, 9], 2, ended=12), Milestones(1, [2, 5], 2, ended=9)
+    found = common(run, alone)
+    assert found is not None
+    assert (found.iterations, found.whole, found.change) == (2, True, 9 / 12 - 1)
+    # A recording without a single mark has an end all the same.
+    ends = common(Milestones(1, [], 0, ended=10), Milestones(1, [], 0, ended=8))
+    assert ends is not None
+    assert ends.change == pytest.approx(-0.2)
+    # If only one of them ended, the last iteration of both is what they have in common.
+    partly = common(Milestones(1, [4, 9], 2), alone)
+    assert partly is not None
+    assert (partly.iterations, partly.change) == (2, 5 / 9 - 1)
+
+
+def test_without_a_common_iteration_there_is_no_w_but_how_long_it_would_take() -> None:
+    assert common(Milestones(1, [], 0), every(10, 100)) is None
+    late, none, later = every(20, 60), Milestones(1, [], 0, start=5), Milestones(1, [], 0, later=42, start=5)
+    # By its own pace, else by that of the isolated run, else by the first iteration of the isolated run that went on.
+    assert enough(replace(late, start=5), every(10, 60)) == 5 + 200
+    assert enough(none, every(10, 30)) == 5 + 100
+    assert enough(none, later) == 5 + 10 * 42
+    assert enough(none, none) is enough(none, None) is None
+    assert enough(every(10, 100), every(10, 100)) is None, "ten are enough"
+    assert enough(Milestones(1, [3], 1, ended=4), every(3, 4)) is None, "it has no more"
+    assert Milestones.read(json.loads(json.dumps(later.written()))) == later
+
+
+def test_a_job_completes_an_iteration_when_its_last_rank_marks_it() -> None:
+    resolved = scenario("2 ms", observe={"iterations": ["flood-0", "flood-1"]}).resolve()
+    engine = resolved.engine()
+    engine.run_until(resolved.duration)
+    by_rank = marks(engine)
+    ranks = 8
+    expected = (
+        by_rank.group_by("job", "iteration")
+        .agg(pl.col("at").max(), pl.len().alias("ranks"))
+        .filter(pl.col("ranks") == ranks)
+        .sort("job", "iteration")
+    )
+    found = frame(engine.table("job_marks"))
+    assert found.height > 20
+    assert found["job"].to_list() == expected["job"].to_list()
+    assert found["iteration"].to_list() == expected["iteration"].to_list()
+    assert found["time"].to_list() == expected["at"].to_list()
+    of = milestones(Work.of(engine))
+    assert [of[job].iterations for job in (0, 1)] == [min(counts) for counts in engine.progress()]
+
+
+def test_a_copy_goes_on_with_its_own_milestones() -> None:
+    engine = scenario("2 ms").resolve().engine()
+    engine.run_until(MS // 2)
+    copy = engine.fork()
+    before = frame(engine.table("job_marks"))
+    copy.run_until(MS)
+    engine.run_until(MS)
+    assert frame(copy.table("job_marks")).equals(frame(engine.table("job_marks")))
+    assert frame(engine.table("job_marks")).height > before.height
+
+
+def test_w_of_a_longer_run_is_near_that_of_a_shorter_one() -> None:
+    """Steps of an iteration would be of several percent here."""
+    found = [run.jobs for run in (simulated("2 ms"), simulated("2.05 ms"))]
+    steps = 1 / found[0]["isolated_iterations"].min()  # type: ignore[operator]
+    change = np.abs(found[0]["w"].to_numpy() - found[1]["w"].to_numpy())
+    assert change.max() < steps / 5
+    assert found[0]["w"].min() < -0.01  # type: ignore[operator]
+
+
+def simulated(duration: str, **more: object) -> fairlane.Run:
+    from tempfile import mkdtemp
+
+    folder = f"{mkdtemp()}/run"
+    return runner.run(scenario(duration, **more), out=folder, progress=False, figures=False)
+
+
+def test_a_run_too_short_for_an_iteration_names_how_long_it_would_have_to_be() -> None:
+    run = simulated("20 us")
+    assert run.jobs["iterations"].to_list() == [0, 0]
+    assert run.jobs["w"].to_list() == run.jobs["w_iterations"].to_list() == [None, None]
+    (words,) = notes(run)
+    assert words.startswith("No W for flood-0 and flood-1: no iteration was completed within 20")
+    assert words.endswith(f"; 10 iterations take at least {sufficient(run.jobs)}.")
+    longest = run.jobs["enough_ps"].max()
+    assert isinstance(longest, int)
+    # What it says is true of the isolated runs, and nearly of the co-run.
+    again = simulated(f"{longest} ps")
+    assert again.jobs["isolated_iterations"].min() in (9, 10, 11)
+
+
+def test_few_iterations_are_flagged() -> None:
+    short, long = simulated("400 us"), simulated("2 ms")
+    assert 0 < short.jobs["iterations"].max() < 10  # type: ignore[operator]
+    assert few(short.jobs).height == 2
+    (words,) = notes(short)
+    assert words.startswith("Too few iterations for a reliable W: flood-0 (")
+    assert few(long.jobs).is_empty()
+    assert list(notes(long)) == []
+
+
+def test_a_job_that_has_sent_nothing_yet_is_named() -> None:
+    quiet = {"name": "all_to_all", "compute": "5 ms"}
+    run = simulated("20 us", jobs=[{"name": "idle", "ranks": 8, "workload": quiet}])
+    silent, without = notes(run)
+    assert silent.startswith("idle has not communicated yet within 20")
+    # It is alone already: the one simulation goes on to its first iteration.
+    assert without.startswith("No W for idle: no iteration was completed within 20")
+    assert run.jobs["enough_ps"].item() >= 50 * MS
