@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{self, CollectiveKind, CommHandle, Op, RequestId, SendMode, Tag, Volume};
+use fairlane_core::program::{
+    self, CollectiveKind, CommHandle, NeighborKind, Op, RequestId, RmaKind, SendMode, Tag, Topology, Volume,
+    WindowHandle,
+};
 use fairlane_core::units::{Bytes, Picoseconds};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -52,6 +55,23 @@ fn mode(synchronous: bool) -> SendMode {
 enum VolumeArgument {
     Uniform(u64),
     PerRank(Vec<u64>),
+}
+
+impl From<VolumeArgument> for Volume {
+    fn from(volume: VolumeArgument) -> Self {
+        match volume {
+            VolumeArgument::Uniform(bytes) => Self::Uniform(Bytes(bytes)),
+            VolumeArgument::PerRank(bytes) => Self::PerRank(bytes.into()),
+        }
+    }
+}
+
+fn ranks(numbers: Vec<u32>) -> Arc<[Rank]> {
+    numbers.into_iter().map(Rank).collect()
+}
+
+fn named<K: Copy>(all: &[K], name_of: impl Fn(&K) -> &'static str, what: &'static str, name: &str) -> PyResult<K> {
+    fairlane_core::table::find(what, all, name_of, name).copied().map_err(|error| crate::errors::build(&error))
 }
 
 #[pymethods]
@@ -136,13 +156,134 @@ impl ProgramBuilder {
         comm: CommHandle,
         root: u32,
     ) -> PyResult<()> {
-        let kind = *fairlane_core::table::find("collective", &CollectiveKind::ALL, |kind| kind.name(), kind)
-            .map_err(|error| crate::errors::build(&error))?;
-        let volume = match volume {
-            VolumeArgument::Uniform(bytes) => Volume::Uniform(Bytes(bytes)),
-            VolumeArgument::PerRank(bytes) => Volume::PerRank(bytes.into()),
-        };
-        self.op(rank, Op::Collective { kind, comm, root: Rank(root), volume })
+        let kind = named(&CollectiveKind::ALL, |kind| kind.name(), "collective", kind)?;
+        self.op(rank, Op::Collective { kind, comm, root: Rank(root), volume: volume.into() })
+    }
+
+    #[pyo3(signature = (rank, kind, request, volume = VolumeArgument::Uniform(0), comm = 0, root = 0))]
+    fn icollective(
+        &mut self,
+        rank: u32,
+        kind: &str,
+        request: RequestId,
+        volume: VolumeArgument,
+        comm: CommHandle,
+        root: u32,
+    ) -> PyResult<()> {
+        let kind = named(&CollectiveKind::ALL, |kind| kind.name(), "collective", kind)?;
+        self.op(rank, Op::Icollective { kind, comm, root: Rank(root), volume: volume.into(), request })
+    }
+
+    fn neighbor(&mut self, rank: u32, kind: &str, volume: VolumeArgument, comm: CommHandle) -> PyResult<()> {
+        let kind = named(&NeighborKind::ALL, |kind| kind.name(), "neighborhood collective", kind)?;
+        self.op(rank, Op::Neighbor { kind, comm, volume: volume.into() })
+    }
+
+    fn ineighbor(
+        &mut self,
+        rank: u32,
+        kind: &str,
+        request: RequestId,
+        volume: VolumeArgument,
+        comm: CommHandle,
+    ) -> PyResult<()> {
+        let kind = named(&NeighborKind::ALL, |kind| kind.name(), "neighborhood collective", kind)?;
+        self.op(rank, Op::Ineighbor { kind, comm, volume: volume.into(), request })
+    }
+
+    #[pyo3(signature = (rank, new, dimensions, comm = 0))]
+    fn cart_create(
+        &mut self,
+        rank: u32,
+        new: CommHandle,
+        dimensions: Vec<(u32, bool)>,
+        comm: CommHandle,
+    ) -> PyResult<()> {
+        self.op(rank, Op::CommTopology { comm, new, topology: Arc::new(Topology::Cart { dimensions }) })
+    }
+
+    #[pyo3(signature = (rank, new, neighbors, comm = 0))]
+    fn graph_create(&mut self, rank: u32, new: CommHandle, neighbors: Vec<Vec<u32>>, comm: CommHandle) -> PyResult<()> {
+        let neighbors = neighbors.into_iter().map(|of_rank| of_rank.into_iter().map(Rank).collect()).collect();
+        self.op(rank, Op::CommTopology { comm, new, topology: Arc::new(Topology::Graph { neighbors }) })
+    }
+
+    #[pyo3(signature = (rank, new, sources, destinations, comm = 0))]
+    fn dist_graph_create_adjacent(
+        &mut self,
+        rank: u32,
+        new: CommHandle,
+        sources: Vec<u32>,
+        destinations: Vec<u32>,
+        comm: CommHandle,
+    ) -> PyResult<()> {
+        let topology = Topology::Adjacent { sources: ranks(sources), destinations: ranks(destinations) };
+        self.op(rank, Op::CommTopology { comm, new, topology: Arc::new(topology) })
+    }
+
+    #[pyo3(signature = (rank, win, comm = 0))]
+    fn win_create(&mut self, rank: u32, win: WindowHandle, comm: CommHandle) -> PyResult<()> {
+        self.op(rank, Op::WinCreate { comm, win })
+    }
+
+    fn win_free(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
+        self.op(rank, Op::WinFree { win })
+    }
+
+    #[pyo3(signature = (rank, kind, win, target, bytes, request = None))]
+    fn rma(
+        &mut self,
+        rank: u32,
+        kind: &str,
+        win: WindowHandle,
+        target: u32,
+        bytes: u64,
+        request: Option<RequestId>,
+    ) -> PyResult<()> {
+        let kind = named(&RmaKind::ALL, |kind| kind.name(), "one-sided operation", kind)?;
+        self.op(rank, Op::Rma { kind, win, target: Rank(target), bytes: Bytes(bytes), request })
+    }
+
+    fn win_fence(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
+        self.op(rank, Op::WinFence { win })
+    }
+
+    #[pyo3(signature = (rank, win, target, exclusive = false))]
+    fn win_lock(&mut self, rank: u32, win: WindowHandle, target: u32, exclusive: bool) -> PyResult<()> {
+        self.op(rank, Op::WinLock { win, target: Rank(target), exclusive })
+    }
+
+    fn win_unlock(&mut self, rank: u32, win: WindowHandle, target: u32) -> PyResult<()> {
+        self.op(rank, Op::WinUnlock { win, target: Rank(target) })
+    }
+
+    fn win_lock_all(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
+        self.op(rank, Op::WinLockAll { win })
+    }
+
+    fn win_unlock_all(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
+        self.op(rank, Op::WinUnlockAll { win })
+    }
+
+    #[pyo3(signature = (rank, win, target = None))]
+    fn win_flush(&mut self, rank: u32, win: WindowHandle, target: Option<u32>) -> PyResult<()> {
+        self.op(rank, Op::WinFlush { win, target: target.map(Rank) })
+    }
+
+    fn win_post(&mut self, rank: u32, win: WindowHandle, group: Vec<u32>) -> PyResult<()> {
+        self.op(rank, Op::WinPost { win, group: ranks(group) })
+    }
+
+    fn win_start(&mut self, rank: u32, win: WindowHandle, group: Vec<u32>) -> PyResult<()> {
+        self.op(rank, Op::WinStart { win, group: ranks(group) })
+    }
+
+    fn win_complete(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
+        self.op(rank, Op::WinComplete { win })
+    }
+
+    fn win_wait(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
+        self.op(rank, Op::WinWait { win })
     }
 
     #[pyo3(signature = (rank, new, comm = 0))]
@@ -164,8 +305,7 @@ impl ProgramBuilder {
 
     #[pyo3(signature = (rank, new, members, comm = 0))]
     fn comm_create(&mut self, rank: u32, new: CommHandle, members: Vec<u32>, comm: CommHandle) -> PyResult<()> {
-        let members: Arc<[Rank]> = members.into_iter().map(Rank).collect();
-        self.op(rank, Op::CommCreate { comm, new, members })
+        self.op(rank, Op::CommCreate { comm, new, members: ranks(members) })
     }
 
     fn comm_free(&mut self, rank: u32, comm: CommHandle) -> PyResult<()> {

@@ -175,7 +175,7 @@ impl Simulation {
         let mut rows = Vec::new();
         for job in self.jobs() {
             for call in 0..observe::CALLS {
-                let of_ranks = self.inner.mpi().records(job).map(|(_, record)| record.calls[call]);
+                let of_ranks = self.inner.mpi().records(job).map(|(_, record)| record.call(call));
                 let (count, time) = of_ranks.fold((0, 0), |sum, one| (sum.0 + one.count, sum.1 + one.time.0));
                 if count > 0 {
                     rows.push((u32::from(job.0), observe::call_name(call), count, time));

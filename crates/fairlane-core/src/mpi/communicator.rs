@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ids::Rank;
-use crate::program::{CollectiveKind, CommHandle, Op};
+use crate::program::{CommHandle, Neighbors, Op};
 use crate::units::Bytes;
 
 /// The context of the communicator of all ranks of a job.
@@ -21,9 +21,21 @@ pub(super) struct Communicator {
     pub members: Arc<[u32]>,
     /// Collectives that this rank has begun on it.
     pub collectives: u64,
+    /// This rank's neighbours, if it has a topology.
+    pub neighbors: Option<Arc<Neighbors>>,
 }
 
 impl Communicator {
+    /// A communicator without a topology, on which no collective has been called.
+    pub fn new(context: u32, rank: u32, members: Arc<[u32]>) -> Self {
+        Self { context, rank, members, collectives: 0, neighbors: None }
+    }
+
+    /// The same ranks and topology in another context.
+    pub fn copy(&self, context: u32) -> Self {
+        Self { context, collectives: 0, ..self.clone() }
+    }
+
     /// The rank of the job that `rank` of the communicator is.
     pub fn member(&self, rank: Rank) -> Option<u32> {
         self.members.get(rank.index()).copied()
@@ -41,8 +53,10 @@ pub(super) struct Agreements {
 #[derive(Clone, Debug)]
 struct Agreement {
     first: u32,
-    kind: CollectiveKind,
+    /// Members of the communicator.
+    size: u32,
     op: Op,
+    name: &'static str,
     root: Rank,
     alike: Alike,
     arrived: u32,
@@ -66,8 +80,11 @@ pub(super) enum Alike {
 
 /// A rank's call, as far as others must agree with it.
 pub(super) struct Claim<'op> {
-    pub kind: CollectiveKind,
+    /// The operation's name.
+    pub name: &'static str,
     pub root: Rank,
+    /// Members of the communicator.
+    pub size: u32,
     /// How the volumes must be alike.
     pub alike: Alike,
     /// The call.
@@ -85,8 +102,9 @@ impl Agreements {
     pub fn enter(&mut self, context: u32, number: u64, rank: u32, claim: Claim<'_>) -> Result<(), (u32, String)> {
         let agreement = self.open.entry((context, number)).or_insert_with(|| Agreement {
             first: rank,
-            kind: claim.kind,
+            size: claim.size,
             op: claim.op.clone(),
+            name: claim.name,
             root: claim.root,
             alike: claim.alike,
             arrived: 0,
@@ -96,7 +114,7 @@ impl Agreements {
         });
         agreement.arrived += 1;
         let same_call = std::mem::discriminant(&agreement.op) == std::mem::discriminant(claim.op);
-        if same_call && (agreement.kind, agreement.root, agreement.alike) == (claim.kind, claim.root, claim.alike) {
+        if same_call && (agreement.name, agreement.root, agreement.alike) == (claim.name, claim.root, claim.alike) {
             Ok(())
         } else {
             Err((agreement.first, super::words::of(&agreement.op)))
@@ -143,7 +161,8 @@ impl Agreements {
     /// A collective that some members of its communicator have never called: context, number, first caller, its call, and
     /// how many called it. To be asked when the job has ended.
     pub fn deserted(&self) -> Option<(u32, u64, u32, String, u32)> {
-        let (&(context, number), agreement) = self.open.iter().min_by_key(|(key, _)| **key)?;
+        let deserted = self.open.iter().filter(|(_, agreement)| agreement.arrived < agreement.size);
+        let (&(context, number), agreement) = deserted.min_by_key(|(key, _)| **key)?;
         Some((context, number, agreement.first, super::words::of(&agreement.op), agreement.arrived))
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::Mpi;
 use super::messaging::Messaging;
+use super::protocol::Stage;
 use super::rank::{NEVER, RankState};
 use super::words;
 use crate::error::{RunError, StuckRank};
@@ -118,6 +119,9 @@ impl Mpi {
             let Some((delivery, later)) = deliveries.split_first() else { return Ok(due) };
             self.messaging.delivered(delivery);
             deliveries = later;
+            if self.messaging.in_memory > 0 {
+                return self.run_events(host, until, deliveries);
+            }
         }
     }
 
@@ -167,11 +171,11 @@ impl Mpi {
     fn stuck(&self, id: JobId, until: Instant) -> RunError {
         let job = &self.messaging.jobs[id.index()];
         let range = job.first as usize..(job.first + job.size) as usize;
-        let members = self.messaging.ranks[range.clone()].iter().zip(&self.sources[range]);
-        let ranks = members.filter(|(rank, _)| !rank.finished).map(|(rank, source)| StuckRank {
-            job: id,
-            rank: rank.rank,
-            operation: source.current().map_or_else(String::new, words::of),
+        let members = (job.first..).zip(self.messaging.ranks[range.clone()].iter().zip(&self.sources[range]));
+        let ranks = members.filter(|(_, (rank, _))| !rank.finished).map(|(number, (rank, source))| {
+            let own = source.current().map_or_else(String::new, words::of);
+            let operation = std::iter::once(own).chain(self.messaging.background_in_words(number));
+            StuckRank { job: id, rank: rank.rank, operation: operation.collect::<Vec<_>>().join(", ") }
         });
         RunError::Stuck { job: job.name.clone(), at: until, ranks: ranks.collect() }
     }
@@ -197,10 +201,15 @@ impl Messaging {
         self.memory[host.index()].peek().map_or(NEVER, |Reverse(end)| end.0)
     }
 
-    /// The first transfer through the memory of `host` ends.
+    /// The first transfer through the memory of `host` ends, or the first step there is due.
     fn end_in_memory(&mut self, host: HostId) {
-        if let Some(Reverse((at, _, transfer, stage))) = self.memory[host.index()].pop() {
-            self.in_memory -= 1;
+        let Some(Reverse((at, key, transfer, stage))) = self.memory[host.index()].pop() else { return };
+        self.in_memory -= 1;
+        if stage == Stage::Step {
+            let rank = Self::rank_of_step(key);
+            self.landed(self.ranks[rank as usize].job);
+            self.next_in_background(rank, transfer, at);
+        } else {
             self.arrived(transfer, stage, at, true, true);
         }
     }

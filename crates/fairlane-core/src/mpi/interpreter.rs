@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::Mpi;
-use super::collective::After;
 use super::communicator::{Communicator, WORLD_CONTEXT};
+use super::creation::After;
 use super::matching::Pattern;
 use super::messaging::Messaging;
 use super::protocol::Send;
 use super::rank::{Activity, NEVER, RUNNING, RankState};
 use super::request::{Named, PENDING, Quorum, Wait};
+use super::schedule::Scope;
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
@@ -90,7 +91,7 @@ impl Messaging {
                 return Ok((place + 1, over));
             }
             if let Activity::Call(call) = activity {
-                state.record.calls[usize::from(call)].count += 1;
+                state.record.call_mut(call).count += 1;
             }
         }
         *at_once += u32::try_from(ops.len()).unwrap_or(SPINNING);
@@ -241,23 +242,40 @@ impl Messaging {
     }
 
     fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
-        let agree = Volume::Uniform(Bytes(4));
-        match *op {
-            Op::Collective { kind, comm, root, ref volume } => {
-                self.begin_collective(rank, op, comm, (kind, root, volume.clone()), After::Nothing, now)
+        let agree = (CollectiveKind::Allreduce, Rank(0), Volume::Uniform(Bytes(4)));
+        let (comm, call, after) = match *op {
+            Op::Collective { kind, comm, root, ref volume } => (comm, (kind, root, volume.clone()), After::Nothing),
+            Op::Icollective { kind, comm, root, ref volume, request } => {
+                let call = (kind, root, volume.clone());
+                let running = self.collective(rank, op, Scope::Communicator(comm), call, After::Nothing)?;
+                return self.begin_in_background(rank, op, running, request, now);
             }
-            Op::CommDup { comm, new } => {
-                let call = (CollectiveKind::Allreduce, Rank(0), agree);
-                self.begin_collective(rank, op, comm, call, After::Dup { new }, now)
-            }
+            Op::CommDup { comm, new } => (comm, agree, After::Dup { new }),
             Op::CommSplit { comm, new, color, key } => {
                 let call = (CollectiveKind::Allgather, Rank(0), Volume::Uniform(Bytes(8)));
-                self.begin_collective(rank, op, comm, call, After::Split { new, color, key }, now)
+                (comm, call, After::Split { new, color, key })
             }
             Op::CommCreate { comm, new, ref members } => {
-                let call = (CollectiveKind::Allreduce, Rank(0), agree);
-                let members = Arc::clone(members);
-                self.begin_collective(rank, op, comm, call, After::Create { new, members }, now)
+                (comm, agree, After::Create { new, members: Arc::clone(members) })
+            }
+            Op::CommTopology { comm, new, ref topology } => {
+                (comm, agree, After::Topology { new, topology: Arc::clone(topology) })
+            }
+            _ => return self.execute_rare(rank, op, now),
+        };
+        let running = self.collective(rank, op, Scope::Communicator(comm), call, after)?;
+        self.begin(rank, op, running, now)
+    }
+
+    fn execute_rare(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+        match *op {
+            Op::Neighbor { kind, comm, ref volume } => {
+                let running = self.neighborhood(rank, op, comm, kind, volume)?;
+                self.begin(rank, op, running, now)
+            }
+            Op::Ineighbor { kind, comm, ref volume, request } => {
+                let running = self.neighborhood(rank, op, comm, kind, volume)?;
+                self.begin_in_background(rank, op, running, request, now)
             }
             Op::CommDefine { new, ref members } => {
                 self.define_communicator(rank, op, new, members)?;
@@ -269,7 +287,7 @@ impl Messaging {
                 }
                 Ok(now)
             }
-            _ => unreachable!("invariant: the callers have taken every other operation"),
+            _ => self.execute_one_sided(rank, op, now),
         }
     }
 

@@ -41,7 +41,7 @@ impl Pattern {
 pub(super) struct Matching {
     posted: VecDeque<(Pattern, u32)>,
     unexpected: VecDeque<(Envelope, u32)>,
-    /// Only where messages are numbered.
+    /// Only where messages are numbered, or have to be looked at.
     turns: Option<Box<Turns>>,
 }
 
@@ -54,6 +54,8 @@ struct Turns {
     due: FxHashMap<(u32, u32), u64>,
     /// Messages that have overtaken: number, envelope, transfer.
     early: Vec<(u64, Envelope, u32)>,
+    /// Non-blocking operations that go on when a message has come.
+    progressing: u32,
 }
 
 impl Matching {
@@ -81,10 +83,21 @@ impl Matching {
         *next - 1
     }
 
-    /// Whether messages that have overtaken others are held back.
+    /// Whether a message that comes can have consequences before the program goes on: it may release others that are held
+    /// back, or a non-blocking operation goes on with it.
     #[inline]
-    pub fn holds_back(&self) -> bool {
-        self.turns.as_ref().is_some_and(|turns| !turns.early.is_empty())
+    pub fn is_attentive(&self) -> bool {
+        self.turns.as_ref().is_some_and(|turns| !turns.early.is_empty() || turns.progressing > 0)
+    }
+
+    /// A non-blocking operation begins.
+    pub fn begin_progress(&mut self) {
+        self.turns().progressing += 1;
+    }
+
+    /// A non-blocking operation is over.
+    pub fn end_progress(&mut self) {
+        self.turns().progressing -= 1;
     }
 
     #[inline]

@@ -54,11 +54,12 @@ pub(super) struct Messaging {
     pub sequence: u64,
     /// What is kept of the messages and waits of one job, if that is asked for.
     pub record: Option<Box<Record>>,
-    /// The phase of a collective that starts now; its buffers are used again.
+    /// The phase of a collective that starts now, and its requests; the buffers are used again.
     pub phase: Phase,
+    pub slots: Vec<u32>,
 }
 
-/// The end of a transfer through memory: time, order, transfer, stage.
+/// The end of a transfer through memory: time, order, transfer, stage. Or a step that is due: time, key, number, stage.
 pub(super) type MemoryEnd = (u64, u64, u32, Stage);
 
 /// A job: its ranks are consecutive in [`Messaging::ranks`].

@@ -10,8 +10,10 @@
 
 pub mod collectives;
 
+mod background;
 mod collective;
 mod communicator;
+mod creation;
 mod endpoint;
 mod interpreter;
 mod matching;
@@ -21,7 +23,9 @@ mod protocol;
 mod rails;
 mod rank;
 mod request;
+mod schedule;
 mod wait;
+mod window;
 mod words;
 
 use std::collections::BinaryHeap;
@@ -105,6 +109,7 @@ impl Mpi {
             sequence: 0,
             record: None,
             phase: Phase::default(),
+            slots: Vec::new(),
         };
         let mut mpi = Self { sources: Vec::new(), messaging };
         let policies = plans.iter().map(|plan| (plan.rails.clone(), plan.adapters)).collect();
@@ -137,8 +142,8 @@ impl Mpi {
         });
         for rank in 0..size {
             let members = Arc::clone(&members);
-            let world = Communicator { context: WORLD_CONTEXT, rank, members, collectives: 0 };
-            let alone = Communicator { context: 2, rank: 0, members: Arc::new([rank]), collectives: 0 };
+            let world = Communicator::new(WORLD_CONTEXT, rank, members);
+            let alone = Communicator::new(2, 0, Arc::new([rank]));
             messaging.ranks.push(RankState::new(job, world, alone, plan.start));
         }
         messaging.hosts.extend(plan.hosts);

@@ -28,6 +28,8 @@ pub(super) enum Stage {
     Bulk,
     /// Rendezvous: the payload has come.
     Acknowledgement,
+    /// No message: a step of a non-blocking operation is due.
+    Step,
 }
 
 impl Stage {
@@ -249,7 +251,7 @@ impl Messaging {
         if waited {
             self.one_less(to, now);
         } else if detached {
-            state.requests.end(receive);
+            self.end_detached(to, receive, now);
         }
     }
 
@@ -288,6 +290,7 @@ impl Messaging {
                 }
                 self.complete(from, send, now);
             }
+            Stage::Step => unreachable!("invariant: a step is no message"),
         }
     }
 
@@ -431,12 +434,11 @@ impl Messaging {
 
     /// A request of `rank` is complete.
     #[inline]
-    fn complete(&mut self, rank: u32, slot: u32, now: u64) {
-        let requests = &mut self.rank(rank).requests;
-        let request = requests.get_mut(slot);
+    pub(super) fn complete(&mut self, rank: u32, slot: u32, now: u64) {
+        let request = self.rank(rank).requests.get_mut(slot);
         request.complete_at = now;
         if request.detached {
-            requests.end(slot);
+            self.end_detached(rank, slot, now);
         } else if request.waited {
             self.one_less(rank, now);
         }

@@ -2,14 +2,16 @@
 
 use rustc_hash::FxHashMap;
 
-use super::collective::Running;
+use super::background::Background;
 use super::communicator::Communicator;
 use super::matching::{Matching, Pattern};
 use super::request::{Requests, Wait};
+use super::schedule::Running;
+use super::window::Window;
 use crate::ids::{JobId, Rank};
 use crate::kernel::prefetch;
 use crate::observe::RankRecord;
-use crate::program::CommHandle;
+use crate::program::{CommHandle, WindowHandle};
 use crate::units::Instant;
 
 /// [`RankState::due`]: the program goes on only once something else has happened.
@@ -42,6 +44,15 @@ pub(super) struct RankState {
     pub finished: bool,
     pub world: Communicator,
     pub communicators: FxHashMap<CommHandle, Communicator>,
+    /// What few programs use: non-blocking collectives, windows.
+    pub more: Option<Box<More>>,
+}
+
+/// The part of a rank's state that few programs need.
+#[derive(Clone, Default)]
+pub(super) struct More {
+    pub background: Background,
+    pub windows: FxHashMap<WindowHandle, Window>,
 }
 
 /// What a rank's time is counted as.
@@ -83,6 +94,7 @@ impl RankState {
             finished: false,
             world,
             communicators: std::iter::once((crate::program::COMM_SELF, alone)).collect(),
+            more: None,
         }
     }
 
@@ -95,7 +107,7 @@ impl RankState {
             Activity::Nothing => {}
             Activity::Compute => self.record.compute.0 += span,
             Activity::Call(call) => {
-                let call = &mut self.record.calls[usize::from(call)];
+                let call = self.record.call_mut(call);
                 call.count += 1;
                 call.time.0 += span;
             }
@@ -106,7 +118,7 @@ impl RankState {
     /// Nothing that comes to the rank but asks for an answer makes a difference before its program goes on.
     #[inline]
     pub fn is_patient(&self) -> bool {
-        self.due != NEVER && !self.matching.holds_back()
+        self.due != NEVER && !self.matching.is_attentive()
     }
 
     /// The rank is blocked on requests of which one is not complete.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::kernel::prefetch_at;
+use crate::kernel::{NONE, prefetch_at};
 use crate::program::RequestId;
 
 /// Not yet.
@@ -23,6 +23,8 @@ pub(super) struct Request {
     pub waited: bool,
     /// Nobody waits for it: it is over once it is complete.
     pub detached: bool,
+    /// If it is detached: the non-blocking operation that goes on when it is complete, or [`NONE`].
+    pub owner: u32,
 }
 
 /// What the program's name for a request stands for.
@@ -78,7 +80,7 @@ impl Request {
     #[inline]
     pub fn receive(now: u64) -> Self {
         let (life, waited, detached) = (Life::Open, false, false);
-        Self { complete_at: PENDING, partner_at: now, life, receive: true, waited, detached }
+        Self { complete_at: PENDING, partner_at: now, life, receive: true, waited, detached, owner: NONE }
     }
 
     /// A send that is called now.
@@ -165,6 +167,13 @@ impl Requests {
             self.others.names.insert(slot, NULL);
         } else {
             self.others.forget_name(slot);
+        }
+    }
+
+    pub fn get(&self, slot: u32) -> &Request {
+        match self.small.get(slot as usize) {
+            Some(request) => request,
+            None => &self.others.slots[(slot - SMALL) as usize].0,
         }
     }
 

@@ -32,6 +32,41 @@ pub(super) fn of(op: &Op) -> String {
         Op::CommDefine { new, members } => format!("CommDefine(communicator {new}, {} members)", members.len()),
         Op::CommFree(comm) => format!("CommFree(communicator {comm})"),
         Op::MarkProgress => "MarkProgress".to_owned(),
+        _ => rare(op),
+    }
+}
+
+/// Operations that few programs have.
+fn rare(op: &Op) -> String {
+    match op {
+        Op::Icollective { kind, comm, root, volume, request } => {
+            format!("i{}({}, communicator {comm}, root {root}, request {request})", kind.name(), volume_of(volume))
+        }
+        Op::Neighbor { kind, comm, volume } => format!("{}({}, communicator {comm})", kind.name(), volume_of(volume)),
+        Op::Ineighbor { kind, comm, volume, request } => {
+            format!("i{}({}, communicator {comm}, request {request})", kind.name(), volume_of(volume))
+        }
+        Op::CommTopology { comm, .. } => format!("CommTopology(communicator {comm})"),
+        Op::WinCreate { comm, win } => format!("WinCreate(window {win}, communicator {comm})"),
+        Op::WinFree { win } => format!("WinFree(window {win})"),
+        Op::Rma { kind, win, target, bytes, .. } => {
+            format!("{}({} bytes, target {target}, window {win})", kind.name(), bytes.0)
+        }
+        Op::WinFence { win } => format!("WinFence(window {win})"),
+        Op::WinLock { win, target, exclusive } => {
+            let kind = if *exclusive { "exclusive" } else { "shared" };
+            format!("WinLock({kind}, target {target}, window {win})")
+        }
+        Op::WinUnlock { win, target } => format!("WinUnlock(target {target}, window {win})"),
+        Op::WinLockAll { win } => format!("WinLockAll(window {win})"),
+        Op::WinUnlockAll { win } => format!("WinUnlockAll(window {win})"),
+        Op::WinFlush { win, target: Some(target) } => format!("WinFlush(target {target}, window {win})"),
+        Op::WinFlush { win, target: None } => format!("WinFlush(all targets, window {win})"),
+        Op::WinPost { win, group } => format!("WinPost({} origins, window {win})", group.len()),
+        Op::WinStart { win, group } => format!("WinStart({} targets, window {win})", group.len()),
+        Op::WinComplete { win } => format!("WinComplete(window {win})"),
+        Op::WinWait { win } => format!("WinWait(window {win})"),
+        _ => unreachable!("invariant: the caller has taken every other operation"),
     }
 }
 

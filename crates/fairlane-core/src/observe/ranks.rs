@@ -1,11 +1,17 @@
 //! What a rank has done with its time.
 
 use crate::kernel::prefetch;
-use crate::program::{CollectiveKind, Op};
+use crate::program::{CollectiveKind, NeighborKind, Op, RmaKind};
 use crate::units::{Instant, Picoseconds};
 
 /// The MPI calls that are told apart, by index; see [`call_name`].
-pub const CALLS: usize = NAMES.len() + CollectiveKind::ALL.len();
+pub const CALLS: usize = COMMON_CALLS + RARE_CALLS;
+
+/// The first of them, which every rank has counters for.
+const COMMON_CALLS: usize = NAMES.len() + COLLECTIVES;
+/// The others: a rank has counters for them once it makes one of these calls.
+const RARE_CALLS: usize = RARE_NAMES.len() + COLLECTIVES + 2 * NeighborKind::ALL.len() + RmaKind::ALL.len();
+const COLLECTIVES: usize = CollectiveKind::ALL.len();
 
 /// The calls that are no collectives; these come behind.
 const NAMES: [&str; FIRST_COLLECTIVE as usize] = [
@@ -25,10 +31,88 @@ const NAMES: [&str; FIRST_COLLECTIVE as usize] = [
 
 const FIRST_COLLECTIVE: u8 = 12;
 
+/// The rare calls that are neither collectives nor operations on windows; those come behind, in the order of
+/// [`ICOLLECTIVES`], [`NEIGHBORS`], [`INEIGHBORS`] and [`RMA`].
+const RARE_NAMES: [&str; 13] = [
+    "comm_topology",
+    "win_create",
+    "win_free",
+    "win_fence",
+    "win_lock",
+    "win_unlock",
+    "win_lock_all",
+    "win_unlock_all",
+    "win_flush",
+    "win_post",
+    "win_start",
+    "win_complete",
+    "win_wait",
+];
+/// The names of non-blocking collectives, in the order of [`CollectiveKind::ALL`].
+const ICOLLECTIVES: [&str; COLLECTIVES] = [
+    "ibarrier",
+    "ibcast",
+    "ireduce",
+    "iallreduce",
+    "igather",
+    "iscatter",
+    "iallgather",
+    "ialltoall",
+    "ireduce_scatter",
+    "iscan",
+];
+/// The names of non-blocking neighborhood collectives, in the order of [`NeighborKind::ALL`].
+const INEIGHBORS: [&str; NeighborKind::ALL.len()] = ["ineighbor_allgather", "ineighbor_alltoall"];
+
+#[allow(clippy::cast_possible_truncation, reason = "there are fewer than 256 calls")]
+const FIRST_RARE: u8 = COMMON_CALLS as u8;
+#[allow(clippy::cast_possible_truncation, reason = "there are fewer than 256 calls")]
+const FIRST_ICOLLECTIVE: u8 = FIRST_RARE + RARE_NAMES.len() as u8;
+#[allow(clippy::cast_possible_truncation, reason = "there are fewer than 256 calls")]
+const FIRST_NEIGHBOR: u8 = FIRST_ICOLLECTIVE + COLLECTIVES as u8;
+#[allow(clippy::cast_possible_truncation, reason = "there are fewer than 256 calls")]
+const FIRST_INEIGHBOR: u8 = FIRST_NEIGHBOR + NeighborKind::ALL.len() as u8;
+#[allow(clippy::cast_possible_truncation, reason = "there are fewer than 256 calls")]
+const FIRST_RMA: u8 = FIRST_INEIGHBOR + NeighborKind::ALL.len() as u8;
+
 /// The name of a call, in lower case.
 #[must_use]
 pub fn call_name(call: usize) -> &'static str {
-    NAMES.get(call).copied().unwrap_or_else(|| CollectiveKind::ALL[call - NAMES.len()].name())
+    let mut names = NAMES
+        .into_iter()
+        .chain(CollectiveKind::ALL.map(CollectiveKind::name))
+        .chain(RARE_NAMES)
+        .chain(ICOLLECTIVES)
+        .chain(NeighborKind::ALL.map(NeighborKind::name))
+        .chain(INEIGHBORS)
+        .chain(RmaKind::ALL.map(RmaKind::name));
+    names.nth(call).expect("invariant: a call has a name")
+}
+
+/// The index of the call of an operation that few programs have; `None` for what is no call or takes no time.
+#[inline(never)]
+fn rare_call_of(op: &Op) -> Option<u8> {
+    let rare = match op {
+        Op::Icollective { kind, .. } => return Some(FIRST_ICOLLECTIVE + *kind as u8),
+        Op::Neighbor { kind, .. } => return Some(FIRST_NEIGHBOR + *kind as u8),
+        Op::Ineighbor { kind, .. } => return Some(FIRST_INEIGHBOR + *kind as u8),
+        Op::Rma { kind, .. } => return Some(FIRST_RMA + *kind as u8),
+        Op::CommTopology { .. } => 0,
+        Op::WinCreate { .. } => 1,
+        Op::WinFree { .. } => 2,
+        Op::WinFence { .. } => 3,
+        Op::WinLock { .. } => 4,
+        Op::WinUnlock { .. } => 5,
+        Op::WinLockAll { .. } => 6,
+        Op::WinUnlockAll { .. } => 7,
+        Op::WinFlush { .. } => 8,
+        Op::WinPost { .. } => 9,
+        Op::WinStart { .. } => 10,
+        Op::WinComplete { .. } => 11,
+        Op::WinWait { .. } => 12,
+        _ => return None,
+    };
+    Some(FIRST_RARE + rare)
 }
 
 /// The index of an operation's call; `None` for what is no call or takes no time.
@@ -49,7 +133,8 @@ pub fn call_of(op: &Op) -> Option<u8> {
         Op::CommSplit { .. } => 10,
         Op::CommCreate { .. } => 11,
         Op::Collective { kind, .. } => FIRST_COLLECTIVE + *kind as u8,
-        _ => return None,
+        Op::Compute(_) | Op::MarkProgress => return None,
+        _ => return rare_call_of(op),
     })
 }
 
@@ -74,8 +159,8 @@ pub struct RankRecord {
     pub bytes_sent: u64,
     /// Iterations marked.
     pub iterations: u64,
-    /// By call. The first are the sends.
-    pub calls: [CallTime; CALLS],
+    /// The most common calls. The first are the sends.
+    common: [CallTime; COMMON_CALLS],
     /// Blocked time before the partner had made its send call, or posted its receive.
     pub late_partner: Picoseconds,
     /// The rest of the blocked time: the network, or the protocol, was at work.
@@ -88,6 +173,8 @@ pub struct RankRecord {
     pub finished: Option<Instant>,
     /// When each iteration was marked, if that is kept.
     pub marks: Vec<Instant>,
+    /// The other calls, if the rank has made one of them.
+    rare: Option<Box<[CallTime; RARE_CALLS]>>,
 }
 
 impl RankRecord {
@@ -97,9 +184,77 @@ impl RankRecord {
         prefetch(&self.compute);
     }
 
+    /// The counters of a call by its index, below [`CALLS`].
+    #[must_use]
+    pub fn call(&self, call: usize) -> CallTime {
+        let rare = || self.rare.as_ref().map_or_else(CallTime::default, |rare| rare[call - COMMON_CALLS]);
+        self.common.get(call).copied().unwrap_or_else(rare)
+    }
+
+    /// The same, to count with.
+    #[inline(always)]
+    pub(crate) fn call_mut(&mut self, call: u8) -> &mut CallTime {
+        match self.common.get_mut(usize::from(call)) {
+            Some(common) => common,
+            None => Self::rare_mut(&mut self.rare, call),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn rare_mut(rare: &mut Option<Box<[CallTime; RARE_CALLS]>>, call: u8) -> &mut CallTime {
+        let rare = rare.get_or_insert_with(|| Box::new([CallTime::default(); RARE_CALLS]));
+        &mut rare[usize::from(call) - COMMON_CALLS]
+    }
+
     /// Time in all calls.
     #[must_use]
     pub fn communication(&self) -> Picoseconds {
-        Picoseconds(self.calls.iter().map(|call| call.time.0).sum())
+        let rare = self.rare.iter().flat_map(|rare| rare.iter());
+        Picoseconds(self.common.iter().chain(rare).map(|call| call.time.0).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::ids::Rank;
+    use crate::program::{COMM_WORLD, Volume};
+    use crate::units::Bytes;
+
+    #[test]
+    fn every_call_has_a_name_of_its_own_and_counters() {
+        let names: HashSet<_> = (0..CALLS).map(call_name).collect();
+        assert_eq!(names.len(), CALLS);
+        let mut record = RankRecord::default();
+        for call in 0..CALLS {
+            record.call_mut(u8::try_from(call).unwrap()).count += call as u64;
+        }
+        assert!((0..CALLS).all(|call| record.call(call).count == call as u64));
+    }
+
+    #[test]
+    fn operations_have_the_names_of_their_calls() {
+        let volume = Volume::Uniform(Bytes(8));
+        let name = |op: &Op| call_name(usize::from(call_of(op).unwrap()));
+        let (comm, win, target, request) = (COMM_WORLD, 0, Rank(0), 0);
+        for kind in CollectiveKind::ALL {
+            let op = Op::Icollective { kind, comm, root: Rank(0), volume: volume.clone(), request };
+            assert_eq!(name(&op), format!("i{}", kind.name()));
+            assert_eq!(name(&Op::Collective { kind, comm, root: Rank(0), volume: volume.clone() }), kind.name());
+        }
+        for kind in NeighborKind::ALL {
+            assert_eq!(name(&Op::Neighbor { kind, comm, volume: volume.clone() }), kind.name());
+            let op = Op::Ineighbor { kind, comm, volume: volume.clone(), request };
+            assert_eq!(name(&op), format!("i{}", kind.name()));
+        }
+        for kind in RmaKind::ALL {
+            let op = Op::Rma { kind, win, target, bytes: Bytes(8), request: None };
+            assert_eq!(name(&op), kind.name());
+        }
+        assert_eq!(name(&Op::WinWait { win }), "win_wait");
+        assert_eq!(name(&Op::WinCreate { comm, win }), "win_create");
     }
 }

@@ -144,6 +144,13 @@ impl Record {
         self.complete.remove(&(rank, slot))
     }
 
+    /// The message that completed one request of a rank was the last but for which another was not complete.
+    pub(crate) fn passed_on(&mut self, rank: Rank, slot: u32, to: u32) {
+        if let Some(number) = self.complete.remove(&(rank, slot)) {
+            self.complete.insert((rank, to), number);
+        }
+    }
+
     /// The message with this token, if it is under way.
     pub(crate) fn number(&self, token: u32) -> Option<u64> {
         self.under_way.get(&token).map(|message| message.number)

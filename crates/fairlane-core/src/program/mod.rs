@@ -4,9 +4,15 @@
 //! operations with loops in memory (workloads); trace readers implement [`Source`] over a file and keep only their
 //! position. A source is cloned when a simulation is forked, so it must be cheap to clone.
 
+mod neighborhood;
+mod one_sided;
 pub mod script;
 
 use std::sync::Arc;
+
+pub(crate) use neighborhood::Neighbors;
+pub use neighborhood::{NeighborKind, Topology};
+pub use one_sided::{RmaKind, WindowHandle};
 
 use serde::{Deserialize, Serialize};
 
@@ -197,6 +203,41 @@ pub enum Op {
         /// What this rank hands in.
         volume: Volume,
     },
+    /// Starts a collective operation; the call takes no time (MPI_Ibarrier, MPI_Iallreduce, ...). The operation makes
+    /// progress by itself and matches only other non-blocking calls, in the order of the calls on the communicator.
+    Icollective {
+        /// Which.
+        kind: CollectiveKind,
+        /// Communicator.
+        comm: CommHandle,
+        /// Root rank where the kind has one, else rank 0.
+        root: Rank,
+        /// What this rank hands in.
+        volume: Volume,
+        /// The handle by which it is waited for.
+        request: RequestId,
+    },
+    /// A neighborhood collective over a communicator with a topology (MPI_Neighbor_allgather, MPI_Neighbor_alltoall and
+    /// their v- and w-variants).
+    Neighbor {
+        /// Which.
+        kind: NeighborKind,
+        /// Communicator, made by [`Op::CommTopology`].
+        comm: CommHandle,
+        /// The block for each destination; see [`NeighborKind`].
+        volume: Volume,
+    },
+    /// Starts a neighborhood collective, as [`Op::Icollective`] does a collective.
+    Ineighbor {
+        /// Which.
+        kind: NeighborKind,
+        /// Communicator, made by [`Op::CommTopology`].
+        comm: CommHandle,
+        /// The block for each destination; see [`NeighborKind`].
+        volume: Volume,
+        /// The handle by which it is waited for.
+        request: RequestId,
+    },
     /// MPI_Comm_dup: collective over `comm`.
     CommDup {
         /// The communicator to copy.
@@ -226,6 +267,16 @@ pub enum Op {
         /// The members, as ranks of `comm`.
         members: Arc<[Rank]>,
     },
+    /// MPI_Cart_create, MPI_Graph_create, MPI_Dist_graph_create_adjacent without reordering: collective over `comm`. A
+    /// rank that the topology has no place for gets no new communicator.
+    CommTopology {
+        /// The parent communicator.
+        comm: CommHandle,
+        /// The new handle.
+        new: CommHandle,
+        /// Who exchanges with whom in neighborhood collectives.
+        topology: Arc<Topology>,
+    },
     /// A communicator whose members are known beforehand: takes no time and no message. Every member defines it with
     /// the same handle.
     CommDefine {
@@ -236,9 +287,99 @@ pub enum Op {
     },
     /// Gives a communicator handle up.
     CommFree(CommHandle),
+    /// MPI_Win_create, MPI_Win_allocate and the like: collective over `comm`.
+    WinCreate {
+        /// The communicator whose ranks the window spans.
+        comm: CommHandle,
+        /// The new window's handle.
+        win: WindowHandle,
+    },
+    /// MPI_Win_free: collective over the window.
+    WinFree {
+        /// The window.
+        win: WindowHandle,
+    },
+    /// A one-sided operation: MPI_Put, MPI_Get, MPI_Accumulate, ...; with a request MPI_Rput and so on.
+    Rma {
+        /// Which.
+        kind: RmaKind,
+        /// The window.
+        win: WindowHandle,
+        /// Target rank, of the window's communicator.
+        target: Rank,
+        /// Payload; what comes back of operations that return something.
+        bytes: Bytes,
+        /// The handle by which it is waited for, if it has one.
+        request: Option<RequestId>,
+    },
+    /// MPI_Win_fence: collective over the window.
+    WinFence {
+        /// The window.
+        win: WindowHandle,
+    },
+    /// MPI_Win_lock: blocks until the lock is granted.
+    WinLock {
+        /// The window.
+        win: WindowHandle,
+        /// Target rank, of the window's communicator.
+        target: Rank,
+        /// No other rank has a lock of the same target at the same time.
+        exclusive: bool,
+    },
+    /// MPI_Win_unlock: blocks until the rank's operations at the target are complete, and gives the lock up.
+    WinUnlock {
+        /// The window.
+        win: WindowHandle,
+        /// Target rank.
+        target: Rank,
+    },
+    /// MPI_Win_lock_all: a shared lock of every rank of the window.
+    WinLockAll {
+        /// The window.
+        win: WindowHandle,
+    },
+    /// MPI_Win_unlock_all.
+    WinUnlockAll {
+        /// The window.
+        win: WindowHandle,
+    },
+    /// MPI_Win_flush, MPI_Win_flush_local, or, without a target, the variants for all: blocks until the rank's operations
+    /// are complete at the target.
+    WinFlush {
+        /// The window.
+        win: WindowHandle,
+        /// Target rank, or all.
+        target: Option<Rank>,
+    },
+    /// MPI_Win_post: opens the window to these ranks.
+    WinPost {
+        /// The window.
+        win: WindowHandle,
+        /// The origins, ranks of the window's communicator.
+        group: Arc<[Rank]>,
+    },
+    /// MPI_Win_start: blocks until each of these ranks has opened the window to this one.
+    WinStart {
+        /// The window.
+        win: WindowHandle,
+        /// The targets, ranks of the window's communicator.
+        group: Arc<[Rank]>,
+    },
+    /// MPI_Win_complete: ends what MPI_Win_start began.
+    WinComplete {
+        /// The window.
+        win: WindowHandle,
+    },
+    /// MPI_Win_wait: blocks until each rank that the window was opened to has called MPI_Win_complete.
+    WinWait {
+        /// The window.
+        win: WindowHandle,
+    },
     /// Counts one finished iteration.
     MarkProgress,
 }
+
+const _: () = assert!(size_of::<Op>() == 32, "two operations in a cache line");
 
 /// Yields a rank's operations, a stretch at a time.
 pub trait Source: Send + Sync {

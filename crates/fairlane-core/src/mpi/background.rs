@@ -1,0 +1,228 @@
+//! Non-blocking collectives: they make progress by themselves while the program of their rank goes on.
+//!
+//! Each has a progress engine of its own, as a library's progress thread or an adapter that offloads collectives is: phases
+//! follow each other as in the blocking operation and take the same overheads, but not from the rank's CPU.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use super::collectives::Phase;
+use super::interpreter::Over;
+use super::messaging::Messaging;
+use super::protocol::Stage;
+use super::rank::RankState;
+use super::request::{PENDING, Request};
+use super::schedule::Running;
+use crate::ids::Rank;
+use crate::kernel::NONE;
+use crate::observe::call_of;
+use crate::program::{Op, RequestId};
+
+/// The non-blocking operations of a rank.
+#[derive(Clone, Default)]
+pub(super) struct Background {
+    /// By number; `None` is free.
+    operations: Vec<Option<Box<Operation>>>,
+    /// How many have been begun: their order where they are due at the same instant.
+    begun: u32,
+}
+
+/// A non-blocking operation under way.
+#[derive(Clone)]
+struct Operation {
+    running: Running,
+    /// Its name, as the program's calls have it.
+    name: &'static str,
+    /// The rank's request for it.
+    request: u32,
+    order: u32,
+    /// Messages of this phase that are not complete.
+    missing: u32,
+    /// The requests of this phase with the partners, ranks of the communicator: first so many receives, then sends.
+    awaits: Vec<(u32, Rank)>,
+    receives: usize,
+    /// When the last send of this phase is handed over.
+    handed_at: u64,
+    /// When the partner of the request that was complete last had done its part.
+    partner_at: u64,
+}
+
+impl Background {
+    fn insert(&mut self, operation: Operation) -> u32 {
+        let operation = Some(Box::new(operation));
+        let place = self.operations.iter().position(Option::is_none).unwrap_or(self.operations.len());
+        match self.operations.get_mut(place) {
+            Some(free) => *free = operation,
+            None => self.operations.push(operation),
+        }
+        u32::try_from(place).expect("invariant: fewer than 2^32 operations")
+    }
+}
+
+impl Messaging {
+    /// Starts an operation that goes on by itself, with its first phase.
+    pub(super) fn begin_in_background(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        running: Running,
+        name: RequestId,
+        now: u64,
+    ) -> Over {
+        let state = self.rank(rank);
+        let Some(request) = state.requests.start(Some(name), Request::send(now, PENDING)) else {
+            return Err(self.misuse(rank, op, format!("request {name} is in use")));
+        };
+        state.matching.begin_progress();
+        let background = &mut state.more.get_or_insert_default().background;
+        background.begun = background.begun.wrapping_add(1) & ORDERS;
+        let name = call_of(op).map_or("", |call| crate::observe::call_name(usize::from(call)));
+        let number = background.insert(Operation {
+            running,
+            name,
+            request,
+            order: background.begun,
+            missing: 0,
+            awaits: Vec::new(),
+            receives: 0,
+            handed_at: now,
+            partner_at: now,
+        });
+        self.next_in_background(rank, number, now);
+        Ok(now)
+    }
+
+    fn operation(&mut self, rank: u32, number: u32) -> Option<&mut Box<Operation>> {
+        self.rank(rank).more.as_mut()?.background.operations.get_mut(number as usize)?.as_mut()
+    }
+
+    /// An operation's last phase is over, at `now`: starts the next, or ends it.
+    pub(super) fn next_in_background(&mut self, rank: u32, number: u32, now: u64) {
+        if now >= self.job_of(rank).stop {
+            return;
+        }
+        let Some(more) = &mut self.rank(rank).more else { return };
+        let Some(mut operation) = more.background.operations[number as usize].take() else { return };
+        let mut phase = std::mem::take(&mut self.phase);
+        if operation.running.next_phase(&mut phase) {
+            self.start_in_background(rank, number, operation, &phase, now);
+        } else {
+            self.end_in_background(rank, *operation, now);
+        }
+        self.phase = phase;
+    }
+
+    fn start_in_background(&mut self, rank: u32, number: u32, mut operation: Box<Operation>, phase: &Phase, now: u64) {
+        let running = &mut operation.running;
+        let receives = phase.receives.len() as u64 * self.parameters.receive_overhead.0;
+        running.combining = receives + self.parameters.reduction_bandwidth.serialization(phase.reduced).0;
+        let mut slots = std::mem::take(&mut self.slots);
+        operation.handed_at = self.start_phase(rank, running, phase, now, &mut slots);
+        let partners = phase.receives.iter().chain(phase.sends.iter().map(|(to, _)| to));
+        operation.awaits.clear();
+        operation.awaits.extend(slots.iter().copied().zip(partners.copied()));
+        (operation.missing, operation.receives) = (0, phase.receives.len());
+        let requests = &mut self.rank(rank).requests;
+        for slot in slots.drain(..) {
+            let request = requests.get_mut(slot);
+            (request.detached, request.owner) = (true, number);
+            if request.complete_at == PENDING {
+                operation.missing += 1;
+            } else {
+                requests.end(slot);
+            }
+        }
+        self.slots = slots;
+        let over = operation.missing == 0;
+        if let Some(more) = &mut self.rank(rank).more {
+            more.background.operations[number as usize] = Some(operation);
+        }
+        if over {
+            self.end_phase_in_background(rank, number, now);
+        }
+    }
+
+    /// A request that nobody waits for is complete, and over.
+    #[cold]
+    pub(super) fn end_detached(&mut self, rank: u32, slot: u32, now: u64) {
+        let request = self.rank(rank).requests.end(slot);
+        if request.owner == NONE {
+            return;
+        }
+        let Some(operation) = self.operation(rank, request.owner) else { return };
+        operation.missing -= 1;
+        operation.partner_at = request.partner_at;
+        let (over, of) = (operation.missing == 0, operation.request);
+        let own = self.rank(rank).rank;
+        if let Some(record) = self.record_of(rank) {
+            record.passed_on(own, slot, of);
+        }
+        if over {
+            self.end_phase_in_background(rank, request.owner, now);
+        }
+    }
+
+    /// The messages of an operation's phase are complete: what it does with them takes its time.
+    fn end_phase_in_background(&mut self, rank: u32, number: u32, now: u64) {
+        let Some(operation) = self.operation(rank, number) else { return };
+        let at = now.max(operation.handed_at) + std::mem::take(&mut operation.running.combining);
+        let key = STEP | u64::from(rank) << ORDERS.count_ones() | u64::from(operation.order);
+        let (host, job) = (self.hosts[rank as usize], self.ranks[rank as usize].job);
+        self.memory[host.index()].push(Reverse((at, key, number, Stage::Step)));
+        self.in_memory += 1;
+        self.jobs[job.index()].in_flight += 1;
+    }
+
+    /// The rank whose operation is due by a step of this key.
+    pub(super) const fn rank_of_step(key: u64) -> u32 {
+        (key >> ORDERS.count_ones()) as u32
+    }
+
+    fn end_in_background(&mut self, rank: u32, operation: Operation, now: u64) {
+        let Operation { running, request, partner_at, .. } = operation;
+        if let Some(number) = running.number {
+            self.job_of(rank).agreements.leave(running.context, number, running.members.len());
+        }
+        let state = self.rank(rank);
+        state.matching.end_progress();
+        state.requests.get_mut(request).partner_at = partner_at;
+        self.complete(rank, request, now);
+    }
+
+    /// The non-blocking operations under way of a rank that is stuck, in words.
+    pub(super) fn background_in_words(&self, rank: u32) -> Vec<String> {
+        let RankState { more, requests, .. } = &self.ranks[rank as usize];
+        let operations = more.iter().flat_map(|more| (0..).zip(&more.background.operations));
+        let under_way = operations.filter_map(|(number, operation)| Some((number, operation.as_deref()?)));
+        let words = under_way.map(|(number, Operation { running, name, awaits, receives, .. })| {
+            let late = |place: &usize| {
+                let request = requests.get(awaits[*place].0);
+                request.detached && request.owner == number && request.complete_at == PENDING
+            };
+            let peers = |places: Range<usize>| {
+                let mut peers: Vec<String> = places.filter(late).map(|place| awaits[place].1.to_string()).collect();
+                if peers.len() > PEERS_SHOWN {
+                    peers.truncate(PEERS_SHOWN);
+                    peers.push("...".to_owned());
+                }
+                peers.join(", ")
+            };
+            let (from, to) = (peers(0..*receives), peers(*receives..awaits.len()));
+            let partners = match (from.is_empty(), to.is_empty()) {
+                (false, true) => format!("messages from {from}"),
+                (true, _) => format!("receives of {to}"),
+                (false, false) => format!("messages from {from} and receives of {to}"),
+            };
+            let call = running.number.unwrap_or_default();
+            format!("{name}, collective number {call} of its communicator, waits for {partners}")
+        });
+        words.collect()
+    }
+}
+
+/// So many of the partners that an operation waits for are named in an error.
+const PEERS_SHOWN: usize = 8;
+/// The order of an operation has so many bits set; it wraps.
+const ORDERS: u32 = (1 << 31) - 1;
+/// Keys of steps come behind those of transfers through memory.
+const STEP: u64 = 1 << 63;

@@ -1,0 +1,150 @@
+//! What comes of collectives that make something: communicators and windows.
+
+use std::sync::Arc;
+
+use super::communicator::Communicator;
+use super::messaging::Messaging;
+use super::schedule::{Running, Scope};
+use crate::error::RunError;
+use crate::ids::Rank;
+use crate::program::{CommHandle, Op, Topology};
+
+/// What comes of an operation when its last phase is over.
+#[derive(Clone)]
+pub(super) enum After {
+    Nothing,
+    Dup { new: CommHandle },
+    Split { new: CommHandle, color: Option<i32>, key: i32 },
+    Create { new: CommHandle, members: Arc<[Rank]> },
+    Topology { new: CommHandle, topology: Arc<Topology> },
+}
+
+impl Messaging {
+    /// The last phase is over: makes the communicator that was asked for.
+    pub(super) fn end_running(&mut self, rank: u32, op: &Op, running: Running) -> Result<(), Box<RunError>> {
+        let Running { scope, context, number, members, after, .. } = running;
+        let Some(number) = number else { return Ok(()) };
+        match after {
+            After::Nothing => {}
+            After::Dup { new } => {
+                let fresh = self.job_of(rank).agreements.context(context, number, 0);
+                let copy = self.spanning(rank, op, scope)?.copy(fresh);
+                self.add_communicator(rank, op, new, copy)?;
+            }
+            After::Split { color: None, .. } => {}
+            After::Split { new, color: Some(color), .. } => {
+                let chosen = self.job_of(rank).agreements.members(context, number, color);
+                let fresh = self.job_of(rank).agreements.context(context, number, color);
+                self.join_communicator(rank, op, new, fresh, chosen.into())?;
+            }
+            After::Create { new, members: wanted } => {
+                let chosen: Option<Arc<[u32]>> =
+                    wanted.iter().map(|member| members.get(member.index()).copied()).collect();
+                let Some(chosen) = chosen else { return Err(self.outside(rank, op, members.len())) };
+                // Disjoint groups of one call are different communicators: told apart by their first member.
+                let color = chosen.first().map_or(0, |first| i32::try_from(*first).unwrap_or(i32::MAX));
+                let fresh = self.job_of(rank).agreements.context(context, number, color);
+                self.join_communicator(rank, op, new, fresh, chosen)?;
+            }
+            After::Topology { new, topology } => {
+                let fresh = self.job_of(rank).agreements.context(context, number, 0);
+                self.add_topology(rank, op, new, fresh, &members, &topology)?;
+            }
+        }
+        self.job_of(rank).agreements.leave(context, number, members.len());
+        Ok(())
+    }
+
+    #[cold]
+    pub(super) fn outside(&self, rank: u32, op: &Op, size: usize) -> Box<RunError> {
+        self.misuse(rank, op, format!("the communicator has {size} ranks, numbered from 0"))
+    }
+
+    /// Gives `rank` the communicator of the first ranks of `members` that has this topology, if it has a place for the rank.
+    fn add_topology(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        new: CommHandle,
+        context: u32,
+        members: &[u32],
+        topology: &Topology,
+    ) -> Result<(), Box<RunError>> {
+        let size = u32::try_from(members.len()).expect("invariant: 32-bit ranks");
+        let places = topology.places(size);
+        let Some(chosen) = usize::try_from(places).ok().and_then(|places| members.get(..places)) else {
+            let problem = format!("the topology has {places} ranks and the communicator {size}");
+            return Err(self.misuse(rank, op, problem));
+        };
+        let own = self.ranks[rank as usize].rank.0;
+        let Some(place) = chosen.iter().position(|member| *member == own) else { return Ok(()) };
+        let neighbors = topology.neighbors(u32::try_from(place).expect("invariant: 32-bit ranks"));
+        let mut listed = neighbors.sources.iter().chain(&neighbors.destinations).flatten();
+        if listed.any(|neighbor| neighbor.index() >= chosen.len()) {
+            return Err(self.outside(rank, op, chosen.len()));
+        }
+        self.join_communicator(rank, op, new, context, chosen.into())?;
+        if let Some(communicator) = self.rank(rank).communicators.get_mut(&new) {
+            communicator.neighbors = Some(Arc::new(neighbors));
+        }
+        Ok(())
+    }
+
+    /// Gives `rank` the handle of a communicator, if it is a member.
+    fn join_communicator(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        new: CommHandle,
+        context: u32,
+        members: Arc<[u32]>,
+    ) -> Result<(), Box<RunError>> {
+        let own = self.ranks[rank as usize].rank.0;
+        let mut places = (0..).zip(members.iter()).filter(|(_, member)| **member == own).map(|(place, _)| place);
+        let (place, again) = (places.next(), places.next());
+        match (place, again) {
+            (None, _) => Ok(()),
+            (Some(_), Some(_)) => Err(self.misuse(rank, op, "a member is listed twice")),
+            (Some(place), None) => self.add_communicator(rank, op, new, Communicator::new(context, place, members)),
+        }
+    }
+
+    fn add_communicator(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        new: CommHandle,
+        communicator: Communicator,
+    ) -> Result<(), Box<RunError>> {
+        if new <= crate::program::COMM_SELF || self.rank(rank).communicators.contains_key(&new) {
+            return Err(self.misuse(rank, op, format!("communicator {new} is in use at this rank")));
+        }
+        self.rank(rank).communicators.insert(new, communicator);
+        Ok(())
+    }
+
+    /// A communicator that is given, not made: its members know each other by the handle.
+    pub(super) fn define_communicator(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        new: CommHandle,
+        members: &[Rank],
+    ) -> Result<(), Box<RunError>> {
+        let size = self.job_of(rank).size;
+        if members.iter().any(|member| member.0 >= size) {
+            return Err(self.misuse(rank, op, format!("the job has {size} ranks, numbered from 0")));
+        }
+        let members: Arc<[u32]> = members.iter().map(|member| member.0).collect();
+        let context = self.job_of(rank).agreements.defined(new, &members);
+        self.join_communicator(rank, op, new, context, members)
+    }
+
+    /// What an operation is over, as its rank sees it.
+    pub(super) fn spanning(&self, rank: u32, op: &Op, scope: Scope) -> Result<&Communicator, Box<RunError>> {
+        match scope {
+            Scope::Communicator(comm) => self.communicator(rank, op, comm),
+            Scope::Window(win) => self.window(rank, op, win).map(|window| &window.span),
+        }
+    }
+}
