@@ -2,7 +2,7 @@
 
     rank 0 --> rank 1 --> rank 2 --> ... --> rank n-1 --> rank 0
 
-The class needs no registration: a scenario names it as "own_workload.py:Ring".
+The class needs no registration: a scenario names it as "own_workload.py:Ring", and runs it with --allow-code.
 """
 
 from typing_extensions import override

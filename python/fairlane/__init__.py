@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairlane.errors import BuildError, FairlaneError, Problem, RunError, ScenarioError
     from fairlane.fabric import Fabric
+    from fairlane.inputs.code import allow_code
     from fairlane.results import Run, load
     from fairlane.runner import run
     from fairlane.scenario import Scenario, required_virtual_lanes
@@ -37,6 +38,7 @@ __all__ = [
     "Simulation",
     "Workload",
     "__version__",
+    "allow_code",
     "load",
     "required_virtual_lanes",
     "run",
@@ -53,6 +55,7 @@ _HOME = {
     "ScenarioError": "fairlane.errors",
     "Simulation": "fairlane.simulation",
     "Workload": "fairlane.workload",
+    "allow_code": "fairlane.inputs.code",
     "load": "fairlane.results",
     "required_virtual_lanes": "fairlane.scenario",
     "run": "fairlane.runner",

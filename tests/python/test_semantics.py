@@ -70,7 +70,7 @@ def test_a_broken_program_ends_the_run_with_ranks_and_operations(
     (tmp_path / "broken.py").write_text(WORKLOAD.format(body=body))
     (tmp_path / "scenario.toml").write_text(SCENARIO.format(compute=compute))
     folder = tmp_path / "run"
-    assert execute(["run", str(tmp_path / "scenario.toml"), "--out", str(folder), "--quiet"]) == 1
+    assert execute(["run", str(tmp_path / "scenario.toml"), "--allow-code", "--out", str(folder), "--quiet"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     said = " ".join(err.split())
@@ -85,7 +85,7 @@ def test_a_rank_that_others_leave_behind_does_not_hang_the_calibration(
         WORKLOAD.format(body="rank.recv(1, tag=7) if first else rank.send(0, 8, tag=8)")
     )
     (tmp_path / "scenario.toml").write_text(SCENARIO.format(compute="compute_share = 0.5"))
-    assert execute(["check", str(tmp_path / "scenario.toml")]) == 1
+    assert execute(["check", str(tmp_path / "scenario.toml"), "--allow-code"]) == 1
     assert "job broken, rank 0 stands still after 0 iterations" in capsys.readouterr().err
 
 
@@ -94,6 +94,6 @@ def test_an_error_in_a_workloads_own_code_is_told_with_its_line(
 ) -> None:
     (tmp_path / "broken.py").write_text(WORKLOAD.format(body="rank.wait(5) if last else None"))
     (tmp_path / "scenario.toml").write_text(SCENARIO.format(compute="compute = '1 us'"))
-    assert execute(["check", str(tmp_path / "scenario.toml")]) == 2
+    assert execute(["check", str(tmp_path / "scenario.toml"), "--allow-code"]) == 2
     told = capsys.readouterr().err
     assert "broken.py:7: jobs[1].workload: ValueError: rank 3 has no request 5 under way" in told

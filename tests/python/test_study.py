@@ -37,7 +37,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def study(folder: Path, text: str, name: str = "levels") -> Study:
     (folder / f"{name}.toml").write_text(text)
-    return Study.load(folder / f"{name}.toml")
+    return Study.load(folder / f"{name}.toml", allow_code=True)
 
 
 def computed(folder: Path, text: str, out: str = "out") -> StudyResults:

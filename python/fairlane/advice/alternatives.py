@@ -18,6 +18,7 @@ from fairlane.advice.model import load_model
 from fairlane.advice.predicted import Predicted, predict
 from fairlane.advice.question import PLACEMENTS, Question, ask
 from fairlane.advice.simulated import Machine, runs_of
+from fairlane.inputs import code
 from fairlane.results.store import new_folder
 from fairlane.study.pool import LocalPool, cores
 from fairlane.study.progress import StudyProgress
@@ -70,6 +71,7 @@ def advise(
     out: Path | None = None,
     assignments: Sequence[str] = (),
     progress: bool = True,
+    allow_code: bool = False,
 ) -> Advice:
     """Puts all alternatives of a scenario's job, by default its first, in order.
 
@@ -86,12 +88,34 @@ def advise(
         out: Folder of the simulations, new or empty; None for a new one in ``runs``.
         assignments: Changes of the scenario, as ``network.mtu="2 KiB"``.
         progress: Whether to show progress on standard error.
+        allow_code: Whether code that the scenario names may run.
 
     Raises:
         ScenarioError: Something that was given is wrong; nothing was simulated.
         RunError: A simulation failed, or all were too short for two iterations.
         ResultsError: The folder is in use.
     """
+    with code.allow_code(allow_code):
+        return _advise(
+            file, job, cap, levels, length, seeds, model, check, workers, out, assignments, progress=progress
+        )
+
+
+def _advise(
+    file: Path,
+    job: str | None,
+    cap: str | None,
+    levels: Sequence[int] | None,
+    length: str | None,
+    seeds: int,
+    model: Path | None,
+    check: str | None,
+    workers: int | None,
+    out: Path | None,
+    assignments: Sequence[str],
+    *,
+    progress: bool,
+) -> Advice:
     known = load_model(model) if model else None
     lengths = [f'duration="{length}"'] if length else []
     question = ask(file, job, cap, levels, [*assignments, *lengths])

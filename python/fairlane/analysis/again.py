@@ -54,6 +54,8 @@ class Again:
     """What paths in the scenario are relative to; None for the run's folder or, where they are not there, this one."""
     progress: bool = True
     """Whether to show progress on standard error."""
+    allow_code: bool = False
+    """Whether code that the scenario names may run; never that in a folder of results."""
 
     @property
     def number(self) -> int:
@@ -114,7 +116,7 @@ class Again:
     @cached_property
     def _resolved(self) -> Resolved:
         """The scenario, resolved anew: programs are not kept."""
-        return _scenario(self.folder, self.run.meta.scenario, self.files).resolve()
+        return _scenario(self.folder, self.run.meta.scenario, self.files, allow_code=self.allow_code).resolve()
 
     def _with_marks(self, resolved: Resolved) -> Resolved:
         jobs = tuple(replace(job, marks=job.marks or job.name == self.job) for job in resolved.jobs)
@@ -200,14 +202,14 @@ def _until_done(running: Sequence[Future[Any]], tell: Callable[[], None]) -> Non
         tell()
 
 
-def _scenario(folder: Path, name: str, files: Path | None) -> Scenario:
+def _scenario(folder: Path, name: str, files: Path | None, *, allow_code: bool) -> Scenario:
     """The scenario of a run, with paths as seen from the first folder in which they are all there."""
     path = folder / SCENARIO
     if not path.is_file():
         raise ResultsError(f"{path}: is missing; without the scenario the run cannot be simulated again")
     first: ScenarioError | None = None
     for base in _bases(folder, files):
-        document = Document.read(path)
+        document = Document.read(path, allow_code=allow_code)
         document = replace(document, data={"name": name, **document.data}, file=base / SCENARIO)
         token = current_document.set(document)
         try:

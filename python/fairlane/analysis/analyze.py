@@ -34,6 +34,7 @@ def analyze(
     between_collectives: bool = False,
     files: Path | None = None,
     progress: bool = True,
+    allow_code: bool = False,
 ) -> Analysis:
     """Finds out why a job of a run was slow.
 
@@ -50,6 +51,7 @@ def analyze(
             slowest round from one collective to the next.
         files: What paths in the scenario are relative to, if that is neither the run's folder nor the current one.
         progress: Whether to show progress of simulations on standard error.
+        allow_code: Whether code that the run's scenario names may run; code in a folder of results never does.
 
     Raises:
         ResultsError: there is no whole run in ``folder``, or it cannot be simulated again.
@@ -60,7 +62,7 @@ def analyze(
         raise ResultsError(f"{folder}: the run was interrupted before its end; only whole runs can be simulated again")
     view = View.load(Path(folder))
     name = _job(run, view, job)
-    again = Again(run, name, view, files, progress)
+    again = Again(run, name, view, files, progress, allow_code)
     own = again.own_record()
     table, chosen = _periods(again, own, iterations)
     wide = again.records([*chosen[:-1], _led(chosen[-1], table)]) if own is None else [own] * len(chosen)

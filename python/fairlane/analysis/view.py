@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from fairlane.fabric import Fabric
+from fairlane.inputs.parse import parse_json
 from fairlane.results.derive import links
 from fairlane.results.errors import ResultsError
 from fairlane.results.measured import frame
@@ -51,7 +52,7 @@ class View:
         if not path.is_file():
             raise ResultsError(f"{path}: is missing; without it nothing is known of the fabric and of the jobs' hosts")
         try:
-            spec = json.loads(path.read_bytes())
+            spec = parse_json(path.read_bytes())
             jobs = spec["jobs"]
             return cls.of(spec["fabric"], [job["name"] for job in jobs], [job["hosts"] for job in jobs])
         except (ValueError, KeyError) as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import Assignments
+from fairlane.cli.options import AllowCode, Assignments
 
 if TYPE_CHECKING:
     from fairlane.advice import Advice
@@ -35,6 +35,7 @@ def advise(
     show: Annotated[int, typer.Option(min=1, help="How many alternatives to print.")] = 5,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the simulations.")] = None,
+    allow_code: AllowCode = False,
 ) -> int:
     """Say with which rails, service level and placement an application had best run beside its neighbours.
 
@@ -55,6 +56,7 @@ def advise(
         workers=workers,
         out=out,
         assignments=assignments or (),
+        allow_code=allow_code,
     )
     _head(found, seeds)
     _table(found, show)

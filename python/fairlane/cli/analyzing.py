@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane.cli.options import RunFolder, duration_of, folder_of
+from fairlane.cli.options import AllowCode, RunFolder, duration_of, folder_of
 
 __all__ = ["add_to"]
 
@@ -39,6 +39,7 @@ def analyze(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the pictures go; by default into RUN/analysis.")
     ] = None,
+    allow_code: AllowCode = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Find out why a job was slow: what its ranks waited for, and what made that late.
@@ -60,6 +61,7 @@ def analyze(
         between_collectives=between_collectives,
         files=files,
         progress=not quiet,
+        allow_code=allow_code,
     )
     folder = folder_of(run / "analysis" if out is None else out)
     print_analysis(found)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.options import Assignments, ScenarioFile, duration_of, folder_for, fresh
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, duration_of, folder_for, fresh
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def control(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the jobs' variants; for episodes.")] = 1,
     draws: Annotated[int | None, typer.Option(min=1, help="Different combinations of variants; for episodes.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the table and the picture.")] = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Let a controller set service levels, period by period, and show what it gains."""
     from fairlane import Scenario
@@ -38,7 +39,7 @@ def control(
     from fairlane.controller import make, row_of
     from fairlane.controller.loop import mode_of
 
-    loaded = Scenario.load(scenario, set=assignments or ()).with_background()
+    loaded = Scenario.load(scenario, set=assignments or (), allow_code=allow_code).with_background()
     made = make(controller, _parameters(parameters or []))
     span = duration_of("--period", period)
     if span == 0:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlane.cli.options import Assignments
+from fairlane.inputs import code
 
 if TYPE_CHECKING:
     from fairlane.fabric import Fabric
@@ -182,7 +183,8 @@ def _spec_of_file(scenario: Path, assignments: list[str] | None) -> dict[str, An
     from fairlane import Scenario
     from fairlane.scenario.resolve import fabric_spec
 
-    return fabric_spec(Scenario.load(scenario, set=assignments or ()).fabric)
+    with code.listing():  # the fabric is all that is looked at
+        return fabric_spec(Scenario.load(scenario, set=assignments or ()).fabric)
 
 
 def _spec(topology: str, routing: str | None, assignments: list[str] | None) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +26,7 @@ from fairlane.cli import (
 )
 from fairlane.cli.exit import ExitCode
 from fairlane.errors import FairlaneError, RunError, disk_full
+from fairlane.inputs.code import Code, asking
 
 __all__ = ["app", "execute", "main"]
 
@@ -92,7 +95,8 @@ def main() -> None:
 def execute(arguments: list[str]) -> int:
     """Runs a command and returns its exit code; errors are told on standard error."""
     try:
-        status = app(arguments, prog_name="fairlane", standalone_mode=False)
+        with asking(_asker()) if sys.stdin.isatty() and sys.stderr.isatty() else nullcontext():
+            status = app(arguments, prog_name="fairlane", standalone_mode=False)
     except typer.Abort:
         return _complain("interrupted", ExitCode.INTERRUPTED)
     except UsageError as error:
@@ -104,6 +108,18 @@ def execute(arguments: list[str]) -> int:
     except (FairlaneError, OSError) as error:
         return _failed(error)
     return status if isinstance(status, int) else ExitCode.DONE
+
+
+def _asker() -> Callable[[Code], bool]:
+    """Asks at the terminal whether code that an input names may run; for each file and class once."""
+    answers: dict[Code, bool] = {}
+
+    def ask(code: Code) -> bool:
+        if code not in answers:
+            answers[code] = typer.confirm(f"The input runs code: {code}. Run it?", default=False, err=True)
+        return answers[code]
+
+    return ask
 
 
 def _failed(error: FairlaneError | OSError) -> int:

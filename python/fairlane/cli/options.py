@@ -9,7 +9,7 @@ import typer
 
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 
-__all__ = ["Assignments", "RunFolder", "ScenarioFile", "duration_of", "folder_for", "folder_of", "fresh"]
+__all__ = ["AllowCode", "Assignments", "RunFolder", "ScenarioFile", "duration_of", "folder_for", "folder_of", "fresh"]
 
 ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="The scenario, a TOML file.", show_default=False)
@@ -22,6 +22,10 @@ Assignments = Annotated[
     ),
 ]
 """Values that replace those of the file."""
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Run code that the input names, as the workload own.py:Ring.")
+]
+"""Whether code that a scenario names may run."""
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
 """A run's folder."""
 

@@ -8,6 +8,7 @@ import typer
 
 from fairlane.cli.describe import trace_app
 from fairlane.cli.options import Assignments
+from fairlane.inputs.code import allow_code
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job
@@ -65,7 +66,8 @@ def workload_pattern(
     from fairlane.scenario.scenario import read_table
 
     own = [f"workload.{assignment}" for assignment in assignments or ()]
-    job = read_table(Job, {"ranks": ranks, "workload": {"name": name}}, own)
+    with allow_code():  # it is what was asked for
+        job = read_table(Job, {"ranks": ranks, "workload": {"name": name}}, own)
     _show(job, ranks, f"{job.kind}, {ranks} ranks", output, as_json=as_json)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane.cli.options import Assignments, ScenarioFile
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
 
 __all__ = ["add_to"]
 
@@ -24,6 +24,7 @@ def place(
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the host of each rank.")] = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Show which hosts the jobs of a scenario get, how far apart they are and who shares their links.
 
@@ -38,7 +39,7 @@ def place(
     from fairlane.scenario.resolve import decide
     from fairlane.slurm import compress, host_names
 
-    loaded = Scenario.load(scenario, set=assignments or ())
+    loaded = Scenario.load(scenario, set=assignments or (), allow_code=allow_code)
     try:
         resolved = decide(loaded)
     except Problems as problems:

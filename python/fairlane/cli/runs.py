@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import Assignments, RunFolder, ScenarioFile
+from fairlane.cli.options import AllowCode, Assignments, RunFolder, ScenarioFile
 
 __all__ = ["add_to"]
 
@@ -17,6 +17,7 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Replace the scenario's seed.")] = None,
     duration: Annotated[str | None, typer.Option(help='Replace the simulated time, as "60 ms".')] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; by default a new one in runs/.")] = None,
+    allow_code: AllowCode = False,
     isolated: Annotated[bool, typer.Option(help="Also simulate each job alone, to tell its slowdown.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no tables: only where the run is.")] = False,
 ) -> int:
@@ -24,7 +25,7 @@ def run(
     from fairlane import Scenario, runner
     from fairlane.results import print_summary
 
-    loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration)
+    loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     found = runner.run(loaded, out=out, isolated=isolated, progress=not quiet)
     if quiet:
         typer.echo(found.folder)
@@ -33,21 +34,29 @@ def run(
     return ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE
 
 
-def check(scenario: ScenarioFile, assignments: Assignments = None) -> None:
+def check(scenario: ScenarioFile, assignments: Assignments = None, allow_code: AllowCode = False) -> None:
     """Read a scenario and report what is wrong with it.
 
-    All problems are reported at once. Nothing is simulated but what calibration takes.
+    All problems are reported at once. Nothing is simulated but what calibration takes. Code that the scenario names is
+    listed; it runs, and what it does is checked, only with --allow-code.
     """
     from fairlane import Scenario, required_virtual_lanes
     from fairlane.cli.fabric_text import lanes_text
+    from fairlane.inputs.code import listing
+    from fairlane.workload.registry import files_of
 
-    loaded = Scenario.load(scenario, set=assignments or ())
-    resolved = loaded.resolve()
+    with listing() as code:
+        loaded = Scenario.load(scenario, set=assignments or (), allow_code=allow_code)
+        resolved = loaded.decide() if code else loaded.resolve()
     typer.echo(str(loaded))
     typer.echo(f"  {lanes_text(required_virtual_lanes(loaded.fabric, qos=loaded))}")
     for job in resolved.jobs:
         hosts = ", ".join(map(str, job.hosts[:16])) + (" ..." if len(job.hosts) > 16 else "")
         typer.echo(f"  {job.name}: {job.ranks} ranks of {job.workload} on hosts {hosts}")
+    for one in code:
+        typer.echo(f"  names code: {one}; it has not run, and what it does is not checked without --allow-code")
+    for name in [] if code else files_of(job.workload for job in loaded.jobs):
+        typer.echo(f"  runs code: {name}")
     for note in resolved.notes:
         typer.echo(f"  note: {note}")
 

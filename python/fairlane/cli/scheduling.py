@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlane.cli.exit import ExitCode
+from fairlane.cli.options import AllowCode
+from fairlane.inputs import code
 
 if TYPE_CHECKING:
     from fairlane.errors import Problem
@@ -67,6 +69,7 @@ def schedule(
     placed: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write every job with its Slurm node list, a CSV file.")
     ] = None,
+    allow_code: AllowCode = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at lines that cannot be used.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
@@ -75,7 +78,8 @@ def schedule(
     Run times are those of the log, or with --slowdown stretch as hosts and neighbours make them. For example: fairlane
     schedule log.swf.gz --slowdown torus-128 --allocator box --allocator pattern -o gantt.png
     """
-    machine = _machine(slowdown, fabric, assignments, mix, seed)
+    with code.allow_code(allow_code):
+        machine = _machine(slowdown, fabric, assignments, mix, seed)
     strategies = _strategies(allocator or _usual(machine, claim=claim), machine)
     _check(machine, strategies, verify=verify, claim=claim)
     window = _window(hours)

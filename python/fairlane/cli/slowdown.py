@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairlane.cli.options import Assignments
+from fairlane.cli.options import AllowCode, Assignments
+from fairlane.inputs import code
 
 if TYPE_CHECKING:
     from fairlane.scheduler import SlowdownModel
@@ -31,6 +32,7 @@ def fit(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes, a TOML file.")
     ] = Path("slowdown.toml"),
     as_json: _AsJson = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Simulate random moments of a machine packet by packet, and fit a model of slowdowns to them.
 
@@ -44,7 +46,8 @@ def fit(
     from fairlane.scheduler import fit_model, read_mix
 
     table = read_table(FabricTable, {"topology": fabric}, assignments or ())
-    patterns = read_mix(mix)
+    with code.allow_code(allow_code):
+        patterns = read_mix(mix)
     with Progress(console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task("simulating moments", total=moments)
         told = lambda done, _jobs: shown.update(task, completed=done)  # noqa: E731 - it is as short as that
@@ -64,7 +67,8 @@ def show(
     """What a model says, and how far it was off on moments that it was not fitted to."""
     from fairlane.scheduler import load_model
 
-    _show(load_model(model), as_json=as_json)
+    with code.listing():
+        _show(load_model(model), as_json=as_json)
 
 
 def _show(model: "SlowdownModel", *, as_json: bool) -> None:

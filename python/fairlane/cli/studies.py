@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import Assignments
+from fairlane.cli.options import AllowCode, Assignments
 
 __all__ = ["add_to"]
 
@@ -18,6 +18,7 @@ def study(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, as tcp://host:8786.")] = None,
+    allow_code: AllowCode = False,
     profile: Annotated[bool, typer.Option("--profile", help="Say where the time went.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no tables: only where the study is.")] = False,
 ) -> int:
@@ -32,7 +33,7 @@ def study(
 
     if dask and not quiet:
         typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
-    loaded = Study.load(file, set=assignments or ())
+    loaded = Study.load(file, set=assignments or (), allow_code=allow_code)
     try:
         found = run(loaded, out=out, resume=resume, workers=workers, dask=dask, progress=not quiet)
     except KeyboardInterrupt:

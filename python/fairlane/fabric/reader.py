@@ -9,6 +9,7 @@ from fairlane.fabric.csv_links import is_csv, read_csv
 from fairlane.fabric.forwarding import with_tables
 from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
 from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.inputs.parse import parse_json
 from fairlane.units import BANDWIDTH, DURATION
 
 __all__ = ["read_wiring"]
@@ -60,7 +61,7 @@ def _text(path: Path) -> str:
 
 def _read_saved(text: str, path: Path) -> Wiring:
     try:
-        data = json.loads(text)
+        data = parse_json(text)
         cables = [
             Cable(
                 (link["ends"][0], link["ends"][1]),

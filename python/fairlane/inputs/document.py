@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.parse import NestingError, parse_toml
 
 __all__ = ["Document", "KeyPath", "assign", "current_document", "dotted", "undotted"]
 
@@ -18,17 +19,8 @@ KeyPath = tuple[str | int, ...]
 
 MOST_BYTES = 16 << 20
 """Of a TOML file."""
-MOST_DEPTH = 40
-"""Levels of tables and lists within each other; the deepest of a scenario have six."""
 _MOST_PARSED = 8 << 20
 """Letters that are parsed to find the lines of keys; what comes later has no lines in messages."""
-
-
-class NestingError(ValueError):
-    """Tables or lists within each other deeper than any input needs."""
-
-    def __init__(self) -> None:
-        super().__init__(f"tables or lists are nested more than {MOST_DEPTH} deep")
 
 
 def dotted(path: Sequence[str | int]) -> str:
@@ -54,16 +46,19 @@ class Document:
     """What the command line set, by path."""
     places: dict[KeyPath, tuple[str, int | None, KeyPath]] = field(default_factory=dict)
     """File and line of what another file, such as a study, has set, and how it is called there; by path."""
+    allow_code: bool = field(default_factory=lambda: current_document.get().allow_code)
+    """Whether code that it names may run; without another choice that of the document within which it is read."""
 
     @classmethod
-    def read(cls, file: Path) -> "Document":
+    def read(cls, file: Path, *, allow_code: bool = False) -> "Document":
         """Reads a TOML file; a ``ScenarioError`` names the file, and the line if the TOML itself is wrong."""
         try:
             if file.is_file() and file.stat().st_size > MOST_BYTES:
                 words = f"has more than {MOST_BYTES >> 20} MiB: not a scenario or study"
                 raise ScenarioError(Problem("", words, file=str(file)))
             text = file.read_text(encoding="utf-8")
-            return cls(_parsed(text), file, text, dict(reversed(list(_lines(text)))))
+            allowed = allow_code or current_document.get().allow_code
+            return cls(parse_toml(text), file, text, dict(reversed(list(_lines(text)))), allow_code=allowed)
         except OSError as error:
             raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(file))) from None
         except NestingError as error:
@@ -114,7 +109,7 @@ class Document:
         if not equals or not steps:
             raise ScenarioError(Problem("--set", "is no assignment", assignment, "KEY.PATH=VALUE"))
         try:
-            parsed = _parsed(f"value = {value}")["value"]
+            parsed = parse_toml(f"value = {value}")["value"]
         except NestingError as error:
             raise ScenarioError(Problem("--set", str(error), key)) from None
         except (tomllib.TOMLDecodeError, KeyError):
@@ -126,7 +121,7 @@ class Document:
         self.assignments[tuple(steps)] = assignment
 
 
-_NOWHERE = Document({})
+_NOWHERE = Document({}, allow_code=False)
 current_document: ContextVar[Document] = ContextVar("current_document", default=_NOWHERE)
 """The document whose values are being validated: validators of paths ask it for its folder."""
 
@@ -144,21 +139,6 @@ def assign(data: Any, steps: Sequence[str | int], value: Any) -> None:
         elif not is_list and key not in data:
             data[key] = {}
         data = data[key]
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    """TOML as data. Raises ``TOMLDecodeError`` and ``NestingError``."""
-    try:
-        found = tomllib.loads(text)
-    except RecursionError:
-        raise NestingError from None
-    level: list[Any] = [found]
-    for _ in range(MOST_DEPTH):
-        inner = (value.values() if isinstance(value, dict) else value for value in level)
-        level = [value for values in inner for value in values if isinstance(value, dict | list)]
-        if not level:
-            return found
-    raise NestingError
 
 
 def _toml_problem(file: Path, message: str) -> Problem:
@@ -179,7 +159,7 @@ def _lines(text: str) -> Iterator[tuple[KeyPath, int]]:
             return
         try:
             parsed = tomllib.loads(statement)
-        except tomllib.TOMLDecodeError:
+        except ValueError:
             continue
         paths = list(_keys(parsed))
         if statement.lstrip().startswith("["):

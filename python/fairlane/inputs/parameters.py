@@ -11,6 +11,7 @@ from typing import Any
 
 from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
+from fairlane.inputs.parse import NestingError, parse_json
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.tables import Entry, entries
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
@@ -67,7 +68,7 @@ def _with_files(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
 def _file(key: str, name: str) -> dict[str, Any]:
     path = current_document.get().folder / name
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Problems(Problem(key, f"cannot be read: {error.strerror}", str(path))) from None
     except json.JSONDecodeError as error:
@@ -76,6 +77,8 @@ def _file(key: str, name: str) -> dict[str, Any]:
         raise Problems(Problem("", words, allowed=allowed, file=str(path), line=error.lineno)) from None
     except UnicodeDecodeError as error:
         raise Problems(Problem("", f"is not UTF-8: {error.reason}", file=str(path))) from None
+    except NestingError as error:
+        raise Problems(Problem("", str(error), file=str(path))) from None
     if not isinstance(content, dict):
         raise Problems(Problem(key, "not a JSON object with parameters", str(path)))
     return content

@@ -142,13 +142,18 @@ def with_background(scenario: _Scenario) -> _Scenario:
 
     Raises ``Problems`` if the mix does not fit.
     """
+    table = scenario.background
+    if table is None:
+        return scenario
+    with scenario.reading():
+        return _with_background(scenario, table)
+
+
+def _with_background(scenario: _Scenario, table: Background) -> _Scenario:
     from fairlane.fabric import Fabric
     from fairlane.placement import hosts_needed
     from fairlane.scenario.resolve import building, fabric_spec
 
-    table = scenario.background
-    if table is None:
-        return scenario
     taken = 0
     for job in scenario.jobs:
         ranks = job.ranks or (job.trace.program().ranks if job.trace else 0)

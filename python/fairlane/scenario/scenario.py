@@ -1,6 +1,7 @@
 """The scenario: one fabric, its jobs, and how long they run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -111,9 +112,13 @@ class Scenario(BaseModel):
         set: Iterable[str] = (),
         seed: int | None = None,
         duration: str | None = None,
+        allow_code: bool = False,
     ) -> Self:
-        """Reads a TOML file; ``set`` has assignments such as ``network.mtu="2 KiB"`` that replace what it says."""
-        document = Document.read(Path(path))
+        """Reads a TOML file; ``set`` has assignments such as ``network.mtu="2 KiB"`` that replace what it says.
+
+        Code that it names, as the workload ``own.py:Ring``, runs only with ``allow_code``.
+        """
+        document = Document.read(Path(path), allow_code=allow_code)
         options = {"seed": seed, "duration": duration}
         for assignment in (*set, *(f"{key}={value}" for key, value in options.items() if value is not None)):
             document.set(assignment)
@@ -151,6 +156,15 @@ class Scenario(BaseModel):
         except Problems as problems:
             raise self.error(problems) from None
 
+    def decide(self) -> "Resolved":
+        """As ``resolve``, but without programs: nothing is calibrated, and no workload is asked what it does."""
+        from fairlane.scenario.resolve import decide
+
+        try:
+            return decide(self)
+        except Problems as problems:
+            raise self.error(problems) from None
+
     def with_background(self) -> Self:
         """The same with the jobs of its table ``background`` drawn and added to its own; itself if it has none.
 
@@ -162,6 +176,15 @@ class Scenario(BaseModel):
             return with_background(self)
         except Problems as problems:
             raise self.error(problems) from None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Within, paths are relative to the scenario's file, and code runs if it may run in the scenario."""
+        token = current_document.set(self._document)
+        try:
+            yield
+        finally:
+            current_document.reset(token)
 
     def error(self, problems: Problems) -> ScenarioError:
         """The error for problems found after reading, with their places in the file."""

@@ -12,14 +12,14 @@ For example::
 """
 
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import Literal
 
 import numpy
-import tomlkit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from tomlkit.exceptions import TOMLKitError
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.parse import NestingError, parse_toml
 from fairlane.inputs.problems import unfold
 from fairlane.placement import Communication
 from fairlane.seeds import Purpose, stream
@@ -78,11 +78,10 @@ class PatternMix(BaseModel):
 def read_mix(path: Path) -> PatternMix:
     """Reads a mix; raises ``ScenarioError`` with what is wrong."""
     try:
-        data = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
-        return PatternMix.model_validate(data)
+        return PatternMix.model_validate(parse_toml(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from None
-    except (TOMLKitError, UnicodeDecodeError) as error:
+    except (TOMLDecodeError, NestingError, UnicodeDecodeError) as error:
         raise ScenarioError(Problem("", f"not valid TOML: {error}", file=str(path))) from None
     except ValidationError as error:
         raise ScenarioError(problem.at(str(path), None) for problem in unfold(error, PatternMix)) from None

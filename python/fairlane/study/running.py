@@ -136,6 +136,7 @@ def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> P
     if study.table.cluster is not None and workers is None:
         from fairlane.study.cluster import start_slurm
 
+        study.check_code()
         with ExitStack() as failed:
             if not resume:
                 failed.callback(store.undo)

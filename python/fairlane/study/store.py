@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairlane.inputs.parse import parse_json
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.study import META
 from fairlane.study.sources import sources
@@ -60,7 +61,7 @@ class Store:
     def resume(cls, folder: Path, study: Study) -> Store:
         """A folder that is there. Raises ``ResultsError`` if it is not of this study, naming what differs."""
         try:
-            before = json.loads((folder / SPEC).read_text(encoding="utf-8"))
+            before = parse_json((folder / SPEC).read_bytes())
         except (OSError, ValueError):
             raise ResultsError(f"{folder}: holds no study that could go on ({SPEC} is missing)") from None
         difference = next(_differences(before, _identity(study)), None)
@@ -94,7 +95,7 @@ class Store:
         """What was found out about a task before. Raises ``ResultsError`` if it cannot be read."""
         path = self.folder / ANSWERS / f"{task.digest}.json"
         try:
-            found = json.loads(path.read_bytes())
+            found = parse_json(path.read_bytes())
         except (FileNotFoundError, ValueError):
             return None  # a machine that went down may leave half an answer
         except OSError as error:

@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.code import check_permission
 from fairlane.inputs.document import Document, KeyPath, current_document, dotted, undotted
-from fairlane.inputs.problems import located, unfold
+from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
 from fairlane.study.models import Case, StudyTable
@@ -58,9 +59,12 @@ class Study:
         self._base.data.setdefault("name", self._base.file.stem if self._base.file else self.name)
 
     @classmethod
-    def load(cls, path: str | Path, *, set: Iterable[str] = ()) -> Study:
-        """Reads a TOML file; ``set`` has assignments such as ``seeds=[1]`` that replace what it says."""
-        document = Document.read(Path(path))
+    def load(cls, path: str | Path, *, set: Iterable[str] = (), allow_code: bool = False) -> Study:
+        """Reads a TOML file; ``set`` has assignments such as ``seeds=[1]`` that replace what it says.
+
+        Code that its scenario names, as the workload ``own.py:Ring``, runs only with ``allow_code``.
+        """
+        document = Document.read(Path(path), allow_code=allow_code)
         for assignment in set:
             document.set(assignment)
         return cls(document)
@@ -89,6 +93,18 @@ class Study:
         spec: dict[str, Any] = json.loads(json.dumps({**table, "scenario": self._base.data}, default=str))
         return spec
 
+    def check_code(self) -> None:
+        """Raises ``ScenarioError`` if its cluster has commands of a shell, and code is not permitted."""
+        if self.table.cluster is None or not self.table.cluster.prologue:
+            return
+        token = current_document.set(self._document)
+        try:
+            check_permission("cluster.prologue", "commands of a shell")
+        except Problems as problems:
+            raise ScenarioError(self.error(problem) for problem in problems.problems) from None
+        finally:
+            current_document.reset(token)
+
     def _scenario_document(self) -> Document:
         given, own = self.table.scenario, self._document
         if isinstance(given, str):
@@ -102,9 +118,9 @@ class Study:
             if not there:
                 problem = Problem("scenario", f"there is no file {str(path)!r}", given)
                 raise ScenarioError(own.locate(problem, ("scenario",)))
-            return Document.read(path)
+            return Document.read(path, allow_code=own.allow_code)
         inside = {path[1:]: line for path, line in own.lines.items() if path[0] == "scenario" and len(path) > 1}
-        return Document(deepcopy(given), own.file, "", inside)
+        return Document(deepcopy(given), own.file, "", inside, allow_code=own.allow_code)
 
     def points(self) -> Iterator[Point]:
         """Every combination of cases, parameters, placements and seeds, or those that the design has chosen."""
@@ -141,7 +157,7 @@ class Study:
         if treatment is not None:
             found += changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
         base = self._base
-        document = Document(deepcopy(base.data), base.file, "", dict(base.lines))
+        document = Document(deepcopy(base.data), base.file, "", dict(base.lines), allow_code=base.allow_code)
         placed = document.data.get("placement")
         if isinstance(placed, str):  # a placement by number changes its seed
             document.data["placement"] = {"strategy": placed}

@@ -2,25 +2,36 @@
 
 import importlib.util
 import sys
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
 from fairlane.errors import Problem
+from fairlane.inputs.code import Code, may_run
 from fairlane.inputs.document import current_document
 from fairlane.inputs.problems import Problems, validated
 from fairlane.workload import WORKLOADS
 from fairlane.workload.base import Workload
 
-__all__ = ["WorkloadField", "file_of", "find_workload", "name_of", "read_workload"]
+__all__ = ["Unread", "WorkloadField", "file_of", "files_of", "find_workload", "name_of", "read_workload"]
 
 _OWN = "fairlane_workload_"
 
 
+class Unread(Workload):
+    """Stands for a workload whose code is not to run: it takes any parameters, and has no program."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 def find_workload(name: str) -> type[Workload]:
-    """The class behind ``flood_pairs`` or ``path/to/file.py:ClassName``; ``Problems`` if there is none."""
+    """The class behind ``flood_pairs`` or ``path/to/file.py:ClassName``; ``Problems`` if there is none.
+
+    Code of one's own runs only with permission: see ``fairlane.inputs.code``.
+    """
     file, colon, class_name = name.rpartition(":")
     if colon and file.endswith(".py"):
         return _from_file(current_document.get().folder / file, class_name, name)
@@ -33,6 +44,8 @@ def _from_file(file: Path, class_name: str, name: str) -> type[Workload]:
     """Imports a file under a name of its own and picks the workload from it."""
     if not file.is_file():
         raise Problems(Problem("", f"there is no file {str(file)!r}", name))
+    if not may_run(Code(file, class_name), name):
+        return type(class_name, (Unread,), {"__doc__": "It has not been read."})
     module_name = f"{_OWN}{sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:
@@ -79,6 +92,12 @@ def file_of(workload: Workload) -> str | None:
     """The file that a user's own workload was found in by ``file.py:ClassName``; None for any other."""
     module = type(workload).__module__
     return sys.modules[module].__file__ if module.startswith(_OWN) else None
+
+
+def files_of(workloads: Iterable[Workload | None]) -> list[str]:
+    """The code that these workloads are, as ``Ring of own.py``; each once."""
+    named = [(workload, file_of(workload)) for workload in workloads if workload is not None]
+    return list(dict.fromkeys(f"{name_of(workload)} of {file}" for workload, file in named if file))
 
 
 def _written(workload: Workload) -> dict[str, Any]:

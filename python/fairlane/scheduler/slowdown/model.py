@@ -11,15 +11,16 @@ The file is TOML: fabric, mix, coefficients, and how far the model was off on mo
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any
 
 import numpy
 import tomlkit
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from tomlkit.exceptions import TOMLKitError
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.parse import NestingError, parse_toml
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.features import NEIGHBOURS, OWN
@@ -154,8 +155,8 @@ def load_model(name: str | Path) -> SlowdownModel:
 
 def _read(text: str, file: str) -> SlowdownModel:
     try:
-        return SlowdownModel.model_validate(tomlkit.parse(text).unwrap())
-    except TOMLKitError as error:
+        return SlowdownModel.model_validate(parse_toml(text))
+    except (TOMLDecodeError, NestingError) as error:
         raise ScenarioError(Problem("", f"not valid TOML: {error}", file=file)) from None
     except ValidationError as error:
         raise ScenarioError(problem.at(file, None) for problem in unfold(error, SlowdownModel)) from None
