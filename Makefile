@@ -22,7 +22,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test quick lint format docs bench readme lock clean
+.PHONY: help build demo test quick lint format docs man bench readme lock clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
@@ -57,6 +57,10 @@ docs: $(EXTENSION) ## build the documentation into site/
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto -b html docs site
 	@echo "site/index.html"
 
+man: $(EXTENSION) ## write the man pages of all commands into man/
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto -b man docs man
+	@echo "man/fairlane.1 and the others: man -l man/fairlane.1"
+
 bench: $(EXTENSION) ## measure packet-hops per second
 	cargo bench --locked $(RUST_ALONE)
 	$(BIN)/python benches/quickstart.py
@@ -73,7 +77,7 @@ lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and require
 	    --quiet --custom-compile-command "make lock"
 
 clean: ## remove everything that was made, runs excepted
-	rm -rf $(VENV) target site .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
+	rm -rf $(VENV) target site man .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
 	find python -name '*.so' -delete
 
 # The environment is made afresh, so that it holds what the lock file says and nothing else.

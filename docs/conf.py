@@ -33,6 +33,12 @@ autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"exclude-members": "model_config, model_post_init"}
 napoleon_numpy_docstring = False
 
+man_pages = [
+    (f"reference/generated/{source}", name, description, [author], 1)
+    for source, name, description in reference.man_pages()
+]
+man_show_urls = False
+
 html_theme = "furo"
 html_title = f"fairlane {version}"
 html_static_path: list[str] = []

@@ -7,6 +7,7 @@ Sources: the scenario's JSON schema (``fairlane schema``), the simulator's table
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import pkgutil
@@ -60,12 +61,58 @@ def names_page(tables: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def command_sections(command: Any, *path: str) -> Iterator[str]:
-    """The help of a command and of everything below it, each with a heading."""
-    text = fairlane(*path, "--help").strip()
-    yield f"{'#' * (len(path) + 2)} `{' '.join(['fairlane', *path])}`\n\n```text\n{text}\n```\n"
-    for name, below in getattr(command, "commands", {}).items():
-        yield from command_sections(below, *path, name)
+def root() -> Any:
+    """The whole command line."""
+    return typer.main.get_command(importlib.import_module("fairlane.cli.main").app)
+
+
+def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """A command and everything below it, each with the words that call it."""
+    words = (*path, command.name) if path else ("fairlane",)
+    yield words, command
+    for below in getattr(command, "commands", {}).values():
+        yield from commands(below, *words)
+
+
+def command_page(words: tuple[str, ...], command: Any) -> str:
+    """The page of one command, which is its man page too: synopsis, description, arguments, options, commands below."""
+    context = command.make_context(" ".join(words), [], resilient_parsing=True, help_option_names=["-h", "--help"])
+    synopsis = " ".join([*words, *command.collect_usage_pieces(context)])
+    description = inspect.cleandoc(command.help or "").replace("\f", "")
+    parts = [f"# {' '.join(words)}\n\n## Synopsis\n\n```text\n{synopsis}\n```\n\n## Description\n\n{description}\n"]
+    records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+    for parameter in command.get_params(context):
+        heading = "Arguments" if parameter.param_type_name == "argument" else "Options"
+        if record := parameter.get_help_record(context):
+            records[heading].append(record)
+    below = getattr(command, "commands", {})
+    records["Commands"] = [
+        (" ".join([*words, name]), (one.help or "").strip().partition("\n")[0]) for name, one in below.items()
+    ]
+    for heading, rows in records.items():
+        if rows:
+            listed = "\n".join(f"`{name}`\n: {' '.join(text.split()) or '-'}\n" for name, text in rows)
+            parts.append(f"## {heading}\n\n{listed}")
+    return "\n".join(parts)
+
+
+def command_line_page(pages: Collection[str]) -> str:
+    """The page that leads to those of all commands."""
+    listed = "\n".join(pages)
+    words = (
+        "Every command has `--help` (`-h`), `--out` (`-o`), `--json` and `--quiet` (`-q`), and `--seed` where it draws "
+        "random numbers. Results go to standard output, progress and errors to standard error. Exit codes: 0 done, "
+        "1 a run failed, 2 wrong input, 3 disk full, 130 interrupted. `fairlane --install-completion` sets up "
+        "completion for the shell; `make man` writes these pages as man pages."
+    )
+    return f"# Command line\n\n{words}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+
+
+def man_pages() -> Iterator[tuple[str, str, str]]:
+    """Source, name and description of every man page."""
+    for words, command in commands(root()):
+        name = "-".join(words)
+        yield f"commands/{name}", name, (command.help or "").strip().partition("\n")[0].rstrip(".")
 
 
 INTERNAL = {"cli", "inputs"}
@@ -118,9 +165,9 @@ def pages() -> Iterator[tuple[str, str]]:
     scenario = json.loads(fairlane("schema"))
     yield "scenario.md", scenario_page(scenario)
     yield "names.md", names_page(json.loads(importlib.import_module("fairlane._core").tables()))
-    cli = importlib.import_module("fairlane.cli.main")
-    commands = "\n".join(command_sections(typer.main.get_command(cli.app)))
-    yield "command-line.md", f"# Command line\n\n{commands}"
+    found = {f"commands/{'-'.join(words)}": command_page(words, command) for words, command in commands(root())}
+    yield "command-line.md", command_line_page(found)
+    yield from ((f"{name}.md", text) for name, text in found.items())
     yield from python_pages(scenario["$defs"])
 
 

@@ -59,7 +59,7 @@ def test_what_the_cluster_is(x5: Wiring) -> None:
 
 
 def test_an_imported_fabric_goes_into_a_scenario_and_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["fabric", "import", str(X5), "--output", str(tmp_path / "x5.fabric.json")]) == 0
+    assert execute(["fabric", "import", str(X5), "--out", str(tmp_path / "x5.fabric.json")]) == 0
     assert "a tree of 3 levels, 6 - 4 - 1 switches" in capsys.readouterr().out
     scenario = tmp_path / "x5.toml"
     scenario.write_text(

@@ -64,9 +64,9 @@ def test_presets_are_drawn_and_described_on_the_command_line(
 ) -> None:
     preset = TOPOLOGIES[name].schema["properties"]["preset"]["enum"][-1]
     arguments = ["--topology", name, "--set", f"preset={preset}"]
-    assert execute(["fabric", "draw", *arguments, "--output", str(tmp_path / "x.svg")]) == 0
+    assert execute(["fabric", "draw", *arguments, "--out", str(tmp_path / "x.svg")]) == 0
     assert (tmp_path / "x.svg").read_text(encoding="utf-8").startswith("<?xml")
-    assert execute(["fabric", "draw", *arguments, "--output", str(tmp_path / "x.gif")]) == 2
+    assert execute(["fabric", "draw", *arguments, "--out", str(tmp_path / "x.gif")]) == 2
     assert "allowed: .png, .svg, .pdf" in capsys.readouterr().err
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlane.cli.command import AsJson, Quiet, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments
 
@@ -34,8 +35,10 @@ def advise(
     ] = None,
     show: Annotated[int, typer.Option(min=1, help="How many alternatives to print.")] = 5,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the simulations.")] = None,
+    out: Annotated[Path | None, out_option("Folder of the simulations.", "DIR")] = None,
     allow_code: AllowCode = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Say with which rails, service level and placement an application had best run beside its neighbours.
 
@@ -58,12 +61,26 @@ def advise(
         assignments=assignments or (),
         allow_code=allow_code,
     )
+    if as_json:
+        print_json({**_facts(found), "folder": out or found.folder})
+        return ExitCode.DONE
+    if quiet:
+        typer.echo(out or found.folder)
+        return ExitCode.DONE
     _head(found, seeds)
     _table(found, show)
     if found.checked:
         _checked(found.checked)
     typer.echo(f"Everything is in {out or found.folder}.")
     return ExitCode.DONE
+
+
+def _facts(found: "Advice") -> dict[str, object]:
+    """What was found, for JSON: every alternative, and how good the advice is if that was checked."""
+    facts = {
+        name: getattr(found, name) for name in ("job", "coverage", "by_model", "iterations", "neighbour_iterations")
+    }
+    return {**facts, "alternatives": found.table, "checked": found.checked}
 
 
 def _head(found: "Advice", seeds: int) -> None:
@@ -114,7 +131,9 @@ def learn(
     files: Annotated[
         list[Path], typer.Argument(metavar="RUNS...", help="Tables of runs, CSV or Parquet.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option(help="The model's file.")] = Path("model.json"),
+    out: Annotated[Path, out_option("The model's file.")] = Path("model.json"),
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Fit a model of run times to tables of runs, and say how far it is off on what it has not seen."""
     from fairlane.advice import learn as fitted
@@ -122,6 +141,13 @@ def learn(
 
     model = fitted(read_runs(files))
     model.save(out)
+    if as_json:
+        errors = {"by_application": model.by_application, "by_condition": model.by_condition}
+        print_json({"file": out, "runs": model.runs, **errors})
+        return ExitCode.DONE
+    if quiet:
+        typer.echo(out)
+        return ExitCode.DONE
     typer.echo(f"{model.runs} runs; errors on what the model was not fitted to:")
     _error("other applications", model.by_application)
     _error("other conditions", model.by_condition)
@@ -139,5 +165,5 @@ def _error(what: str, found: "ModelError") -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Adds these commands."""
-    app.command()(advise)
-    app.command()(learn)
+    add(app, advise)
+    add(app, learn)

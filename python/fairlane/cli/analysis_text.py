@@ -17,7 +17,7 @@ from fairlane.analysis.packets import NO_ROOM
 from fairlane.results.summary import console_for_tables
 from fairlane.results.text import percent, seconds
 
-__all__ = ["print_analysis", "walk_lines"]
+__all__ = ["analysis_facts", "print_analysis", "walk_lines"]
 
 MOST_STEPS = 12
 """Of longer walks the last steps before the cause are told, and how many are left out."""
@@ -35,6 +35,20 @@ def print_analysis(found: Analysis, console: Console | None = None) -> None:
             console.print(part)
     for line in (*_flit_lines(found), "", *walk_lines(found)):
         console.print(line, soft_wrap=True, highlight=False)
+
+
+def analysis_facts(found: Analysis) -> dict[str, Any]:
+    """What was found, for JSON: times of ranks, calls and iterations, and the walk to the cause in words."""
+    return {
+        "scenario": found.run.meta.scenario,
+        "job": found.job,
+        "ranks": found.breakdown,
+        "calls": found.calls,
+        "iterations": found.periods,
+        "compared": [stretch.period for stretch in found.stretches],
+        "threshold_ps": found.threshold_ps,
+        "walk": [str(line) for line in walk_lines(found)],
+    }
 
 
 def _head(found: Analysis) -> Text:

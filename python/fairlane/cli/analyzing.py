@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fairlane.cli.command import AsJson, Quiet, add, out_option, print_json
 from fairlane.cli.options import AllowCode, RunFolder, duration_of, folder_of
 
 __all__ = ["add_to"]
@@ -36,11 +37,10 @@ def analyze(
     files: Annotated[
         Path | None, typer.Option(metavar="DIR", help="What paths in the scenario are relative to, as those of traces.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the pictures go; by default into RUN/analysis.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Folder of the pictures; by default RUN/analysis.", "DIR")] = None,
     allow_code: AllowCode = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Find out why a job was slow: what its ranks waited for, and what made that late.
 
@@ -49,7 +49,7 @@ def analyze(
     """
     from fairlane.analysis import analyze as found_by
     from fairlane.analysis.figures import draw_all
-    from fairlane.cli.analysis_text import print_analysis
+    from fairlane.cli.analysis_text import analysis_facts, print_analysis
 
     span = None if iterations is None else _span(iterations)
     limit = None if threshold is None else duration_of("--threshold", threshold)
@@ -64,8 +64,13 @@ def analyze(
         allow_code=allow_code,
     )
     folder = folder_of(run / "analysis" if out is None else out)
-    print_analysis(found)
-    for path in draw_all(found, folder):
+    if not (as_json or quiet):
+        print_analysis(found)
+    paths = list(draw_all(found, folder))
+    if as_json:
+        print_json({**analysis_facts(found), "figures": paths})
+        return
+    for path in paths:
         typer.echo(path)
 
 
@@ -84,4 +89,4 @@ def _span(given: str) -> tuple[int | None, int | None]:
 
 def add_to(app: typer.Typer) -> None:
     """Adds this command."""
-    app.command()(analyze)
+    add(app, analyze)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairlane.cli.command import AsJson, Quiet, Seed, add, completing, out_option, print_json
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, duration_of, folder_for, fresh
 from fairlane.errors import Problem, ScenarioError
 
@@ -19,7 +20,13 @@ __all__ = ["add_to"]
 
 def control(
     scenario: ScenarioFile,
-    controller: Annotated[str, typer.Option(help="Its name (see fairlane list controllers).")],
+    controller: Annotated[
+        str,
+        typer.Option(
+            help="Its name (see fairlane list controllers).",
+            autocompletion=completing("fairlane.controller:CONTROLLERS"),
+        ),
+    ],
     parameters: Annotated[
         list[str] | None,
         typer.Option("--with", metavar="KEY=VALUE", help="A parameter, as threshold=0.9; can be given many times."),
@@ -28,18 +35,23 @@ def control(
     mode: Annotated[str, typer.Option(help="episodes (fresh short simulations) or online.")] = "episodes",
     period: Annotated[str, typer.Option(help="How long a period is.")] = "60 ms",
     periods: Annotated[int, typer.Option(min=1, help="How many there are.")] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the jobs' variants; for episodes.")] = 1,
+    seed: Seed = None,
     draws: Annotated[int | None, typer.Option(min=1, help="Different combinations of variants; for episodes.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the table and the picture.")] = None,
+    out: Annotated[Path | None, out_option("Folder for the table and the picture.", "DIR")] = None,
     allow_code: AllowCode = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Let a controller set service levels, period by period, and show what it gains."""
+    """Let a controller set service levels, period by period, and show what it gains.
+
+    The seed is also that of the jobs' variants in episodes, where it is 1 by default.
+    """
     from fairlane import Scenario
     from fairlane.controller import control as perform
     from fairlane.controller import make, row_of
     from fairlane.controller.loop import mode_of
 
-    loaded = Scenario.load(scenario, set=assignments or (), allow_code=allow_code).with_background()
+    loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code).with_background()
     made = make(controller, _parameters(parameters or []))
     span = duration_of("--period", period)
     if span == 0:
@@ -49,21 +61,28 @@ def control(
     fresh(out)
     outcomes: list[Outcome] = []
     with folder_for(out):
-        for outcome in perform(loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=seed, draws=draws):
-            if not outcomes:
-                typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
+        own = 1 if seed is None else seed
+        for outcome in perform(loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=own, draws=draws):
             outcomes.append(outcome)
+            if as_json or quiet:
+                continue
+            if len(outcomes) == 1:
+                typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
             typer.echo(_line(outcome))
-    _totals(outcomes)
+    rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.jobs]
+    if as_json:
+        print_json({"folder": out, "periods": rows})
+    elif not quiet:
+        _totals(outcomes)
     if out is not None:
         import polars as pl
 
         from fairlane.plot.control import draw
 
-        rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.jobs]
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(out / "periods.parquet")
         draw(outcomes, f"{loaded.name}: {controller}", out / "improvement.png")
-        typer.echo(f"Everything is in {out}.")
+        if not as_json:
+            typer.echo(out if quiet else f"Everything is in {out}.")
 
 
 def _parameters(given: list[str]) -> dict[str, Any]:
@@ -115,4 +134,4 @@ def _total(works: "Iterable[Work]", job: str) -> "JobWork":
 
 def add_to(app: typer.Typer) -> None:
     """Adds this command."""
-    app.command()(control)
+    add(app, control)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.options import Assignments
+from fairlane.cli.command import AsJson, add, out_option, print_json
+from fairlane.cli.options import Assignments, TopologyName
 from fairlane.inputs import code
 
 if TYPE_CHECKING:
@@ -21,19 +22,16 @@ trace_app = typer.Typer(help="Look at a recorded trace.", no_args_is_help=True)
 _ScenarioOrTopology = Annotated[
     Path | None, typer.Argument(metavar="SCENARIO", help="A scenario, a TOML file; or give --topology.")
 ]
-_Topology = Annotated[str | None, typer.Option(help="Name of a topology; its parameters come by --set.")]
-_AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@fabric_app.command("describe")
 def describe_fabric(
     scenario: _ScenarioOrTopology = None,
-    topology: _Topology = None,
+    topology: TopologyName = None,
     routing: Annotated[
         str | None, typer.Option(help="Name of a routing, with --topology; by default the topology's usual one.")
     ] = None,
     assignments: Assignments = None,
-    as_json: _AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Hosts, switches, links and bisection of a fabric.
 
@@ -51,14 +49,12 @@ def describe_fabric(
         _print(fabric_lines(description))
 
 
-@fabric_app.command("draw")
 def draw_fabric(
     scenario: _ScenarioOrTopology = None,
-    topology: _Topology = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")
-    ] = Path("fabric.png"),
+    topology: TopologyName = None,
+    out: Annotated[Path, out_option("The picture: .png, .svg or .pdf.")] = Path("fabric.png"),
     assignments: Assignments = None,
+    as_json: AsJson = False,
 ) -> None:
     """Draw a fabric: small ones in full, large ones by groups with counts.
 
@@ -67,19 +63,19 @@ def draw_fabric(
     from fairlane.plot.fabric import draw
 
     fabric = _fabric("fabric draw", scenario, topology, None, assignments)
-    typer.echo(draw(fabric, output))
+    path = draw(fabric, out)
+    if as_json:
+        print_json({"figure": path})
+    else:
+        typer.echo(path)
 
 
-@fabric_app.command("import")
 def import_fabric(
     file: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="Output of ibnetdiscover, or a CSV list of links.", show_default=False),
     ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default NAME.fabric.json here."),
-    ] = None,
+    out: Annotated[Path | None, out_option("Where to write it; by default NAME.fabric.json here.")] = None,
     tables: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Forwarding tables, as dump_lfts or ibroute print them.")
     ] = None,
@@ -87,7 +83,7 @@ def import_fabric(
         Path | None,
         typer.Option(metavar="FILE", help='Names that override descriptions, a line 0xGUID "name" for each.'),
     ] = None,
-    as_json: _AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read a real fabric, say what it is, and write it as a file for scenarios.
 
@@ -103,7 +99,7 @@ def import_fabric(
     found = survey(wiring)
     if tables:
         wiring.fabric("tables")
-    target = output or Path(f"{file.name.removesuffix(file.suffix)}.fabric.json")
+    target = out or Path(f"{file.name.removesuffix(file.suffix)}.fabric.json")
     wiring.save(target)
     if as_json:
         typer.echo(json.dumps({**asdict(found), "file": str(target)}, indent=2))
@@ -111,7 +107,6 @@ def import_fabric(
         _print([*survey_lines(found), f"written    {target}"])
 
 
-@fabric_app.command("topology-conf")
 def write_topology_conf(
     source: Annotated[
         Path | None,
@@ -119,15 +114,14 @@ def write_topology_conf(
             metavar="SOURCE", help="A scenario (.toml), or a fabric's file as fabric import reads; or give --topology."
         ),
     ] = None,
-    topology: _Topology = None,
+    topology: TopologyName = None,
     assignments: Assignments = None,
     merged: Annotated[
         bool,
         typer.Option("--merged", help="One switch for all that join the same ones below, and a root: a strict tree."),
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; by default it is printed.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Where to write it; by default it is printed.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write topology.conf for Slurm's tree plugin: switches, the hosts at each, and what is above them.
 
@@ -145,14 +139,15 @@ def write_topology_conf(
     else:
         spec = _chosen("fabric topology-conf", source, topology, None, assignments)
         text = topology_conf(Fabric.build(spec), host_names(spec), switch_names(spec), merged=merged)
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(output))) from None
-    typer.echo(output)
+    if out is not None:
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(out))) from None
+    if as_json:
+        print_json({"file": out, "lines": text.splitlines()})
+    else:
+        typer.echo(text if out is None else out, nl=out is not None)
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -195,12 +190,11 @@ def _spec(topology: str, routing: str | None, assignments: list[str] | None) -> 
     return fabric_spec(read_table(FabricTable, {"topology": topology, "routing": routing}, assignments or ()))
 
 
-@trace_app.command("describe")
 def describe_trace(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.", show_default=False)
     ],
-    as_json: _AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Ranks, events, calls and bytes of a recorded trace.
 
@@ -219,5 +213,13 @@ def describe_trace(
 
 def add_to(app: typer.Typer) -> None:
     """Adds these commands."""
+    for function, name in (
+        (describe_fabric, "describe"),
+        (draw_fabric, "draw"),
+        (import_fabric, "import"),
+        (write_topology_conf, "topology-conf"),
+    ):
+        add(fabric_app, function, name)
+    add(trace_app, describe_trace, "describe")
     app.add_typer(fabric_app, name="fabric")
     app.add_typer(trace_app, name="trace")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fairlane.cli.command import AsJson, add, completing, print_json
 from fairlane.errors import Problem, ScenarioError
 
 __all__ = ["add_to"]
@@ -44,25 +45,30 @@ def list_(
         typer.Argument(
             metavar="WHAT",
             help="topologies, routings, arbiters, collectives, workloads, placements, mappings, strategies or "
-            "controllers; "
-            "by default all.",
+            "controllers; by default all.",
+            autocompletion=completing("fairlane.cli.listing:_tables"),
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List what a scenario can name, with a line about each."""
     tables = _tables()
     if what is not None and what not in tables:
         raise ScenarioError(Problem.unknown("list", "table", what, list(tables), what))
-    for heading, entries in tables.items():
-        if what in (None, heading):
-            width = max(map(len, entries))
-            typer.echo(f"{heading}:")
-            for name, summary in entries.items():
-                typer.echo(f"  {name:{width}}  {summary}")
+    chosen = {heading: entries for heading, entries in tables.items() if what in (None, heading)}
+    if as_json:
+        print_json(chosen)
+        return
+    for heading, entries in chosen.items():
+        width = max(map(len, entries))
+        typer.echo(f"{heading}:")
+        for name, summary in entries.items():
+            typer.echo(f"  {name:{width}}  {summary}")
 
 
-def schema() -> None:
+def schema(as_json: Annotated[bool, typer.Option("--json", help="A schema is JSON in any case.")] = False) -> None:
     """Print the JSON schema of scenario files, for editors."""
+    del as_json
     from fairlane.scenario import schema as scenario_schema
 
     typer.echo(json.dumps(scenario_schema(), indent=2))
@@ -70,5 +76,5 @@ def schema() -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Adds these commands."""
-    app.command("list")(list_)
-    app.command()(schema)
+    add(app, list_, "list")
+    add(app, schema)

@@ -49,7 +49,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Simulates many MPI jobs on one HPC interconnect, packet by packet: who slows down whom, and what helps.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

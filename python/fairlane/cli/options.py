@@ -7,9 +7,20 @@ from typing import Annotated
 
 import typer
 
+from fairlane.cli.command import completing
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 
-__all__ = ["AllowCode", "Assignments", "RunFolder", "ScenarioFile", "duration_of", "folder_for", "folder_of", "fresh"]
+__all__ = [
+    "AllowCode",
+    "Assignments",
+    "RunFolder",
+    "ScenarioFile",
+    "TopologyName",
+    "duration_of",
+    "folder_for",
+    "folder_of",
+    "fresh",
+]
 
 ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="The scenario, a TOML file.", show_default=False)
@@ -26,6 +37,14 @@ AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Run code that the input names, as the workload own.py:Ring.")
 ]
 """Whether code that a scenario names may run."""
+TopologyName = Annotated[
+    str | None,
+    typer.Option(
+        help="Name of a topology; its parameters come by --set.",
+        autocompletion=completing("fairlane.inputs.tables:entries", "topology"),
+    ),
+]
+"""A topology's name."""
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
 """A run's folder."""
 

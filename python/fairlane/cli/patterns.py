@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlane.cli.command import add, completing, out_option
 from fairlane.cli.describe import trace_app
 from fairlane.cli.options import Assignments
 from fairlane.inputs.code import allow_code
@@ -17,19 +18,15 @@ __all__ = ["add_to"]
 
 workload_app = typer.Typer(help="Look at a workload.", no_args_is_help=True)
 
-_Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Draw the communication matrix too: .png, .svg or .pdf."),
-]
+_Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg or .pdf.")]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with the matrix.")]
 
 
-@trace_app.command("pattern")
 def trace_pattern(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.", show_default=False)
     ],
-    output: _Output = None,
+    out: _Picture = None,
     as_json: _AsJson = False,
 ) -> None:
     """Who sends how much to whom in a recorded trace, and what kind of pattern that is.
@@ -42,19 +39,26 @@ def trace_pattern(
 
     trace = read_trace(file)
     try:
-        _show(Job.model_validate({"trace": trace}), 0, str(trace), output, as_json=as_json)
+        _show(Job.model_validate({"trace": trace}), 0, str(trace), out, as_json=as_json)
     except Problems as problems:
         from fairlane.errors import ScenarioError
 
         raise ScenarioError(problems.problems) from None
 
 
-@workload_app.command("pattern")
 def workload_pattern(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A workload, or file.py:ClassName.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A workload, or file.py:ClassName.",
+            show_default=False,
+            autocompletion=completing("fairlane.workload:WORKLOADS"),
+        ),
+    ],
     ranks: Annotated[int, typer.Option(min=1, help="How many ranks.")] = 64,
     assignments: Assignments = None,
-    output: _Output = None,
+    out: _Picture = None,
     as_json: _AsJson = False,
 ) -> None:
     """Who sends how much to whom in a workload, and what kind of pattern that is.
@@ -68,10 +72,10 @@ def workload_pattern(
     own = [f"workload.{assignment}" for assignment in assignments or ()]
     with allow_code():  # it is what was asked for
         job = read_table(Job, {"ranks": ranks, "workload": {"name": name}}, own)
-    _show(job, ranks, f"{job.kind}, {ranks} ranks", output, as_json=as_json)
+    _show(job, ranks, f"{job.kind}, {ranks} ranks", out, as_json=as_json)
 
 
-def _show(job: "Job", ranks: int, title: str, output: Path | None, *, as_json: bool) -> None:
+def _show(job: "Job", ranks: int, title: str, out: Path | None, *, as_json: bool) -> None:
     from fairlane.cli.pattern_text import pattern_json, pattern_lines
     from fairlane.pattern import analyse, program_of
 
@@ -81,13 +85,15 @@ def _show(job: "Job", ranks: int, title: str, output: Path | None, *, as_json: b
     else:
         for line in pattern_lines(found):
             typer.echo(line)
-    if output:
+    if out:
         from fairlane.plot import pattern
         from fairlane.plot.files import write
 
-        typer.echo(write(lambda: pattern.figure(found, title), output), err=as_json)
+        typer.echo(write(lambda: pattern.figure(found, title), out), err=as_json)
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds these commands; those about traces are added with the others about traces."""
+    add(trace_app, trace_pattern, "pattern")
+    add(workload_app, workload_pattern, "pattern")
     app.add_typer(workload_app, name="workload")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fairlane.cli.command import Seed, add, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
 
 __all__ = ["add_to"]
@@ -13,10 +14,9 @@ __all__ = ["add_to"]
 
 def place(
     scenario: ScenarioFile,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Draw it too: .png, .svg or .pdf.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Draw it too: .png, .svg or .pdf.")] = None,
     assignments: Assignments = None,
+    seed: Seed = None,
     slurm: Annotated[
         bool,
         typer.Option(
@@ -39,7 +39,7 @@ def place(
     from fairlane.scenario.resolve import decide
     from fairlane.slurm import compress, host_names
 
-    loaded = Scenario.load(scenario, set=assignments or (), allow_code=allow_code)
+    loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
     try:
         resolved = decide(loaded)
     except Problems as problems:
@@ -68,15 +68,15 @@ def place(
         from fairlane.results.summary import console_for_tables
 
         console_for_tables().print(metrics_table(found))
-    if output:
+    if out:
         from fairlane.plot import placement
         from fairlane.plot.files import write
 
         busy = len({host for hosts in jobs.values() for host in hosts})
         title = f"{loaded.name}: {len(jobs)} jobs on {busy} of {fabric.hosts} hosts"
-        typer.echo(write(lambda: placement.figure(fabric, jobs, title), output), err=as_json)
+        typer.echo(write(lambda: placement.figure(fabric, jobs, title), out), err=as_json)
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds this command."""
-    app.command()(place)
+    add(app, place)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from fairlane.cli.command import AsJson, Quiet, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import folder_of
 
@@ -38,10 +39,9 @@ _Folds = Annotated[
 _Seed = Annotated[int, typer.Option(min=0, help="Seed of random choices.")]
 
 
-@predict_app.command("fit")
 def fit(
     table: _Table,
-    out: Annotated[Path, typer.Option(help="The model's file.")] = Path("model.json"),
+    out: Annotated[Path, out_option("The model's file.")] = Path("model.json"),
     model: Annotated[str, typer.Option(help="gbm, forest, histogram or ridge.")] = "gbm",
     parts: Annotated[str, typer.Option(help="What of the counters: base, low-rank or sparse.")] = "sparse",
     clusters: Annotated[int, typer.Option(min=1, help="Groups of runs with a model of their own.")] = 1,
@@ -52,6 +52,8 @@ def fit(
     run: _Run = "run",
     timestep: _Timestep = "timestep",
     target: _Target = "seconds",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Fit a model of run times to a table of counters, and say how far it is off on runs that it has not seen."""
     from fairlane.predict import PARTS, REGRESSORS
@@ -67,18 +69,25 @@ def fit(
         seed=seed,
     )
     found.save(out)
-    _told(found)
-    typer.echo(f"The model is in {out}.")
+    if as_json:
+        facts = {name: getattr(found, name) for name in ("runs", "validated", "half_width", "coverage", "importance")}
+        print_json({"file": out, **facts})
+    elif quiet:
+        typer.echo(out)
+    else:
+        _told(found)
+        typer.echo(f"The model is in {out}.")
     return ExitCode.DONE
 
 
-@predict_app.command("apply")
 def apply(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file.", show_default=False)],
     table: _Table,
-    out: Annotated[Path | None, typer.Option(help="Where the rows go, CSV or Parquet; by default printed.")] = None,
+    out: Annotated[Path | None, out_option("Where the rows go, CSV or Parquet; by default printed.")] = None,
     run: _Run = "run",
     timestep: _Timestep = "timestep",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Predict the time of every timestep of a table, with an interval, and warn of runs unlike those of the model."""
     from fairlane.predict import CounterTable, load_predictor
@@ -88,10 +97,14 @@ def apply(
         table, features=known.features, run=run, timestep=timestep, target=known.target, target_needed=False
     )
     found = known.predict(rows)
-    if out is None:
-        typer.echo(found.write_csv(), nl=False)
-    else:
+    if out is not None:
         _write(found, out)
+    if as_json:
+        print_json(found)
+    elif out is None:
+        typer.echo(found.write_csv(), nl=False)
+    if quiet:
+        return ExitCode.DONE
     for words in known.warnings(rows):
         typer.echo(f"fairlane: {words}", err=True)
     if rows.target is not None:
@@ -102,10 +115,9 @@ def apply(
     return ExitCode.DONE
 
 
-@predict_app.command("compare")
 def compare(
     table: _Table,
-    out: Annotated[Path | None, typer.Option(help="Folder for the tables and pictures of some runs.")] = None,
+    out: Annotated[Path | None, out_option("Folder for the tables and pictures of some runs.", "DIR")] = None,
     local: Annotated[bool, typer.Option(help="Also compare one, two and three local models.")] = True,
     folds: _Folds = 10,
     seed: _Seed = 1,
@@ -113,6 +125,8 @@ def compare(
     run: _Run = "run",
     timestep: _Timestep = "timestep",
     target: _Target = "seconds",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Cross-validate all models by run: on the counters, their low-rank and sparse part, and with local models."""
     from rich.console import Console
@@ -122,11 +136,19 @@ def compare(
     from fairlane.predict import local as localised
 
     rows = _read(table, features, run, timestep, target)
-    with Progress(console=Console(stderr=True), transient=True) as shown:
+    with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:
         task = shown.add_task("folds", total=folds * (1 + local))
         told = lambda _: shown.update(task, advance=1)  # noqa: E731 - it is as short as that
         clusters = localised(rows, folds=folds, seed=seed, told=told) if local else None
         models = compared(rows, folds=folds, seed=seed, told=told)
+    if out is not None:
+        _written(out, models, clusters)
+    if as_json:
+        print_json({"folder": out, "models": models.table, "local": clusters.table if clusters else None})
+        return ExitCode.DONE
+    if quiet:
+        typer.echo(out or "")
+        return ExitCode.DONE
     typer.echo(f"{rows.runs} runs, {len(rows.rows)} timesteps, {len(rows.features)} counters; {folds} folds by run")
     typer.echo("Mean (standard deviation) over folds; the greatest error is that of a fold.\n")
     _print(models.table, ("model", "parts", "way"))
@@ -134,18 +156,19 @@ def compare(
         typer.echo("\nLocal models, gbm on the sparse part:\n")
         _print(clusters.table, ("clusters",))
     if out is not None:
-        _written(out, models, clusters)
+        typer.echo(f"\nTables and pictures are in {out}.")
     return ExitCode.DONE
 
 
-@predict_app.command("pairs")
 def pairs(
     table: Annotated[
         Path | None, typer.Argument(metavar="[TABLE]", help="Pairs simulated before; by default they are now.")
     ] = None,
     count: Annotated[int, typer.Option(min=5, help="Pairs to simulate on each of three fabrics.")] = 150,
-    out: Annotated[Path, typer.Option(help="Where simulated pairs go, CSV or Parquet.")] = Path("pairs.parquet"),
+    out: Annotated[Path, out_option("Where simulated pairs go, CSV or Parquet.")] = Path("pairs.parquet"),
     seed: _Seed = 1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Say how well the slowdown of a job beside another can be told before they run, for applications never seen."""
     import polars as pl
@@ -156,14 +179,20 @@ def pairs(
     from fairlane.scheduler.slowdown.pairs import FABRICS, simulate_pairs
 
     if table is None:
-        with Progress(console=Console(stderr=True), transient=True) as shown:
+        with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:
             task = shown.add_task("simulating pairs", total=count * len(FABRICS))
             found = simulate_pairs(count, seed=seed, told=lambda: shown.update(task, advance=1))
         _write(found, out)
-        typer.echo(f"The pairs are in {out}.")
+        if not (as_json or quiet):
+            typer.echo(f"The pairs are in {out}.")
     else:
         found = read_pairs(table)
     predicted = predict_unseen(found)
+    if as_json or quiet:
+        errors = {by or "all": pair_errors(predicted, by) for by in (None, "links", "role", "fabric", "unseen")}
+        facts = {"file": None if table else out, "held_out": errors, "seen": pair_errors(predict_seen(found))}
+        print_json(facts) if as_json else typer.echo(table or out)
+        return ExitCode.DONE
     mean = found.select(pl.col("slowdown").mean()).item()
     typer.echo(f"{found.height} jobs beside another, slowed down {mean:.3g} times on average;")
     typer.echo("predicted by models that have not seen the job's application, its neighbour's, or both:\n")
@@ -263,9 +292,10 @@ def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") 
         _write(clusters.predictions, folder / "local-predictions.parquet")
         lines = {"one model": {"clusters": 1}, "two local models": {"clusters": 2}}
         write(lambda: draw_predictions(clusters.predictions, lines), folder / "local.png")
-    typer.echo(f"\nTables and pictures are in {folder}.")
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds these commands."""
+    for function in (fit, apply, compare, pairs):
+        add(predict_app, function)
     app.add_typer(predict_app, name="predict")

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlane.cli.command import AsJson, Quiet, add, completing, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import folder_for
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
     from fairlane.reproduce import Plan, Reproduction
+    from fairlane.reproduce.report import Judged
 
 __all__ = ["add_to"]
 
@@ -19,14 +21,17 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            metavar="PAPER", help="patki2016, savoie2020, smith2018, wilke2020 or yang2016.", show_default=False
+            metavar="PAPER",
+            help="patki2016, savoie2020, smith2018, wilke2020 or yang2016.",
+            show_default=False,
+            autocompletion=completing("fairlane.reproduce:PAPERS"),
         ),
     ],
     only: Annotated[
         list[str] | None, typer.Option(metavar="CLAIM", help="Only what this claim needs; can be given many times.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A scaled version, in a few minutes.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder of cells, tables and figures.")] = None,
+    out: Annotated[Path | None, out_option("Folder of cells, tables and figures.", "DIR")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on in a folder that has cells already.")] = False,
     placements: Annotated[int | None, typer.Option(help="At most so many placements.")] = None,
     periods: Annotated[int | None, typer.Option(help="At most so many iterations of the algorithm.")] = None,
@@ -35,6 +40,8 @@ def reproduce(
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, as tcp://host:8786.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Run a paper's experiments and print its claims: paper, measured, holds."""
     from fairlane.reproduce import plan
@@ -52,16 +59,30 @@ def reproduce(
         raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
     if store.foreign():
         raise ScenarioError(Problem("--out", "holds other files", str(folder), "a folder that is new or empty"))
-    _left_out(chosen)
-    if there:
+    wordy = not (as_json or quiet)
+    if wordy:
+        _left_out(chosen)
+    if there and wordy:
         _found(chosen, there)
-    with folder_for(folder), StudyProgress(wanted=True) as shown:
+    with folder_for(folder), StudyProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
         found = perform(chosen, folder, shown, workers=workers, dask=dask)
-    _claims(found)
-    _time(found)
-    typer.echo(f"Everything is in {folder}.")
+    if as_json:
+        print_json({"folder": folder, "claims": [_facts(one) for one in found.judged], "left_out": chosen.left_out})
+    elif quiet:
+        typer.echo(folder)
+    else:
+        _claims(found)
+        _time(found)
+        typer.echo(f"Everything is in {folder}.")
     return ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
+
+
+def _facts(one: "Judged") -> dict[str, object]:
+    """A claim for JSON."""
+    claim = {"id": one.claim.id, "where": one.claim.where, "claim": one.claim.claim}
+    findings = [{"measured": words, "holds": held} for words, held in one.findings]
+    return {**claim, "holds": one.holds, "scaled": one.scaled, "findings": findings, "missing": list(one.missing)}
 
 
 def _found(chosen: "Plan", there: set[str]) -> None:
@@ -109,4 +130,4 @@ def _claims(found: "Reproduction") -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Adds this command."""
-    app.command()(reproduce)
+    add(app, reproduce)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fairlane.cli.command import AsJson, Quiet, Seed, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, RunFolder, ScenarioFile
 
@@ -14,12 +15,13 @@ __all__ = ["add_to"]
 def run(
     scenario: ScenarioFile,
     assignments: Assignments = None,
-    seed: Annotated[int | None, typer.Option(help="Replace the scenario's seed.")] = None,
+    seed: Seed = None,
     duration: Annotated[str | None, typer.Option(help='Replace the simulated time, as "60 ms".')] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; by default a new one in runs/.")] = None,
+    out: Annotated[Path | None, out_option("Folder of the run; by default a new one in runs/.", "DIR")] = None,
     allow_code: AllowCode = False,
     isolated: Annotated[bool, typer.Option(help="Also simulate each job alone, to tell its slowdown.")] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no tables: only where the run is.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Simulate a scenario and show which jobs slow each other down."""
     from fairlane import Scenario, runner
@@ -27,14 +29,23 @@ def run(
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     found = runner.run(loaded, out=out, isolated=isolated, progress=not quiet)
-    if quiet:
+    if as_json:
+        tables = {"jobs": found.jobs, "interference": found.interference}
+        print_json({"folder": found.folder, **found.meta.model_dump(), **tables})
+    elif quiet:
         typer.echo(found.folder)
     else:
         print_summary(found)
     return ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE
 
 
-def check(scenario: ScenarioFile, assignments: Assignments = None, allow_code: AllowCode = False) -> None:
+def check(
+    scenario: ScenarioFile,
+    assignments: Assignments = None,
+    seed: Seed = None,
+    allow_code: AllowCode = False,
+    as_json: AsJson = False,
+) -> None:
     """Read a scenario and report what is wrong with it.
 
     All problems are reported at once. Nothing is simulated but what calibration takes. Code that the scenario names is
@@ -46,10 +57,18 @@ def check(scenario: ScenarioFile, assignments: Assignments = None, allow_code: A
     from fairlane.workload.registry import files_of
 
     with listing() as code:
-        loaded = Scenario.load(scenario, set=assignments or (), allow_code=allow_code)
+        loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
         resolved = loaded.decide() if code else loaded.resolve()
+    lanes = required_virtual_lanes(loaded.fabric, qos=loaded)
+    if as_json:
+        jobs = [{key: getattr(job, key) for key in ("name", "workload", "ranks", "hosts")} for job in resolved.jobs]
+        head = {"scenario": resolved.name, "seed": resolved.seed, "duration_ps": resolved.duration}
+        print_json(
+            {**head, "virtual_lanes": lanes, "jobs": jobs, "code": [str(one) for one in code], "notes": resolved.notes}
+        )
+        return
     typer.echo(str(loaded))
-    typer.echo(f"  {lanes_text(required_virtual_lanes(loaded.fabric, qos=loaded))}")
+    typer.echo(f"  {lanes_text(lanes)}")
     for job in resolved.jobs:
         hosts = ", ".join(map(str, job.hosts[:16])) + (" ..." if len(job.hosts) > 16 else "")
         typer.echo(f"  {job.name}: {job.ranks} ranks of {job.workload} on hosts {hosts}")
@@ -61,7 +80,7 @@ def check(scenario: ScenarioFile, assignments: Assignments = None, allow_code: A
         typer.echo(f"  note: {note}")
 
 
-def plot(run: RunFolder) -> None:
+def plot(run: RunFolder, as_json: AsJson = False) -> None:
     """Draw a run's figures again from its tables.
 
     Prints where they are.
@@ -69,22 +88,31 @@ def plot(run: RunFolder) -> None:
     from fairlane import load
     from fairlane.plot import draw_all
 
-    for path in draw_all(load(run)):
+    paths = list(draw_all(load(run)))
+    if as_json:
+        print_json({"figures": paths})
+        return
+    for path in paths:
         typer.echo(path)
 
 
 def query(
     run: RunFolder,
     sql: Annotated[str, typer.Argument(metavar="SQL", help="A SELECT over jobs, ranks, calls, ports, interference.")],
+    as_json: AsJson = False,
 ) -> None:
     """Ask a run's tables a question in SQL."""
     from fairlane.results import print_frame
     from fairlane.results import query as ask
 
-    print_frame(ask(run, sql))
+    found = ask(run, sql)
+    if as_json:
+        print_json(found)
+    else:
+        print_frame(found)
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds these commands."""
     for command in (run, check, plot, query):
-        app.command()(command)
+        add(app, command)

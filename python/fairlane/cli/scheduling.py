@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlane.cli.command import AsJson, Quiet, add, out_option
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode
 from fairlane.inputs import code
@@ -60,9 +61,7 @@ def schedule(
     claim: Annotated[
         bool, typer.Option("--claim", help="Judge the claim yang.pattern-aware; allocators are box, linear, pattern.")
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Draw hosts over time: .png, .svg or .pdf.")
-    ] = None,
+    out: Annotated[Path | None, out_option("Draw hosts over time: .png, .svg or .pdf.")] = None,
     hours: Annotated[
         str | None, typer.Option(metavar="FROM:TO", help="The hours to draw; by default the busiest 48.")
     ] = None,
@@ -71,7 +70,8 @@ def schedule(
     ] = None,
     allow_code: AllowCode = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at lines that cannot be used.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Replay a job log with EASY backfilling, and compare allocators.
 
@@ -83,17 +83,18 @@ def schedule(
     strategies = _strategies(allocator or _usual(machine, claim=claim), machine)
     _check(machine, strategies, verify=verify, claim=claim)
     window = _window(hours)
-    _check_files(output, placed)
+    _check_files(out, placed)
     arriving = _arriving(log, machine, strategies, most=jobs, load=load, seed=seed, strict=strict)
-    found = _compared(arriving, machine, strategies, seed)
+    found = _compared(arriving, machine, strategies, seed, quiet=quiet)
     checked = _verified(found, machine, verify, seed)
-    _print(found, checked, as_json=as_json, claim=claim)
+    if as_json or not quiet:
+        _print(found, checked, as_json=as_json, claim=claim)
     if placed:
         from fairlane.scheduler.placed import write_placed
 
         typer.echo(write_placed(found, machine.names, placed), err=True)
-    if output:
-        _draw(found, machine, log, output, window)
+    if out:
+        _draw(found, machine, log, out, window)
     return ExitCode.DONE
 
 
@@ -202,16 +203,14 @@ def _window(hours: str | None) -> tuple[float, float] | None:
     return window
 
 
-def _check_files(output: Path | None, placed: Path | None) -> None:
+def _check_files(out: Path | None, placed: Path | None) -> None:
     """Replays take a while: what cannot be written afterwards is told before."""
     from fairlane.errors import Problem, ScenarioError
     from fairlane.plot.files import FORMATS
 
-    if output and output.suffix.lower() not in FORMATS:
-        raise ScenarioError(
-            Problem("--output", "no kind of picture that can be drawn", str(output), ", ".join(FORMATS))
-        )
-    for file in (output, placed):
+    if out and out.suffix.lower() not in FORMATS:
+        raise ScenarioError(Problem("--out", "no kind of picture that can be drawn", str(out), ", ".join(FORMATS)))
+    for file in (out, placed):
         if file and not file.parent.is_dir():
             raise ScenarioError(Problem("", "cannot be written: there is no such folder", file=str(file)))
 
@@ -254,7 +253,7 @@ def _tell(what: str, problems: "Sequence[Problem]") -> None:
 
 
 def _compared(
-    jobs: "Sequence[LoggedJob]", machine: _Machine, strategies: "Mapping[str, Strategy]", seed: int
+    jobs: "Sequence[LoggedJob]", machine: _Machine, strategies: "Mapping[str, Strategy]", seed: int, *, quiet: bool
 ) -> "Comparison":
     """All replays, with a bar for each on a terminal."""
     from rich.console import Console
@@ -262,7 +261,7 @@ def _compared(
 
     from fairlane.scheduler import compare_allocators
 
-    with Progress(console=Console(stderr=True), transient=True) as shown:
+    with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:
         bars = {name: shown.add_task(name, total=len(jobs)) for name in strategies}
         return compare_allocators(
             jobs,
@@ -308,7 +307,7 @@ def _print(found: "Comparison", checked: "Mapping[str, Verification]", *, as_jso
             typer.echo(line)
 
 
-def _draw(found: "Comparison", machine: _Machine, log: Path, output: Path, window: tuple[float, float] | None) -> None:
+def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: tuple[float, float] | None) -> None:
     from fairlane.errors import Problem, ScenarioError
     from fairlane.plot import gantt
     from fairlane.plot.files import write
@@ -322,9 +321,9 @@ def _draw(found: "Comparison", machine: _Machine, log: Path, output: Path, windo
         raise ScenarioError(Problem("--hours", words, f"{shown[0] / 3600:g}:{shown[1] / 3600:g}"))
     count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
     title = f"{log.name.split('.')[0]}: {count} jobs on {machine.fabric.hosts} hosts"
-    typer.echo(write(lambda: gantt.figure(found, machine.fabric, title, kind_of, shown), output), err=True)
+    typer.echo(write(lambda: gantt.figure(found, machine.fabric, title, kind_of, shown), out), err=True)
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds this command."""
-    app.command()(schedule)
+    add(app, schedule)

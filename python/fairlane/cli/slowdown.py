@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlane.cli.command import AsJson, add, out_option
 from fairlane.cli.options import AllowCode, Assignments
 from fairlane.inputs import code
 
@@ -16,10 +17,7 @@ __all__ = ["add_to"]
 
 slowdown_app = typer.Typer(help="Models of how allocations and neighbours slow jobs down.", no_args_is_help=True)
 
-_AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-
-@slowdown_app.command("fit")
 def fit(
     mix: Annotated[
         Path, typer.Argument(metavar="MIX", help="Patterns with their workloads, a TOML file.", show_default=False)
@@ -28,10 +26,8 @@ def fit(
     assignments: Assignments = None,
     moments: Annotated[int, typer.Option(min=5, help="How many moments to simulate.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes, a TOML file.")
-    ] = Path("slowdown.toml"),
-    as_json: _AsJson = False,
+    out: Annotated[Path, out_option("The model's file, TOML.")] = Path("slowdown.toml"),
+    as_json: AsJson = False,
     allow_code: AllowCode = False,
 ) -> None:
     """Simulate random moments of a machine packet by packet, and fit a model of slowdowns to them.
@@ -52,17 +48,16 @@ def fit(
         task = shown.add_task("simulating moments", total=moments)
         told = lambda done, _jobs: shown.update(task, completed=done)  # noqa: E731 - it is as short as that
         model = fit_model(table, patterns, moments=moments, seed=seed, told=told)
-    model.save(output)
+    model.save(out)
     _show(model, as_json=as_json)
-    typer.echo(f"written {output}", err=as_json)
+    typer.echo(f"written {out}", err=as_json)
 
 
-@slowdown_app.command("show")
 def show(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A model's file, or the name of one that comes with fairlane.")
     ],
-    as_json: _AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """What a model says, and how far it was off on moments that it was not fitted to."""
     from fairlane.scheduler import load_model
@@ -84,4 +79,6 @@ def _show(model: "SlowdownModel", *, as_json: bool) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Adds these commands."""
+    add(slowdown_app, fit)
+    add(slowdown_app, show)
     app.add_typer(slowdown_app, name="slowdown")

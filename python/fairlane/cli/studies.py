@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fairlane.cli.command import AsJson, Quiet, Seed, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments
 
@@ -14,13 +15,15 @@ __all__ = ["add_to"]
 def study(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The study, a TOML file.", show_default=False)],
     assignments: Assignments = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the study; by default a new one in runs/.")] = None,
+    seed: Seed = None,
+    out: Annotated[Path | None, out_option("Folder of the study; by default a new one in runs/.", "DIR")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, as tcp://host:8786.")] = None,
     allow_code: AllowCode = False,
     profile: Annotated[bool, typer.Option("--profile", help="Say where the time went.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no tables: only where the study is.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Compare treatments over placements, seeds and parameters.
 
@@ -33,18 +36,22 @@ def study(
 
     if dask and not quiet:
         typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
-    loaded = Study.load(file, set=assignments or (), allow_code=allow_code)
+    own = [] if seed is None else [f"seeds=[{seed}]"]
+    loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
     try:
         found = run(loaded, out=out, resume=resume, workers=workers, dask=dask, progress=not quiet)
     except KeyboardInterrupt:
         where = f" --out {out}" if out else ""
         typer.echo(f"fairlane: what is finished is stored; go on with --resume{where}", err=True)
         raise
-    if quiet:
+    if as_json:
+        tables = {name: getattr(found, name) for name in ("work", "failures")}
+        print_json({"folder": found.folder, **found.meta.model_dump(), **tables})
+    elif quiet:
         typer.echo(found.folder)
     else:
         print_study(found)
-    if profile:
+    if profile and not as_json:
         for line in profile_lines(found.meta.profile):
             typer.echo(line)
     return ExitCode.RUN_FAILED if found.failures.height else ExitCode.DONE
@@ -52,4 +59,4 @@ def study(
 
 def add_to(app: typer.Typer) -> None:
     """Adds this command."""
-    app.command()(study)
+    add(app, study)

@@ -1,0 +1,149 @@
+"""Standard options on every command, JSON from all of them, completion, and man pages from the same source."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference
+from typer.testing import CliRunner
+
+from fairlane.cli.main import app, execute
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+SMALL = """
+duration = "200 us"
+[fabric]
+topology = "fat_tree"
+hosts = 16
+levels = 2
+radix = 8
+bandwidth = "3.2 GB/s"
+[[jobs]]
+name = "pairs"
+count = 2
+ranks = 4
+workload = { name = "flood_pairs", compute = "10 us" }
+"""
+RANDOM = {"run", "check", "place", "control", "study", "schedule", "slowdown fit", "predict fit", "predict compare"}
+RANDOM |= {"predict pairs"}
+
+
+def leaves() -> Iterator[tuple[str, Any]]:
+    for words, command in reference.commands(reference.root()):
+        if not hasattr(command, "commands"):
+            yield " ".join(words[1:]), command
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    (tmp_path / "small.toml").write_text(SMALL)
+    return str(tmp_path / "small.toml")
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves()])
+def test_every_command_has_the_standard_options(name: str, command: Any) -> None:
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert {"--out", "-o", "--json", "--quiet", "-q"} <= options
+    assert ("--seed" in options) >= (name in RANDOM)
+    assert "--output" not in options
+    for option in ("-h", "--help"):
+        shown = CliRunner().invoke(app, [*name.split(), option])
+        assert shown.exit_code == 0
+        assert shown.stdout.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "{small}"],
+        ["check", "{small}", "--seed", "7"],
+        ["run", "{small}", "--out", "{tmp}/run"],
+        ["place", "{small}"],
+        ["list"],
+        ["list", "topologies"],
+        ["schema"],
+        ["fabric", "describe", "{small}"],
+        ["fabric", "draw", "{small}", "--out", "{tmp}/fabric.svg"],
+        ["fabric", "topology-conf", "{small}"],
+        ["workload", "pattern", "ring", "--ranks", "8"],
+        ["control", "{small}", "--controller", "none", "--period", "100 us", "--periods", "2", "-o", "{tmp}/control"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_json_is_all_that_is_printed(
+    arguments: list[str], small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [argument.format(small=small, tmp=tmp_path) for argument in arguments]
+    assert execute([*given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+
+
+def test_json_of_runs_and_queries(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "run")
+    assert execute(["run", small, "-o", folder, "--json", "--seed", "3"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["folder"] == folder
+    assert printed["seed"] == 3
+    assert [job["name"] for job in printed["jobs"]] == ["pairs-0", "pairs-1"]
+    assert execute(["query", folder, "select name, ranks from jobs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"name": "pairs-0", "ranks": 4}, {"name": "pairs-1", "ranks": 4}]
+    assert execute(["plot", folder, "--json"]) == 0
+    assert all(Path(figure).is_file() for figure in json.loads(capsys.readouterr().out)["figures"])
+
+
+def test_what_is_printed_goes_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["list", "arbiters"]) == 0
+    printed = capsys.readouterr().out
+    assert execute(["list", "arbiters", "-o", str(tmp_path / "arbiters.txt")]) == 0
+    assert capsys.readouterr().out == ""
+    assert (tmp_path / "arbiters.txt").read_text() == printed
+    assert execute(["list", "arbiters", "-q"]) == 0
+    assert capsys.readouterr().out == ""
+    assert execute(["list", "arbiters", "-o", str(tmp_path / "no" / "such" / "folder")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_wrong_input_writes_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["list", "arbters", "-o", str(tmp_path / "x")]) == 2
+    assert "did you mean" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_control_without_seed_is_as_before(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --seed the variants' seed is 1, and the scenario's own is kept."""
+    arguments = ["control", small, "--controller", "none", "--period", "100 us", "--periods", "2", "--json"]
+    assert execute(arguments) == 0
+    first = json.loads(capsys.readouterr().out)["periods"]
+    assert execute([*arguments, "--seed", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["periods"] == first
+    assert len(first) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("list arb", ["arbiters"]),
+        ("reproduce sm", ["smith2018"]),
+        ("fabric draw --topology dragonfly_", ["dragonfly_plus"]),
+        ("workload pattern ring", ["ring"]),
+        ("control x --controller sl", ["slack"]),
+        ("run x --qui", ["--quiet"]),
+    ],
+)
+def test_shells_complete_names(words: str, offered: list[str]) -> None:
+    line = f"fairlane {words}"
+    environment = {"_FAIRLANE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    assert CliRunner().invoke(app, [], prog_name="fairlane", env=environment).stdout.split() == offered
+
+
+def test_every_command_has_a_man_page_with_all_options() -> None:
+    pages = {name: (source, description) for source, name, description in reference.man_pages()}
+    for name, command in leaves():
+        source, description = pages[f"fairlane-{name.replace(' ', '-')}"]
+        assert source == f"commands/fairlane-{name.replace(' ', '-')}"
+        assert description
+        page = reference.command_page(("fairlane", *name.split()), command)
+        for parameter in command.params:
+            assert parameter.param_type_name == "argument" or all(option in page for option in parameter.opts)
