@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from matplotlib.figure import Figure
 
-from fairlane.plot import interference, iterations, power, slowdown, study, timeline, utilisation
+from fairlane.plot import interference, iterations, power, slowdown, study, study_conditions, timeline, utilisation
 from fairlane.plot.style import styled
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
@@ -33,7 +33,10 @@ ON_DEMAND_FIGURES: dict[str, Callable[[Run], Figure | None]] = {
 }
 """The same for the tables that a run has only if its scenario asked for them."""
 
-STUDY_FIGURES: dict[str, Callable[[StudyResults], Figure | None]] = {"work.png": study.draw}
+STUDY_FIGURES: dict[str, Callable[[StudyResults], Figure | None]] = {
+    "work.png": study.draw,
+    "conditions.png": study_conditions.draw,
+}
 """The same for studies."""
 
 

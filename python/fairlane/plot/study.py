@@ -1,7 +1,8 @@
-"""A study in one picture: work compared with being alone, by workload, and the improvement of each job.
+"""A study in one picture: W by workload, and the improvement of each job.
 
-The form is that of the result figures of Savoie et al. 2020, section 6: on the left box plots of W = I / I_isolated - 1
-by workload and treatment, on the right I_Q / I_D - 1 of every job, from the greatest to the least.
+The form is that of the result figures of Savoie et al. 2020, section 6: on the left box plots of W by workload and
+treatment, on the right the improvement of every job, from the greatest to the least. What the study varies besides
+treatments is in the picture of ``study_conditions``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from matplotlib.ticker import MaxNLocator
 from fairlane.plot.style import GRID, INK, MUTED, PALETTE, canvas, headline_of, percentages
 from fairlane.results.study import StudyResults
 from fairlane.results.text import percent, plural
+from fairlane.study.conditions import varied, with_condition
 
 DEFAULT = "default"
 GREYS = ("#bdbdbd", "#8c8c8c", "#dedede")
@@ -29,9 +31,10 @@ BOX_INCHES = 0.3
 
 
 def draw(study: StudyResults) -> Figure | None:
-    """W by workload, and improvement by job; None when no job can be compared."""
+    """W by workload, and improvement by job; None when no job can be compared, or cases without treatments are."""
     work = study.work.filter(pl.col("w").is_not_null())
-    if work.is_empty():
+    shared = (study.work.group_by("point").agg(pl.col("job").n_unique())["job"] > 1).any()
+    if work.is_empty() or not (work["improvement"].count() or (shared and not varied(study.work))):
         return None
     runs = list(work.select("baseline", "treatment").unique(maintain_order=True).iter_rows())
     runs.sort(key=lambda run: run[1] != DEFAULT)
@@ -45,10 +48,10 @@ def draw(study: StudyResults) -> Figure | None:
     if treated.height:
         _sorted(figure.add_subplot(grid[1]), treated, [run for run in runs if run[1] != DEFAULT], colours)
     meta = study.meta
-    what = f"{meta.study}: {plural(meta.points, 'point')}, {plural(work['name'].n_unique(), 'job')} at each. "
-    headline_of(
-        figure, _title(treated, work), what + "W and improvement compare iterations of each job's slowest rank."
-    )
+    several = with_condition(study.work)[1]
+    over = f" under {plural(len(several), 'condition')}, taken together" if len(several) > 1 else ""
+    what = f"{meta.study}: {plural(meta.points, 'point')}, {plural(work['name'].n_unique(), 'job')} at each{over}. "
+    headline_of(figure, _title(treated, work), what + "W and improvement are changes of each job's throughput.")
     return figure
 
 
@@ -66,12 +69,10 @@ def _name(run: tuple[str, str], runs: Sequence[tuple[str, str]]) -> str:
 
 def _title(treated: pl.DataFrame, work: pl.DataFrame) -> str:
     if treated.is_empty():
-        change = work.select(pl.col("w").mean()).item()
-        return f"Beside others jobs do {percent(abs(change))} {'more' if change > 0 else 'less'} work, on average"
+        return f"Median W of co-running jobs: {percent(work['w'].median(), signed=True)}"  # type: ignore[arg-type]
     means = treated.group_by("treatment", maintain_order=True).agg(pl.col("improvement").mean()).sort("improvement")
     name, value = means.row(-1)
-    words = f"{percent(abs(value))} {'more' if value > 0 else 'less'} work than by default" if value else "no change"
-    return f"{name}: {words}, on average over jobs"
+    return f"{name}: {percent(value, signed=True)} throughput against the default run, mean over jobs"
 
 
 def _boxes(
@@ -103,7 +104,7 @@ def _boxes(
     axes.set_xticks([number * (len(runs) + 1) + middle for number in range(len(workloads))])
     axes.set_xticklabels([fill(name.replace("_", " "), 10) for name in workloads])
     axes.set_xlim(-1, len(workloads) * (len(runs) + 1) - 1)
-    axes.set_ylabel("Work compared with alone  (W)")
+    axes.set_ylabel("Change against the isolated run  (W)")
     percentages(axes.yaxis, signed=True)
     axes.grid(axis="y", color=GRID)
     patches = [Patch(facecolor=colours[run], edgecolor=INK, label=_name(run, runs)) for run in runs]
@@ -134,7 +135,7 @@ def _sorted(
             )
     axes.axhline(0, color=INK, linestyle="--", linewidth=1.2, zorder=2)
     axes.set_xlabel("Jobs, from the greatest improvement to the least")
-    axes.set_ylabel("Work compared with the default run")
+    axes.set_ylabel("Change against the default run")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     percentages(axes.yaxis, signed=True)
     axes.grid(axis="y", color=GRID)

@@ -43,6 +43,8 @@ class StudyMeta(BaseModel):
     """Runs that failed."""
     treatments: list[str]
     """Names of the treatments."""
+    placements: list[str] = []
+    """What the numbers of placements in the tables stand for."""
     wall_s: float
     """Time of the last call of ``fairlane study``, s."""
     started: datetime

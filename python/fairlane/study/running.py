@@ -19,7 +19,7 @@ from fairlane.study.plan import Plan, plan
 from fairlane.study.pool import LocalPool, cores
 from fairlane.study.profile import profile
 from fairlane.study.progress import StudyProgress
-from fairlane.study.sheet import store_design
+from fairlane.study.sheet import placement_name, store_design
 from fairlane.study.store import Store
 from fairlane.study.study import Study
 from fairlane.study.tables import tables
@@ -86,6 +86,7 @@ def run(
         simulations=found["runs"]["simulation"].n_unique(),
         failures=found["failures"].height,
         treatments=list(study.treatments),
+        placements=[placement_name(table) for table in study.table.placements or [{}]],
         wall_s=wall,
         started=started,
         profile=profile(executed, many, spent, wall),

@@ -1,6 +1,6 @@
 """What a designed study leaves besides its tables: the data set, its data sheet, and the effects."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -13,7 +13,7 @@ from fairlane.study.study import Study
 if TYPE_CHECKING:
     from fairlane.study.store import Store
 
-__all__ = ["DATASET", "EFFECTS", "store_design"]
+__all__ = ["DATASET", "EFFECTS", "placement_name", "store_design"]
 
 DATASET, SHEET, EFFECTS = "dataset.parquet", "dataset.md", "effects.parquet"
 """Names of its files."""
@@ -35,13 +35,14 @@ MEANING = {
 
 def store_design(study: Study, work: pl.DataFrame, meta: StudyMeta, store: "Store") -> None:
     """Writes data set, data sheet and effects."""
-    data = dataset(work, [_placement(table) for table in study.table.placements or [{}]])
+    data = dataset(work, [placement_name(table) for table in study.table.placements or [{}]])
     store.write_table(DATASET, data)
     store.write_table(EFFECTS, effects(data))
     store.write(SHEET, "\n".join(_sheet(study, data, meta)) + "\n")
 
 
-def _placement(table: dict[str, object]) -> str:
+def placement_name(table: Mapping[str, object]) -> str:
+    """What a placement of a study is called."""
     words = [str(table.get("strategy", "")), *([f"seed {table['seed']}"] if "seed" in table else [])]
     return " ".join(words).strip() or "as in the scenario"
 

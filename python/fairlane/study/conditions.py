@@ -1,0 +1,65 @@
+"""Under which conditions the rows of a study's tables were measured: the cases and parameters that it varies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+__all__ = ["CONDITION", "condition_of", "varied", "with_condition"]
+
+CONDITION = "condition"
+"""The column that ``with_condition`` adds."""
+_NAMING = ("name", "topology", "strategy", "policy", "path")
+"""Keys of a table whose values say by themselves what it is."""
+
+
+def varied(work: pl.DataFrame) -> list[str]:
+    """The columns of cases and parameters that have more than one value, in order; placements and seeds apart."""
+    columns = work.columns[1 : work.columns.index("placement")]
+    return [name for name in columns if work[name].n_unique() > 1]
+
+
+def with_condition(work: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The table with a column of text that names each row's condition, and all conditions in order of their points."""
+    names = varied(work)
+    points = work.select("point", *names).unique("point", keep="first").sort("point")
+    labels = [condition_of({name: row[name] for name in names}) for row in points.iter_rows(named=True)]
+    by_point = dict(zip(points["point"].to_list(), labels, strict=True))
+    column = pl.col("point").replace_strict(by_point, return_dtype=pl.String).alias(CONDITION)
+    return work.with_columns(column), list(dict.fromkeys(labels))
+
+
+def condition_of(values: Mapping[str, Any]) -> str:
+    """A condition in words: the value alone if there is one, else each with what it is of."""
+    texts = {name: shown(value) for name, value in values.items() if value is not None}
+    if len(texts) <= 1:
+        return "".join(texts.values())
+    keys = _short(list(texts))
+    pairs = zip(texts.items(), keys, strict=True)
+    return ", ".join(text if name == "case" else f"{key} {text}" for (name, text), key in pairs)
+
+
+def shown(value: Any) -> str:
+    """A parameter's value as people read it: of a table its name, and what else is in it."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError:
+            return str(value)
+    if isinstance(value, Mapping):
+        parts = (shown(it) if key in _NAMING else f"{key} {shown(it)}" for key, it in value.items())
+        return ", ".join(parts)
+    if isinstance(value, list):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _short(keys: Sequence[str]) -> list[str]:
+    """The last step of each path, or the whole where two end alike."""
+    lasts = [key.rpartition(".")[2] for key in keys]
+    return [last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)]

@@ -1,0 +1,172 @@
+"""Cases and parameters of a study are shown apart, in its tables and figures."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+from fairlane.plot import study as study_plot
+from fairlane.plot import study_conditions
+from fairlane.plot.style import styled
+from fairlane.results.study import StudyMeta, StudyResults
+from fairlane.study.conditions import condition_of, shown, varied, with_condition
+from fairlane.study.summary import print_study
+
+MS = 1e-3
+FABRICS = {"tree": 2.0, "torus": 4.0, "dragonfly": 3.0}
+
+
+def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[str] | None = None) -> StudyResults:
+    """Rows have the condition's columns and ``seconds_per_iteration``; the rest is filled in."""
+    filled = [
+        {
+            "point": at,
+            "case": None,
+            **{key: it for key, it in row.items() if key in ("case", *PARAMETERS)},
+            "placement": row.get("placement", 0),
+            "seed": row.get("seed", 1),
+            "baseline": "",
+            "treatment": row.get("treatment", "default"),
+            "job": row.get("job", 0),
+            "name": f"job-{row.get('job', 0)}",
+            "workload": row.get("workload", "lu"),
+            "seconds_per_iteration": row["seconds"],
+            "iterations_per_second": 1 / row["seconds"],
+            "w": row.get("w", 0.0),
+            "improvement": row.get("improvement"),
+            "enough_ps": row.get("enough_ps"),
+        }
+        for at, row in enumerate(rows)
+    ]
+    schema = {"case": pl.String, "w": pl.Float64, "improvement": pl.Float64, "enough_ps": pl.UInt64}
+    work = pl.DataFrame(filled, schema_overrides=schema)
+    points = work.select("case", *[name for name in PARAMETERS if name in work.columns], "placement", "seed")
+    numbers: dict[tuple[Any, ...], int] = {}
+    work = work.with_columns(point=pl.Series([numbers.setdefault(row, len(numbers)) for row in points.iter_rows()]))
+    meta = StudyMeta(
+        version="0",
+        study="made-up",
+        digest="",
+        points=work["point"].n_unique(),
+        runs=1,
+        simulations=1,
+        failures=0,
+        treatments=treatments,
+        placements=placements or ["random"],
+        wall_s=1.0,
+        started=datetime(2024, 1, 1, tzinfo=UTC),
+        profile={},
+    )
+    return StudyResults(meta, runs=pl.DataFrame(), work=work, periods=pl.DataFrame(), failures=pl.DataFrame())
+
+
+PARAMETERS = ("fabric.leaf_up", "jobs[0].placement")
+
+
+def printed(found: StudyResults) -> list[str]:
+    console = Console(file=io.StringIO(), width=200)
+    print_study(found, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+@pytest.fixture
+def fabrics() -> StudyResults:
+    """One job on three fabrics with two seeds: nothing is beside it."""
+    rows = [
+        {"case": case, "seed": seed, "seconds": (ms + 0.2 * seed) * MS}
+        for case, ms in FABRICS.items()
+        for seed in (1, 2)
+    ]
+    return results(rows, [])
+
+
+def test_a_comparison_of_fabrics_shows_each_of_them(fabrics: StudyResults) -> None:
+    lines = printed(fabrics)
+    # Medians of two seeds: 2.3, 4.3, 3.3 ms; with them the iterations in a second.
+    for case, ms, rate in [("tree", "2.30", "436"), ("torus", "4.30", "233"), ("dragonfly", "3.30", "303")]:
+        row = next(line.split() for line in lines if line.startswith(case))
+        assert row == [case, "lu", "2", ms, "ms", rate]
+    by_seed = lines[lines.index(next(line for line in lines if line.startswith("By seed"))) :]
+    assert [line.split()[-3:] for line in by_seed if line.rstrip().endswith("ms")] == [
+        [str(seed), f"{ms + 0.2 * seed:.2f}", "ms"] for ms in FABRICS.values() for seed in (1, 2)
+    ]
+    assert not any(" W" in line.split("W:")[0] for line in lines[:4]), "one job has nobody to be slowed down by"
+    assert any("one job, so there is no W" in line for line in lines)
+
+
+def test_the_figure_of_a_comparison_of_fabrics_has_them_all(fabrics: StudyResults) -> None:
+    with styled():
+        assert study_plot.draw(fabrics) is None, "there is no W, and no treatment"
+        figure = study_conditions.draw(fabrics)
+    assert figure is not None
+    assert (
+        figure.get_suptitle().replace("\n", " ") == "Median time per iteration from 2.30 ms (tree) to 4.30 ms (torus)"
+    )
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(FABRICS)
+    dots = sorted(float(x) for of in axes.collections for x in np.asarray(of.get_offsets())[:, 0])
+    assert dots == pytest.approx(sorted((ms + 0.2 * seed) * MS for ms in FABRICS.values() for seed in (1, 2)))
+
+
+def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
+    rows = [
+        {"fabric.leaf_up": up, "placement": placement, "job": job, "treatment": run, "workload": f"w{job}"}
+        | {"seconds": up * MS, "w": -0.1 * up - 0.01 * job, "improvement": 0.02 * up if run != "default" else None}
+        for up, placement, job, run in product((1, 2), (0, 1), (0, 1), ("default", "own"))
+    ]
+    found = results(rows, ["own"], ["random", "packed"])
+    lines = printed(found)
+    own = [line.split() for line in lines if line.split()[:1] == ["own"]]
+    assert [row[-3:] for row in own] == [["+2.0%"] * 3] * 2 + [["+4.0%"] * 3] * 2
+    assert [line.split()[:3] for line in lines if "default" in line and "w0" in line] == [
+        ["1", "w0", "default"],
+        ["2", "w0", "default"],
+    ]
+    assert sum("packed" in line for line in lines) == 2
+    with styled():
+        figure = study_conditions.draw(found)
+    assert figure is not None
+    assert len(figure.axes) == 2 * 3, "two workloads; time, W and improvement"
+    assert figure.get_suptitle().replace("\n", " ") == "Median W from −20.5% (2) to −10.5% (1)"
+
+
+def test_many_conditions_are_shown_parameter_by_parameter() -> None:
+    kinds = ['{"strategy": "packed"}', '{"strategy": "random", "ranks_per_host": 4}']
+    rows = [
+        {"fabric.leaf_up": up, "jobs[0].placement": kind, "seconds": up * MS} for up in range(1, 10) for kind in kinds
+    ]
+    found = results(rows, [])
+    assert varied(found.work) == list(PARAMETERS)
+    assert len(with_condition(found.work)[1]) == 18
+    with styled():
+        figure = study_conditions.draw(found)
+    assert figure is not None
+    labels = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert labels == [[str(up) for up in range(1, 10)], ["packed", "random, ranks_per_host 4"]]
+
+
+def test_conditions_are_said_in_words() -> None:
+    assert condition_of({"case": "tree"}) == "tree"
+    assert condition_of({"fabric.leaf_up": 4, "network.switch_latency": "1 us"}) == "leaf_up 4, switch_latency 1 us"
+    assert condition_of({"case": "tree", "a.x": 1, "b.x": 2}) == "tree, a.x 1, b.x 2"
+    assert shown('["115 W", 3.5, true]') == "[115 W, 3.5, true]"
+    assert shown("{not json") == "{not json"
+
+
+def test_rows_with_too_few_iterations_are_named() -> None:
+    rows: list[dict[str, Any]] = [
+        {"seed": seed, "job": job, "seconds": MS, "w": -0.1} for seed in (1, 2) for job in (0, 1)
+    ]
+    rows[1]["enough_ps"] = 12_300_000_000
+    rows[2] |= {"w": None, "enough_ps": 40_000_000_000}
+    text = "\n".join(printed(results(rows, [])))
+    assert "Too few iterations for a reliable W: job-1, 1 of 4 default runs of a job; 10 take about 13 ms." in text
+    assert "No W without a completed iteration: job-0, 1 of 4 default runs of a job; 10 take about 40 ms." in text
