@@ -188,7 +188,7 @@ def test_a_node_name_map_says_which_machine_a_card_is_in(tmp_path: Path, read: C
         read(NDR, '0x1 "a"\n0x1 "b"\n')
     links = tmp_path / "links.csv"
     links.write_text("from,to\nh1,s1\nh2,s1\n", encoding="utf-8")
-    with pytest.raises(ScenarioError, match="names by GUID go with the output of ibnetdiscover"):
+    with pytest.raises(ScenarioError, match=r"--node-name-map = .*goes with the output of ibnetdiscover"):
         read_wiring(links, node_name_map=tmp_path / "node-name-map")
 
 
@@ -237,3 +237,32 @@ def test_a_job_that_is_cut_to_one_rail_says_so(
     assert capsys.readouterr().out.count("note: job 'j'") == len(expected)
     assert execute(["run", str(scenario), "--out", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().out.count("Note: job 'j'") == len(expected)
+
+
+def switch_sections(text: str) -> str:
+    return text[: text.index("\ncaguid=")].rpartition("\n\n")[0] + "\n"
+
+
+@pytest.mark.parametrize("text", [X5, NDR], ids=["x5", "ndr"])
+def test_a_dump_of_switches_only_is_read_if_that_is_said(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "dump.txt"
+    file.write_text(switch_sections(text))
+    with pytest.raises(ScenarioError, match=r"is it cut off. --switches-only reads a dump of which only"):
+        read_wiring(file)
+    (tmp_path / "whole.txt").write_text(text)
+    found, whole = read_wiring(file, switches_only=True), read_wiring(tmp_path / "whole.txt")
+    assert len(found.cables) == len(whole.cables)
+    assert found.switches == whole.switches
+
+
+def test_dumps_without_speeds_have_the_default_bandwidth(read: Read) -> None:
+    """Tools before 2009 print neither speeds nor the GUIDs of ports, and put nodes under headings."""
+    text = re.sub(r" \d+x[A-Z]+$", "", X5, flags=re.MULTILINE)
+    text = re.sub(r"(?<=\])\([0-9a-f]+\)", "", text).replace("vendid", "Non-Chassis Nodes\n\nvendid", 1)
+    wiring, plain = read(text), read(X5)
+    assert [cable.ends for cable in wiring.cables] == [cable.ends for cable in plain.cables]
+    assert {cable.bandwidth for cable in wiring.cables} == {None}
+    assert "no line names a speed: all cables have the fabric's default bandwidth" in wiring.remarks
+    some = re.sub(r" 4xDDR$", "", X5, count=1, flags=re.MULTILINE)
+    with pytest.raises(ScenarioError, match=r"dump\.txt:\d+: not a whole line of a port: it names no speed"):
+        read(some)

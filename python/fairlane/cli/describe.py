@@ -83,6 +83,9 @@ def import_fabric(
         Path | None,
         typer.Option(metavar="FILE", help='Names that override descriptions, a line 0xGUID "name" for each.'),
     ] = None,
+    switches_only: Annotated[
+        bool, typer.Option("--switches-only", help="The dump of ibnetdiscover has the sections of switches only.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Read a real fabric, say what it is, and write it as a file for scenarios.
@@ -95,7 +98,7 @@ def import_fabric(
     from fairlane.cli.fabric_text import survey_lines
     from fairlane.fabric import read_wiring, survey
 
-    wiring = read_wiring(file, tables, node_name_map)
+    wiring = read_wiring(file, tables, node_name_map, switches_only=switches_only)
     found = survey(wiring)
     if tables:
         wiring.fabric("tables")

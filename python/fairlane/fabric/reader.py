@@ -15,25 +15,34 @@ from fairlane.units import BANDWIDTH, DURATION
 __all__ = ["read_wiring"]
 
 
-def read_wiring(file: str | Path, tables: str | Path | None = None, node_name_map: str | Path | None = None) -> Wiring:
+def read_wiring(
+    file: str | Path,
+    tables: str | Path | None = None,
+    node_name_map: str | Path | None = None,
+    *,
+    switches_only: bool = False,
+) -> Wiring:
     """The wiring in a file: ``ibnetdiscover``'s output, a CSV list of links, or what ``Wiring.save`` wrote.
 
     ``tables`` is a file of forwarding tables (``dump_lfts``, ``ibroute``) and ``node_name_map`` one of names by GUID,
-    as infiniband-diags takes it; both go with ``ibnetdiscover``'s output. Raises ``ScenarioError`` naming file and line
-    for what cannot be read, is not whole or contradicts itself.
+    as infiniband-diags takes it; both go with ``ibnetdiscover``'s output. With ``switches_only`` that has no sections
+    of adapters, and the switches' lines say what there is to know of them. Raises ``ScenarioError`` naming file and
+    line for what cannot be read, is not whole or contradicts itself.
     """
     path = Path(file)
     text = _text(path)
     dump = is_ibnetdiscover(text)
-    if node_name_map and not dump:
-        words = "names by GUID go with the output of ibnetdiscover"
-        raise ScenarioError(Problem("--node-name-map", words, str(node_name_map)))
+    for option, given in (("--node-name-map", node_name_map), ("--switches-only", switches_only)):
+        if given and not dump:
+            raise ScenarioError(Problem(option, "goes with the output of ibnetdiscover", str(path)))
     if text.lstrip().startswith("{"):
         wiring = _read_saved(text, path)
     elif is_csv(text):
         wiring = read_csv(text, path)
     elif dump:
-        wiring = read_ibnetdiscover(text, path, Path(node_name_map) if node_name_map else None)
+        wiring = read_ibnetdiscover(
+            text, path, Path(node_name_map) if node_name_map else None, switches_only=switches_only
+        )
     else:
         kinds = "the output of ibnetdiscover, a CSV file with the columns from and to, or a file of fabric import"
         raise ScenarioError(Problem("", "no fabric that is known", allowed=kinds, file=str(path)))

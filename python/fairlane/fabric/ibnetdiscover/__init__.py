@@ -16,7 +16,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.cabling import checked_cabling
 from fairlane.fabric.ibnetdiscover.machines import name_vertices
 from fairlane.fabric.ibnetdiscover.name_map import read_name_map
-from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, is_section, lanes_and_rate, read_sections
+from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, bandwidth, is_section, read_sections
 from fairlane.fabric.wiring import Cable, Wiring
 
 __all__ = ["LANE_RATES", "is_ibnetdiscover", "read_ibnetdiscover"]
@@ -27,14 +27,15 @@ def is_ibnetdiscover(text: str) -> bool:
     return any(is_section(line) for line in text.splitlines())
 
 
-def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None) -> Wiring:
+def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, switches_only: bool = False) -> Wiring:
     """The wiring of a cluster; ``ScenarioError`` names every line that is wrong or lacks its counterpart.
 
-    ``name_map`` is a node name map as ``ibnetdiscover --node-name-map`` takes it: it overrides descriptions.
+    ``name_map`` is a node name map as ``ibnetdiscover --node-name-map`` takes it: it overrides descriptions. With
+    ``switches_only`` the dump has no sections of adapters: what their switches' lines say of them is all there is.
     """
     overrides = read_name_map(name_map) if name_map else {}
     sections = read_sections(text, file)
-    vertices, remarks = checked_cabling(sections, file)
+    vertices, remarks = checked_cabling(sections, file, switches_only=switches_only)
     names, more = name_vertices(vertices, overrides)
     cables, dropped = _cables(vertices, names)
     cabled = {end for cable in cables for end in cable.ends}
@@ -77,8 +78,7 @@ def _cables(vertices: dict[str, Vertex], names: dict[str, str]) -> tuple[list[Ca
             kind = link.speed if back == link.speed else f"{link.speed} and {back}"
             ends = (names[vertex.name], names[link.to])
             numbers = (ports[vertex.name, port], ports[link.to, link.port])
-            lanes, rate = lanes_and_rate(link.speed)
-            cable = Cable(ends, numbers, lanes * rate, kind=kind, line=link.line)
+            cable = Cable(ends, numbers, bandwidth(link.speed), kind=kind, line=link.line)
             if vertex.is_switch or vertices[link.to].is_switch:
                 cables.append(cable)
             else:

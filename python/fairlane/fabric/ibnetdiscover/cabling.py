@@ -13,11 +13,15 @@ __all__ = ["checked_cabling"]
 _AGGREGATION = re.compile(r"\bAggregation Node\b", re.IGNORECASE)
 
 
-def checked_cabling(sections: Sections, file: Path) -> tuple[dict[str, Vertex], list[str]]:
+def checked_cabling(
+    sections: Sections, file: Path, *, switches_only: bool = False
+) -> tuple[dict[str, Vertex], list[str]]:
     """The switches and adapters by identifier, and remarks on what was left out.
 
     Raises ``ScenarioError`` with the line of every port that contradicts the other end of its cable.
     """
+    if switches_only:
+        sections.vertices += _adapters_of(sections.vertices)
     vertices, remarks = _by_identifier(sections.vertices, file)
     problems = _counterparts(vertices, file)
     if problems:
@@ -59,6 +63,22 @@ def _by_identifier(vertices: list[Vertex], file: Path) -> tuple[dict[str, Vertex
     return {vertex.name: vertex for vertex in vertices}, [words]
 
 
+def _adapters_of(vertices: list[Vertex]) -> list[Vertex]:
+    """The adapters that switches' lines lead to and that have no section, each with the port that is known of it."""
+    known = {vertex.name for vertex in vertices}
+    found: dict[tuple[str, int | None], Vertex] = {}
+    for vertex in vertices:
+        for port, link in vertex.links.items():
+            if link.to in known or link.to.startswith("S-"):
+                continue
+            name, key = link.to, (link.to, link.far_lid)
+            adapter = found.setdefault(key, Vertex(name, False, link.port, link.description, link.line, None, None))
+            adapter.links[link.port] = replace(
+                link, to=vertex.name, port=port, lid=link.far_lid, far_lid=vertex.lid, description=vertex.description
+            )
+    return list(found.values())
+
+
 def _same_identifier(vertex: Vertex, before: Vertex) -> str:
     words = f"{vertex.name} has a section already, on line {before.line}"
     return f"{words}; if GUIDs were masked, mask each by a value of its own, or leave the LIDs in"
@@ -73,13 +93,15 @@ def _resolved(link: Link, masked: dict[str, list[Vertex]], by_lid: dict[tuple[st
 def _counterparts(vertices: dict[str, Vertex], file: Path) -> list[Problem]:
     """Lines whose other end states something else, or nothing."""
     problems = []
+    adapters = any(not vertex.is_switch for vertex in vertices.values())
+    hint = "" if adapters else " --switches-only reads a dump of which only the switches' sections were kept"
     for vertex in vertices.values():
         for port, link in vertex.links.items():
             other = vertices.get(link.to)
             back = other.links.get(link.port) if other else None
             here = f"{vertex.name}[{port}] leads to {link.to}[{link.port}]"
             if other is None:
-                words = f"{here}, and the dump has no section for {link.to}: is it cut off?"
+                words = f"{here}, and the dump has no section for {link.to}: is it cut off?{hint}"
             elif back is None:
                 words = f"{here}, and the section of {link.to} has no line for that port: is the dump cut off?"
             elif (back.to, back.port) != (vertex.name, port):

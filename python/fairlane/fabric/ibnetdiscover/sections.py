@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 
-__all__ = ["LANE_RATES", "Link", "Sections", "Vertex", "is_section", "lanes_and_rate", "read_sections"]
+__all__ = ["LANE_RATES", "Link", "Sections", "Vertex", "bandwidth", "is_section", "read_sections"]
 
 LANE_RATES = {
     "SDR": 2_000_000_000,
@@ -30,11 +30,13 @@ _GUID_OF_PORT = r"(?:\[ext \d+\])?(?:\([^()]*\))?"
 _PORT = re.compile(rf'\[(\d+)\]{_GUID_OF_PORT}\s+"([^"]+)"\[(\d+)\]{_GUID_OF_PORT}\s*(#.*)')
 _PORT_BEGINS = re.compile(r"\[\d*\]?(?=$|[\s(\[])|\[\d+$")
 _SPEED = re.compile(r"\b(\d+)x([A-Z]+\d*)\s*$")
+_ENDS_WITH_LID = re.compile(r"\blid \d+\s*$")
+_QUOTED = re.compile(r'"([^"]*)"')
 _OWN_LID = re.compile(r"#\s*lid (\d+)")
 _LID = re.compile(r"\blid (\d+)")
 _GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b")
 _CARD = re.compile(r"sysimgguid=0x([0-9a-fA-F]{1,16})\b")
-_ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=|Chassis|#")
+_ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=|(Non-)?Chassis\b|#")
 _NOT_OF_THE_DUMP = {
     "a shell prompt": re.compile(
         r"(?:\(\S+\)\s*)?(?:\[[^\]\s]*@[^\]]*\]|[\w.-]+@[\w.-]+(?::\S*)?|[\w.-]*)\s?\S{0,80}[$#%>](?:\s.*)?"
@@ -76,10 +78,13 @@ class Link:
     to: str
     port: int
     speed: str
+    """Lanes and rate, as ``4xNDR``; empty in dumps of tools that do not print it."""
     lid: int | None
     """The port's own local identifier, if it is an adapter's."""
     far_lid: int | None
     """The local identifier at the other end."""
+    description: str
+    """What the line calls the other end."""
     line: int
 
 
@@ -96,10 +101,10 @@ def is_section(line: str) -> bool:
     return _VERTEX.match(line.strip()) is not None
 
 
-def lanes_and_rate(speed: str) -> tuple[int, int]:
-    """The lanes of a speed such as ``4xNDR``, and the data rate of each, bits per second."""
+def bandwidth(speed: str) -> int | None:
+    """The data rate of a speed, bits per second; None if it is not known."""
     lanes, _, rate = speed.partition("x")
-    return int(lanes), LANE_RATES[rate]
+    return int(lanes) * LANE_RATES[rate] if speed else None
 
 
 def read_sections(text: str, file: Path) -> Sections:
@@ -130,20 +135,32 @@ def read_sections(text: str, file: Path) -> Sections:
                 problem = f"not a line of ibnetdiscover: {line[:60]!r}; is the dump cut off?"
         if problem:
             problems.append(Problem("", problem, file=str(file), line=number))
+    problems += _without_speed(found, file)
     if problems:
         raise ScenarioError(problems)
     return found
+
+
+def _without_speed(found: Sections, file: Path) -> list[Problem]:
+    """Lines without a speed, where others have one; a remark where none has."""
+    links = [link for vertex in found.vertices for link in vertex.links.values()]
+    unknown = [link for link in links if not link.speed]
+    if links and len(unknown) == len(links):
+        found.remarks.append("no line names a speed: all cables have the fabric's default bandwidth")
+        return []
+    words = "not a whole line of a port: it names no speed; is the dump cut off?"
+    return [Problem("", words, file=str(file), line=link.line) for link in unknown]
 
 
 def _add_port(vertex: Vertex | None, line: str, number: int) -> str | None:
     """Adds a port's line to its section; what is wrong with it, if something is."""
     parts = _PORT.match(line)
     speed = _SPEED.search(line)
-    if parts is None or speed is None or vertex is None:
+    if parts is None or vertex is None or not (speed or _ENDS_WITH_LID.search(line)):
         return f"not a whole line of a port: {line[:60]!r}; is the dump cut off?"
-    if speed[2] not in LANE_RATES:
+    if speed and speed[2] not in LANE_RATES:
         return f"unknown speed {speed[0].strip()}; allowed: a number of lanes and one of {', '.join(LANE_RATES)}"
-    if not 1 <= int(speed[1]) <= 12:
+    if speed and not 1 <= int(speed[1]) <= 12:
         return f"a link of {speed[1]} lanes; allowed: 1 to 12"
     port = int(parts[1])
     if not 1 <= port <= vertex.ports:
@@ -152,5 +169,7 @@ def _add_port(vertex: Vertex | None, line: str, number: int) -> str | None:
         return f"port {port} of {vertex.name} is used twice: also on line {vertex.links[port].line}"
     own, lids = _OWN_LID.match(parts[4]), _LID.findall(parts[4])
     lid, far = (int(own[1]) if own else None), (int(lids[-1]) if lids else None)
-    vertex.links[port] = Link(parts[2], int(parts[3]), speed[0].strip(), lid, far, number)
+    called = _QUOTED.search(parts[4])
+    kind = speed[0].strip() if speed else ""
+    vertex.links[port] = Link(parts[2], int(parts[3]), kind, lid, far, called[1] if called else "", number)
     return None
