@@ -31,6 +31,18 @@ pub struct Description {
     pub collectives: BTreeMap<String, CollectiveTotals>,
     /// Communicators by what made them and their size, as `split(8)` (DUMPI), or by name and size (OTF2).
     pub communicators: BTreeMap<String, u64>,
+    /// The same by kind, as [`crate::Iteration::Collective`] names it: what can bound iterations.
+    pub iteration_collectives: BTreeMap<String, KindTotals>,
+    /// Requests by what started them, as `send`, `receive`, `persistent send`.
+    pub requests: BTreeMap<String, u64>,
+    /// Windows of one-sided communication by what made them and the number of their ranks, as `create(8)` (DUMPI), or by
+    /// name and size (OTF2).
+    pub windows: BTreeMap<String, u64>,
+    /// What a simulation would refuse, the most frequent first; empty if the trace can be simulated.
+    pub unsupported: Vec<Unsupported>,
+    /// How many ranks never reach what [`crate::Options::iteration`] names.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ranks_without_iterations: u32,
     /// Point-to-point partners of a rank.
     pub neighbours: Neighbours,
     /// CPU time in seconds between leaving `MPI_Init` and entering `MPI_Finalize`, if the trace has a CPU clock.
@@ -49,6 +61,37 @@ pub struct CollectiveTotals {
     /// Bytes that the calls hand in: for DUMPI the send buffer, which bcast and scatter have at the root only, and
     /// alltoall and scatter once for every member; for OTF2 what the events call sent.
     pub bytes: u64,
+}
+
+/// Calls of one kind of collective, v-variants and non-blocking calls included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindTotals {
+    /// Calls, one for every rank that takes part.
+    pub calls: u64,
+    /// How many ranks call it.
+    pub ranks: u32,
+}
+
+/// Records that cannot be simulated, of one call and for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsupported {
+    /// The call, as `MPI_File_open`.
+    pub call: String,
+    /// How many of its calls.
+    pub count: u64,
+    /// How many ranks have such calls.
+    pub ranks: u32,
+    /// Why they cannot be simulated; numbers in it are those of the first such call.
+    pub reason: String,
+    /// The first rank that has one.
+    pub first_rank: u32,
+    /// The number of that rank's first such record, from 1.
+    pub first_record: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde wants")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// How many other ranks a rank exchanges point-to-point messages with.

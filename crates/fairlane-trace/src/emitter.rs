@@ -144,6 +144,11 @@ impl Emitter {
         }
     }
 
+    /// Whether the call or region that bounds iterations has been seen, if there is to be one.
+    pub const fn is_bounded(&self) -> bool {
+        self.bounded || matches!(self.iteration, Iteration::Pass)
+    }
+
     /// The end of the trace.
     ///
     /// # Errors

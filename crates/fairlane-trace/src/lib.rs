@@ -30,13 +30,14 @@ mod lookahead;
 mod otf2;
 mod slots;
 mod tally;
+mod unsupported;
 
 use std::path::{Path, PathBuf};
 
 use fairlane_core::program::{CollectiveKind, Program};
 use serde::{Deserialize, Serialize};
 
-pub use description::{CollectiveTotals, Description, Neighbours};
+pub use description::{CollectiveTotals, Description, KindTotals, Neighbours, Unsupported};
 pub use error::TraceError;
 
 /// What counts as one iteration of a trace job, i.e. where [`fairlane_core::program::Op::MarkProgress`] stands.
@@ -138,13 +139,15 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Program, TraceE
     }
 }
 
-/// Reads a trace from one end to the other and says what is in it.
+/// Reads a trace from one end to the other and says what is in it, and what of it cannot be simulated.
 ///
 /// # Errors
-/// As [`open`], and everything that a replay would find wrong with a record.
+/// As [`open`], and files that are damaged anywhere. A record that a simulation would refuse is not an error: it is
+/// counted in [`Description::unsupported`].
 pub fn describe(path: impl AsRef<Path>, options: &Options) -> Result<Description, TraceError> {
+    options.check()?;
     match detect(path.as_ref())? {
-        Format::Dumpi(files) => dumpi::describe(&files),
+        Format::Dumpi(files) => dumpi::describe(&files, options),
         Format::Otf2(anchor) => otf2::describe(&anchor, options),
     }
 }

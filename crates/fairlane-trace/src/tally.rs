@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{COMM_SELF, COMM_WORLD, CommHandle, Op};
+use fairlane_core::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op};
 
-use crate::description::{CollectiveTotals, Description, Neighbours};
+use crate::description::{CollectiveTotals, Description, KindTotals, Neighbours};
 
 /// What a call hands to a collective, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,9 @@ pub struct RankTally {
     messages: u64,
     bytes: u64,
     collectives: HashMap<(usize, &'static str, Option<u32>), (u64, HandedIn)>,
+    kinds: BTreeMap<&'static str, u64>,
+    /// Windows made, by communicator.
+    windows: HashMap<usize, u64>,
 }
 
 impl RankTally {
@@ -77,6 +80,18 @@ impl RankTally {
             Op::CommCreate { comm, new, members } => self.made(*comm, *new, Made::Create(Arc::clone(members))),
             Op::CommDefine { new, members } => self.made(COMM_WORLD, *new, Made::Define(Arc::clone(members))),
             _ => {}
+        }
+    }
+
+    /// Counts a collective call that iterations can be bounded by.
+    pub fn kind(&mut self, kind: CollectiveKind) {
+        *self.kinds.entry(kind.name()).or_default() += 1;
+    }
+
+    /// Counts a window that the members of a communicator make.
+    pub fn window(&mut self, comm: CommHandle) {
+        if let Some(&communicator) = self.current.get(&comm) {
+            *self.windows.entry(communicator).or_default() += 1;
         }
     }
 
@@ -216,6 +231,17 @@ pub fn add_up(ranks: &[RankTally], description: &mut Description) {
             let totals: &mut CollectiveTotals = description.collectives.entry(name.to_owned()).or_default();
             totals.calls += calls;
             totals.bytes += bytes;
+        }
+        for (&kind, &calls) in &tally.kinds {
+            let totals: &mut KindTotals = description.iteration_collectives.entry(kind.to_owned()).or_default();
+            totals.calls += calls;
+            totals.ranks += 1;
+        }
+        for (communicator, &made) in &tally.windows {
+            // Every member made it; the first one counts it.
+            if let Some(members) = known.get(communicator).filter(|members| members.first() == Some(&me)) {
+                *description.windows.entry(format!("create({})", members.len())).or_default() += made;
+            }
         }
         for (communicator, peers) in &tally.peers {
             let Some(members) = known.get(communicator) else { continue };

@@ -7,12 +7,12 @@
 //! |---|---|
 //! | `i`, `l` | a signed number of 32, 64 bits |
 //! | `h`, `b` | a handle of 16, 8 bits (communicator, group, datatype; reduction, ordering) |
-//! | `r` | the root, 32 bits |
-//! | `?` | the next letter is there only at the root, i.e. if the first argument equals `r` |
+//! | `r`, `R` | the root, 32 bits; the caller's rank is the first, second argument |
+//! | `?` | the next letter is there only at the root, i.e. if the caller's rank is the root |
 //! | `s` | statuses: a count, then the statuses; not there unless the record's mask says so |
 //! | `I`, `H`, `B` | a count, then as many numbers of 32, 16, 8 bits |
 //! | `J` | a count, then as many `I` |
-//! | `c`, `C` | a text: a count, then as many bytes; a count, then as many `c` |
+//! | `c`, `C`, `K` | a text: a count, then as many bytes; a count, then as many `c`; a count, then as many `C` |
 //! | `a` | the program's arguments: as `C`, but the count stands twice before version 0.6.2 |
 //! | `x`, `y` | as `I`, but a single number before version 0.6.9, 0.6.8 |
 
@@ -25,6 +25,8 @@ pub enum Call {
     Local,
     /// Cannot be replayed; the reason.
     Unsupported(&'static str),
+    /// No recorder writes such a record.
+    Unrecorded,
     Init,
     Finalize,
     Send(SendMode),
@@ -94,6 +96,42 @@ pub enum Call {
     TypeSame,
     TypeSubarray,
     TypeFree,
+    WinCreate,
+    WinFree,
+    WinGroup,
+    WinFence,
+    WinLock,
+    WinUnlock,
+    WinPost,
+    WinStart,
+    WinComplete,
+    WinWait,
+    WinTest,
+    Put,
+    Get,
+    Accumulate,
+}
+
+impl Call {
+    /// Whether it is one of one-sided communication that costs time or messages.
+    pub const fn is_one_sided(self) -> bool {
+        matches!(
+            self,
+            WinCreate
+                | WinFree
+                | WinFence
+                | WinLock
+                | WinUnlock
+                | WinPost
+                | WinStart
+                | WinComplete
+                | WinWait
+                | WinTest
+                | Put
+                | Get
+                | Accumulate
+        )
+    }
 }
 
 use Call::*;
@@ -113,11 +151,9 @@ const fn f(name: &'static str, layout: &'static str, call: Call) -> Format {
 }
 
 const INTERCOMMUNICATORS: &str = "communicators between groups and dynamic processes are not supported";
-const ONE_SIDED: &str = "one-sided communication is not supported";
 const FILES: &str = "MPI-IO is not supported";
 const GENERALIZED: &str = "generalized requests are not supported";
 const ABORTED: &str = "the recorded application gave up here";
-const UNRECORDED: &str = "no such call is ever recorded: the file is damaged";
 
 /// The function number that ends the stream of records.
 pub const END_OF_STREAM: u16 = 293;
@@ -164,8 +200,8 @@ pub static CALLS: [Format; END_OF_STREAM as usize] = [
     f("MPI_Comm_size", "hi", CommSize), f("MPI_Comm_rank", "hi", CommRank), f("MPI_Comm_compare", "hhb", Local),
     f("MPI_Comm_dup", "hh", CommDup), f("MPI_Comm_create", "hhh", CommCreate), f("MPI_Comm_split", "hiih", CommSplit),
     f("MPI_Comm_free", "h", CommFree), f("MPI_Comm_test_inter", "hi", Local), f("MPI_Comm_remote_size", "hi", Local),
-    f("MPI_Comm_remote_group", "hh", Local), f("MPI_Intercomm_create", "", Unsupported(INTERCOMMUNICATORS)),
-    f("MPI_Intercomm_merge", "", Unsupported(INTERCOMMUNICATORS)), f("MPI_Keyval_create", "h", Local),
+    f("MPI_Comm_remote_group", "hh", Local), f("MPI_Intercomm_create", "hihiih", Unsupported(INTERCOMMUNICATORS)),
+    f("MPI_Intercomm_merge", "hih", Unsupported(INTERCOMMUNICATORS)), f("MPI_Keyval_create", "h", Local),
     f("MPI_Keyval_free", "h", Local), f("MPI_Attr_put", "hi", Local), f("MPI_Attr_get", "hii", Local),
     f("MPI_Attr_delete", "hi", Local), f("MPI_Topo_test", "hb", Local), f("MPI_Cart_create", "hiIIih", CartCreate),
     f("MPI_Dims_create", "iiII", Local), f("MPI_Graph_create", "ihiIIih", GraphCreate),
@@ -177,28 +213,28 @@ pub static CALLS: [Format; END_OF_STREAM as usize] = [
     f("MPI_Errhandler_create", "h", Local), f("MPI_Errhandler_set", "hh", Local), f("MPI_Errhandler_get", "hh", Local),
     f("MPI_Errhandler_free", "h", Local), f("MPI_Error_string", "ici", Local), f("MPI_Error_class", "ii", Local),
     f("MPI_Wtime", "", Local), f("MPI_Wtick", "", Local), f("MPI_Init", "a", Init), f("MPI_Finalize", "", Finalize),
-    f("MPI_Initialized", "i", Local), f("MPI_Abort", "", Unsupported(ABORTED)),
-    f("MPI_Pcontrol", "", Unsupported(UNRECORDED)), f("MPI_Close_port", "c", Local),
-    f("MPI_Comm_accept", "", Unsupported(INTERCOMMUNICATORS)),
-    f("MPI_Comm_connect", "", Unsupported(INTERCOMMUNICATORS)), f("MPI_Comm_disconnect", "h", CommFree),
-    f("MPI_Comm_get_parent", "", Unsupported(INTERCOMMUNICATORS)),
-    f("MPI_Comm_join", "", Unsupported(INTERCOMMUNICATORS)), f("MPI_Comm_spawn", "", Unsupported(INTERCOMMUNICATORS)),
-    f("MPI_Comm_spawn_multiple", "", Unsupported(INTERCOMMUNICATORS)), f("MPI_Lookup_name", "chc", Local),
+    f("MPI_Initialized", "i", Local), f("MPI_Abort", "hi", Unsupported(ABORTED)),
+    f("MPI_Pcontrol", "", Unrecorded), f("MPI_Close_port", "c", Local),
+    f("MPI_Comm_accept", "chihh", Unsupported(INTERCOMMUNICATORS)),
+    f("MPI_Comm_connect", "chihh", Unsupported(INTERCOMMUNICATORS)), f("MPI_Comm_disconnect", "h", CommFree),
+    f("MPI_Comm_get_parent", "h", Unsupported(INTERCOMMUNICATORS)),
+    f("MPI_Comm_join", "ih", Unsupported(INTERCOMMUNICATORS)), f("MPI_Comm_spawn", "irhh?c?C?i?h?I", Unsupported(INTERCOMMUNICATORS)),
+    f("MPI_Comm_spawn_multiple", "iiRhh?i?C?K?I?H?I", Unsupported(INTERCOMMUNICATORS)), f("MPI_Lookup_name", "chc", Local),
     f("MPI_Open_port", "hc", Local), f("MPI_Publish_name", "chc", Local), f("MPI_Unpublish_name", "chc", Local),
-    f("MPI_Accumulate", "", Unsupported(ONE_SIDED)), f("MPI_Get", "", Unsupported(ONE_SIDED)),
-    f("MPI_Put", "", Unsupported(ONE_SIDED)), f("MPI_Win_complete", "", Unsupported(ONE_SIDED)),
-    f("MPI_Win_create", "", Unsupported(ONE_SIDED)), f("MPI_Win_fence", "", Unsupported(ONE_SIDED)),
-    f("MPI_Win_free", "", Unsupported(ONE_SIDED)), f("MPI_Win_get_group", "", Unsupported(ONE_SIDED)),
-    f("MPI_Win_lock", "", Unsupported(ONE_SIDED)), f("MPI_Win_post", "", Unsupported(ONE_SIDED)),
-    f("MPI_Win_start", "", Unsupported(ONE_SIDED)), f("MPI_Win_test", "", Unsupported(ONE_SIDED)),
-    f("MPI_Win_unlock", "", Unsupported(ONE_SIDED)), f("MPI_Win_wait", "", Unsupported(ONE_SIDED)),
+    f("MPI_Accumulate", "ihiiihbh", Accumulate), f("MPI_Get", "ihiiihh", Get),
+    f("MPI_Put", "ihiiihh", Put), f("MPI_Win_complete", "h", WinComplete),
+    f("MPI_Win_create", "iihhh", WinCreate), f("MPI_Win_fence", "bh", WinFence),
+    f("MPI_Win_free", "h", WinFree), f("MPI_Win_get_group", "hh", WinGroup),
+    f("MPI_Win_lock", "bibh", WinLock), f("MPI_Win_post", "hbh", WinPost),
+    f("MPI_Win_start", "hbh", WinStart), f("MPI_Win_test", "hi", WinTest),
+    f("MPI_Win_unlock", "ih", WinUnlock), f("MPI_Win_wait", "h", WinWait),
     f("MPI_Alltoallw", "iIIHIIHh", Alltoallw), f("MPI_Exscan", "ihbh", Scan), f("MPI_Add_error_class", "i", Local),
     f("MPI_Add_error_code", "ii", Local), f("MPI_Add_error_string", "ic", Local),
     f("MPI_Comm_call_errhandler", "hi", Local), f("MPI_Comm_create_keyval", "h", Local),
     f("MPI_Comm_delete_attr", "hh", Local), f("MPI_Comm_free_keyval", "h", Local),
     f("MPI_Comm_get_attr", "hhi", Local), f("MPI_Comm_get_name", "hci", Local), f("MPI_Comm_set_attr", "hh", Local),
-    f("MPI_Comm_set_name", "hc", Local), f("MPI_File_call_errhandler", "", Unsupported(FILES)),
-    f("MPI_Grequest_complete", "", Unsupported(GENERALIZED)), f("MPI_Grequest_start", "", Unsupported(GENERALIZED)),
+    f("MPI_Comm_set_name", "hc", Local), f("MPI_File_call_errhandler", "hi", Unsupported(FILES)),
+    f("MPI_Grequest_complete", "i", Unsupported(GENERALIZED)), f("MPI_Grequest_start", "i", Unsupported(GENERALIZED)),
     f("MPI_Init_thread", "abb", Init), f("MPI_Is_thread_main", "i", Local), f("MPI_Query_thread", "b", Local),
     f("MPI_Status_set_cancelled", "si", Local), f("MPI_Status_set_elements", "shi", Local),
     f("MPI_Type_create_keyval", "h", Local), f("MPI_Type_delete_attr", "hh", Local), f("MPI_Type_dup", "hh", TypeSame),
@@ -210,8 +246,8 @@ pub static CALLS: [Format; END_OF_STREAM as usize] = [
     f("MPI_Win_free_keyval", "h", Local), f("MPI_Win_get_attr", "hhi", Local), f("MPI_Win_get_name", "hci", Local),
     f("MPI_Win_set_attr", "hh", Local), f("MPI_Win_set_name", "hc", Local), f("MPI_Alloc_mem", "ih", Local),
     f("MPI_Comm_create_errhandler", "h", Local), f("MPI_Comm_get_errhandler", "hh", Local),
-    f("MPI_Comm_set_errhandler", "hh", Local), f("MPI_File_create_errhandler", "", Unsupported(FILES)),
-    f("MPI_File_get_errhandler", "", Unsupported(FILES)), f("MPI_File_set_errhandler", "", Unsupported(FILES)),
+    f("MPI_Comm_set_errhandler", "hh", Local), f("MPI_File_create_errhandler", "h", Unsupported(FILES)),
+    f("MPI_File_get_errhandler", "hh", Unsupported(FILES)), f("MPI_File_set_errhandler", "hh", Unsupported(FILES)),
     f("MPI_Finalized", "i", Local), f("MPI_Free_mem", "", Local), f("MPI_Get_address", "i", Local),
     f("MPI_Info_create", "h", Local), f("MPI_Info_delete", "hc", Local), f("MPI_Info_dup", "hh", Local),
     f("MPI_Info_free", "h", Local), f("MPI_Info_get", "hcici", Local), f("MPI_Info_get_nkeys", "hi", Local),
@@ -224,36 +260,36 @@ pub static CALLS: [Format; END_OF_STREAM as usize] = [
     f("MPI_Type_get_extent", "hii", Local), f("MPI_Type_get_true_extent", "hii", Local),
     f("MPI_Unpack_external", "ciiiih", Local), f("MPI_Win_create_errhandler", "h", Local),
     f("MPI_Win_get_errhandler", "hh", Local), f("MPI_Win_set_errhandler", "hh", Local),
-    f("MPI_File_open", "", Unsupported(FILES)), f("MPI_File_close", "", Unsupported(FILES)),
-    f("MPI_File_delete", "", Unsupported(FILES)), f("MPI_File_set_size", "", Unsupported(FILES)),
-    f("MPI_File_preallocate", "", Unsupported(FILES)), f("MPI_File_get_size", "", Unsupported(FILES)),
-    f("MPI_File_get_group", "", Unsupported(FILES)), f("MPI_File_get_amode", "", Unsupported(FILES)),
-    f("MPI_File_set_info", "", Unsupported(FILES)), f("MPI_File_get_info", "", Unsupported(FILES)),
-    f("MPI_File_set_view", "", Unsupported(FILES)), f("MPI_File_get_view", "", Unsupported(FILES)),
-    f("MPI_File_read_at", "", Unsupported(FILES)), f("MPI_File_read_at_all", "", Unsupported(FILES)),
-    f("MPI_File_write_at", "", Unsupported(FILES)), f("MPI_File_write_at_all", "", Unsupported(FILES)),
-    f("MPI_File_iread_at", "", Unsupported(FILES)), f("MPI_File_iwrite_at", "", Unsupported(FILES)),
-    f("MPI_File_read", "", Unsupported(FILES)), f("MPI_File_read_all", "", Unsupported(FILES)),
-    f("MPI_File_write", "", Unsupported(FILES)), f("MPI_File_write_all", "", Unsupported(FILES)),
-    f("MPI_File_iread", "", Unsupported(FILES)), f("MPI_File_iwrite", "", Unsupported(FILES)),
-    f("MPI_File_seek", "", Unsupported(FILES)), f("MPI_File_get_position", "", Unsupported(FILES)),
-    f("MPI_File_get_byte_offset", "", Unsupported(FILES)), f("MPI_File_read_shared", "", Unsupported(FILES)),
-    f("MPI_File_write_shared", "", Unsupported(FILES)), f("MPI_File_iread_shared", "", Unsupported(FILES)),
-    f("MPI_File_iwrite_shared", "", Unsupported(FILES)), f("MPI_File_read_ordered", "", Unsupported(FILES)),
-    f("MPI_File_write_ordered", "", Unsupported(FILES)), f("MPI_File_seek_shared", "", Unsupported(FILES)),
-    f("MPI_File_get_position_shared", "", Unsupported(FILES)), f("MPI_File_read_at_all_begin", "", Unsupported(FILES)),
-    f("MPI_File_read_at_all_end", "", Unsupported(FILES)), f("MPI_File_write_at_all_begin", "", Unsupported(FILES)),
-    f("MPI_File_write_at_all_end", "", Unsupported(FILES)), f("MPI_File_read_all_begin", "", Unsupported(FILES)),
-    f("MPI_File_read_all_end", "", Unsupported(FILES)), f("MPI_File_write_all_begin", "", Unsupported(FILES)),
-    f("MPI_File_write_all_end", "", Unsupported(FILES)), f("MPI_File_read_ordered_begin", "", Unsupported(FILES)),
-    f("MPI_File_read_ordered_end", "", Unsupported(FILES)), f("MPI_File_write_ordered_begin", "", Unsupported(FILES)),
-    f("MPI_File_write_ordered_end", "", Unsupported(FILES)), f("MPI_File_get_type_extent", "", Unsupported(FILES)),
-    f("MPI_Register_datarep", "", Unsupported(FILES)), f("MPI_File_set_atomicity", "", Unsupported(FILES)),
-    f("MPI_File_get_atomicity", "", Unsupported(FILES)), f("MPI_File_sync", "", Unsupported(FILES)),
-    f("MPIO_Test", "", Unsupported(FILES)), f("MPIO_Wait", "", Unsupported(FILES)),
-    f("MPIO_Testall", "", Unsupported(FILES)), f("MPIO_Waitall", "", Unsupported(FILES)),
-    f("MPIO_Testany", "", Unsupported(FILES)), f("MPIO_Waitany", "", Unsupported(FILES)),
-    f("MPIO_Waitsome", "", Unsupported(FILES)), f("MPIO_Testsome", "", Unsupported(FILES)),
-    f("an unknown call", "", Unsupported(UNRECORDED)), f("Function_enter", "l", Local),
+    f("MPI_File_open", "hcbhh", Unsupported(FILES)), f("MPI_File_close", "h", Unsupported(FILES)),
+    f("MPI_File_delete", "ch", Unsupported(FILES)), f("MPI_File_set_size", "hl", Unsupported(FILES)),
+    f("MPI_File_preallocate", "hl", Unsupported(FILES)), f("MPI_File_get_size", "hl", Unsupported(FILES)),
+    f("MPI_File_get_group", "hh", Unsupported(FILES)), f("MPI_File_get_amode", "hb", Unsupported(FILES)),
+    f("MPI_File_set_info", "hh", Unsupported(FILES)), f("MPI_File_get_info", "hh", Unsupported(FILES)),
+    f("MPI_File_set_view", "hlhhch", Unsupported(FILES)), f("MPI_File_get_view", "hlhhc", Unsupported(FILES)),
+    f("MPI_File_read_at", "hlihs", Unsupported(FILES)), f("MPI_File_read_at_all", "hlihs", Unsupported(FILES)),
+    f("MPI_File_write_at", "hlihs", Unsupported(FILES)), f("MPI_File_write_at_all", "hlihs", Unsupported(FILES)),
+    f("MPI_File_iread_at", "hlihi", Unsupported(FILES)), f("MPI_File_iwrite_at", "hlihi", Unsupported(FILES)),
+    f("MPI_File_read", "hihs", Unsupported(FILES)), f("MPI_File_read_all", "hihs", Unsupported(FILES)),
+    f("MPI_File_write", "hihs", Unsupported(FILES)), f("MPI_File_write_all", "hihs", Unsupported(FILES)),
+    f("MPI_File_iread", "hihi", Unsupported(FILES)), f("MPI_File_iwrite", "hihi", Unsupported(FILES)),
+    f("MPI_File_seek", "hlb", Unsupported(FILES)), f("MPI_File_get_position", "hl", Unsupported(FILES)),
+    f("MPI_File_get_byte_offset", "hll", Unsupported(FILES)), f("MPI_File_read_shared", "hihs", Unsupported(FILES)),
+    f("MPI_File_write_shared", "hihs", Unsupported(FILES)), f("MPI_File_iread_shared", "hihi", Unsupported(FILES)),
+    f("MPI_File_iwrite_shared", "hihi", Unsupported(FILES)), f("MPI_File_read_ordered", "hihs", Unsupported(FILES)),
+    f("MPI_File_write_ordered", "hihs", Unsupported(FILES)), f("MPI_File_seek_shared", "hlb", Unsupported(FILES)),
+    f("MPI_File_get_position_shared", "hl", Unsupported(FILES)), f("MPI_File_read_at_all_begin", "hlih", Unsupported(FILES)),
+    f("MPI_File_read_at_all_end", "hs", Unsupported(FILES)), f("MPI_File_write_at_all_begin", "hlih", Unsupported(FILES)),
+    f("MPI_File_write_at_all_end", "hs", Unsupported(FILES)), f("MPI_File_read_all_begin", "hih", Unsupported(FILES)),
+    f("MPI_File_read_all_end", "hs", Unsupported(FILES)), f("MPI_File_write_all_begin", "hih", Unsupported(FILES)),
+    f("MPI_File_write_all_end", "hs", Unsupported(FILES)), f("MPI_File_read_ordered_begin", "hih", Unsupported(FILES)),
+    f("MPI_File_read_ordered_end", "hs", Unsupported(FILES)), f("MPI_File_write_ordered_begin", "hih", Unsupported(FILES)),
+    f("MPI_File_write_ordered_end", "hs", Unsupported(FILES)), f("MPI_File_get_type_extent", "hhi", Unsupported(FILES)),
+    f("MPI_Register_datarep", "c", Unsupported(FILES)), f("MPI_File_set_atomicity", "hi", Unsupported(FILES)),
+    f("MPI_File_get_atomicity", "hi", Unsupported(FILES)), f("MPI_File_sync", "h", Unsupported(FILES)),
+    f("MPIO_Test", "iis", Unsupported(FILES)), f("MPIO_Wait", "is", Unsupported(FILES)),
+    f("MPIO_Testall", "iIis", Unsupported(FILES)), f("MPIO_Waitall", "iIs", Unsupported(FILES)),
+    f("MPIO_Testany", "iIiis", Unsupported(FILES)), f("MPIO_Waitany", "iIis", Unsupported(FILES)),
+    f("MPIO_Waitsome", "iIiIs", Unsupported(FILES)), f("MPIO_Testsome", "iIiIs", Unsupported(FILES)),
+    f("an unknown call", "", Unrecorded), f("Function_enter", "l", Local),
     f("Function_exit", "l", Local),
 ];

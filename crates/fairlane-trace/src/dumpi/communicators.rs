@@ -240,10 +240,19 @@ impl Communicators {
         open
     }
 
+    /// A recorded number of members; an error if the job has fewer ranks.
+    pub fn possible(&self, size: i32) -> Result<u32, Fault> {
+        let ranks = u32::try_from(size).ok().filter(|&ranks| ranks <= self.size);
+        ranks.ok_or_else(|| format!("{size} ranks, in a job of {}", self.size))
+    }
+
     /// What `MPI_Comm_size` said.
-    pub fn learn_size(&mut self, id: i32, size: i32) {
-        let Some(communicator) = self.communicators.get_mut(&id) else { return };
-        learn(&mut communicator.group, size);
+    pub fn learn_size(&mut self, id: i32, size: i32) -> Result<(), Fault> {
+        let size = self.possible(size)?;
+        if let Some(communicator) = self.communicators.get_mut(&id) {
+            learn(&mut communicator.group, size);
+        }
+        Ok(())
     }
 
     /// What `MPI_Comm_rank` said.
@@ -253,9 +262,12 @@ impl Communicators {
     }
 
     /// What `MPI_Group_size` said.
-    pub fn learn_group_size(&mut self, id: i32, size: i32) {
-        let Some(group) = self.groups.get_mut(&id) else { return };
-        learn(group, size);
+    pub fn learn_group_size(&mut self, id: i32, size: i32) -> Result<(), Fault> {
+        let size = self.possible(size)?;
+        if let Some(group) = self.groups.get_mut(&id) {
+            learn(group, size);
+        }
+        Ok(())
     }
 
     /// The group of a communicator.
@@ -298,8 +310,8 @@ impl Communicator {
     }
 }
 
-fn learn(group: &mut Group, size: i32) {
+const fn learn(group: &mut Group, size: u32) {
     if let Members::All(known @ None) = &mut group.members {
-        *known = u32::try_from(size).ok();
+        *known = Some(size);
     }
 }

@@ -54,10 +54,11 @@ impl Completions {
         self.requests.start(handle, Started { number, receive: posting.direction == Direction::Receive });
     }
 
-    fn start_persistent(&mut self, handle: i32) -> Result<(), String> {
-        let posting = self.requests.persistent(handle)?;
-        self.start(handle, &posting);
-        Ok(())
+    /// A handle that is not known is not followed: the reader itself reports it.
+    fn start_persistent(&mut self, handle: i32) {
+        if let Ok(posting) = self.requests.persistent(handle) {
+            self.start(handle, &posting);
+        }
     }
 
     fn take_record(&mut self) -> Result<(), String> {
@@ -72,20 +73,20 @@ impl Completions {
             }
             Call::BsendInit => self.requests.define(record.number(5), Posting::new(&record, 0, Direction::Buffered)),
             Call::RecvInit => self.requests.define(record.number(5), Posting::new(&record, 0, Direction::Receive)),
-            Call::Start => self.start_persistent(record.number(0))?,
-            Call::Startall => record.list(0).iter().try_for_each(|&handle| self.start_persistent(handle))?,
+            Call::Start => self.start_persistent(record.number(0)),
+            Call::Startall => record.list(0).iter().for_each(|&handle| self.start_persistent(handle)),
             Call::Cancel => drop(self.cancelled.insert(record.number(0))),
             Call::RequestFree => {
                 let handle = record.number(0);
                 let cancelled = self.cancelled.remove(&handle);
-                if let Some(started) = self.requests.free(handle)? {
+                if let Ok(Some(started)) = self.requests.free(handle) {
                     self.finish(started, None, cancelled);
                 }
             }
             _ => {
                 for (handle, status) in completed(&record)? {
                     let cancelled = self.cancelled.remove(&handle);
-                    if let Some(started) = self.requests.complete(handle)? {
+                    if let Ok(Some(started)) = self.requests.complete(handle) {
                         self.finish(started, status, cancelled);
                     }
                 }

@@ -2,15 +2,18 @@
 
 use std::path::PathBuf;
 
+use fairlane_core::program::COMM_WORLD;
+
 use super::calls::Call;
 use super::record::{ANY, Record, Span};
 use super::requests::succeeded;
-use super::source::RankReader;
+use super::source::{RankReader, Step};
 use super::{collectives, readers};
+use crate::Options;
 use crate::description::Description;
 use crate::error::TraceError;
 use crate::tally::{HandedIn, RankTally, add_up};
-use crate::{Iteration, Options};
+use crate::unsupported::Collector;
 
 /// The time of a rank, in nanoseconds.
 #[derive(Default)]
@@ -39,13 +42,13 @@ impl Clock {
 }
 
 /// Describes a set of files.
-pub fn describe(files: &[PathBuf]) -> Result<Description, TraceError> {
-    let options = Options { iteration: Iteration::Pass, repeat: false, ..Options::default() };
+pub fn describe(files: &[PathBuf], options: &Options) -> Result<Description, TraceError> {
+    let options = Options { iteration: options.iteration.clone(), repeat: false, ..Options::default() };
     let mut description = Description { format: "DUMPI".to_owned(), ..Description::default() };
-    let mut tallies = Vec::new();
+    let (mut tallies, mut unsupported) = (Vec::new(), Collector::default());
     let (mut cpu, mut in_mpi) = (None, 0);
     for mut reader in readers(files, &options)? {
-        let (tally, clock) = read(&mut reader, &mut description)?;
+        let (tally, clock) = read(&mut reader, &mut description, &mut unsupported)?;
         tallies.push(tally);
         if let Some(total) = clock.total {
             *cpu.get_or_insert(0) += total;
@@ -59,6 +62,7 @@ pub fn describe(files: &[PathBuf]) -> Result<Description, TraceError> {
     description.ranks = u32::try_from(files.len()).expect("invariant: ranks are numbered with 32 bits");
     description.cpu_seconds = cpu.map(seconds);
     description.cpu_seconds_in_mpi = cpu.map(|_| seconds(in_mpi));
+    description.unsupported = unsupported.finish();
     add_up(&tallies, &mut description);
     Ok(description)
 }
@@ -68,13 +72,21 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-fn read(reader: &mut RankReader, description: &mut Description) -> Result<(RankTally, Clock), TraceError> {
+fn read(
+    reader: &mut RankReader,
+    description: &mut Description,
+    unsupported: &mut Collector,
+) -> Result<(RankTally, Clock), TraceError> {
     let (mut tally, mut clock) = (RankTally::new(), Clock::default());
     loop {
-        let more = reader.step()?;
+        let Step { more, fault } = reader.survey()?;
         let record = reader.record();
         if !more && record.call() != Call::Finalize {
+            description.ranks_without_iterations += u32::from(!reader.out.is_bounded());
             return Ok((tally, clock));
+        }
+        if let Some(reason) = fault {
+            unsupported.add(record.format().name, reason, reader.rank(), reader.position());
         }
         count(reader, description, &mut tally);
         clock.record(record);
@@ -82,6 +94,7 @@ fn read(reader: &mut RankReader, description: &mut Description) -> Result<(RankT
             tally.op(&op);
         }
         if !more {
+            description.ranks_without_iterations += u32::from(!reader.out.is_bounded());
             return Ok((tally, clock));
         }
     }
@@ -107,9 +120,27 @@ fn count(reader: &RankReader, description: &mut Description, tally: &mut RankTal
         Call::GraphCreate | Call::CartSub => Some(record.number(1)),
         _ => None,
     };
+    if let Some(started) = requests_of(record.call()) {
+        *description.requests.entry(started.to_owned()).or_default() += 1;
+    }
+    if record.call() == Call::WinCreate {
+        tally.window(reader.handle(record.number(3)).unwrap_or(COMM_WORLD));
+    }
     if let Ok(Some(collective)) = collectives::read(record, reader.sizes()) {
+        tally.kind(collective.kind);
         tally.collective(name, reader.handle(collective.comm).unwrap_or(0), collective.handed_in);
     } else if let Some(comm) = parent.and_then(|parent| reader.handle(parent)) {
         tally.collective(name, comm, HandedIn::Bytes(0));
     }
+}
+
+/// What kind of request a call makes.
+const fn requests_of(call: Call) -> Option<&'static str> {
+    Some(match call {
+        Call::Isend(_) | Call::Ibsend => "send",
+        Call::Irecv => "receive",
+        Call::SendInit(_) | Call::BsendInit => "persistent send",
+        Call::RecvInit => "persistent receive",
+        _ => return None,
+    })
 }

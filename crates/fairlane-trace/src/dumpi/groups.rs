@@ -14,7 +14,7 @@ impl RankReader {
     pub(super) fn communicators(&mut self, record: &Record) -> Result<(), Fault> {
         let n = |i: usize| record.number(i);
         match record.call() {
-            Call::CommSize => self.state.communicators.learn_size(n(0), n(1)),
+            Call::CommSize => self.state.communicators.learn_size(n(0), n(1))?,
             Call::CommRank => self.state.communicators.learn_rank(n(0), n(1)),
             Call::CommDup => {
                 let comm = self.state.communicators.handle(n(0))?;
@@ -65,7 +65,8 @@ impl RankReader {
 
     /// A communicator of the first ranks of another. A library that reorders ranks does not say how, so they stay.
     fn create_first(&mut self, parent: i32, size: i32, id: i32, dims: Option<Arc<[i32]>>) -> Result<(), Fault> {
-        let ranks: Vec<i32> = (0..size).collect();
+        let size = self.state.communicators.possible(size)?;
+        let ranks: Vec<i32> = (0..size.cast_signed()).collect();
         let group = self.state.communicators.group_of(parent)?.pick(&ranks)?;
         self.create(parent, &group, id, dims)
     }
@@ -101,7 +102,7 @@ impl RankReader {
             return Ok(());
         }
         match record.call() {
-            Call::GroupSize => communicators.learn_group_size(n(0), n(1)),
+            Call::GroupSize => communicators.learn_group_size(n(0), n(1))?,
             Call::GroupFree => communicators.free_group(n(0)),
             Call::CommGroup => {
                 let group = communicators.group_of(n(0))?;

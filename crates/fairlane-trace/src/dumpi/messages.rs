@@ -133,12 +133,16 @@ impl RankReader {
 
     fn complete(&mut self, record: &Record) -> Result<(), Fault> {
         let mut waited = SmallVec::<[RequestId; 8]>::new();
+        let mut fault = Ok(());
         for (handle, _) in completed(record)? {
-            waited.extend(self.state.requests.complete(handle)?.flatten());
+            match self.state.requests.complete(handle) {
+                Ok(operation) => waited.extend(operation.flatten()),
+                Err(problem) => fault = fault.and(Err(problem)),
+            }
         }
         self.out.wait(&waited);
         waited.into_iter().for_each(|request| self.state.request_ids.give_back(request));
-        Ok(())
+        fault
     }
 
     fn start_persistent(&mut self, handle: i32) -> Result<(), Fault> {

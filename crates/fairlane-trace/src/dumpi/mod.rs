@@ -89,12 +89,16 @@ fn find_by_meta(meta: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let wanted = || TraceError::file(meta, format!("numprocs={ranks}: a number of at least 1 is wanted"));
     let count: u32 = ranks.parse().ok().filter(|&n| n > 0).ok_or_else(wanted)?;
     let directory = meta.parent().unwrap_or(Path::new("."));
-    let file = |rank: u32| directory.join(format!("{prefix}-{rank:04}.bin"));
-    let files: Vec<PathBuf> = (0..count).map(file).collect();
-    match files.iter().find(|file| !file.is_file()) {
-        Some(missing) => Err(TraceError::file(missing, format!("missing; {} names {count} ranks", meta.display()))),
-        None => Ok(files),
+    // The list grows with the files that exist, not with the number that the .meta file claims.
+    let mut files = Vec::new();
+    for rank in 0..count {
+        let file = directory.join(format!("{prefix}-{rank:04}.bin"));
+        if !file.is_file() {
+            return Err(TraceError::file(&file, format!("missing; {} names {count} ranks", meta.display())));
+        }
+        files.push(file);
     }
+    Ok(files)
 }
 
 /// One reader per rank.

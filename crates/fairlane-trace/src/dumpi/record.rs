@@ -90,6 +90,9 @@ impl Record {
             return Err(format!("function number {function} at offset {at}: the file is damaged"));
         }
         self.function = function;
+        if self.call() == Call::Unrecorded {
+            return Err(format!("no such call is ever recorded (offset {at}): the file is damaged"));
+        }
         let mask = cursor.u8()?;
         if mask & THREAD != 0 {
             cursor.u16()?;
@@ -99,9 +102,6 @@ impl Record {
         if mask & COUNTERS != 0 {
             let counters = cursor.u8()?;
             cursor.take(usize::from(counters) * 16)?;
-        }
-        if let Call::Unsupported(why) = self.call() {
-            return Err(why.to_owned());
         }
         self.read_arguments(cursor, version, mask & STATUSES != 0)?;
         Ok(true)
@@ -124,9 +124,9 @@ impl Record {
                 b'i' => self.numbers.push(cursor.i32()?),
                 b'h' => self.numbers.push(i32::from(cursor.u16()?)),
                 b'b' => self.numbers.push(i32::from(cursor.u8()?)),
-                b'r' => {
+                b'r' | b'R' => {
                     let root = cursor.i32()?;
-                    at_root = self.numbers.first() == Some(&root);
+                    at_root = self.numbers.get(usize::from(letter == b'R')) == Some(&root);
                     self.numbers.push(root);
                 }
                 b's' if statuses => self.read_statuses(cursor, version)?,
@@ -164,6 +164,10 @@ impl Record {
             b'x' | b'y' => self.push_list(4, cursor),
             b'l' => cursor.u64().map(drop),
             b'c' => skip_text(cursor),
+            b'K' => {
+                let texts = cursor.count(4)?;
+                (0..texts).try_for_each(|_| self.read_list(b'C', cursor, version))
+            }
             b'C' | b'a' => {
                 let texts = cursor.i32()?.max(0);
                 if letter == b'a' && version < [0, 6, 2] {

@@ -110,7 +110,12 @@ impl<T> Requests<T> {
         if handle == REQUEST_NULL {
             return Ok(None);
         }
-        let unknown = || format!("request {handle} was started by no call that the trace records");
+        let unknown = || {
+            format!(
+                "request {handle} was started by no call that the trace records; DUMPI does not record the calls of \
+                 MPI 3, such as MPI_Ibcast"
+            )
+        };
         let entry = self.entries.get_mut(&handle).ok_or_else(unknown)?;
         let operation = entry.complete();
         if entry.oldest.is_none() && entry.persistent.is_none() {

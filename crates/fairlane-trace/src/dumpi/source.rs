@@ -36,6 +36,14 @@ pub struct RankReader {
     pub(super) state: State,
 }
 
+/// What became of a record.
+pub struct Step {
+    /// It is not the last.
+    pub more: bool,
+    /// Why it cannot be simulated.
+    pub fault: Option<Fault>,
+}
+
 /// Everything that starts over with the trace.
 #[derive(Clone)]
 pub(super) struct State {
@@ -85,6 +93,11 @@ impl RankReader {
         &self.state.record
     }
 
+    /// The rank in the trace.
+    pub const fn rank(&self) -> u32 {
+        self.rank
+    }
+
     /// The sizes of datatypes at that record.
     pub const fn sizes(&self) -> &Sizes {
         &self.state.sizes
@@ -101,17 +114,27 @@ impl RankReader {
     }
 
     /// Reads one record and emits what it means; `false` at the end of the trace.
-    pub fn step(&mut self) -> Result<bool, TraceError> {
+    fn step(&mut self) -> Result<bool, TraceError> {
+        match self.survey()? {
+            Step { fault: Some(problem), .. } => Err(self.error(problem)),
+            Step { more, fault: None } => Ok(more),
+        }
+    }
+
+    /// As [`RankReader::step`], but a record that cannot be simulated is no error: only a damaged file is.
+    pub fn survey(&mut self) -> Result<Step, TraceError> {
         self.state.records += 1;
         let mut record = std::mem::take(&mut self.state.record);
-        let more = record.read(&mut self.state.cursor, self.file.version).and_then(|read| {
-            if read {
-                self.translate(&record)?;
-            }
-            Ok(read && record.call() != Call::Finalize)
-        });
+        let read = record.read(&mut self.state.cursor, self.file.version);
+        let fault = if matches!(read, Ok(true)) { self.translate(&record).err() } else { None };
+        let more = read.map(|read| read && record.call() != Call::Finalize);
         self.state.record = record;
-        more.map_err(|problem| self.error(problem))
+        more.map(|more| Step { more, fault }).map_err(|problem| self.error(problem))
+    }
+
+    /// The number of the record that was read last, from 1.
+    pub const fn position(&self) -> u64 {
+        self.state.records
     }
 
     fn error(&self, problem: Fault) -> TraceError {
@@ -141,6 +164,12 @@ impl RankReader {
     fn translate(&mut self, record: &Record) -> Result<(), Fault> {
         self.compute_before(record);
         self.out.enter(record.format().name);
+        if let Call::Unsupported(why) = record.call() {
+            return Err(why.to_owned());
+        }
+        if record.call().is_one_sided() {
+            return Err("one-sided communication is not supported".to_owned());
+        }
         if let Some(collective) = collectives::read(record, &self.state.sizes)? {
             let comm = self.state.communicators.handle(collective.comm)?;
             let collectives::Collective { kind, root, volume, .. } = collective;

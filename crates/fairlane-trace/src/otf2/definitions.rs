@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
 
+use super::needs::{self, Need};
+
 /// OTF2's number for the paradigm MPI.
 const PARADIGM_MPI: u8 = 4;
 const LOCATION_CPU_THREAD: u8 = 1;
@@ -31,6 +33,8 @@ pub struct Raw {
     pub groups: HashMap<u32, RawGroup>,
     /// Communicator, name, group.
     pub communicators: Vec<(u32, u32, u32)>,
+    /// Window, name, communicator.
+    pub windows: Vec<(u32, u32, u32)>,
 }
 
 /// A group as the archive has it.
@@ -48,8 +52,8 @@ pub struct Region {
     pub name: Arc<str>,
     /// Whether it is a call of MPI.
     pub mpi: bool,
-    /// Why it cannot be replayed.
-    pub unsupported: Option<&'static str>,
+    /// What must be recorded of it so that it can be simulated.
+    pub need: Need,
 }
 
 /// Who is in a communicator.
@@ -70,6 +74,14 @@ pub struct Communicator {
     pub members: Members,
 }
 
+/// A window of one-sided communication.
+#[derive(Debug)]
+pub struct Window {
+    pub name: String,
+    /// The communicator whose ranks it spans.
+    pub comm: u32,
+}
+
 /// Definitions as the reader wants them.
 pub struct Definitions {
     /// Ticks of the wall clock in a second.
@@ -80,9 +92,20 @@ pub struct Definitions {
     pub ranks: Vec<(u64, u64)>,
     pub regions: HashMap<u32, Region>,
     pub communicators: BTreeMap<u32, Communicator>,
+    pub windows: BTreeMap<u32, Window>,
 }
 
 impl Definitions {
+    /// How many ranks are in a communicator, if the archive says so.
+    pub fn size_of(&self, comm: u32) -> Option<usize> {
+        match &self.communicators.get(&comm)?.members {
+            Members::World => Some(self.ranks.len()),
+            Members::Alone => Some(1),
+            Members::These(members) => Some(members.len()),
+            Members::Unknown => None,
+        }
+    }
+
     /// Works the definitions out.
     pub fn new(raw: &Raw) -> Result<Self, String> {
         if raw.ticks_per_second == 0 {
@@ -93,13 +116,14 @@ impl Definitions {
         let region = |&(id, string, paradigm): &(u32, u32, u8)| {
             let name = name(string);
             let mpi = paradigm == PARADIGM_MPI || name.starts_with("MPI_");
-            (id, Region { name: name.into(), mpi, unsupported: unsupported(name) })
+            (id, Region { name: name.into(), mpi, need: needs::of(name) })
         };
         Ok(Self {
             ticks_per_second: raw.ticks_per_second,
             cpu_time: raw.attributes.iter().find(|(_, string)| name(*string) == CPU_TIME).map(|(id, _)| *id),
             regions: raw.regions.iter().map(region).collect(),
             communicators: communicators(raw, &ranks),
+            windows: raw.windows.iter().map(|&(id, s, comm)| (id, Window { name: name(s).to_owned(), comm })).collect(),
             ranks,
         })
     }
@@ -156,76 +180,9 @@ fn these(group: &RawGroup, ranks: usize, rank_of: &HashMap<u64, u32>) -> Members
     members.map_or(Members::Unknown, Members::These)
 }
 
-/// Why calls of this name cannot be replayed, if they cannot.
-fn unsupported(name: &str) -> Option<&'static str> {
-    const ONE_SIDED: [&str; 9] = [
-        "Put",
-        "Rput",
-        "Get",
-        "Rget",
-        "Accumulate",
-        "Raccumulate",
-        "Get_accumulate",
-        "Fetch_and_op",
-        "Compare_and_swap",
-    ];
-    const COLLECTIVES: [&str; 11] = [
-        "barrier",
-        "bcast",
-        "reduce",
-        "allreduce",
-        "gather",
-        "scatter",
-        "allgather",
-        "alltoall",
-        "scan",
-        "exscan",
-        "neighbor",
-    ];
-    const POINT_TO_POINT: [&str; 5] = ["Send_init", "Bsend_init", "Ssend_init", "Rsend_init", "Recv_init"];
-    let call = name.strip_prefix("MPI_")?;
-    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| call.starts_with(prefix));
-    if ONE_SIDED.contains(&call) || call == "Rget_accumulate" || call.starts_with("Win_") {
-        return Some("one-sided communication is not supported");
-    }
-    if call.strip_prefix('I').is_some_and(|rest| COLLECTIVES.iter().any(|c| rest.starts_with(c))) || call == "Comm_idup"
-    {
-        return Some("non-blocking collectives are not supported");
-    }
-    if call.starts_with("Neighbor_") {
-        return Some("neighbourhood collectives are not supported");
-    }
-    if call.ends_with("_init") && !POINT_TO_POINT.contains(&call) {
-        return Some("persistent collectives and partitioned communication are not supported");
-    }
-    if starts(&["Intercomm_", "Comm_spawn", "Comm_accept", "Comm_connect", "Comm_join"]) {
-        return Some("communicators between groups and dynamic processes are not supported");
-    }
-    if call.starts_with("File_") {
-        return Some("MPI-IO is not supported");
-    }
-    (call == "Abort").then_some("the recorded application gave up here")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn calls_are_told_apart_by_name() {
-        for name in ["MPI_Isend", "MPI_Irecv", "MPI_Iprobe", "MPI_Init", "MPI_Get_count", "MPI_Recv_init", "solve"] {
-            assert_eq!(unsupported(name), None, "{name}");
-        }
-        for name in ["MPI_Ibcast", "MPI_Ireduce_scatter_block", "MPI_Ineighbor_alltoall", "MPI_Comm_idup"] {
-            assert!(unsupported(name).unwrap().starts_with("non-blocking"), "{name}");
-        }
-        for name in ["MPI_Put", "MPI_Win_fence", "MPI_Get", "MPI_Rget_accumulate"] {
-            assert!(unsupported(name).unwrap().starts_with("one-sided"), "{name}");
-        }
-        for name in ["MPI_Allreduce_init", "MPI_Psend_init", "MPI_Comm_spawn", "MPI_File_open", "MPI_Abort"] {
-            assert!(unsupported(name).is_some(), "{name}");
-        }
-    }
 
     #[test]
     fn ranks_and_members_are_worked_out() {

@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use super::collectives::operation;
-use super::definitions::{Definitions, Members};
+use super::collectives::{Operation, operation};
+use super::definitions::Definitions;
 use super::event::{Event, Moment};
-use super::source::RankReader;
-use super::{archive, readers};
+use super::source::{Fault, RankReader, Step};
+use super::{archive, known_region, readers};
+use crate::Options;
 use crate::description::Description;
 use crate::error::TraceError;
 use crate::tally::{HandedIn, RankTally, add_up};
-use crate::{Iteration, Options};
+use crate::unsupported::Collector;
 
 /// The time of a rank.
 #[derive(Default)]
@@ -49,7 +50,8 @@ impl Clock {
 pub fn describe(anchor: &Path, options: &Options) -> Result<Description, TraceError> {
     let archive = archive(anchor, options)?;
     let definitions = &archive.definitions;
-    let plain = Options { iteration: Iteration::Pass, repeat: false, message_scale: 1.0, ..options.clone() };
+    known_region(&archive, options)?;
+    let plain = Options { repeat: false, message_scale: 1.0, ..options.clone() };
     let mut description = Description {
         format: "OTF2".to_owned(),
         version: archive.version.clone(),
@@ -57,9 +59,10 @@ pub fn describe(anchor: &Path, options: &Options) -> Result<Description, TraceEr
         events: definitions.ranks.iter().map(|(_, events)| events).sum(),
         ..Description::default()
     };
-    let (mut tallies, mut total, mut in_mpi) = (Vec::new(), None, 0);
+    let (mut tallies, mut unsupported, mut total, mut in_mpi) = (Vec::new(), Collector::default(), None, 0);
     for mut reader in readers(&archive, anchor, &plain) {
-        let (tally, clock) = read(&mut reader, &mut description)?;
+        let (tally, clock) = read(&mut reader, &mut description, &mut unsupported)?;
+        description.ranks_without_iterations += u32::from(!reader.out.is_bounded());
         tallies.push(tally);
         if let Some(cpu) = clock.total {
             *total.get_or_insert(0) += cpu;
@@ -70,6 +73,7 @@ pub fn describe(anchor: &Path, options: &Options) -> Result<Description, TraceEr
     }
     description.cpu_seconds = total.map(|cpu| ratio(cpu, 1_000_000_000));
     description.cpu_seconds_in_mpi = total.map(|_| ratio(in_mpi, 1_000_000_000));
+    description.unsupported = unsupported.finish();
     add_up(&tallies, &mut description);
     count_communicators(definitions, &mut description);
     Ok(description)
@@ -81,14 +85,13 @@ fn ratio(ticks: u64, per_second: u64) -> f64 {
 }
 
 fn count_communicators(definitions: &Definitions, description: &mut Description) {
-    for communicator in definitions.communicators.values() {
-        let size = match &communicator.members {
-            Members::World => definitions.ranks.len(),
-            Members::Alone => 1,
-            Members::These(members) => members.len(),
-            Members::Unknown => continue,
-        };
+    for (id, communicator) in &definitions.communicators {
+        let Some(size) = definitions.size_of(*id) else { continue };
         *description.communicators.entry(format!("{}({size})", communicator.name)).or_default() += 1;
+    }
+    for window in definitions.windows.values() {
+        let size = definitions.size_of(window.comm).map_or_else(String::new, |size| format!("({size})"));
+        *description.windows.entry(format!("{}{size}", window.name)).or_default() += 1;
     }
 }
 
@@ -99,11 +102,18 @@ struct Progress {
     completed: bool,
 }
 
-fn read(reader: &mut RankReader, description: &mut Description) -> Result<(RankTally, Clock), TraceError> {
+fn read(
+    reader: &mut RankReader,
+    description: &mut Description,
+    unsupported: &mut Collector,
+) -> Result<(RankTally, Clock), TraceError> {
     let (mut tally, mut clock, mut progress) = (RankTally::new(), Clock::default(), Progress::default());
     loop {
         let call = reader.call().map(|region| region.name.clone());
-        let more = reader.step()?;
+        let Step { more, fault } = reader.survey()?;
+        if let Some(Fault { call, record, problem }) = fault {
+            unsupported.add(&call, problem, reader.rank(), record);
+        }
         for op in reader.out.take() {
             tally.op(&op);
         }
@@ -129,11 +139,20 @@ fn read(reader: &mut RankReader, description: &mut Description) -> Result<(RankT
                 }
             }
             Event::RequestTest(_) => progress.tested = true,
+            Event::Isend(..) => *description.requests.entry("send".to_owned()).or_default() += 1,
+            Event::IrecvRequest(_) => *description.requests.entry("receive".to_owned()).or_default() += 1,
+            Event::CollectiveRequest(_) => {
+                *description.requests.entry("non-blocking collective".to_owned()).or_default() += 1;
+            }
             Event::IsendComplete(_) | Event::Irecv(..) => progress.completed = true,
             Event::CollectiveEnd(collective) => {
-                if let (Some((name, _)), Some(comm)) = (operation(collective.operation), reader.known(collective.comm))
+                if let (Some((name, what)), Some(comm)) =
+                    (operation(collective.operation), reader.known(collective.comm))
                 {
                     tally.collective(name, comm, HandedIn::Bytes(collective.sent));
+                    if let Operation::Collective(kind, _) = what {
+                        tally.kind(kind);
+                    }
                 }
             }
             _ => {}

@@ -36,6 +36,71 @@ pub struct Collective {
     pub received: u64,
 }
 
+/// OTF2's number of a window.
+pub type Window = u32;
+
+/// A one-sided operation and its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Put {
+        bytes: u64,
+    },
+    Get {
+        bytes: u64,
+    },
+    /// An atomic operation that returns nothing.
+    Accumulate {
+        bytes: u64,
+    },
+    /// An atomic operation that returns what was there.
+    Fetch {
+        sent: u64,
+        received: u64,
+    },
+}
+
+/// A lock of a window at a target rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lock {
+    pub window: Window,
+    pub target: u32,
+    pub exclusive: bool,
+}
+
+/// Records of one-sided communication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OneSided {
+    Create(Window),
+    Destroy(Window),
+    /// A collective call on a window has ended.
+    Collective {
+        operation: u8,
+        window: Window,
+    },
+    /// A call that synchronises with a group: post, start, complete or wait.
+    GroupSync {
+        window: Window,
+        group: u32,
+    },
+    Lock(Lock),
+    Unlock {
+        window: Window,
+        target: u32,
+    },
+    /// An operation starts; `matching` names it until it is complete.
+    Start {
+        operation: Operation,
+        window: Window,
+        target: u32,
+        matching: u64,
+    },
+    /// An operation is complete, at the origin or also at the target.
+    Complete {
+        window: Window,
+        matching: u64,
+    },
+}
+
 /// The events that matter for a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -54,6 +119,11 @@ pub enum Event {
     RequestTest(u64),
     RequestCancelled(u64),
     CollectiveEnd(Collective),
+    /// A non-blocking collective starts; the request's number.
+    CollectiveRequest(u64),
+    /// A non-blocking collective is complete; the request's number.
+    CollectiveComplete(Collective, u64),
+    Rma(OneSided),
 }
 
 /// A position in the events of a rank. A copy is a position only.

@@ -1,6 +1,6 @@
 //! OTF2's own library, opened at run time, behind a safe face.
 //!
-//! The library is C; this file is the only one that calls it. All calls to one archive are made under a lock. The event
+//! The library is C; this file, with its records, is the only one that calls it. All calls to one archive are made under a lock. The event
 //! file of a rank is opened for a batch of events and closed again, so that archives of thousands of ranks need no open
 //! files and no buffers between batches.
 //!
@@ -9,12 +9,15 @@
 
 #![allow(unsafe_code)]
 
+mod records;
+
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
+use self::records::Setters;
 use super::definitions::{Definitions, Raw, RawGroup};
 use super::event::{Collective, Event, Message, Moment};
 
@@ -129,6 +132,7 @@ pub struct Archive {
 /// The library's reader of an archive.
 struct Reader {
     functions: Functions,
+    setters: Setters,
     reader: Pointer,
     event_callbacks: Pointer,
     /// Declared last: dropped after everything that came from it.
@@ -143,7 +147,7 @@ impl Archive {
     pub fn open(library: &Path, anchor: &Path) -> Result<Self, String> {
         // SAFETY: loading runs the library's initialisers; that this is OTF2 is what the option says.
         let library = unsafe { libloading::Library::new(library) }.map_err(|e| e.to_string())?;
-        let functions = Functions::look_up(&library)?;
+        let (functions, setters) = (Functions::look_up(&library)?, Setters::look_up(&library));
         let path = CString::new(anchor.as_os_str().as_bytes()).map_err(|_| "a path with a zero byte".to_owned())?;
         // SAFETY: a registered function lives as long as the process; the path is a C string.
         let reader = unsafe {
@@ -153,7 +157,7 @@ impl Archive {
         if reader.is_null() {
             return Err("not an OTF2 archive, or a damaged one".to_owned());
         }
-        let mut reader = Reader { functions, reader, event_callbacks: ptr::null_mut(), _library: library };
+        let mut reader = Reader { functions, setters, reader, event_callbacks: ptr::null_mut(), _library: library };
         let (definitions, version) = reader.prepare()?;
         Ok(Self { reader: Mutex::new(reader), definitions, version })
     }
@@ -207,6 +211,7 @@ impl Reader {
             (f.on_test)(callbacks, request_test);
             (f.on_cancelled)(callbacks, request_cancelled);
             (f.on_collective)(callbacks, collective_end);
+            self.setters.set_events(callbacks);
             self.event_callbacks = callbacks;
         }
         Ok((definitions, format!("{major}.{minor}.{bugfix}")))
@@ -226,6 +231,7 @@ impl Reader {
             (f.on_region)(callbacks, region);
             (f.on_group)(callbacks, group);
             (f.on_comm)(callbacks, comm);
+            self.setters.set_definitions(callbacks);
             (f.register_definitions)(self.reader, definitions, callbacks, (&raw mut raw).cast());
             (f.delete_definition_callbacks)(callbacks);
             let mut read = 0;

@@ -10,6 +10,7 @@ mod definitions;
 mod describe;
 mod event;
 mod library;
+mod needs;
 mod source;
 
 use std::path::Path;
@@ -45,15 +46,20 @@ fn readers(archive: &Arc<Archive>, anchor: &Path, options: &Options) -> Vec<Rank
     (0..).zip(&archive.definitions.ranks).map(reader).collect()
 }
 
+/// Checks that the archive has the region that bounds iterations.
+fn known_region(archive: &Archive, options: &Options) -> Result<(), TraceError> {
+    let Iteration::Region(name) = &options.iteration else { return Ok(()) };
+    let known: Vec<&str> = archive.definitions.regions.values().map(|region| &*region.name).collect();
+    if known.contains(&name.as_str()) {
+        return Ok(());
+    }
+    Err(TraceError::unknown_name("iteration.region", name, "region", &known))
+}
+
 /// The program of an archive.
 pub fn open(anchor: &Path, options: &Options) -> Result<Program, TraceError> {
     let archive = archive(anchor, options)?;
-    if let Iteration::Region(name) = &options.iteration {
-        let known: Vec<&str> = archive.definitions.regions.values().map(|region| &*region.name).collect();
-        if !known.contains(&name.as_str()) {
-            return Err(TraceError::unknown_name("iteration.region", name, "region", &known));
-        }
-    }
+    known_region(&archive, options)?;
     let boxed = |reader: RankReader| Box::new(reader) as Box<dyn Source>;
     Ok(Program { ranks: readers(&archive, anchor, options).into_iter().map(boxed).collect() })
 }

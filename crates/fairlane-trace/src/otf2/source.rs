@@ -15,6 +15,7 @@ use super::completions::Completions;
 use super::definitions::{Members, Region};
 use super::event::{Collective, Event, Events, Message, Moment};
 use super::library::Archive;
+use super::needs::{self, Need};
 use crate::Options;
 use crate::emitter::Emitter;
 use crate::error::TraceError;
@@ -38,6 +39,31 @@ pub struct RankReader {
     state: State,
 }
 
+/// A call of MPI that the rank is in.
+#[derive(Clone, Copy)]
+struct Call {
+    region: u32,
+    /// How many regions deep the rank is inside it.
+    depth: u32,
+    /// The number of the event that entered it.
+    entered: u64,
+}
+
+/// What cannot be simulated: the call, the number of its record, and why.
+pub struct Fault {
+    pub call: String,
+    pub record: u64,
+    pub problem: String,
+}
+
+/// What became of an event.
+pub struct Step {
+    /// It is not the last.
+    pub more: bool,
+    /// Why it cannot be simulated.
+    pub fault: Option<Fault>,
+}
+
 /// Everything that starts over with the trace.
 #[derive(Clone)]
 struct State {
@@ -46,8 +72,8 @@ struct State {
     last: Option<(u64, Event)>,
     /// When the application last went on computing, in picoseconds; `None` before the first call of MPI has ended.
     computing_since: Option<u64>,
-    /// The call of MPI that the rank is in, and how many regions deep it is inside.
-    call: Option<(u32, u32)>,
+    /// The call of MPI that the rank is in.
+    call: Option<Call>,
     /// The requests that this call has completed.
     completed: Vec<RequestId>,
     /// The program's requests, by the trace's; `None` for an operation that is not replayed.
@@ -95,38 +121,74 @@ impl RankReader {
 
     /// The call of MPI that the rank is in.
     pub fn call(&self) -> Option<&Region> {
-        self.state.call.and_then(|(region, _)| self.region(region))
+        self.state.call.and_then(|call| self.region(call.region))
     }
 
     /// Reads one event and emits what it means; `false` at the end of the trace.
-    pub fn step(&mut self) -> Result<bool, TraceError> {
-        let event = self.state.events.next();
-        let result = event.and_then(|event| {
-            self.state.last = event;
-            match event {
-                Some((_, event)) => self.translate(event).map(|()| !self.is_final(event)),
-                None => Ok(false),
+    fn step(&mut self) -> Result<bool, TraceError> {
+        match self.survey()? {
+            Step { fault: Some(Fault { call, record, problem }), .. } => {
+                Err(TraceError::Record { file: self.anchor.to_path_buf(), rank: self.rank, record, call, problem })
             }
-        });
-        result.map_err(|problem| self.error(problem))
+            Step { more, fault: None } => Ok(more),
+        }
+    }
+
+    /// As [`RankReader::step`], but an event that cannot be simulated is no error: only a damaged archive is.
+    pub fn survey(&mut self) -> Result<Step, TraceError> {
+        self.state.last = match self.state.events.next() {
+            Ok(event) => event,
+            Err(problem) => {
+                return Err(self.error(problem));
+            }
+        };
+        let Some((_, event)) = self.state.last else { return Ok(Step { more: false, fault: None }) };
+        // A call that lacks records is found out when it is left; it is reported where it was entered.
+        let fault = match (event, self.state.call) {
+            (Event::Leave(..), Some(Call { depth: 0, .. })) => self.missing(),
+            _ => None,
+        };
+        let fault = self.translate(event).map_err(|problem| self.fault(problem)).err().or(fault);
+        Ok(Step { more: !self.is_final(event), fault })
+    }
+
+    /// What is missing of the call that is being left.
+    fn missing(&self) -> Option<Fault> {
+        let Call { region, entered, .. } = self.state.call?;
+        let region = self.region(region)?;
+        let problem = match region.need {
+            Need::Nothing => return None,
+            Need::Unsupported(why) => why,
+            Need::Request => needs::NO_REQUEST,
+            Need::Windows => needs::NO_WINDOWS,
+        };
+        Some(Fault { call: region.name.to_string(), record: entered, problem: problem.to_owned() })
     }
 
     fn is_final(&self, event: Event) -> bool {
         matches!(event, Event::Enter(region, _) if self.region(region).is_some_and(|r| &*r.name == FINALIZE))
     }
 
-    fn error(&self, problem: String) -> TraceError {
+    fn fault(&self, problem: String) -> Fault {
         let region = match self.event() {
             Some(Event::Enter(region, _)) => self.region(region),
             _ => self.call(),
         };
-        TraceError::Record {
-            file: self.anchor.to_path_buf(),
-            rank: self.rank,
-            record: self.state.last.map_or(0, |(position, _)| position),
+        Fault {
             call: region.map_or("an event outside MPI", |region| &region.name).to_owned(),
+            record: self.state.last.map_or(0, |(position, _)| position),
             problem,
         }
+    }
+
+    fn error(&self, problem: String) -> TraceError {
+        let Fault { call, record, problem } = self.fault(problem);
+        TraceError::Record { file: self.anchor.to_path_buf(), rank: self.rank, record, call, problem }
+    }
+
+    /// The rank in the trace.
+    pub const fn rank(&self) -> u32 {
+        self.rank
     }
 
     /// The end of a pass: gives up what is open, and starts over if that is wanted.
@@ -172,7 +234,8 @@ impl RankReader {
                     self.give_up(own);
                 }
             }
-            Event::RequestTest(_) => {}
+            // What the call lacks without them is reported when it is left.
+            Event::RequestTest(_) | Event::CollectiveRequest(_) | Event::CollectiveComplete(..) | Event::Rma(_) => {}
             Event::CollectiveEnd(collective) => self.collective(&collective)?,
         }
         Ok(())
@@ -191,8 +254,8 @@ impl RankReader {
     }
 
     fn enter(&mut self, id: u32, moment: Moment) -> Result<(), String> {
-        if let Some((_, depth)) = &mut self.state.call {
-            *depth += 1;
+        if let Some(call) = &mut self.state.call {
+            call.depth += 1;
             return Ok(());
         }
         self.compute_until(moment);
@@ -200,12 +263,10 @@ impl RankReader {
         let Some(region) = archive.definitions.regions.get(&id) else {
             return Err(format!("region {id} is not defined"));
         };
-        if let Some(why) = region.unsupported {
-            return Err(why.to_owned());
-        }
         self.out.enter(&region.name);
         if region.mpi {
-            self.state.call = Some((id, 0));
+            let entered = self.state.last.map_or(0, |(position, _)| position);
+            self.state.call = Some(Call { region: id, depth: 0, entered });
         }
         Ok(())
     }
@@ -213,11 +274,11 @@ impl RankReader {
     fn leave(&mut self, moment: Moment) {
         match &mut self.state.call {
             None => self.compute_until(moment),
-            Some((_, 0)) => {
+            Some(Call { depth: 0, .. }) => {
                 self.end_call();
                 self.state.computing_since = self.clock(moment);
             }
-            Some((_, depth)) => *depth -= 1,
+            Some(call) => call.depth -= 1,
         }
     }
 

@@ -1,0 +1,260 @@
+//! The records of non-blocking collectives and of one-sided communication. Versions of the library before 3.0 do not know
+//! the former, so every setter is looked up only if it is there; archives that need one then come from a newer OTF2,
+//! which such a library refuses to open.
+
+use super::{Code, OnRequest, Pointer, SUCCESS, definitions, put};
+use crate::otf2::event::{Collective, Event, Lock, OneSided, Operation, Window};
+
+/// OTF2's number of an exclusive lock.
+const EXCLUSIVE: u8 = 0;
+/// OTF2's numbers of atomic operations that return nothing.
+const ACCUMULATE: u8 = 0;
+const INCREMENT: u8 = 1;
+
+type OnWindow = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32) -> Code;
+type OnRmaCollective = extern "C" fn(u64, u64, u64, Pointer, Pointer, u8, u32, u32, u32, u64, u64) -> Code;
+type OnGroupSync = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u32, u32) -> Code;
+type OnLock = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u32, u64, u8) -> Code;
+type OnRelease = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u32, u64) -> Code;
+type OnTransfer = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u32, u64, u64) -> Code;
+type OnAtomic = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u32, u8, u64, u64, u64) -> Code;
+type OnCompletion = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u64) -> Code;
+type OnCollectiveComplete = extern "C" fn(u64, u64, u64, Pointer, Pointer, u8, u32, u32, u64, u64, u64) -> Code;
+type OnWindowDefinition = extern "C" fn(Pointer, u32, u32, u32) -> Code;
+
+/// Declares the setters that are looked up in the library, each with the type of its callback.
+macro_rules! setters {
+    ($($name:ident = $symbol:literal: $callback:ty;)*) => {
+        /// The setters that this version of the library has.
+        pub struct Setters {
+            $($name: Option<unsafe extern "C" fn(Pointer, $callback) -> Code>,)*
+        }
+
+        impl Setters {
+            /// Looks them up.
+            pub fn look_up(library: &libloading::Library) -> Self {
+                Self {
+                    // SAFETY: the types are those of the library's public headers, versions 2.0 to 3.2.
+                    $($name: unsafe { library.get($symbol.as_bytes()) }.ok().map(|found| *found),)*
+                }
+            }
+        }
+    };
+}
+
+setters! {
+    collective_request = "OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveRequestCallback": OnRequest;
+    collective_complete = "OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveCompleteCallback": OnCollectiveComplete;
+    window_create = "OTF2_EvtReaderCallbacks_SetRmaWinCreateCallback": OnWindow;
+    window_destroy = "OTF2_EvtReaderCallbacks_SetRmaWinDestroyCallback": OnWindow;
+    rma_collective = "OTF2_EvtReaderCallbacks_SetRmaCollectiveEndCallback": OnRmaCollective;
+    group_sync = "OTF2_EvtReaderCallbacks_SetRmaGroupSyncCallback": OnGroupSync;
+    request_lock = "OTF2_EvtReaderCallbacks_SetRmaRequestLockCallback": OnLock;
+    acquire_lock = "OTF2_EvtReaderCallbacks_SetRmaAcquireLockCallback": OnLock;
+    try_lock = "OTF2_EvtReaderCallbacks_SetRmaTryLockCallback": OnLock;
+    release_lock = "OTF2_EvtReaderCallbacks_SetRmaReleaseLockCallback": OnRelease;
+    put = "OTF2_EvtReaderCallbacks_SetRmaPutCallback": OnTransfer;
+    get = "OTF2_EvtReaderCallbacks_SetRmaGetCallback": OnTransfer;
+    atomic = "OTF2_EvtReaderCallbacks_SetRmaAtomicCallback": OnAtomic;
+    complete_blocking = "OTF2_EvtReaderCallbacks_SetRmaOpCompleteBlockingCallback": OnCompletion;
+    complete_local = "OTF2_EvtReaderCallbacks_SetRmaOpCompleteNonBlockingCallback": OnCompletion;
+    complete_remote = "OTF2_EvtReaderCallbacks_SetRmaOpCompleteRemoteCallback": OnCompletion;
+    define_window = "OTF2_GlobalDefReaderCallbacks_SetRmaWinCallback": OnWindowDefinition;
+}
+
+impl Setters {
+    /// Sets the callbacks of events.
+    ///
+    /// # Safety
+    /// `callbacks` is the library's, and lives.
+    pub unsafe fn set_events(&self, callbacks: Pointer) {
+        macro_rules! set {
+            ($($setter:ident: $callback:expr;)*) => {
+                // SAFETY: the caller's; the setters copy the functions' addresses.
+                $(if let Some(set) = self.$setter { unsafe { set(callbacks, $callback) }; })*
+            };
+        }
+        set! {
+            collective_request: on_collective_request;
+            collective_complete: on_collective_complete;
+            window_create: on_window_create;
+            window_destroy: on_window_destroy;
+            rma_collective: on_rma_collective;
+            group_sync: on_group_sync;
+            request_lock: on_lock;
+            acquire_lock: on_lock;
+            try_lock: on_lock;
+            release_lock: on_release;
+            put: on_put;
+            get: on_get;
+            atomic: on_atomic;
+            complete_blocking: on_completion;
+            complete_local: on_completion;
+            complete_remote: on_completion;
+        }
+    }
+
+    /// Sets the callback of windows' definitions.
+    ///
+    /// # Safety
+    /// `callbacks` is the library's, and lives.
+    pub unsafe fn set_definitions(&self, callbacks: Pointer) {
+        if let Some(set) = self.define_window {
+            // SAFETY: the caller's; the setter copies the function's address.
+            unsafe { set(callbacks, on_window_definition) };
+        }
+    }
+}
+
+extern "C" fn on_window_definition(user_data: Pointer, id: u32, name: u32, comm: u32) -> Code {
+    definitions(user_data).windows.push((id, name, comm));
+    SUCCESS
+}
+
+extern "C" fn on_collective_request(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    request: u64,
+) -> Code {
+    put(user_data, position, |_| Event::CollectiveRequest(request))
+}
+
+#[allow(clippy::too_many_arguments, reason = "the library's signature")]
+extern "C" fn on_collective_complete(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    operation: u8,
+    comm: u32,
+    root: u32,
+    sent: u64,
+    received: u64,
+    request: u64,
+) -> Code {
+    let collective = Collective { operation, comm, root, sent, received };
+    put(user_data, position, |_| Event::CollectiveComplete(collective, request))
+}
+
+extern "C" fn on_window_create(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, window: Window) -> Code {
+    put(user_data, position, |_| Event::Rma(OneSided::Create(window)))
+}
+
+extern "C" fn on_window_destroy(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, window: Window) -> Code {
+    put(user_data, position, |_| Event::Rma(OneSided::Destroy(window)))
+}
+
+#[allow(clippy::too_many_arguments, reason = "the library's signature")]
+extern "C" fn on_rma_collective(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    operation: u8,
+    _: u32,
+    window: Window,
+    _: u32,
+    _: u64,
+    _: u64,
+) -> Code {
+    put(user_data, position, |_| Event::Rma(OneSided::Collective { operation, window }))
+}
+
+#[allow(clippy::too_many_arguments, reason = "the library's signature")]
+extern "C" fn on_group_sync(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    _: u32,
+    window: Window,
+    group: u32,
+) -> Code {
+    put(user_data, position, |_| Event::Rma(OneSided::GroupSync { window, group }))
+}
+
+#[allow(clippy::too_many_arguments, reason = "the library's signature")]
+extern "C" fn on_lock(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    window: Window,
+    target: u32,
+    _: u64,
+    kind: u8,
+) -> Code {
+    put(user_data, position, |_| Event::Rma(OneSided::Lock(Lock { window, target, exclusive: kind == EXCLUSIVE })))
+}
+
+#[allow(clippy::too_many_arguments, reason = "the library's signature")]
+extern "C" fn on_release(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    window: Window,
+    target: u32,
+    _: u64,
+) -> Code {
+    put(user_data, position, |_| Event::Rma(OneSided::Unlock { window, target }))
+}
+
+macro_rules! transfer_callbacks {
+    ($($name:ident => $operation:ident;)*) => {$(
+        #[allow(clippy::too_many_arguments, reason = "the library's signature")]
+        extern "C" fn $name(
+            _: u64, _: u64, position: u64, user_data: Pointer, _: Pointer,
+            window: Window, target: u32, bytes: u64, matching: u64
+        ) -> Code {
+            let operation = Operation::$operation { bytes };
+            put(user_data, position, |_| Event::Rma(OneSided::Start { operation, window, target, matching }))
+        }
+    )*};
+}
+
+transfer_callbacks! {
+    on_put => Put;
+    on_get => Get;
+}
+
+#[allow(clippy::too_many_arguments, reason = "the library's signature")]
+extern "C" fn on_atomic(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    window: Window,
+    target: u32,
+    kind: u8,
+    sent: u64,
+    received: u64,
+    matching: u64,
+) -> Code {
+    let operation = match kind {
+        ACCUMULATE | INCREMENT => Operation::Accumulate { bytes: sent },
+        _ => Operation::Fetch { sent, received },
+    };
+    put(user_data, position, |_| Event::Rma(OneSided::Start { operation, window, target, matching }))
+}
+
+extern "C" fn on_completion(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    window: Window,
+    matching: u64,
+) -> Code {
+    put(user_data, position, |_| Event::Rma(OneSided::Complete { window, matching }))
+}
