@@ -1,10 +1,12 @@
 """A recorded trace in words: what ``trace describe`` prints."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairlane.results.text import seconds
 from fairlane.units import SIZE
+from fairlane.workload.recorded import unsupported_lines
 
 __all__ = ["size_text", "trace_lines"]
 
@@ -22,13 +24,19 @@ def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
         near = trace["neighbours"]
         yield f"neighbours  {near['min']} to {near['max']} of a rank, {near['mean']:.1f} on average"
     collectives, polls = trace["collectives"], trace["failed_polls"]
+    yield from _unsupported(trace)
     yield from _table("communicators", trace["communicators"], {})
+    yield from _table("windows", trace["windows"], {})
+    yield from _table("requests", trace["requests"], {})
     yield from _table(
         "collectives",
         {name: count["calls"] for name, count in collectives.items()},
         {name: size_text(count["bytes"]) for name, count in collectives.items() if count["bytes"]},
     )
-    yield from _table("calls", trace["calls"], {name: f"{count:,} found nothing" for name, count in polls.items()})
+    notes = {name: f"{count:,} found nothing" for name, count in polls.items()}
+    refused = _refused(trace)
+    notes |= {name: f"{count:,} cannot be simulated" for name, count in refused.items() if name not in notes}
+    yield from _table("calls", trace["calls"], notes)
     yield from _table("regions", trace["regions"], {})
 
 
@@ -38,6 +46,23 @@ def _times(trace: Mapping[str, Any]) -> Iterator[str]:
     cpu, in_mpi = trace["cpu_seconds"], trace["cpu_seconds_in_mpi"]
     if cpu is not None:
         yield f"CPU time    {seconds(cpu)} of all ranks" + (f", {seconds(in_mpi)} of it in MPI" if in_mpi else "")
+
+
+def _unsupported(trace: Mapping[str, Any]) -> Iterator[str]:
+    """What a simulation would refuse, which is what a reader wants to know first."""
+    if trace["unsupported"]:
+        yield "cannot be simulated:"
+        yield from (f"  {line}" for line in unsupported_lines(trace))
+    else:
+        yield "simulation  every recorded call can be simulated"
+
+
+def _refused(trace: Mapping[str, Any]) -> Counter[str]:
+    """How many calls of each name cannot be simulated."""
+    counts: Counter[str] = Counter()
+    for entry in trace["unsupported"]:
+        counts[entry["call"]] += entry["count"]
+    return counts
 
 
 def _table(heading: str, counts: Mapping[str, int], notes: Mapping[str, str]) -> Iterator[str]:

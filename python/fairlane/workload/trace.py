@@ -6,6 +6,7 @@ import json
 import shutil
 import tarfile
 import tempfile
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -18,6 +19,7 @@ from fairlane.inputs.document import current_document
 from fairlane.inputs.expansion import ExpansionError, Limited
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.workload.builder import CollectiveKind
+from fairlane.workload.recorded import file_marks, iteration_problems, unsupported_problems
 
 if TYPE_CHECKING:
     from fairlane.power.job import Pace
@@ -89,16 +91,31 @@ class Trace(BaseModel):
     )
 
     def program(self, pace: "Pace | None" = None) -> _core.Program:
-        """Opens the trace, with the compute times that a ``pace`` makes; raises ``Problems`` when it cannot be read."""
+        """Opens the trace, with the compute times that a ``pace`` makes.
+
+        The whole trace is read once before: raises ``Problems`` when it cannot be read, and when anything in it cannot
+        be simulated.
+        """
         try:
-            return _core.open_trace(str(unpack(self.path)), self._options(pace))
+            trace = unpack(self.path)
+            description = self._description(trace)
+            problems = unsupported_problems(description, str(self.path))
+            problems += iteration_problems(description, self.iteration.collective, self.iteration.region)
+            if problems:
+                raise Problems(*problems)
+            return _core.open_trace(str(trace), self._options(pace))
         except (_core.BuildError, _core.RunError, OSError) as error:
             raise Problems(Problem("path", str(error).removeprefix("trace: "), str(self.path))) from None
 
     def describe(self) -> dict[str, Any]:
-        """Ranks, events, calls, bytes, communicators, neighbours and CPU time of the trace."""
+        """Ranks, events, calls, bytes, communicators, requests, windows, neighbours and CPU time of the trace.
+
+        Under ``unsupported`` it has what a simulation would refuse, under ``ranks_without_iterations`` how many ranks
+        never reach what bounds iterations, if there are any.
+        """
         try:
-            description: dict[str, Any] = json.loads(_core.describe_trace(str(unpack(self.path)), self._options()))
+            trace = unpack(self.path)
+            description = self._description(trace)
         except Problems as problems:
             raise ScenarioError(
                 Problem("", problem.message, file=str(self.path)) for problem in problems.problems
@@ -109,14 +126,21 @@ class Trace(BaseModel):
             raise ScenarioError(Problem("", message, file=None if named else str(self.path))) from None
         return description
 
+    def _description(self, trace: Path) -> dict[str, Any]:
+        options = {"iteration": self._iteration(), "otf2_library": _otf2_library()}
+        description: dict[str, Any] = json.loads(_describe(str(trace), json.dumps(options), file_marks(trace)))
+        return description
+
+    def _iteration(self) -> dict[str, str] | str:
+        return self.iteration.model_dump(exclude_none=True) or "pass"
+
     def _options(self, pace: "Pace | None" = None) -> str:
-        chosen = self.iteration.model_dump(exclude_none=True) or "pass"
         return json.dumps(
             {
                 "compute_scale": self.compute_scale,
                 "rank_scales": pace.factors() if pace else [],
                 "message_scale": self.message_scale,
-                "iteration": chosen,
+                "iteration": self._iteration(),
                 "repeat": self.repeat,
                 "otf2_library": _otf2_library(),
             }
@@ -132,6 +156,12 @@ def read_trace(path: Path) -> Trace:
         return Trace.model_validate({"path": path})
     except ValidationError as error:
         raise ScenarioError(unfold(error, Trace)) from None
+
+
+@lru_cache(maxsize=64)
+def _describe(trace: str, options: str, _marks: tuple[tuple[str, int, int], ...]) -> str:
+    """The description of a trace, which a process makes once as long as the files stay as they are."""
+    return _core.describe_trace(trace, options)
 
 
 def _otf2_library() -> str | None:

@@ -24,12 +24,16 @@ pub enum Arg<'a> {
     H(u16),
     /// A handle of 8 bits.
     B(u8),
+    /// A number of 64 bits.
+    Q(i64),
     /// A list of numbers.
     L(&'a [i32]),
     /// A list of datatypes.
     D(&'a [u16]),
     /// A text.
     T(&'a str),
+    /// A list of texts.
+    TS(&'a [&'a str]),
     /// Statuses: source, tag, cancelled.
     S(&'a [(i32, i32, bool)]),
 }
@@ -108,6 +112,11 @@ impl Writer {
             Arg::I(n) => self.bytes.extend(n.to_be_bytes()),
             Arg::H(n) => self.bytes.extend(n.to_be_bytes()),
             Arg::B(n) => self.bytes.push(n),
+            Arg::Q(n) => self.bytes.extend(n.to_be_bytes()),
+            Arg::TS(texts) => {
+                self.bytes.extend(length(texts.len()));
+                texts.iter().for_each(|text| self.argument(Arg::T(text)));
+            }
             Arg::L(list) => {
                 self.bytes.extend(length(list.len()));
                 list.iter().for_each(|n| self.bytes.extend(n.to_be_bytes()));

@@ -3,6 +3,7 @@
 mod communicators;
 mod messages;
 mod reading;
+mod unsupported;
 
 use fairlane_core::ids::Rank;
 use fairlane_core::program::{CollectiveKind, Op, SendMode, Volume};

@@ -64,23 +64,10 @@ fn sizes_of_datatypes() {
 }
 
 #[test]
-fn what_is_not_supported_is_named() {
-    let unsupported = [
-        (142, "MPI_Get", "one-sided"),
-        (146, "MPI_Win_fence", "one-sided"),
-        (91, "MPI_Intercomm_create", "between groups"),
-        (135, "MPI_Comm_spawn", "between groups"),
-        (230, "MPI_File_open", "MPI-IO"),
-        (283, "MPIO_Wait", "MPI-IO"),
-        (170, "MPI_Grequest_start", "generalized"),
-        (127, "MPI_Abort", "gave up"),
-        (290, "an unknown call", "damaged"),
-    ];
-    for (function, name, reason) in unsupported {
-        let mut w = Writer::new();
-        let error = problem(w.call(52, &[H(WORLD)]).call(function, &[]));
-        assert!(error.contains("t-0001.bin: rank 1, record 3 ("), "{error}");
-        assert!(error.contains(&format!("({name})")) && error.contains(reason), "{error}");
+fn what_no_recorder_writes_is_damage() {
+    for function in [128, 290] {
+        let error = problem(Writer::new().call(52, &[H(WORLD)]).call(function, &[]));
+        assert!(error.contains("rank 1, record 3 (") && error.contains("damaged"), "{error}");
     }
 }
 

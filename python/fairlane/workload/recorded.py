@@ -1,0 +1,64 @@
+"""What of a recorded trace cannot be simulated: known before a simulation starts, from the trace's description."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairlane.errors import Problem, nearest
+
+__all__ = ["file_marks", "iteration_problems", "unsupported_lines", "unsupported_problems"]
+
+MOST_SHOWN = 8
+"""Problems, or names, that an error lists; ``trace describe`` has all."""
+
+
+def unsupported_lines(description: Mapping[str, Any]) -> Iterator[str]:
+    """For each call and reason: how many calls cannot be simulated, where the first is, and why."""
+    for entry in description["unsupported"]:
+        calls = f"{entry['count']:,} call{'s' if entry['count'] > 1 else ''}"
+        of = f"{entry['ranks']:,} rank{'s' if entry['ranks'] > 1 else ''}"
+        first = f"first in rank {entry['first_rank']}, record {entry['first_record']:,}"
+        yield f"{entry['call']}: {calls} of {of}, {first}: {entry['reason']}"
+
+
+def unsupported_problems(description: Mapping[str, Any], path: str) -> list[Problem]:
+    """Why the trace at ``path`` cannot be simulated; nothing if it can be."""
+    lines = list(unsupported_lines(description))
+    problems = [Problem("path", f"cannot be simulated: {line}", path) for line in lines[:MOST_SHOWN]]
+    if len(lines) > MOST_SHOWN:
+        more = f"cannot be simulated: {len(lines) - MOST_SHOWN} more kinds of calls, which trace describe lists"
+        problems.append(Problem("path", more, path))
+    return problems
+
+
+def iteration_problems(description: Mapping[str, Any], collective: str | None, region: str | None) -> list[Problem]:
+    """Whether every rank reaches what bounds its iterations; the recorded alternatives are named with their counts."""
+    missing, ranks = description.get("ranks_without_iterations", 0), description["ranks"]
+    if not missing:
+        return []
+    if collective is not None:
+        counts = {name: total["calls"] for name, total in description["iteration_collectives"].items()}
+        return [_never("iteration.collective", collective, "call it", missing, ranks, counts)]
+    counts = {**description["calls"], **description["regions"]}
+    return [_never("iteration.region", str(region), "enter it", missing, ranks, counts)]
+
+
+def _never(key: str, value: str, does: str, missing: int, ranks: int, counts: Mapping[str, int]) -> Problem:
+    message = f"{missing} of {ranks} ranks never {does}, so they have no iterations"
+    others = {name: count for name, count in counts.items() if name != value}
+    listed = sorted(others.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"{name} ({count:,} calls)" for name, count in listed[:MOST_SHOWN])
+    more = f" and {len(listed) - MOST_SHOWN} more" if len(listed) > MOST_SHOWN else ""
+    recorded = f"what the trace records: {shown}{more}" if shown else "none: the trace records nothing of the kind"
+    return Problem(key, message, value, recorded, nearest(value, others))
+
+
+def file_marks(trace: Path) -> tuple[tuple[str, int, int], ...]:
+    """Name, size and time of every file that the trace may consist of: a description holds as long as they stay."""
+    folder = trace if trace.is_dir() else trace.parent
+    beside = sorted(folder.iterdir())
+    events = [
+        file for anchor in beside if anchor.suffix == ".otf2" for file in sorted((folder / anchor.stem).glob("*"))
+    ]
+    marks = ((str(file), file.stat()) for file in (*beside, *events) if file.is_file())
+    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in marks)
