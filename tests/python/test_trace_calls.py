@@ -1,61 +1,146 @@
-"""Traces with calls that cannot be simulated: described with counts, refused before a simulation, in check as in run."""
+"""Traces with calls that cannot be simulated: described with counts, refused before a simulation by check and run."""
 
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
-import otf2
 import pytest
-from otf2.enums import CollectiveOp, GroupFlag, GroupType, LocationType, Paradigm, RegionRole
 
 from fairlane.cli.main import execute
 from fairlane.workload.trace import read_trace
+from otf2_archive import Archive, collective, recv, send
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"
 
 
-class Archive:
-    """Writes an OTF2 archive of a few ranks, call by call; every call lasts 10 ticks, 100 ticks are between two."""
+def scenario(folder: Path, trace: Path, more: str = "") -> Path:
+    file = folder / "scenario.toml"
+    file.write_text(f'[fabric]\ntopology = "fat_tree"\nhosts = 8\n[[jobs]]\ntrace.path = "{trace}"\n{more}\n')
+    return file
 
-    def __init__(self, folder: Path, ranks: int) -> None:
-        self.path = folder / "traces.otf2"
-        self.trace = otf2.writer.open(str(folder), timer_resolution=1_000_000_000)
-        definitions = self.trace.definitions
-        node = definitions.system_tree_node("node")
-        groups = [definitions.location_group(f"rank {rank}", system_tree_parent=node) for rank in range(ranks)]
-        self.locations = [
-            definitions.location(f"rank {rank}", type=LocationType.CPU_THREAD, group=group)
-            for rank, group in enumerate(groups)
-        ]
-        self.everyone = definitions.group(
-            "", group_type=GroupType.COMM_LOCATIONS, paradigm=Paradigm.MPI, members=self.locations, group_flags=GroupFlag.NONE
-        )
-        self.world = self.comm("MPI_COMM_WORLD", range(ranks))
-        self.writers = [self.trace.event_writer_from_location(location) for location in self.locations]
-        self.now = [0] * ranks
-        self.regions: dict[str, otf2.definitions.Region] = {}
 
-    def comm(self, name: str, members: range) -> otf2.definitions.Comm:
-        """A communicator of these ranks."""
-        group = self.trace.definitions.group(
-            "", group_type=GroupType.COMM_GROUP, paradigm=Paradigm.MPI, members=list(members), group_flags=GroupFlag.NONE
-        )
-        return self.trace.definitions.comm(name, group)
+def refusals(capsys: pytest.CaptureFixture[str], file: Path) -> list[str]:
+    """What ``check`` and ``run`` have against a scenario, which is the same; nothing is written."""
+    before = sorted(file.parent.rglob("*"))
+    assert execute(["check", str(file)]) == 2
+    checked = capsys.readouterr()
+    assert execute(["run", str(file), "--out", str(file.parent / "run")]) == 2
+    ran = capsys.readouterr()
+    assert (checked.out, ran.out) == ("", "")
+    assert checked.err == ran.err
+    assert sorted(file.parent.rglob("*")) == before
+    return checked.err.splitlines()
 
-    def call(self, rank: int, name: str, *records: tuple[type, dict[str, object]]) -> None:
-        """A call of MPI with the records inside it."""
-        if name not in self.regions:
-            self.regions[name] = self.trace.definitions.region(
-                name, region_role=RegionRole.FUNCTION, paradigm=Paradigm.MPI
-            )
-        writer, region = self.writers[rank], self.regions[name]
-        writer.enter(self.now[rank] + 100, region)
-        for kind, fields in records:
-            writer(kind(self.now[rank] + 105, **fields))
-        writer.leave(self.now[rank] + 110, region)
-        self.now[rank] += 110
 
-    def close(self) -> Path:
-        """Finishes the archive; its anchor file."""
-        self.trace.close()
-        return self.path
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """An archive of four ranks with calls of which OTF2 records no bytes, among others of which it does."""
+    archive = Archive(tmp_path / "mixed", 4)
+    archive.everyone("MPI_Init")
+    for _ in range(3):
+        archive.everyone("MPI_Allreduce", *collective("ALLREDUCE", archive.world, 64, 64))
+        archive.everyone("MPI_Iallreduce")
+        archive.everyone("MPI_Wait")
+    archive.everyone("MPI_Neighbor_alltoall")
+    archive.call(0, "MPI_Send", send(2, archive.world, 7, 1000))
+    archive.call(2, "MPI_Recv", recv(0, archive.world, 7, 1000))
+    archive.call(3, "MPI_File_open")
+    archive.call(3, "MPI_Put")
+    return archive.close()
+
+
+def test_an_archive_with_calls_that_cannot_be_simulated_is_described(
+    mixed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["trace", "describe", "--json", str(mixed)]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (found["ranks"], found["p2p_messages"], found["p2p_bytes"]) == (4, 1, 1000)
+    assert found["iteration_collectives"] == {"allreduce": {"calls": 12, "ranks": 4}}
+    keys = ("call", "count", "ranks", "first_rank", "first_record")
+    # Init, Allreduce and the call itself: its enter is the seventh event of a rank.
+    assert [tuple(entry[key] for key in keys) for entry in found["unsupported"]] == [
+        ("MPI_Iallreduce", 12, 4, 0, 7),
+        ("MPI_Neighbor_alltoall", 4, 4, 0, 27),
+        ("MPI_File_open", 1, 1, 3, 29),
+        ("MPI_Put", 1, 1, 3, 31),
+    ]
+    assert execute(["trace", "describe", str(mixed)]) == 0
+    text = capsys.readouterr().out
+    assert (
+        "cannot be simulated:\n  MPI_Iallreduce: 12 calls of 4 ranks, first in rank 0, record 7: the archive " in text
+    )
+    assert "MPI_Iallreduce                 12  12 cannot be simulated\n" in text
+
+
+def test_check_and_run_refuse_with_the_same_list(
+    mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = refusals(capsys, scenario(tmp_path, mixed))
+    assert len(lines) == 4
+    assert all(
+        'scenario.toml:5: jobs[0].trace.path = "' in line and ": cannot be simulated: MPI_" in line for line in lines
+    )
+
+
+def test_a_trace_that_can_be_simulated_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["trace", "describe", str(TRACES / "testtrace-4.dumpi")]) == 0
+    assert "simulation  every recorded call can be simulated" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("iteration", "words"),
+    [
+        (
+            'collective = "bcast"',
+            'jobs[0].trace.iteration.collective = "bcast": 4 of 4 ranks never call it, so they have no iterations; '
+            "allowed: what the trace records: allreduce (4 calls), barrier (4 calls)",
+        ),
+        (
+            'region = "MPI_Sendrecv"',
+            'jobs[0].trace.iteration.region = "MPI_Sendrecv": 4 of 4 ranks never enter it, so they have no iterations; '
+            "allowed: what the trace records: ",
+        ),
+    ],
+)
+def test_iterations_that_no_rank_has_are_refused_with_what_is_recorded(
+    iteration: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(TRACES / "testtrace-4.dumpi", tmp_path / "trace")
+    (line,) = refusals(capsys, scenario(tmp_path, tmp_path / "trace", f"trace.iteration = {{ {iteration} }}"))
+    assert words in line, line
+
+
+def test_a_collective_that_some_ranks_never_call_bounds_no_iterations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = Archive(tmp_path / "some", 3)
+    pair = archive.comm("pair", range(2))
+    archive.everyone("MPI_Barrier", *collective("BARRIER", archive.world, 0, 0))
+    for rank in range(2):
+        archive.call(rank, "MPI_Allgather", *collective("ALLGATHER", pair, 16, 16))
+    file = scenario(tmp_path, archive.close(), 'trace.iteration = { collective = "allgather" }')
+    (line,) = refusals(capsys, file)
+    assert "1 of 3 ranks never call it" in line
+    assert "what the trace records: barrier (3 calls)" in line
+
+
+def test_a_description_follows_the_files(tmp_path: Path) -> None:
+    for messages in (1, 2):
+        archive = Archive(tmp_path / "trace", 2)
+        for _ in range(messages):
+            archive.call(0, "MPI_Send", send(1, archive.world, 7, 1000))
+            archive.call(1, "MPI_Recv", recv(0, archive.world, 7, 1000))
+        assert read_trace(archive.close()).describe()["p2p_messages"] == messages
+        shutil.rmtree(tmp_path / "trace")
+
+
+def test_a_number_of_ranks_that_the_files_do_not_have_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(TRACES / "testtrace-4.dumpi", tmp_path / "trace")
+    meta = tmp_path / "trace" / "testtrace.meta"
+    meta.write_text("numprocs=4294967295\nfileprefix=testtrace\n")
+    (line,) = refusals(capsys, scenario(tmp_path, tmp_path / "trace"))
+    assert "testtrace-0004.bin: missing; " in line
+    assert execute(["trace", "describe", str(meta)]) == 2

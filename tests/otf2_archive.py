@@ -1,0 +1,111 @@
+"""Writes small OTF2 archives for tests, call by call, with the Python package of OTF2."""
+
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # the package has old escape sequences in its texts
+    import otf2
+    from otf2.enums import CollectiveOp, GroupFlag, GroupType, LocationType, Paradigm, RegionRole
+
+__all__ = ["GAP", "Archive", "Record", "collective", "isend", "recv", "send"]
+
+GAP = 100
+"""Nanoseconds between two calls; each lasts ten."""
+Record = tuple[str, dict[str, Any]]
+"""The name of an event type and its fields."""
+
+
+class Archive:
+    """An archive of a few ranks in the making."""
+
+    def __init__(self, folder: Path, ranks: int) -> None:
+        self.path = folder / "traces.otf2"
+        self.trace = otf2.writer.open(str(folder), timer_resolution=1_000_000_000).thing
+        self.definitions = self.trace.definitions
+        node = self.definitions.system_tree_node("node")
+        self.locations = [
+            self.definitions.location(
+                f"rank {rank}",
+                type=LocationType.CPU_THREAD,
+                group=self.definitions.location_group(f"process {rank}", system_tree_parent=node),
+            )
+            for rank in range(ranks)
+        ]
+        self._group(GroupType.COMM_LOCATIONS, self.locations)
+        self.world = self.comm("MPI_COMM_WORLD", range(ranks))
+        self._writers = [self.trace.event_writer_from_location(location) for location in self.locations]
+        self._now = [0] * ranks
+
+    def _group(self, kind: Any, members: list[Any]) -> Any:
+        return self.definitions.group(
+            "", group_type=kind, paradigm=Paradigm.MPI, group_flags=GroupFlag.NONE, members=members
+        )
+
+    def group(self, members: Iterable[int]) -> Any:
+        """A group of these ranks."""
+        return self._group(GroupType.COMM_GROUP, [self.locations[member] for member in members])
+
+    def comm(self, name: str, members: Iterable[int]) -> Any:
+        """A communicator of these ranks."""
+        return self.definitions.comm(name, group=self.group(members))
+
+    def window(self, name: str, comm: Any) -> Any:
+        """A window over a communicator."""
+        return self.definitions.rma_win(name, comm=comm)
+
+    def call(self, rank: int, name: str, *records: Record) -> None:
+        """A call of MPI, with the records inside it."""
+        region = self.definitions.region(name, region_role=RegionRole.FUNCTION, paradigm=Paradigm.MPI)
+        writer, start = self._writers[rank], self._now[rank] + GAP
+        writer.enter(start, region)
+        for kind, fields in records:
+            writer(getattr(otf2.events, kind)(start + 5, **fields))
+        writer.leave(start + 10, region)
+        self._now[rank] = start + 10
+
+    def everyone(self, name: str, *records: Record) -> None:
+        """The same call of all ranks."""
+        for rank in range(len(self.locations)):
+            self.call(rank, name, *records)
+
+    def close(self) -> Path:
+        """Finishes the archive; its anchor file."""
+        self.everyone("MPI_Finalize")
+        self.trace.close()
+        return self.path
+
+
+def send(to: int, comm: Any, tag: int, length: int) -> Record:
+    """A blocking send."""
+    return "MpiSend", {"receiver": to, "communicator": comm, "msg_tag": tag, "msg_length": length}
+
+
+def isend(to: int, comm: Any, tag: int, length: int, request: int) -> Record:
+    """A non-blocking send."""
+    return "MpiIsend", {
+        "receiver": to,
+        "communicator": comm,
+        "msg_tag": tag,
+        "msg_length": length,
+        "request_id": request,
+    }
+
+
+def recv(sender: int, comm: Any, tag: int, length: int) -> Record:
+    """A blocking receive."""
+    return "MpiRecv", {"sender": sender, "communicator": comm, "msg_tag": tag, "msg_length": length}
+
+
+def collective(operation: str, comm: Any, sent: int, received: int, root: int = 2**32 - 1) -> tuple[Record, Record]:
+    """The begin and the end of a blocking collective."""
+    end = {
+        "collective_op": getattr(CollectiveOp, operation),
+        "communicator": comm,
+        "root": root,
+        "size_sent": sent,
+        "size_received": received,
+    }
+    return ("MpiCollectiveBegin", {}), ("MpiCollectiveEnd", end)
