@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -107,6 +108,7 @@ class Mpi:
     memory_latency: int = 100_000
     memory_bandwidth: int = 80_000_000_000
     reduction_bandwidth: int = 80_000_000_000
+    collectives: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,10 @@ class Send:
     tag: int = 0
     request: int | None = None
     synchronous: bool = False
+    context: Hashable = "world"
+    collective: bool = False
+    eager: bool = False
+    """Sent eagerly whatever its size."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,7 @@ class Recv:
     source: int | None = None
     tag: int | None = None
     request: int | None = None
+    context: Hashable = "world"
 
 
 @dataclass(frozen=True)
@@ -144,11 +151,111 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class Collective:
+    """A collective of all ranks of the job; with a request it does not block.
+
+    `volume` is a number of bytes, or, for an all-to-all, the block for each rank.
+    """
+
+    kind: str
+    volume: int | tuple[int, ...] = 0
+    root: int = 0
+    request: int | None = None
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Give the job's ranks a topology: the communicator of neighborhood collectives. Once in a program."""
+
+    sources: tuple[int, ...]
+    destinations: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Neighbor:
+    """A neighborhood collective; with a request it does not block.
+
+    `volume` is a number of bytes, or a block for each destination.
+    """
+
+    kind: str
+    volume: int | tuple[int, ...]
+    request: int | None = None
+
+
+@dataclass(frozen=True)
+class Create:
+    """Create a window of all ranks of the job."""
+
+    window: int
+
+
+@dataclass(frozen=True)
+class Free:
+    """Free a window."""
+
+    window: int
+
+
+@dataclass(frozen=True)
+class Rma:
+    """A one-sided operation at a target; with a request it can be waited for."""
+
+    kind: str
+    window: int
+    target: int
+    size: int
+    request: int | None = None
+
+
+@dataclass(frozen=True)
+class Fence:
+    """Wait for all of one's own operations, then for all ranks."""
+
+    window: int
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Lock a target's part of the window, or, without a target, everybody's, shared."""
+
+    window: int
+    target: int | None = None
+    exclusive: bool = False
+
+
+@dataclass(frozen=True)
+class Unlock:
+    """Give up what `Lock` took."""
+
+    window: int
+    target: int | None = None
+
+
+@dataclass(frozen=True)
+class Flush:
+    """Wait for one's own operations at a target, or at all."""
+
+    window: int
+    target: int | None = None
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One of post, start, complete and wait; post and start have a group."""
+
+    call: str
+    window: int
+    group: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Mark:
     """Count an iteration."""
 
 
-Op = Compute | Send | Recv | Wait | Mark
+OneSided = Create | Free | Rma | Fence | Lock | Unlock | Flush | Signal
+Op = Compute | Send | Recv | Wait | Mark | Collective | Topology | Neighbor | OneSided
 
 
 @dataclass(frozen=True)

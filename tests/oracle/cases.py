@@ -6,8 +6,33 @@ so that rounding counts. Buffers hold one to three packets. Programs always come
 
 from hypothesis import strategies as st
 
-from .case import Case, Compute, Fabric, Job, Mark, Mpi, Network, Op, Qos, Recv, Send, Wait
-from .core import fat_tree
+from .case import (
+    Case,
+    Collective,
+    Compute,
+    Create,
+    Fabric,
+    Fence,
+    Flush,
+    Free,
+    Job,
+    Lock,
+    Mark,
+    Mpi,
+    Neighbor,
+    Network,
+    Op,
+    Qos,
+    Recv,
+    Rma,
+    Send,
+    Signal,
+    Topology,
+    Unlock,
+    Wait,
+)
+from .core import KINDS, fat_tree
+from .schedules import NAMES
 
 RATES = st.sampled_from([8 * 10**12, 4 * 10**12, 3 * 10**12, 99_999_999_977])
 LATENCIES = st.sampled_from([10, 64, 100, 1000, 12_345])
@@ -69,7 +94,7 @@ def qualities(draw: st.DrawFn) -> Qos:
     """One to four lanes, any level to any lane."""
     lanes = draw(st.sampled_from([1, 2, 2, 3, 4]))
     others = draw(st.lists(st.integers(0, lanes - 1), min_size=16 - lanes, max_size=16 - lanes))
-    kinds = {kind: draw(LEVELS) for kind in ("control", "eager", "bulk")} if draw(st.booleans()) else {}
+    kinds = {kind: draw(LEVELS) for kind in KINDS} if draw(st.booleans()) else {}
     return Qos((*range(lanes), *others), *draw(arbiters(lanes)), draw(st.integers(0, 3)), kinds)
 
 
@@ -83,6 +108,8 @@ def mpis(draw: st.DrawFn, mtu: int) -> Mpi:
         control_bytes=draw(st.sampled_from([1, 8, mtu])),
         memory_latency=draw(st.sampled_from([0, 64, 1000])),
         memory_bandwidth=draw(RATES),
+        reduction_bandwidth=draw(RATES),
+        collectives=NAMES,
     )
 
 
@@ -102,12 +129,20 @@ class Scripts:
         self.scripts: list[list[Op]] = [[] for _ in range(ranks)]
         self.at_end: list[list[int]] = [[] for _ in range(ranks)]
         self.requests = 0
+        self.begin()
         for number in range(draw(st.sampled_from([1, 2, 2, 3]))):
-            (self.chain if draw(st.sampled_from([False, False, True])) else self.burst)(10 * number)
+            self.round(10 * number)
             for script in self.scripts:
                 script.append(Mark())
         for script, requests in zip(self.scripts, self.at_end, strict=True):
             script.extend([Wait(tuple(requests)), Mark()] if requests else [])
+
+    def begin(self) -> None:
+        """What comes before the rounds."""
+
+    def round(self, tag: int) -> None:
+        """A burst or a chain."""
+        (self.chain if self.draw(st.sampled_from([False, False, True])) else self.burst)(tag)
 
     def request(self) -> int:
         """A new request number."""
@@ -158,6 +193,124 @@ class Scripts:
             self.scripts[rank] += [Wait(tuple(order))] if together else [Wait((request,)) for request in order]
 
 
+class MoreScripts(Scripts):
+    """Scripts with collectives, a topology and a window as well, in rounds in which all ranks take part.
+
+    A rank may wait for what it has started at the end only, so that it goes on beside other rounds.
+    """
+
+    def __init__(self, draw: st.DrawFn, ranks: int) -> None:
+        super().__init__(draw, ranks)
+        if draw(st.booleans()):
+            self.everywhere(Free(WINDOW))
+        for script in self.scripts:
+            script.append(Mark())
+
+    def begin(self) -> None:
+        """A window, and edges between any ranks, several and to oneself too."""
+        rank = st.integers(0, self.ranks - 1)
+        self.edges = self.draw(st.lists(st.tuples(rank, rank), max_size=6))
+        for number in range(self.ranks):
+            self.scripts[number] += [
+                Create(WINDOW),
+                Topology(
+                    tuple(source for source, to in self.edges if to == number),
+                    tuple(to for source, to in self.edges if source == number),
+                ),
+            ]
+
+    def round(self, tag: int) -> None:
+        """Any kind of round."""
+        rounds = [self.burst, self.chain, self.together, self.together, self.fences, self.locking, self.signals]
+        self.draw(st.sampled_from(rounds))(tag)
+
+    def everywhere(self, op: Op) -> None:
+        """All ranks do the same, some later than others."""
+        for script in self.scripts:
+            script += [Compute(self.draw(SPANS)), op]
+
+    def started(self, rank: int, op: Op, *, soon: list[list[int]]) -> None:
+        """Notes when a rank waits for what it starts."""
+        assert isinstance(op, Collective | Neighbor | Rma)
+        self.scripts[rank] += [Compute(self.draw(SPANS)), op]
+        if op.request is not None:
+            (self.at_end if self.draw(st.sampled_from([False, False, True])) else soon)[rank].append(op.request)
+
+    def together(self, _tag: int) -> None:
+        """Collectives one after another, of the communicator or of neighbours, some of which do not block."""
+        soon: list[list[int]] = [[] for _ in range(self.ranks)]
+        for _ in range(self.draw(st.integers(1, 4))):
+            kind = self.draw(st.sampled_from(["barrier", "bcast", "allreduce", "allgather", "alltoall", *NEIGHBOR]))
+            blocks = self.draw(st.none() | st.lists(SIZES, min_size=self.ranks, max_size=self.ranks))
+            volume = self.draw(SIZES)
+            root, free = self.draw(st.integers(0, self.ranks - 1)), self.draw(st.booleans())
+            for rank in range(self.ranks):
+                request = self.request() if free else None
+                if kind in NEIGHBOR:
+                    each = tuple(self.draw(SIZES) for source, _ in self.edges if source == rank)
+                    listed = kind == "neighbor_alltoall" and blocks is not None
+                    self.started(rank, Neighbor(kind, each if listed else volume, request), soon=soon)
+                else:
+                    some = tuple(blocks) if kind == "alltoall" and blocks is not None else volume
+                    its_root = root if kind == "bcast" else 0
+                    self.started(rank, Collective(kind, some, its_root, request), soon=soon)
+        self.wait(soon)
+
+    def wait(self, soon: list[list[int]]) -> None:
+        """Waits for what is not waited for at the end."""
+        for script, requests in zip(self.scripts, soon, strict=True):
+            order = self.draw(st.permutations(requests))
+            script.extend(Wait((request,)) for request in order)
+
+    def operations(self, rank: int, targets: list[int], soon: list[list[int]]) -> None:
+        """Some one-sided operations, and perhaps a flush."""
+        for _ in range(self.draw(st.integers(0, 3)) if targets else 0):
+            target, kind = self.draw(st.sampled_from(targets)), self.draw(st.sampled_from(RMA))
+            request = self.request() if self.draw(st.booleans()) else None
+            self.started(rank, Rma(kind, WINDOW, target, self.draw(SIZES), request), soon=soon)
+            if self.draw(st.sampled_from([False, False, True])):
+                self.scripts[rank].append(Flush(WINDOW, self.draw(st.sampled_from([None, target]))))
+
+    def fences(self, _tag: int) -> None:
+        """Operations at anybody, between fences."""
+        soon: list[list[int]] = [[] for _ in range(self.ranks)]
+        for _ in range(self.draw(st.integers(1, 2))):
+            for rank in range(self.ranks):
+                self.operations(rank, list(range(self.ranks)), soon)
+            self.everywhere(Fence(WINDOW))
+        self.wait(soon)
+
+    def locking(self, _tag: int) -> None:
+        """Each rank locks this and that."""
+        soon: list[list[int]] = [[] for _ in range(self.ranks)]
+        for rank in range(self.ranks):
+            for target in self.draw(st.lists(st.none() | st.integers(0, self.ranks - 1), max_size=3)):
+                self.scripts[rank] += [
+                    Compute(self.draw(SPANS)),
+                    Lock(WINDOW, target, target is not None and self.draw(st.booleans())),
+                ]
+                self.operations(rank, [target] if target is not None else list(range(self.ranks)), soon)
+                self.scripts[rank].append(Unlock(WINDOW, target))
+        self.wait(soon)
+
+    def signals(self, _tag: int) -> None:
+        """Post, start, complete and wait along edges, each at most once."""
+        soon: list[list[int]] = [[] for _ in range(self.ranks)]
+        edges = sorted(set(self.edges))
+        for rank in range(self.ranks):
+            origins, targets = ([a for a, b in edges if b == rank], [b for a, b in edges if a == rank])
+            self.scripts[rank] += [Compute(self.draw(SPANS)), Signal("post", WINDOW, tuple(origins))]
+            self.scripts[rank].append(Signal("start", WINDOW, tuple(targets)))
+            self.operations(rank, targets, soon)
+            self.scripts[rank] += [Signal("complete", WINDOW), Signal("wait", WINDOW)]
+        self.wait(soon)
+
+
+WINDOW = 3
+NEIGHBOR = ("neighbor_allgather", "neighbor_alltoall")
+RMA = ("put", "get", "accumulate", "get_accumulate", "compare_and_swap")
+
+
 def policies(rails: int) -> st.SearchStrategy[dict[str, object]]:
     """Any way to share messages among rails."""
     stripe = st.fixed_dictionaries({"policy": st.just("stripe"), "above": st.sampled_from([0, 16, 64])})
@@ -167,11 +320,11 @@ def policies(rails: int) -> st.SearchStrategy[dict[str, object]]:
 
 
 @st.composite
-def jobs(draw: st.DrawFn, places: list[int], rails: int) -> Job:
+def jobs(draw: st.DrawFn, places: list[int], rails: int, scripts: type[Scripts]) -> Job:
     """A job with its ranks on these hosts."""
     ranks = len(places)
     levels = draw(st.dictionaries(st.integers(0, ranks - 1), st.integers(0, 3), max_size=2))
-    return Job(places, Scripts(draw, ranks).scripts, draw(LEVELS), levels, draw(policies(rails)))
+    return Job(places, scripts(draw, ranks).scripts, draw(LEVELS), levels, draw(policies(rails)))
 
 
 @st.composite
@@ -186,9 +339,9 @@ def placements(draw: st.DrawFn, hosts: int) -> list[list[int]]:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn, scripts: type[Scripts] = Scripts) -> Case:
     """A small case."""
     fabric = draw(fabrics())
-    some_jobs = [draw(jobs(places, fabric.adapters)) for places in draw(placements(fabric.hosts))]
+    some_jobs = [draw(jobs(places, fabric.adapters, scripts)) for places in draw(placements(fabric.hosts))]
     network = draw(networks())
     return Case(fabric, some_jobs, network, draw(qualities()), draw(mpis(network.mtu)))

@@ -1,7 +1,8 @@
 """Time: one heap of things to do.
 
 What happens at one instant has an order. First, ports take in credits, then packets; then each host does what is due
-there, always the first of it: deliveries, then transfers through memory, then ranks; then messages join the NICs'
+there, always the first of it: deliveries, then transfers through memory and combinations, then phases of non-blocking
+collectives, then ranks; then messages join the NICs'
 queues; last, ports decide. What one of these causes at the same instant takes its place in the same order.
 """
 
@@ -17,9 +18,10 @@ class Stage(IntEnum):
     JOIN = 1
     DELIVERY = 2
     MEMORY = 3
-    RANK = 4
-    HAND_OVER = 5
-    DECIDE = 6
+    PROGRESS = 4
+    RANK = 5
+    HAND_OVER = 6
+    DECIDE = 7
 
 
 class Clock:

@@ -7,14 +7,17 @@ import numpy as np
 
 from fairlane import _core
 
+from . import case as ops
 from .case import Case, Compute, Fabric, Hop, Link, Mark, Op, Recv, Send, Wait
 from .outcome import Departure, LinkTime, Outcome, PortCount, Progress
 
 #: No case takes longer than this: 1000 seconds.
 FOREVER = 10**15
-#: The messages of one send: request, get, payload, acknowledgement.
-STAGES = 4
-KINDS = ("control", "eager", "bulk", "collective")
+#: Stages that the messages of one transfer can have.
+STAGES = 16
+KINDS = ("control", "eager", "bulk", "collective", "collective_control", "collective_eager")
+#: The communicator of neighborhood collectives.
+TOPOLOGY = 5
 
 
 def decode(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
@@ -61,7 +64,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
             "default": qos.default,
             "kinds": {kind: qos.kinds.get(kind) for kind in KINDS},
         },
-        "mpi": {**vars(case.mpi), "collectives": {}},
+        "mpi": vars(case.mpi),
         "jobs": [
             {
                 "name": f"job-{number}",
@@ -105,6 +108,49 @@ def add(builder: _core.ProgramBuilder, rank: int, op: Op) -> None:
             builder.wait_all(rank, list(requests))
         case Mark():
             builder.mark_progress(rank)
+        case ops.Collective() | ops.Topology() | ops.Neighbor():
+            add_collective(builder, rank, op)
+        case _:
+            add_one_sided(builder, rank, op)
+
+
+def add_collective(builder: _core.ProgramBuilder, rank: int, op: ops.Collective | ops.Topology | ops.Neighbor) -> None:
+    """Adds an operation of all ranks."""
+    match op:
+        case ops.Topology(sources, destinations):
+            builder.dist_graph_create_adjacent(rank, TOPOLOGY, list(sources), list(destinations))
+        case ops.Collective(kind, volume, root, request) if request is not None:
+            builder.icollective(rank, kind, request, listed(volume), 0, root)
+        case ops.Collective(kind, volume, root):
+            builder.collective(rank, kind, listed(volume), 0, root)
+        case ops.Neighbor(kind, volume, request) if request is not None:
+            builder.ineighbor(rank, kind, request, listed(volume), TOPOLOGY)
+        case ops.Neighbor(kind, volume):
+            builder.neighbor(rank, kind, listed(volume), TOPOLOGY)
+
+
+def listed(volume: int | tuple[int, ...]) -> int | list[int]:
+    """A volume as the builder takes it."""
+    return list(volume) if isinstance(volume, tuple) else volume
+
+
+def add_one_sided(builder: _core.ProgramBuilder, rank: int, op: ops.OneSided) -> None:
+    """Adds an operation on a window: the builder's method of this name, with the operation's arguments."""
+    match op:
+        case ops.Rma(kind, window, target, size, request):
+            builder.rma(rank, kind, window, target, size, request)
+        case ops.Lock(window, int(target), exclusive):
+            builder.win_lock(rank, window, target, exclusive)
+        case ops.Unlock(window, int(target)):
+            builder.win_unlock(rank, window, target)
+        case ops.Flush(window, target):
+            builder.win_flush(rank, window, target)
+        case ops.Lock(window) | ops.Unlock(window):
+            getattr(builder, f"win_{type(op).__name__.lower()}_all")(rank, window)
+        case ops.Signal(call, window, group):
+            getattr(builder, f"win_{call}")(rank, window, *([list(group)] if call in ("post", "start") else []))
+        case ops.Create(window) | ops.Free(window) | ops.Fence(window):
+            getattr(builder, f"win_{type(op).__name__.lower()}")(rank, window)
 
 
 def simulate(case: Case, programs: list[_core.Program] | None = None, *, departures: bool = True) -> Outcome:

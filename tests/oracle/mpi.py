@@ -1,56 +1,16 @@
 """Messages: what ranks do, eager and rendezvous, matching, transfers through memory."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count, pairwise
 
-from .case import Case, Compute, Mark, Recv, Send, Wait, ser
+from .case import Case, Collective, Compute, Mark, Neighbor, Recv, Send, Topology, Wait, ser
 from .clock import Clock, Stage
+from .collectives import Collectives
 from .network import Interconnect, Message
+from .one_sided import Windows
 from .outcome import Outcome
-
-
-@dataclass(eq=False)
-class Receiving:
-    """A receive that was posted."""
-
-    op: Recv
-    rank: "Rank"
-    complete: bool = False
-
-
-@dataclass(eq=False)
-class Sending:
-    """A send that was started, and how far its first message (eager payload or request) and its matching are."""
-
-    op: Send
-    rank: "Rank"
-    rendezvous: bool
-    complete: bool
-    arrived: bool = False
-    delivered: bool = False
-    receive: Receiving | None = None
-
-    def suits(self, receive: Receiving) -> bool:
-        """Whether a receive may take this message."""
-        return receive.op.source in (None, self.rank.number) and receive.op.tag in (None, self.op.tag)
-
-
-@dataclass(eq=False)
-class Rank:
-    """A rank, and the lists in which it looks for matches."""
-
-    job: int
-    number: int
-    host: int
-    requests: dict[int, Sending | Receiving] = field(default_factory=dict)
-    awaited: list[Sending | Receiving] = field(default_factory=list)
-    incoming: dict[int, list[Sending]] = field(default_factory=dict)  # by sender, in order of sending
-    posted: list[Receiving] = field(default_factory=list)  # receives without a message
-    unexpected: list[Sending] = field(default_factory=list)  # messages without a receive
-    life: Iterator[int | None] = field(default_factory=lambda: iter(()))
-    finished: bool = False
-    turn: int = 0  # the next rail, where they take turns
+from .state import Rank, Receiving, Request, Sending
 
 
 @dataclass
@@ -76,6 +36,8 @@ class World:
         self.numbers = count()
         self.interconnect = Interconnect(case, self.clock, self.outcome)
         self.jobs = [[Rank(j, r, host) for r, host in enumerate(job.hosts)] for j, job in enumerate(case.jobs)]
+        self.collectives = Collectives(self)
+        self.windows = Windows(self)
 
     def run(self) -> Outcome:
         """Runs every rank to its end."""
@@ -106,8 +68,7 @@ class World:
                     else:
                         rank.requests[op.request] = sending
                 case Recv():
-                    receive = Receiving(op, rank)
-                    self.post(receive)
+                    receive = self.receive(rank, op)
                     if op.request is None:
                         yield from self.wait(rank, [receive])
                     else:
@@ -116,6 +77,10 @@ class World:
                     yield from self.wait(rank, [rank.requests.pop(request) for request in requests])
                 case Mark():
                     self.outcome.mark(rank.job, rank.number, self.clock.now)
+                case Collective() | Topology() | Neighbor():
+                    yield from self.collectives.call(rank, op)
+                case _:
+                    yield from self.windows.call(rank, op)
         rank.finished = True
 
     def spend(self, time: int) -> Iterator[int]:
@@ -123,13 +88,13 @@ class World:
         if time > 0:
             yield self.clock.now + time
 
-    def wait(self, rank: Rank, requests: list[Sending | Receiving]) -> Iterator[int | None]:
-        """Until all are complete, and the overhead of each receive. Interrupts the rank in any case."""
+    def wait(self, rank: Rank, requests: list[Request], busy_until: int = 0) -> Iterator[int | None]:
+        """Until all are complete and the CPU is free, and the overhead of each receive. Interrupts it in any case."""
         if not all(request.complete for request in requests):
             rank.awaited = requests
             yield None
         receives = sum(isinstance(request, Receiving) for request in requests)
-        yield self.clock.now + receives * self.mpi.receive_overhead
+        yield max(self.clock.now, busy_until) + receives * self.mpi.receive_overhead
 
     def resume(self, rank: Rank, time: int) -> None:
         """At `time` the rank goes on until it is interrupted, sleeps or ends."""
@@ -141,29 +106,33 @@ class World:
 
         self.clock.at(time, Stage.RANK, (rank.job, rank.number), go_on)
 
-    def complete(self, request: Sending | Receiving) -> None:
+    def complete(self, request: Request) -> None:
         """A request is complete; its rank is woken if that was the last it waited for."""
         request.complete = True
-        if request in request.rank.awaited and all(other.complete for other in request.rank.awaited):
+        if request.then is not None:
+            request.then()
+        elif request in request.rank.awaited and all(other.complete for other in request.rank.awaited):
             request.rank.awaited = []
             self.resume(request.rank, self.clock.now)
 
     # Matching.
 
-    def post(self, receive: Receiving) -> None:
+    def receive(self, rank: Rank, op: Recv) -> Receiving:
         """Takes the first unexpected message that suits, or waits for one."""
+        receive = Receiving(op=op, rank=rank)
         sending = next((sending for sending in receive.rank.unexpected if sending.suits(receive)), None)
         if sending is None:
             receive.rank.posted.append(receive)
         else:
             receive.rank.unexpected.remove(sending)
             self.match(sending, receive)
+        return receive
 
     def arrive(self, sending: Sending) -> None:
         """The first packet is there: it can be matched, unless an earlier message of its sender is missing."""
         sending.arrived = True
         receiver = self.jobs[sending.rank.job][sending.op.to]
-        line = receiver.incoming[sending.rank.number]
+        line = receiver.incoming[sending.rank.number, sending.op.context]
         while line and line[0].arrived:
             self.offer(receiver, line.pop(0))
 
@@ -183,12 +152,12 @@ class World:
 
     # The protocols.
 
-    def send(self, rank: Rank, op: Send) -> Sending:
+    def send(self, rank: Rank, op: Send, called: int | None = None) -> Sending:
         """The send call: the payload, or the request to send it, is handed over once the CPU is done."""
-        rendezvous = op.synchronous or op.size > self.mpi.eager_threshold
-        sending = Sending(op, rank, rendezvous, complete=not rendezvous)
+        rendezvous = op.synchronous or (op.size > self.mpi.eager_threshold and not op.eager)
+        sending = Sending(op=op, rank=rank, rendezvous=rendezvous, complete=not rendezvous)
         receiver = self.jobs[rank.job][op.to]
-        receiver.incoming.setdefault(rank.number, []).append(sending)
+        receiver.incoming.setdefault((rank.number, op.context), []).append(sending)
 
         def delivered(first: bool, last: bool) -> None:
             sending.delivered = last
@@ -198,8 +167,14 @@ class World:
                 self.proceed(sending)
 
         size, kind = (self.mpi.control_bytes, "control") if rendezvous else (op.size, "eager")
-        self.transfer(rank, receiver, size, kind, delivered, self.clock.now + self.mpi.send_overhead)
+        called = self.clock.now if called is None else called
+        self.transfer(rank, receiver, size, self.kind(op, kind), delivered, called + self.mpi.send_overhead)
         return sending
+
+    def kind(self, op: Send, kind: str) -> str:
+        """The kind of a message of a send, or what it is called in a collective."""
+        of_collectives = {"control": "collective_control", "eager": "collective_eager", "bulk": "collective"}
+        return of_collectives[kind] if op.collective else kind
 
     def proceed(self, sending: Sending) -> None:
         """Once delivered and matched, an eager message is received; a request is answered by a get."""
@@ -213,19 +188,20 @@ class World:
     def get(self, sending: Sending, receive: Receiving) -> None:
         """The rest of a rendezvous: get, payload, acknowledgement."""
         sender, receiver, now = sending.rank, receive.rank, self.clock.now
+        control, bulk = self.kind(sending.op, "control"), self.kind(sending.op, "bulk")
 
         def payload(_first: bool, _last: bool) -> None:
-            self.transfer(sender, receiver, sending.op.size, "bulk", acknowledge, self.clock.now)
+            self.transfer(sender, receiver, sending.op.size, bulk, acknowledge, self.clock.now)
 
         def acknowledge(_first: bool, last: bool) -> None:
             if last:
                 self.complete(receive)
-                self.transfer(receiver, sender, self.mpi.control_bytes, "control", done, self.clock.now)
+                self.transfer(receiver, sender, self.mpi.control_bytes, control, done, self.clock.now)
 
         def done(_first: bool, _last: bool) -> None:
             self.complete(sending)
 
-        self.transfer(receiver, sender, self.mpi.control_bytes, "control", payload, now)
+        self.transfer(receiver, sender, self.mpi.control_bytes, control, payload, now)
 
     def transfer(
         self, source: Rank, to: Rank, size: int, kind: str, delivered: Callable[[bool, bool], None], time: int
@@ -255,7 +231,7 @@ class World:
                 return [(to.number % rails, size)]
             case "by_source":
                 return [(source.number % rails, size)]
-            case "stripe" if kind != "control" and size > policy["above"]:
+            case "stripe" if kind not in ("control", "collective_control") and size > policy["above"]:
                 ends = [size * part // rails for part in range(rails + 1)]
                 parts = [after - before for before, after in pairwise(ends)]
                 return list(enumerate(parts)) if size >= rails else [(rail, 1) for rail in range(size)]
@@ -265,7 +241,11 @@ class World:
     def service_level(self, source: Rank, to: Rank, kind: str) -> int:
         """The sender's own level, else the receiver's, the kind's, the job's, the default."""
         job, qos = self.case.jobs[source.job], self.case.qos
-        candidates = (job.ranks.get(source.number), job.ranks.get(to.number), qos.kinds.get(kind), job.service_level)
+        like = {"collective_control": "control", "collective_eager": "collective"}
+        of_kind = next(
+            (level for name in (kind, like.get(kind, kind)) if (level := qos.kinds.get(name)) is not None), None
+        )
+        candidates = (job.ranks.get(source.number), job.ranks.get(to.number), of_kind, job.service_level)
         return next((level for level in candidates if level is not None), qos.default)
 
 

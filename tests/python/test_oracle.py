@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from oracle import Case, Outcome, core, ser, simulate
-from oracle.cases import cases
+from oracle.cases import MoreScripts, cases
 
 thorough = settings(
     max_examples=150,
@@ -31,6 +31,18 @@ def first_difference(found: Outcome, expected: Outcome) -> str:
 @thorough
 @given(cases())
 def test_engine_and_oracle_agree(case: Case) -> None:
+    agree(case)
+
+
+@patient
+@thorough
+@given(cases(MoreScripts))
+def test_engine_and_oracle_agree_on_collectives_and_windows(case: Case) -> None:
+    agree(case)
+
+
+def agree(case: Case) -> None:
+    """They do the same, event for event."""
     found, expected = core.simulate(case), simulate(case)
     assert not first_difference(found, expected)
     assert found.facts() == expected.facts()

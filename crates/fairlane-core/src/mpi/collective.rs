@@ -186,8 +186,7 @@ impl Messaging {
         }
         self.phase = phase;
         if !more {
-            self.end_running(rank, op, *running)?;
-            return Ok(now);
+            return self.end_running(rank, op, *running, now);
         }
         self.rank(rank).collective = Some(running);
         Ok(NEVER)

@@ -1,37 +1,80 @@
 //! What comes of collectives that make something: communicators and windows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::communicator::Communicator;
+use super::interpreter::Over;
 use super::messaging::Messaging;
 use super::schedule::{Running, Scope};
+use super::window::Window;
 use crate::error::RunError;
 use crate::ids::Rank;
-use crate::program::{CommHandle, Op, Topology};
+use crate::program::{CommHandle, Op, Topology, WindowHandle};
 
 /// What comes of an operation when its last phase is over.
 #[derive(Clone)]
 pub(super) enum After {
     Nothing,
-    Dup { new: CommHandle },
-    Split { new: CommHandle, color: Option<i32>, key: i32 },
-    Create { new: CommHandle, members: Arc<[Rank]> },
-    Topology { new: CommHandle, topology: Arc<Topology> },
+    Dup {
+        new: CommHandle,
+    },
+    Split {
+        new: CommHandle,
+        color: Option<i32>,
+        key: i32,
+    },
+    Create {
+        new: CommHandle,
+        members: Arc<[Rank]>,
+    },
+    Topology {
+        new: CommHandle,
+        topology: Arc<Topology>,
+    },
+    Window {
+        win: WindowHandle,
+    },
+    FreeWindow {
+        win: WindowHandle,
+    },
+    /// Locks of these targets of the window that the operation is over are given up.
+    Release {
+        targets: Range<u32>,
+    },
 }
 
 impl Messaging {
-    /// The last phase is over: makes the communicator that was asked for.
-    pub(super) fn end_running(&mut self, rank: u32, op: &Op, running: Running) -> Result<(), Box<RunError>> {
+    /// The last phase is over: makes what was asked for. Returns when the operation is over.
+    pub(super) fn end_running(&mut self, rank: u32, op: &Op, running: Running, now: u64) -> Over {
         let Running { scope, context, number, members, after, .. } = running;
-        let Some(number) = number else { return Ok(()) };
+        let Some(number) = number else {
+            return match (after, scope) {
+                (After::Release { targets }, Scope::Window(win)) => self.release(rank, op, win, targets, now),
+                _ => Ok(now),
+            };
+        };
+        self.make(rank, op, after, (scope, context, number), &members)?;
+        self.job_of(rank).agreements.leave(context, number, members.len());
+        Ok(now)
+    }
+
+    /// Makes what comes of a collective: the one of this number on this context.
+    fn make(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        after: After,
+        (scope, context, number): (Scope, u32, u64),
+        members: &Arc<[u32]>,
+    ) -> Result<(), Box<RunError>> {
         match after {
-            After::Nothing => {}
+            After::Nothing | After::Release { .. } | After::Split { color: None, .. } => {}
             After::Dup { new } => {
                 let fresh = self.job_of(rank).agreements.context(context, number, 0);
                 let copy = self.spanning(rank, op, scope)?.copy(fresh);
                 self.add_communicator(rank, op, new, copy)?;
             }
-            After::Split { color: None, .. } => {}
             After::Split { new, color: Some(color), .. } => {
                 let chosen = self.job_of(rank).agreements.members(context, number, color);
                 let fresh = self.job_of(rank).agreements.context(context, number, color);
@@ -48,10 +91,20 @@ impl Messaging {
             }
             After::Topology { new, topology } => {
                 let fresh = self.job_of(rank).agreements.context(context, number, 0);
-                self.add_topology(rank, op, new, fresh, &members, &topology)?;
+                self.add_topology(rank, op, new, fresh, members, &topology)?;
+            }
+            After::Window { win } => {
+                let fresh = self.job_of(rank).agreements.context(context, number, 0);
+                let window = Window::new(self.spanning(rank, op, scope)?.copy(fresh));
+                self.rank(rank).more.get_or_insert_default().windows.insert(win, window);
+            }
+            After::FreeWindow { win } => {
+                if let Some(more) = &mut self.rank(rank).more {
+                    more.windows.remove(&win);
+                    more.locks.remove(&context);
+                }
             }
         }
-        self.job_of(rank).agreements.leave(context, number, members.len());
         Ok(())
     }
 

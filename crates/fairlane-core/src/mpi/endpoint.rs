@@ -174,7 +174,9 @@ impl Mpi {
         let members = (job.first..).zip(self.messaging.ranks[range.clone()].iter().zip(&self.sources[range]));
         let ranks = members.filter(|(_, (rank, _))| !rank.finished).map(|(number, (rank, source))| {
             let own = source.current().map_or_else(String::new, words::of);
-            let operation = std::iter::once(own).chain(self.messaging.background_in_words(number));
+            let lock = source.current().and_then(|op| self.messaging.lock_in_words(number, op));
+            let more = lock.into_iter().chain(self.messaging.background_in_words(number));
+            let operation = std::iter::once(own).chain(more);
             StuckRank { job: id, rank: rank.rank, operation: operation.collect::<Vec<_>>().join(", ") }
         });
         RunError::Stuck { job: job.name.clone(), at: until, ranks: ranks.collect() }

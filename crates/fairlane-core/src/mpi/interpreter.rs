@@ -335,7 +335,7 @@ impl Messaging {
     }
 
     #[cold]
-    fn too_large(&self, rank: u32, op: &Op) -> Box<RunError> {
+    pub(super) fn too_large(&self, rank: u32, op: &Op) -> Box<RunError> {
         self.misuse(rank, op, format!("a message may have at most {} bytes", self.largest_message.0))
     }
 
@@ -386,7 +386,7 @@ impl Messaging {
     }
 
     #[cold]
-    fn in_use(&self, rank: u32, op: &Op, request: RequestId) -> Box<RunError> {
+    pub(super) fn in_use(&self, rank: u32, op: &Op, request: RequestId) -> Box<RunError> {
         self.misuse(rank, op, format!("request {request} is in use"))
     }
 

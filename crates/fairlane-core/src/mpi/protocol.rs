@@ -28,12 +28,61 @@ pub(super) enum Stage {
     Bulk,
     /// Rendezvous: the payload has come.
     Acknowledgement,
+    /// One-sided: the payload of a put.
+    Put,
+    /// One-sided: the target is asked for a payload.
+    Fetch,
+    /// One-sided: the payload that comes back.
+    Reply,
+    /// One-sided: operands to be combined.
+    Accumulate,
+    /// One-sided: operands to be combined; something comes back.
+    Exchange,
+    /// One-sided: the operation is complete at the target.
+    Done,
+    /// One-sided: may others and I have the lock?
+    LockShared,
+    /// One-sided: may I alone have the lock?
+    LockExclusive,
+    /// One-sided: you have the lock.
+    Grant,
+    /// One-sided: I no longer have the lock.
+    Unlock,
+    /// No message: operands have been combined.
+    Combined,
+    /// No message: operands have been combined; something comes back.
+    Exchanged,
     /// No message: a step of a non-blocking operation is due.
     Step,
 }
 
 impl Stage {
-    const ALL: [Self; 5] = [Self::Eager, Self::Request, Self::Get, Self::Bulk, Self::Acknowledgement];
+    /// The stages of messages, in the order of declaration.
+    const MESSAGES: [Self; 15] = [
+        Self::Eager,
+        Self::Request,
+        Self::Get,
+        Self::Bulk,
+        Self::Acknowledgement,
+        Self::Put,
+        Self::Fetch,
+        Self::Reply,
+        Self::Accumulate,
+        Self::Exchange,
+        Self::Done,
+        Self::LockShared,
+        Self::LockExclusive,
+        Self::Grant,
+        Self::Unlock,
+    ];
+
+    /// Whether a message of this stage, given as a number, carries payload.
+    pub const fn is_payload(stage: u8) -> bool {
+        matches!(
+            Self::MESSAGES[stage as usize],
+            Self::Eager | Self::Bulk | Self::Put | Self::Reply | Self::Accumulate | Self::Exchange
+        )
+    }
 }
 
 /// A message between two ranks, from the send call to its completion on both sides. One cache line.
@@ -41,9 +90,9 @@ impl Stage {
 #[repr(align(64))]
 pub(super) struct Transfer {
     /// Ranks over all jobs.
-    from: u32,
-    to: u32,
-    bytes: u64,
+    pub from: u32,
+    pub to: u32,
+    pub bytes: u64,
     envelope: Envelope,
     /// Its number among the messages from `from` to `to` on the same context, if they are numbered; else among all that
     /// `from` sent.
@@ -51,10 +100,10 @@ pub(super) struct Transfer {
     numbered: bool,
     /// Its envelope has come.
     arrived: bool,
-    /// The sender's request, for a rendezvous.
-    send: u32,
-    /// The receiver's request, once matched.
-    receive: u32,
+    /// The sender's request, for a rendezvous; the origin's for a one-sided operation.
+    pub send: u32,
+    /// The receiver's request, once matched; the origin's own for a one-sided operation.
+    pub receive: u32,
     sent_at: u64,
     eager: bool,
     payload_done: bool,
@@ -65,6 +114,43 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
+    /// A transfer that matches nothing: `requests` are the origin's, and its program's own if it has one.
+    pub fn one_sided(
+        (from, to): (u32, u32),
+        bytes: u64,
+        envelope: Envelope,
+        (send, receive): (u32, u32),
+        sent_at: u64,
+    ) -> Self {
+        Self {
+            from,
+            to,
+            bytes,
+            envelope,
+            number: 0,
+            numbered: false,
+            arrived: true,
+            send,
+            receive,
+            sent_at,
+            eager: false,
+            payload_done: false,
+            collective: false,
+            parts: 0,
+            begun: false,
+        }
+    }
+
+    /// The receiver, over all jobs, and the context.
+    pub fn place(&self) -> (u32, u32) {
+        (self.to, self.envelope.context)
+    }
+
+    /// The sender, as a rank of the job.
+    pub fn origin(&self) -> u32 {
+        self.envelope.source
+    }
+
     /// Its payload is sent in so many parts.
     pub fn await_parts(&mut self, parts: u8) {
         (self.parts, self.begun) = (parts, false);
@@ -79,16 +165,16 @@ impl Transfer {
 }
 
 /// One message of a transfer: between ranks over all jobs, and the same as ranks of their job.
-struct Message {
-    from: u32,
-    sender: Rank,
-    to: u32,
-    receiver: Rank,
-    bytes: Bytes,
-    kind: TrafficKind,
-    transfer: u32,
-    stage: Stage,
-    at: u64,
+pub(super) struct Message {
+    pub from: u32,
+    pub sender: Rank,
+    pub to: u32,
+    pub receiver: Rank,
+    pub bytes: Bytes,
+    pub kind: TrafficKind,
+    pub transfer: u32,
+    pub stage: Stage,
+    pub at: u64,
 }
 
 /// A send as the interpreter asks for it.
@@ -165,7 +251,7 @@ impl Messaging {
 
     /// Hands one message of a transfer to the network, or to memory.
     #[inline(always)]
-    fn transmit(&mut self, job: JobId, message: Message) {
+    pub(super) fn transmit(&mut self, job: JobId, message: Message) {
         let Message { from, sender, to, receiver, bytes, kind, transfer, stage, at } = message;
         self.jobs[job.index()].in_flight += 1;
         let rank = from;
@@ -197,7 +283,7 @@ impl Messaging {
     /// The first or last packet of a message has come through the network.
     #[inline(always)]
     pub(super) fn delivered(&mut self, delivery: &Delivery) {
-        let stage = Stage::ALL[usize::from(delivery.stage)];
+        let stage = Stage::MESSAGES[usize::from(delivery.stage)];
         self.arrived(delivery.token, stage, delivery.at.0, delivery.first, delivery.last);
     }
 
@@ -290,7 +376,8 @@ impl Messaging {
                 }
                 self.complete(from, send, now);
             }
-            Stage::Step => unreachable!("invariant: a step is no message"),
+            _ if last => self.take_one_sided(record, stage, now),
+            _ => {}
         }
     }
 
@@ -315,6 +402,28 @@ impl Messaging {
         });
     }
 
+    /// A one-sided operation that moves payload from its origin, or to it if `back`.
+    #[cold]
+    pub(super) fn record_one_sided(&mut self, token: u32, back: bool, now: Instant) {
+        let Transfer { from, to, bytes, .. } = self.transfers[token];
+        let (origin, target) = (self.ranks[from as usize].rank, self.ranks[to as usize].rank);
+        let Some(of) = self.record_of(from) else { return };
+        of.sent(MessageRecord {
+            number: 0,
+            token,
+            from: if back { target } else { origin },
+            to: if back { origin } else { target },
+            bytes: Bytes(bytes),
+            tag: 0,
+            collective: false,
+            eager: back,
+            sent_at: now,
+            posted_at: Some(now),
+            received_at: None,
+            acknowledged_at: None,
+        });
+    }
+
     /// The receiver of a rendezvous answers.
     fn answer(&mut self, record: u32, stage: Stage, now: u64) {
         let Transfer { from, to, collective, .. } = self.transfers[record];
@@ -322,8 +431,8 @@ impl Messaging {
         self.go_on_with(record, stage, (to, from), load, now);
     }
 
-    /// A rendezvous goes on with another message.
-    fn go_on_with(
+    /// A transfer goes on with another message.
+    pub(super) fn go_on_with(
         &mut self,
         transfer: u32,
         stage: Stage,

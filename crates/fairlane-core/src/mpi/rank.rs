@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::background::Background;
 use super::communicator::Communicator;
+use super::lock::Lock;
 use super::matching::{Matching, Pattern};
 use super::request::{Requests, Wait};
 use super::schedule::Running;
@@ -53,6 +54,10 @@ pub(super) struct RankState {
 pub(super) struct More {
     pub background: Background,
     pub windows: FxHashMap<WindowHandle, Window>,
+    /// The locks of its own parts of windows, by context.
+    pub locks: FxHashMap<u32, Lock>,
+    /// When operands that others have sent to its windows are combined.
+    pub combining_until: u64,
 }
 
 /// What a rank's time is counted as.

@@ -43,6 +43,12 @@ pub(super) enum Scope {
 }
 
 impl Running {
+    /// Messages that the ranks need not agree on.
+    pub fn signals(plan: Plan, scope: Scope, (context, tag): (u32, Tag), members: Arc<[u32]>) -> Self {
+        let after = After::Nothing;
+        Self { plan, phase: 0, combining: 0, scope, context, tag, number: None, members, after }
+    }
+
     /// Goes on to the next phase in which there is something to do. False when there is none.
     pub fn next_phase(&mut self, phase: &mut Phase) -> bool {
         match &mut self.plan {

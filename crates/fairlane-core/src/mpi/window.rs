@@ -1,25 +1,271 @@
-//! Windows: memory of each rank of a communicator that the others read and write.
+//! Windows: memory of each rank of a communicator that the others read and write, and how their use is synchronised.
 
+use std::sync::Arc;
+
+use super::collectives::Phase;
 use super::communicator::Communicator;
+use super::creation::After;
 use super::interpreter::Over;
 use super::messaging::Messaging;
+use super::rank::NEVER;
+use super::schedule::{Plan, Running, Scope};
 use crate::error::RunError;
-use crate::program::{Op, WindowHandle};
+use crate::ids::Rank;
+use crate::program::{CollectiveKind, CommHandle, Op, Tag, Volume, WindowHandle};
+use crate::units::Bytes;
 
-/// A window as one rank sees it.
+/// What each rank tells the others of its part of a new window: address and size.
+const DESCRIPTION: Bytes = Bytes(16);
+/// The tags of MPI_Win_post's and MPI_Win_complete's messages.
+const POST: Tag = 0;
+const COMPLETE: Tag = 1;
+
+/// A window as one rank sees it. Targets are ranks of the window.
 #[derive(Clone)]
 pub(super) struct Window {
     /// Its ranks, with a context of its own.
     pub span: Communicator,
+    /// The rank's operations that no call has waited for yet: target and request.
+    pub pending: Vec<(u32, u32)>,
+    /// Targets whose lock the rank has or has asked for.
+    locked: Vec<u32>,
+    /// The targets of MPI_Win_start.
+    started: Option<Arc<[Rank]>>,
+    /// The origins of MPI_Win_post.
+    posted: Option<Arc<[Rank]>>,
+}
+
+impl Window {
+    pub fn new(span: Communicator) -> Self {
+        Self { span, pending: Vec::new(), locked: Vec::new(), started: None, posted: None }
+    }
 }
 
 impl Messaging {
-    pub(super) fn window(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<&Window, Box<RunError>> {
-        let found = self.ranks[rank as usize].more.as_ref().and_then(|more| more.windows.get(&win));
-        found.ok_or_else(|| self.misuse(rank, op, format!("no window {win} at this rank")))
+    /// Operations on windows, and those that make and free them.
+    pub(super) fn execute_one_sided(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+        match *op {
+            Op::WinCreate { comm, win } => self.create_window(rank, op, comm, win, now),
+            Op::WinFree { win } => self.free_window(rank, op, win, now),
+            Op::Rma { kind, win, target, bytes, request } => {
+                self.one_sided(rank, op, (kind, bytes), (win, target), request, now)
+            }
+            Op::WinFence { win } => {
+                let running = self.window_barrier(rank, op, win, After::Nothing)?;
+                self.after_own(rank, op, win, None, running, now)
+            }
+            Op::WinLock { win, target, exclusive } => {
+                let target = self.target(rank, op, win, target)?;
+                self.lock(rank, op, win, target..target + 1, exclusive, now)
+            }
+            Op::WinLockAll { win } => {
+                let size = self.window_size(rank, op, win)?;
+                self.lock(rank, op, win, 0..size, false, now)
+            }
+            Op::WinUnlock { win, target } => {
+                let target = self.target(rank, op, win, target)?;
+                self.unlock(rank, op, win, target..target + 1, now)
+            }
+            Op::WinUnlockAll { win } => {
+                let size = self.window_size(rank, op, win)?;
+                self.unlock(rank, op, win, 0..size, now)
+            }
+            Op::WinFlush { win, target } => {
+                let target = target.map(|target| self.target(rank, op, win, target)).transpose()?;
+                self.window(rank, op, win)?;
+                self.await_own(rank, win, |of| target.is_none_or(|target| target == of), now);
+                Ok(NEVER)
+            }
+            _ => self.execute_general_active_target(rank, op, now),
+        }
     }
 
-    pub(super) fn execute_one_sided(&mut self, rank: u32, op: &Op, _now: u64) -> Over {
-        Err(self.misuse(rank, op, "one-sided operations cannot be simulated"))
+    /// Post, start, complete, wait.
+    fn execute_general_active_target(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+        match *op {
+            Op::WinPost { win, ref group } => {
+                let running =
+                    self.signals(rank, op, win, POST, Phase { sends: self.signal(group), ..Phase::default() })?;
+                let posted = &mut self.window_mut(rank, op, win)?.posted;
+                if posted.replace(Arc::clone(group)).is_some() {
+                    return Err(self.misuse(rank, op, "the window is open already: MPI_Win_wait comes first"));
+                }
+                self.begin(rank, op, running, now)
+            }
+            Op::WinStart { win, ref group } => {
+                let running =
+                    self.signals(rank, op, win, POST, Phase { receives: group.to_vec(), ..Phase::default() })?;
+                let started = &mut self.window_mut(rank, op, win)?.started;
+                if started.replace(Arc::clone(group)).is_some() {
+                    return Err(self.misuse(
+                        rank,
+                        op,
+                        "an access has been started already: MPI_Win_complete comes first",
+                    ));
+                }
+                self.begin(rank, op, running, now)
+            }
+            Op::WinComplete { win } => {
+                let Some(group) = self.window_mut(rank, op, win)?.started.take() else {
+                    return Err(self.misuse(rank, op, "no access has been started: MPI_Win_start comes first"));
+                };
+                let phase = Phase { sends: self.signal(&group), ..Phase::default() };
+                let running = self.signals(rank, op, win, COMPLETE, phase)?;
+                self.after_own(rank, op, win, None, running, now)
+            }
+            Op::WinWait { win } => {
+                let Some(group) = self.window_mut(rank, op, win)?.posted.take() else {
+                    return Err(self.misuse(rank, op, "the window has not been opened: MPI_Win_post comes first"));
+                };
+                let phase = Phase { receives: group.to_vec(), ..Phase::default() };
+                let running = self.signals(rank, op, win, COMPLETE, phase)?;
+                self.begin(rank, op, running, now)
+            }
+            _ => unreachable!("invariant: the callers have taken every other operation"),
+        }
+    }
+
+    fn create_window(&mut self, rank: u32, op: &Op, comm: CommHandle, win: WindowHandle, now: u64) -> Over {
+        if self.window(rank, op, win).is_ok() {
+            return Err(self.misuse(rank, op, format!("window {win} is in use at this rank")));
+        }
+        let call = (CollectiveKind::Allgather, Rank(0), Volume::Uniform(DESCRIPTION));
+        let running = self.collective(rank, op, Scope::Communicator(comm), call, After::Window { win })?;
+        self.begin(rank, op, running, now)
+    }
+
+    fn free_window(&mut self, rank: u32, op: &Op, win: WindowHandle, now: u64) -> Over {
+        let Window { locked, started, posted, .. } = self.window(rank, op, win)?;
+        let open = [
+            (!locked.is_empty(), "a lock of the window is held: MPI_Win_unlock comes first"),
+            (started.is_some(), "an access has been started: MPI_Win_complete comes first"),
+            (posted.is_some(), "the window is open: MPI_Win_wait comes first"),
+        ];
+        if let Some((_, problem)) = open.iter().find(|(open, _)| *open) {
+            return Err(self.misuse(rank, op, *problem));
+        }
+        let running = self.window_barrier(rank, op, win, After::FreeWindow { win })?;
+        self.after_own(rank, op, win, None, running, now)
+    }
+
+    fn window_barrier(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        win: WindowHandle,
+        after: After,
+    ) -> Result<Running, Box<RunError>> {
+        let call = (CollectiveKind::Barrier, Rank(0), Volume::Uniform(Bytes::ZERO));
+        self.collective(rank, op, Scope::Window(win), call, after)
+    }
+
+    /// A message without a content of its own to each of these ranks.
+    fn signal(&self, group: &[Rank]) -> Vec<(Rank, Bytes)> {
+        group.iter().map(|rank| (*rank, self.parameters.control_bytes)).collect()
+    }
+
+    /// Messages of this tag between ranks of a window.
+    fn signals(&self, rank: u32, op: &Op, win: WindowHandle, tag: Tag, phase: Phase) -> Result<Running, Box<RunError>> {
+        for peer in phase.receives.iter().chain(phase.sends.iter().map(|(to, _)| to)) {
+            self.target(rank, op, win, *peer)?;
+        }
+        let Communicator { context, ref members, .. } = self.window(rank, op, win)?.span;
+        Ok(Running::signals(Plan::Once(phase), Scope::Window(win), (context, tag), Arc::clone(members)))
+    }
+
+    /// The locks of `targets` are given up once the rank's operations at them are complete.
+    fn unlock(&mut self, rank: u32, op: &Op, win: WindowHandle, targets: std::ops::Range<u32>, now: u64) -> Over {
+        let Window { locked, span, .. } = self.window_mut(rank, op, win)?;
+        let (context, members) = (span.context, Arc::clone(&span.members));
+        if let Some(free) = targets.clone().find(|target| !locked.contains(target)) {
+            return Err(self.misuse(rank, op, format!("this rank has no lock of target {free}")));
+        }
+        locked.retain(|target| !targets.contains(target));
+        let only = (targets.len() == 1).then_some(targets.start);
+        let running = Running {
+            after: After::Release { targets },
+            ..Running::signals(Plan::Once(Phase::default()), Scope::Window(win), (context, POST), members)
+        };
+        self.after_own(rank, op, win, only, running, now)
+    }
+
+    /// Notes that the rank asks for the locks of these targets.
+    pub(super) fn claim(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        win: WindowHandle,
+        targets: std::ops::Range<u32>,
+    ) -> Result<(), Box<RunError>> {
+        let locked = &mut self.window_mut(rank, op, win)?.locked;
+        if let Some(again) = targets.clone().find(|target| locked.contains(target)) {
+            return Err(self.misuse(rank, op, format!("this rank has a lock of target {again} already")));
+        }
+        locked.extend(targets);
+        Ok(())
+    }
+
+    /// Waits for the rank's operations on a window at `target`, or at all, and then does `running`.
+    fn after_own(
+        &mut self,
+        rank: u32,
+        _op: &Op,
+        win: WindowHandle,
+        target: Option<u32>,
+        running: Running,
+        now: u64,
+    ) -> Over {
+        self.rank(rank).collective = Some(Box::new(running));
+        self.await_own(rank, win, |of| target.is_none_or(|target| target == of), now);
+        Ok(NEVER)
+    }
+
+    /// Waits for the rank's operations on a window at these targets.
+    fn await_own(&mut self, rank: u32, win: WindowHandle, at: impl Fn(u32) -> bool, now: u64) {
+        let state = self.rank(rank);
+        if let Some(window) = state.more.as_mut().and_then(|more| more.windows.get_mut(&win)) {
+            let awaited = &mut state.awaited;
+            window.pending.retain(|(target, slot)| {
+                if at(*target) {
+                    awaited.push(*slot);
+                }
+                !at(*target)
+            });
+        }
+        self.wait_for_all(rank, now, now);
+    }
+
+    pub(super) fn window(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<&Window, Box<RunError>> {
+        let found = self.ranks[rank as usize].more.as_ref().and_then(|more| more.windows.get(&win));
+        found.ok_or_else(|| self.no_window(rank, op, win))
+    }
+
+    pub(super) fn window_mut(&mut self, rank: u32, op: &Op, win: WindowHandle) -> Result<&mut Window, Box<RunError>> {
+        self.window(rank, op, win)?;
+        let found = self.rank(rank).more.as_mut().and_then(|more| more.windows.get_mut(&win));
+        Ok(found.expect("invariant: it has just been found"))
+    }
+
+    #[cold]
+    fn no_window(&self, rank: u32, op: &Op, win: WindowHandle) -> Box<RunError> {
+        let mut known: Vec<u32> =
+            self.ranks[rank as usize].more.iter().flat_map(|more| more.windows.keys().copied()).collect();
+        known.sort_unstable();
+        let known = if known.is_empty() { "none".to_owned() } else { format!("{known:?}") };
+        self.misuse(rank, op, format!("no window {win} at this rank; it has {known}"))
+    }
+
+    fn window_size(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<u32, Box<RunError>> {
+        let members = self.window(rank, op, win)?.span.members.len();
+        Ok(u32::try_from(members).expect("invariant: 32-bit ranks"))
+    }
+
+    /// A rank of the window that an operation names.
+    pub(super) fn target(&self, rank: u32, op: &Op, win: WindowHandle, target: Rank) -> Result<u32, Box<RunError>> {
+        let size = self.window_size(rank, op, win)?;
+        if target.0 < size {
+            return Ok(target.0);
+        }
+        Err(self.misuse(rank, op, format!("the window has {size} ranks, numbered from 0")))
     }
 }

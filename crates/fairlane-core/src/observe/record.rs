@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::RecordOf;
 use crate::ids::{JobId, Rank};
+use crate::kernel::NONE;
 use crate::program::Tag;
 use crate::units::{Bytes, Instant};
 
@@ -142,6 +143,25 @@ impl Record {
     /// The message whose completion completed a request; the request is over.
     pub(crate) fn completed_by(&mut self, rank: Rank, slot: u32) -> Option<u64> {
         self.complete.remove(&(rank, slot))
+    }
+
+    /// The payload of a one-sided operation is in the target's memory.
+    pub(crate) fn landed(&mut self, token: u32, at: Instant) {
+        if let Some(message) = self.under_way.get_mut(&token) {
+            message.received_at = Some(at);
+        }
+    }
+
+    /// A one-sided operation is complete, and with it these requests of its origin.
+    pub(crate) fn fetched(&mut self, token: u32, slots: &[u32], at: Instant) {
+        let Some(message) = self.under_way.get_mut(&token) else { return };
+        let origin = if message.eager { message.to } else { message.from };
+        let done = if message.eager { &mut message.received_at } else { &mut message.acknowledged_at };
+        *done = Some(at);
+        let number = message.number;
+        let slots = slots.iter().filter(|slot| **slot != NONE);
+        self.complete.extend(slots.map(|slot| ((origin, *slot), number)));
+        self.end(token, at);
     }
 
     /// The message that completed one request of a rank was the last but for which another was not complete.

@@ -1,0 +1,183 @@
+//! One-sided operations: what goes to the target's memory and what comes back, without the target's program.
+
+use std::cmp::Reverse;
+
+use super::interpreter::Over;
+use super::matching::Envelope;
+use super::messaging::Messaging;
+use super::protocol::{Message, Stage, Transfer};
+use super::request::{PENDING, Request};
+use crate::ids::Rank;
+use crate::kernel::NONE;
+use crate::program::{Op, RequestId, RmaKind, WindowHandle};
+use crate::qos::levels::TrafficKind;
+use crate::units::{Bytes, Instant};
+
+/// A message from the origin to the target that begins an operation, or asks for something.
+pub(super) struct Opening {
+    /// Ranks over all jobs.
+    pub from: u32,
+    pub to: u32,
+    /// Payload of the operation.
+    pub bytes: u64,
+    /// The window's.
+    pub context: u32,
+    /// The origin's request, and the program's own, or [`NONE`].
+    pub requests: (u32, u32),
+    pub stage: Stage,
+    /// What this message carries.
+    pub load: (Bytes, TrafficKind),
+    pub called_at: u64,
+    pub handed_at: u64,
+}
+
+impl Messaging {
+    /// Starts a one-sided operation.
+    pub(super) fn one_sided(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        (kind, bytes): (RmaKind, Bytes),
+        (win, target): (WindowHandle, Rank),
+        name: Option<RequestId>,
+        now: u64,
+    ) -> Over {
+        let member = self.target(rank, op, win, target)?;
+        let sent = match kind {
+            RmaKind::Get => self.parameters.control_bytes,
+            RmaKind::CompareAndSwap => Bytes(bytes.0.saturating_mul(2)),
+            RmaKind::Put | RmaKind::Accumulate | RmaKind::GetAccumulate => bytes,
+        };
+        if sent.max(bytes) > self.largest_message {
+            return Err(self.too_large(rank, op));
+        }
+        let own = match name {
+            None => NONE,
+            Some(name) => match self.rank(rank).requests.start(Some(name), Request::send(now, PENDING)) {
+                Some(slot) => slot,
+                None => return Err(self.in_use(rank, op, name)),
+            },
+        };
+        let slot = self.rank(rank).requests.start(None, Request::send(now, PENDING));
+        let slot = slot.expect("invariant: a request without a name has a slot");
+        let span = &mut self.window_mut(rank, op, win)?;
+        span.pending.push((member, slot));
+        let (context, target) = (span.span.context, span.span.members[member as usize]);
+        let (stage, traffic) = match kind {
+            RmaKind::Put => (Stage::Put, self.payload(sent)),
+            RmaKind::Get => (Stage::Fetch, TrafficKind::Control),
+            RmaKind::Accumulate => (Stage::Accumulate, self.payload(sent)),
+            RmaKind::GetAccumulate | RmaKind::CompareAndSwap => (Stage::Exchange, self.payload(sent)),
+        };
+        let handed_at = now + self.parameters.send_overhead.0;
+        let to = self.peer(rank, target);
+        if kind != RmaKind::Get {
+            self.count_payload(rank, sent);
+        }
+        let transfer = self.open(Opening {
+            from: rank,
+            to,
+            bytes: bytes.0,
+            context,
+            requests: (slot, own),
+            stage,
+            load: (sent, traffic),
+            called_at: now,
+            handed_at,
+        });
+        if self.record.is_some() {
+            self.record_one_sided(transfer, kind == RmaKind::Get, Instant(now));
+        }
+        Ok(handed_at)
+    }
+
+    /// Makes the transfer of a one-sided operation, and its first message.
+    pub(super) fn open(&mut self, opening: Opening) -> u32 {
+        let Opening { from, to, bytes, context, requests, stage, load: (sent, kind), called_at, handed_at } = opening;
+        let (job, sender) = (self.ranks[from as usize].job, self.ranks[from as usize].rank);
+        let receiver = self.ranks[to as usize].rank;
+        let envelope = Envelope { context, source: sender.0, tag: 0 };
+        let transfer = self.transfers.insert(Transfer::one_sided((from, to), bytes, envelope, requests, called_at));
+        self.transmit(job, Message { from, sender, to, receiver, bytes: sent, kind, transfer, stage, at: handed_at });
+        transfer
+    }
+
+    /// The kind of an operation's payload: by its size, as if it were a message of two sides.
+    fn payload(&self, bytes: Bytes) -> TrafficKind {
+        if bytes <= self.parameters.eager_threshold { TrafficKind::Eager } else { TrafficKind::Bulk }
+    }
+
+    fn count_payload(&mut self, rank: u32, bytes: Bytes) {
+        let record = &mut self.rank(rank).record;
+        record.messages_sent += 1;
+        record.bytes_sent += bytes.0;
+    }
+
+    /// A message of a one-sided operation has come whole, or a combination has ended.
+    pub(super) fn take_one_sided(&mut self, record: u32, stage: Stage, now: u64) {
+        let Transfer { from, to, bytes, .. } = self.transfers[record];
+        match stage {
+            Stage::Put => {
+                self.note_landed(record, now);
+                self.done(record, now);
+            }
+            Stage::Fetch | Stage::Exchanged => {
+                let load = (Bytes(bytes), self.payload(Bytes(bytes)));
+                self.count_payload(to, Bytes(bytes));
+                self.go_on_with(record, Stage::Reply, (to, from), load, now);
+            }
+            Stage::Accumulate => self.combine(record, Stage::Combined, now),
+            Stage::Exchange => self.combine(record, Stage::Exchanged, now),
+            Stage::Combined => self.done(record, now),
+            Stage::Reply | Stage::Done | Stage::Grant => self.end_one_sided(record, now),
+            Stage::LockShared => self.lock_asked(record, false, now),
+            Stage::LockExclusive => self.lock_asked(record, true, now),
+            Stage::Unlock => self.lock_released(record, now),
+            _ => unreachable!("invariant: a stage of messages of two sides"),
+        }
+    }
+
+    /// The target confirms that an operation is complete.
+    fn done(&mut self, record: u32, now: u64) {
+        let Transfer { from, to, .. } = self.transfers[record];
+        let load = (self.parameters.control_bytes, TrafficKind::Control);
+        self.go_on_with(record, Stage::Done, (to, from), load, now);
+    }
+
+    /// The target's rank combines operands in the order in which they come, one after another and without its CPU; then the
+    /// operation goes on with `stage`.
+    fn combine(&mut self, record: u32, stage: Stage, now: u64) {
+        self.note_landed(record, now);
+        let Transfer { to, bytes, .. } = self.transfers[record];
+        let time = self.parameters.reduction_bandwidth.serialization(Bytes(bytes)).0;
+        let host = self.hosts[to as usize];
+        let state = self.rank(to);
+        let free_at = &mut state.more.get_or_insert_default().combining_until;
+        let end = now.max(*free_at) + time;
+        *free_at = end;
+        let job = state.job;
+        self.memory[host.index()].push(Reverse((end, self.sequence, record, stage)));
+        self.sequence += 1;
+        self.in_memory += 1;
+        self.jobs[job.index()].in_flight += 1;
+    }
+
+    fn note_landed(&mut self, record: u32, now: u64) {
+        if let Some(of) = &mut self.record {
+            of.landed(record, Instant(now));
+        }
+    }
+
+    /// The origin has the last message of an operation.
+    fn end_one_sided(&mut self, record: u32, now: u64) {
+        let Transfer { from, send, receive, .. } = self.transfers[record];
+        self.transfers.remove(record);
+        if let Some(of) = &mut self.record {
+            of.fetched(record, &[send, receive], Instant(now));
+        }
+        self.complete(from, send, now);
+        if receive != NONE {
+            self.complete(from, receive, now);
+        }
+    }
+}

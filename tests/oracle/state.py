@@ -1,0 +1,56 @@
+"""Ranks, and what they have started."""
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+
+from .case import Recv, Send
+
+
+@dataclass(eq=False, kw_only=True)
+class Request:
+    """What a rank has started. When it is complete, `then` goes on if it is given, else a rank that waits for it."""
+
+    rank: "Rank"
+    complete: bool = False
+    then: Callable[[], None] | None = None
+
+
+@dataclass(eq=False, kw_only=True)
+class Receiving(Request):
+    """A receive that was posted."""
+
+    op: Recv
+
+
+@dataclass(eq=False, kw_only=True)
+class Sending(Request):
+    """A send that was started, and how far its first message (eager payload or request) and its matching are."""
+
+    op: Send
+    rendezvous: bool
+    arrived: bool = False
+    delivered: bool = False
+    receive: Receiving | None = None
+
+    def suits(self, receive: Receiving) -> bool:
+        """Whether a receive may take this message."""
+        same = receive.op.context == self.op.context
+        return same and receive.op.source in (None, self.rank.number) and receive.op.tag in (None, self.op.tag)
+
+
+@dataclass(eq=False)
+class Rank:
+    """A rank, and the lists in which it looks for matches."""
+
+    job: int
+    number: int
+    host: int
+    requests: dict[int, Request] = field(default_factory=dict)
+    awaited: list[Request] = field(default_factory=list)
+    # By sender and context, in order of sending.
+    incoming: dict[tuple[int, Hashable], list[Sending]] = field(default_factory=dict)
+    posted: list[Receiving] = field(default_factory=list)  # receives without a message
+    unexpected: list[Sending] = field(default_factory=list)  # messages without a receive
+    life: Iterator[int | None] = field(default_factory=lambda: iter(()))
+    finished: bool = False
+    turn: int = 0  # the next rail, where they take turns
