@@ -56,5 +56,8 @@ class Here:
         future.set_result(perform(task))
         return future
 
+    def share(self, _future: Future[dict[str, Any]]) -> float | None:
+        return None
+
     def close(self) -> None:
         pass

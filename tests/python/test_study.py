@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from fairlane.results import StudyResults
 from fairlane.results.measured import marks
 from fairlane.study import Study, run
 from fairlane.study.plan import plan
+from fairlane.study.pool import LocalPool
 from fairlane.study.progress import StudyProgress
 from fairlane.study.task import Task, files_of
 from small_study import SCENARIO, STUDY, Here
@@ -235,6 +238,37 @@ def test_while_there_is_no_worker_progress_says_so_and_estimates_nothing(monkeyp
     now[0] += 60.0
     shown.done(task)
     assert shown.text(1) == "1 of 10, about 540 s left"
+
+
+def test_progress_counts_what_is_done_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the first simulation, too: nothing is done yet, and the time left is known all the same."""
+    now = [0.0]
+    monkeypatch.setattr("fairlane.study.progress.time.monotonic", lambda: now[0])
+    shown = StudyProgress(wanted=False)
+    task = Task("any:thing", {}, "", "one")
+    shown.begin([task] * 10, [])
+    now[0] = 60.0
+    shown.update(2, [(task, 0.3), (task, 0.2), (task, None)])
+    assert shown.text(2) == "0 of 10, running: 30%, 20%, about 1140 s left"
+    shown.done(task)
+    shown.update(2, [(task, 0.5)])
+    assert shown.text(2) == "1 of 10, running: 50%, about 340 s left"
+
+
+def test_a_worker_reports_how_far_its_task_is(tmp_path: Path) -> None:
+    scenario = {**tomllib.loads(SCENARIO), "duration": "40 ms"}
+    task = Task("fairlane.study.work:simulate", scenario, str(tmp_path), "slow")
+    pool = LocalPool(1)
+    try:
+        future, seen = pool.submit(task), set[float]()
+        while not future.done():
+            seen.add(pool.share(future) or 0.0)
+            wait([future], timeout=0.02)
+        assert "answer" in future.result()
+    finally:
+        pool.close()
+    assert len([share for share in seen if 0 < share < 1]) >= 2
+    assert all(0 <= share <= 1 for share in seen)
 
 
 def test_a_recordings_files_are_part_of_what_is_computed(tmp_path: Path) -> None:

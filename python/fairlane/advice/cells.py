@@ -29,7 +29,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
         decided = scenario.resolve()
         resolved = replace(decided, jobs=tuple(replace(job, marks=True) for job in decided.jobs))
     with watch.lap("simulating"):
-        engine, _ = drive(resolved, Gauge(resolved.duration), Driver())
+        engine, _ = drive(resolved, Gauge(resolved.duration, told=watch.reached), Driver())
     measured, jobs = Measured.of(engine), list[dict[str, Any]]()
     fabric = _core.Fabric(json.dumps(resolved.tables["fabric"]))
     links, marked = frame(fabric.links()), marks(engine)

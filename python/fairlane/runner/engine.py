@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -44,6 +44,14 @@ class Gauge:
     """When it began, on the monotonic clock, s."""
     ended: float | None = None
     """When it was done or stopped."""
+    told: Callable[[float], None] | None = None
+    """Called with the share that is done whenever that has changed."""
+
+    def reach(self, now: int, packet_hops: int) -> None:
+        """The simulation has come this far."""
+        self.now, self.packet_hops = min(now, self.duration), packet_hops
+        if self.told is not None:
+            self.told(self.share)
 
     @property
     def share(self) -> float:
@@ -74,7 +82,7 @@ class Driver:
             before, hops = time.monotonic(), engine.packet_hops
             engine.run_window_budget(min([target, *(watcher.due for watcher in watchers)]), budget)
             spent = time.monotonic() - before
-            gauge.now, gauge.packet_hops = min(engine.now, gauge.duration), engine.packet_hops
+            gauge.reach(engine.now, engine.packet_hops)
             complete = engine.finished or engine.now >= gauge.duration
             for watcher in watchers:
                 if complete or engine.now >= watcher.due:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -50,6 +50,10 @@ class Executed:
         return self.answers.get(task.digest)
 
 
+UnderWay = tuple[Computable, float | None]
+"""A task that has been submitted, and the share of it that is done, if that is known."""
+
+
 class Watcher(Protocol):
     """Somebody who is told how it goes."""
 
@@ -59,8 +63,8 @@ class Watcher(Protocol):
     def done(self, task: Computable) -> None:
         """A task is over, well or not."""
 
-    def update(self, workers: int) -> None:
-        """Time has passed; so many workers are there."""
+    def update(self, workers: int, under_way: Sequence[UnderWay] = ()) -> None:
+        """Time has passed; so many workers are there, and these tasks are under way."""
 
 
 def execute(tasks: Iterable[Computable], pool: Pool, store: Store, watcher: Watcher, executed: Executed) -> None:
@@ -97,7 +101,8 @@ class _Queue:
             done, _ = wait(self._running, timeout=WATCH_S, return_when=FIRST_COMPLETED)
             for future in done:
                 self._settle(self._running.pop(future), future)
-            self._watcher.update(self._pool.ready)
+            under_way = [(task, self._pool.share(future)) for future, task in self._running.items()]
+            self._watcher.update(self._pool.ready, under_way)
 
     def _settle(self, task: Computable, future: Future[dict[str, Any]]) -> None:
         """Keeps an answer, or tries again, or gives the task up."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -13,9 +13,13 @@ from fairlane.results.text import seconds
 from fairlane.runner.progress import FIRST_LINE_S, LINES_S
 
 if TYPE_CHECKING:
+    from fairlane.study.execute import UnderWay
     from fairlane.study.task import Computable
 
 __all__ = ["StudyProgress"]
+
+MOST_SHARES = 4
+"""Of more tasks under way only so many say how far they are."""
 
 
 class StudyProgress:
@@ -27,7 +31,8 @@ class StudyProgress:
         self._started = time.monotonic()
         self._next = self._started + FIRST_LINE_S
         self._count = self._total = 0
-        self._spent = self._cost = self._known = 0.0
+        self._spent = self._cost = self._known = self._partly = 0.0
+        self._shares: list[float] = []
         columns = (TextColumn("{task.description:<14}"), BarColumn(bar_width=30), TextColumn("{task.fields[text]}"))
         self._bar = Progress(*columns, console=self._console, transient=True, auto_refresh=False)
         self._task = self._bar.add_task("", total=1.0, text="")
@@ -59,22 +64,26 @@ class StudyProgress:
         self._spent += task.cost
 
     def text(self, workers: int) -> str:
-        """How many are done, and how long the others may take; or that there is no worker."""
+        """How many are done and under way, and how long the others may take; or that there is no worker."""
         if not workers and self._count < self._total:
             return f"{self._count} of {self._total}, no worker is there"
-        now = self._spent - self._known
-        left = (time.monotonic() - self._started) * (self._cost - self._spent) / now if now > 0 else None
-        estimate = f", about {seconds(left)} left" if left else ""
-        return f"{self._count} of {self._total}{estimate}"
+        now = self._spent + self._partly - self._known
+        left = (time.monotonic() - self._started) * (self._cost - self._known - now) / now if now > 0 else None
+        estimate = f", about {seconds(left)} left" if left and left > 0 else ""
+        shares = [f"{100 * share:.0f}%" for share in self._shares if 0 < share < 1]
+        inside = f", running: {', '.join(shares[:MOST_SHARES])}{', ...' if len(shares) > MOST_SHARES else ''}"
+        return f"{self._count} of {self._total}{inside if shares else ''}{estimate}"
 
-    def update(self, workers: int) -> None:
-        """Shows it, if it is time to; so many workers are there."""
+    def update(self, workers: int, under_way: Sequence[UnderWay] = ()) -> None:
+        """Shows it, if it is time to; so many workers are there, and so much of what they are at is done."""
+        self._shares = [share or 0.0 for _, share in under_way]
+        self._partly = sum(task.cost * (share or 0.0) for task, share in under_way)
         if not workers and self._spent == self._known:
             self._started = time.monotonic()  # what comes before the first worker says nothing about the others
         if not self._wanted:
             return
         if self._console.is_terminal:
-            share = self._spent / self._cost if self._cost else 1.0
+            share = (self._spent + self._partly) / self._cost if self._cost else 1.0
             self._bar.update(self._task, description=self._what, completed=share, text=self.text(workers), refresh=True)
         elif time.monotonic() >= self._next:
             self._next = time.monotonic() + LINES_S

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -132,9 +132,16 @@ def _stamp(path: Path) -> Iterator[tuple[str, int, int]]:
 
 @dataclass
 class Stopwatch:
-    """Where the time of a task goes, s."""
+    """Where the time of a task goes, s, and how far it is."""
 
     laps: dict[str, float] = field(default_factory=dict)
+    told: Callable[[float], None] | None = None
+    """Is told which share of the task is done."""
+
+    def reached(self, share: float) -> None:
+        """So much of the task is done, from 0 to 1."""
+        if self.told is not None:
+            self.told(share)
 
     @contextmanager
     def lap(self, name: str) -> Iterator[None]:
@@ -146,15 +153,15 @@ class Stopwatch:
             self.laps[name] = self.laps.get(name, 0.0) + time.perf_counter() - start
 
 
-def perform(task: Computable) -> dict[str, Any]:
-    """Computes a task in whatever process this is.
+def perform(task: Computable, told: Callable[[float], None] | None = None) -> dict[str, Any]:
+    """Computes a task in whatever process this is; ``told`` is called with the share of it that is done.
 
     The outcome has ``answer`` or ``error`` in words, ``laps``, and the processor time ``cpu``, s. An error is data, to
     come home from anywhere.
     """
     from fairlane.errors import FairlaneError
 
-    watch, begun, used = Stopwatch(), time.perf_counter(), time.process_time()
+    watch, begun, used = Stopwatch(told=told), time.perf_counter(), time.process_time()
     found: dict[str, Any]
     try:
         found = {"answer": task.compute(watch)}

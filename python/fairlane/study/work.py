@@ -34,7 +34,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        engine, _ = drive(resolved, Gauge(resolved.duration), Driver())
+        engine, _ = drive(resolved, Gauge(resolved.duration, told=watch.reached), Driver())
         measured, hops, digest = Work.of(engine), engine.packet_hops, engine.digest()
         if len(resolved.jobs) == 1:
             measured = replace(measured, first_iteration=later_iteration(engine, Driver()))
@@ -57,8 +57,14 @@ def control(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
 
     This is the only place that calls controllers.
     """
-    from fairlane.controller import run
+    from fairlane.controller import control as perform
+    from fairlane.controller import make, row_of
 
+    options = {key: value for key, value in arguments.items() if key not in ("controller", "parameters")}
+    made, rows = make(arguments["controller"], arguments["parameters"]), list[dict[str, Any]]()
     with watch.lap("simulating"):
         # One thread: the other cores have cells of their own to work at.
-        return {"periods": run(scenario, **arguments, threads=1)}
+        for outcome in perform(scenario, made, **options, threads=1):
+            rows += [row_of(outcome, job) for job in outcome.jobs]
+            watch.reached((outcome.period + 1) / arguments["periods"])
+    return {"periods": rows}

@@ -29,7 +29,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        engine = until_done(resolved, 0)
+        engine = until_done(resolved, 0, watch.reached)
     measured = Measured.of(engine)
     ranks = measured.ranks.filter(pl.col("job") == 0)
     if not (ranks["finished"] != 0).all():

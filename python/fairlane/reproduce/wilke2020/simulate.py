@@ -26,7 +26,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        engine = until_done(resolved, len(resolved.jobs) - 1)
+        engine = until_done(resolved, len(resolved.jobs) - 1, watch.reached)
     found, measured = marks(engine), Measured.of(engine)
     if found.is_empty():
         raise RunError(f"{scenario.name}: no iteration in {scenario.duration} ps", slug="limit")

@@ -29,7 +29,7 @@ def simulate(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwat
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        engine = until_done(resolved, job)
+        engine = until_done(resolved, job, watch.reached)
     measured = Measured.of(engine)
     ranks = measured.ranks.filter(pl.col("job") == job).sort("rank")
     if not (ranks["finished"] != 0).all():
