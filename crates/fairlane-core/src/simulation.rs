@@ -14,7 +14,7 @@ use crate::observe::{self, RecordOf};
 use crate::program::Program;
 use crate::qos::arbiter::{self, MAX_LANES};
 use crate::qos::levels::{Levels, Sl2Vl, TrafficKind};
-use crate::topology::{Graph, Rails, Vertex};
+use crate::topology::{Graph, Rails, Size, Vertex};
 use crate::units::{Instant, Picoseconds};
 use crate::{routing, topology};
 
@@ -52,11 +52,21 @@ pub struct FabricSpec {
 }
 
 impl FabricSpec {
+    /// How large the graph will be: nothing is built.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn size(&self) -> Result<Size, BuildError> {
+        let size = topology::size(&self.topology, &self.params)?;
+        Ok(self.rails.as_ref().map_or(size, |rails| rails.size(size)))
+    }
+
     /// Builds the graph.
     ///
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
     pub fn build(&self) -> Result<Graph, BuildError> {
+        self.size()?.check()?;
         let graph = topology::build(&self.topology, &self.params)?;
         self.rails.iter().try_fold(graph, Graph::with_rails)
     }
@@ -261,8 +271,7 @@ impl Simulation {
         for (&rank, &level) in ranks {
             levels.set_rank(job, Rank(rank), Some(ServiceLevel(level)))?;
         }
-        self.mpi.set_levels(levels);
-        self.network.rouse();
+        self.replace_levels(levels);
         Ok(())
     }
 
@@ -276,9 +285,16 @@ impl Simulation {
     ) -> Result<R, BuildError> {
         let mut levels = self.mpi.levels().clone();
         let result = change(&mut levels)?;
-        self.mpi.set_levels(levels);
-        self.network.rouse();
+        self.replace_levels(levels);
         Ok(result)
+    }
+
+    /// Levels that are the same are not set again: then nothing changes, the numbers of messages in logs neither.
+    fn replace_levels(&mut self, levels: Levels) {
+        if levels != *self.mpi.levels() {
+            self.mpi.set_levels(levels);
+            self.network.rouse();
+        }
     }
 
     /// Replaces the arbiter, or its weights, on every port, from the next decision on.

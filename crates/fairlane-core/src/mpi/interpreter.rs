@@ -20,6 +20,10 @@ use crate::units::{Bytes, Instant, Picoseconds};
 /// So many operations of a rank at one instant mean that it never lets time pass.
 const SPINNING: u32 = 10_000_000;
 
+/// So many iterations of a rank at one instant mean the same. An iteration may well have many operations, and it is seldom
+/// over without any time passing: by this the endless loop of a workload is found in a second.
+const TIMELESS: u32 = 100_000;
+
 /// When an operation is over: now, at a later instant, or [`NEVER`] if its rank is blocked or has been resumed already.
 pub(super) type Over = Result<u64, Box<RunError>>;
 
@@ -214,6 +218,9 @@ impl Messaging {
         match *op {
             Op::MarkProgress => {
                 self.mark(rank, now);
+                if self.rank(rank).marks_at_once >= TIMELESS {
+                    return Err(self.misuse(rank, op, format!("{TIMELESS} iterations without any time passing")));
+                }
                 Ok(now)
             }
             Op::Send { to, bytes, tag, comm, mode } => {
@@ -297,6 +304,8 @@ impl Messaging {
         if job.marks {
             record.marks.push(Instant(now));
         }
+        let again = record.iterations > 0 && record.last_mark == Instant(now);
+        state.marks_at_once = if again { state.marks_at_once + 1 } else { 0 };
         if record.iterations == 0 {
             record.first_mark = Instant(now);
         }

@@ -77,6 +77,9 @@ pub struct JobPlan {
 }
 
 impl Mpi {
+    /// Memory that every rank takes besides its program and its messages.
+    pub const BYTES_PER_RANK: usize = size_of::<RankState>() + size_of::<Box<dyn Source>>() + 2 * size_of::<u64>();
+
     /// All ranks at the start of their programs, due when their jobs begin. No send may be larger than `largest_message`.
     ///
     /// # Panics

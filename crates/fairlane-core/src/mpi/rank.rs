@@ -43,6 +43,8 @@ pub(super) struct RankState {
     pub matching: Matching,
     pub record: RankRecord,
     pub finished: bool,
+    /// How many iterations it has marked at the instant of the last one, less one.
+    pub marks_at_once: u32,
     pub world: Communicator,
     pub communicators: FxHashMap<CommHandle, Communicator>,
     /// What few programs use: non-blocking collectives, windows.
@@ -97,6 +99,7 @@ impl RankState {
             record: RankRecord::default(),
             awaited: Vec::new(),
             finished: false,
+            marks_at_once: 0,
             world,
             communicators: std::iter::once((crate::program::COMM_SELF, alone)).collect(),
             more: None,

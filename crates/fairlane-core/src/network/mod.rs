@@ -44,6 +44,9 @@ use port::{Lane, Port, Returning};
 use turn::{Arrival, Passed, Turn, kind};
 use watch::Watch;
 
+/// Windows ahead for which arrivals at ports are listed, at most; those that come later wait in the calendar.
+const MOST_INBOX_SLOTS: usize = 32;
+
 /// The hosts' side of the network.
 pub trait Endpoint {
     /// Runs `host` alone up to (not including) `until`, given what is delivered to it before then, in order. Pushes
@@ -123,7 +126,8 @@ pub struct LaneCounters {
     /// Sum of the waiting times, at the switch where the link ends, of the packets that came over it; `None` if that is not
     /// kept.
     pub onward_waiting: Option<Picoseconds>,
-    /// Longest queue seen.
+    /// Longest queue seen; like all of these zero if counters are not kept. Without them it would not be known either: a port
+    /// that no packet waits at takes a shortcut past its queue, and when it can do so depends on when it takes in credits.
     pub max_queue: u32,
 }
 
@@ -177,7 +181,8 @@ impl Network {
         let (hosts, ports) = (plan.graph.hosts(), plan.graph.links().len());
         let calendar = Calendar::new(lookahead, hosts, ports);
         let fixed = Fixed::new(&plan, calendar.width());
-        let inbox_slots = (calendar.window_of(Instant(fixed.furthest())) + 2).next_power_of_two().min(32);
+        let inbox_slots =
+            (calendar.window_of(Instant(fixed.furthest())) + 2).next_power_of_two().min(MOST_INBOX_SLOTS as u64);
         let mut to_hosts = Mask::new(ports);
         (0..).zip(&fixed.far_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
         Self {
@@ -421,15 +426,14 @@ impl Network {
     /// Memory that does not depend on what is in flight, per port: state, lanes, inbox, counters, calendar, graph.
     #[must_use]
     pub fn bytes_per_port(&self) -> Bytes {
-        let lanes = self.fixed.lanes * size_of::<Lane>();
-        let inbox = self.flight.inboxes.bytes_per_place();
-        let arbiter = self.fixed.state_words * size_of::<u32>();
-        let fixed = size_of::<Returning>()
-            + size_of::<Port>()
-            + size_of::<crate::topology::Link>()
-            + 3 * size_of::<u32>()
-            + if self.fixed.adaptive { LoadBook::BYTES_PER_PORT } else { 0 };
-        Bytes((lanes + inbox + arbiter + fixed + Calendar::BITS_PER_VERTEX / 8) as u64)
+        let Fixed { lanes, state_words, adaptive, .. } = self.fixed;
+        bytes_per_port(lanes, self.flight.inboxes.bytes_per_place(), state_words, adaptive)
+    }
+
+    /// The most of it, for an estimate before there is a network.
+    #[must_use]
+    pub fn most_bytes_per_port(lanes: usize, state_words: usize, adaptive: bool) -> Bytes {
+        bytes_per_port(lanes, MOST_INBOX_SLOTS * size_of::<u32>(), state_words, adaptive)
     }
 
     /// How long a port's link has carried packets, and how long it was idle although packets waited.
@@ -465,6 +469,16 @@ impl Network {
             max_queue: record.max_depth.max(u32::from(record.packets > 0)),
         }
     }
+}
+
+fn bytes_per_port(lanes: usize, inbox: usize, state_words: usize, adaptive: bool) -> Bytes {
+    let fixed = size_of::<Returning>()
+        + size_of::<Port>()
+        + size_of::<crate::topology::Link>()
+        + 3 * size_of::<u32>()
+        + if adaptive { LoadBook::BYTES_PER_PORT } else { 0 };
+    let own = lanes * size_of::<Lane>() + inbox + state_words * size_of::<u32>();
+    Bytes((own + fixed + Calendar::BITS_PER_VERTEX / 8) as u64)
 }
 
 /// The arbiter's states of all ports, at the beginning.

@@ -209,7 +209,9 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         let queue = &mut self.lanes[self.base + usize::from(lane)];
         let tail = std::mem::replace(&mut queue.tail, record);
         queue.depth += 1;
-        queue.max_depth = queue.max_depth.max(queue.depth);
+        if OBSERVE {
+            queue.max_depth = queue.max_depth.max(queue.depth);
+        }
         if tail == NONE {
             queue.head = record;
             self.port.waiting |= 1 << lane;

@@ -26,7 +26,7 @@ use serde::Deserialize;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
-use crate::topology::Graph;
+use crate::topology::{Graph, Size};
 pub use loads::{Loads, Visit};
 
 /// One step of a packet's way.
@@ -45,7 +45,7 @@ pub struct Step(u32);
 impl Step {
     /// No hop.
     pub const NONE: Self = Self(NONE);
-    const LINK_BITS: u32 = 27;
+    const LINK_BITS: u32 = Size::MAX_LINKS.ilog2();
 
     /// Packs a hop.
     #[inline]

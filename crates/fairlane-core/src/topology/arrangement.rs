@@ -45,6 +45,13 @@ impl Arrangement {
         })
     }
 
+    /// How many cables there are between `groups` groups of `ports` global ports each.
+    pub fn number(self, groups: u32, ports: u32) -> u64 {
+        let others = groups.saturating_sub(1);
+        let used = if others == 0 { 0 } else { self.used(others, ports) };
+        u64::from(used) * u64::from(groups) / 2
+    }
+
     /// How many ports of a group have a cable.
     fn used(self, others: u32, ports: u32) -> u32 {
         let left = ports % others;

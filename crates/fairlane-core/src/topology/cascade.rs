@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use super::arrangement::{Arrangement, End};
 use super::lattice::{self, MAX_SWITCHES, Wires};
 use super::preset::{self, Preset};
-use super::{Entry, Graph, GraphBuilder, Plan, Vertex};
+use super::size::{pairs, product, sum};
+use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -27,6 +28,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Cray Cascade (XC30): a dragonfly whose groups are grids of switches",
     routing: "minimal",
     schema: || preset::schema(schema_for!(Params), PRESETS),
+    size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
     build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
 };
 
@@ -159,6 +161,18 @@ impl Params {
         }
         graph.set_plan(Plan::Groups { switches: size, row: self.columns });
         graph.build()
+    }
+
+    fn size(&self) -> Result<Size, BuildError> {
+        self.check()?;
+        let [groups, columns, rows, black] = [self.groups, self.columns, self.rows, self.black].map(u64::from);
+        let switches = product([groups, columns, rows]);
+        let hosts = product([switches, self.hosts_per_switch.into()]);
+        let green = product([groups, rows, pairs(columns)]);
+        let black = product([groups, columns, pairs(rows), black]);
+        let ports = self.bundles.saturating_mul(self.groups - 1);
+        let blue = product([self.arrangement.number(self.groups, ports), self.bundle_links.into()]);
+        Ok(Size::new(hosts, switches, sum([hosts, green, black, blue])))
     }
 
     /// The switch at which a link of a bundle ends.

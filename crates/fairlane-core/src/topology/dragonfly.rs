@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::arrangement::Arrangement;
 use super::lattice::{self, MAX_SWITCHES, Wires};
 use super::preset::{self, Preset};
-use super::{Entry, Graph, GraphBuilder, Plan, Vertex};
+use super::size::{pairs, product, sum};
+use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -22,6 +23,7 @@ pub const ENTRY: Entry = Entry {
     summary: "groups of switches joined all to all, and global cables between all groups",
     routing: "minimal",
     schema: || preset::schema(schema_for!(Params), PRESETS),
+    size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
     build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
 };
 
@@ -106,6 +108,16 @@ impl Params {
         }
         graph.set_plan(Plan::Groups { switches: self.switches_per_group, row: self.switches_per_group });
         graph.build()
+    }
+
+    fn size(&self) -> Result<Size, BuildError> {
+        let ports = self.check()?;
+        let [groups, of_group, per_switch] =
+            [self.groups, self.switches_per_group, self.hosts_per_switch].map(u64::from);
+        let switches = product([groups, of_group]);
+        let hosts = product([switches, per_switch]);
+        let local = product([groups, pairs(of_group)]);
+        Ok(Size::new(hosts, switches, sum([hosts, local, self.arrangement.number(self.groups, ports)])))
     }
 
     /// The global ports of a group, if all is in order.

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::arrangement::Arrangement;
 use super::lattice::{self, MAX_SWITCHES, Wires};
-use super::{Entry, Graph, GraphBuilder, Plan, Vertex};
+use super::size::{product, sum};
+use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -22,6 +23,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Dragonfly+ or Megafly: groups of leaf and spine switches, global cables between the spines",
     routing: "minimal",
     schema: || schema_for!(Params),
+    size: |json| crate::table::params::<Params>("fabric", json)?.size(),
     build: |json| crate::table::params::<Params>("fabric", json)?.build(),
 };
 
@@ -105,6 +107,16 @@ impl Params {
         }
         graph.set_plan(Plan::Groups { switches: size, row: size });
         graph.build()
+    }
+
+    fn size(&self) -> Result<Size, BuildError> {
+        let ports = self.check()?;
+        let [groups, leaves, spines, per_leaf] =
+            [self.groups, self.leaves, self.spines, self.hosts_per_leaf].map(u64::from);
+        let hosts = product([groups, leaves, per_leaf]);
+        let local = product([groups, leaves, spines]);
+        let cables = sum([hosts, local, self.arrangement.number(self.groups, ports)]);
+        Ok(Size::new(hosts, product([groups, leaves + spines]), cables))
     }
 
     /// The global ports of a group, if all is in order.

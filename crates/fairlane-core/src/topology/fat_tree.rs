@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::preset::{self, Preset};
-use super::{Entry, Graph, GraphBuilder, Vertex};
+use super::size::{product, sum};
+use super::{Entry, Graph, GraphBuilder, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::HostId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -25,6 +26,7 @@ pub const ENTRY: Entry = Entry {
     summary: "fat-tree of one to three levels of switches, full bisection or tapered",
     routing: "d_mod_k",
     schema: || preset::schema(schema_for!(Params), PRESETS),
+    size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
     build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
 };
 
@@ -144,13 +146,31 @@ struct Level {
 
 impl Params {
     fn build(&self) -> Result<Graph, BuildError> {
+        self.wire(&self.checked()?)
+    }
+
+    fn size(&self) -> Result<Size, BuildError> {
+        let (mut groups, mut width) = (u64::from(self.hosts), 1_u64);
+        let (mut switches, mut cables, mut lower) = (0_u64, 0_u64, Level { children: 0, parents: 1, trunk: 1 });
+        for level in self.checked()? {
+            let up = product([groups, width, lower.parents.into(), lower.trunk.into()]);
+            (groups, width) = (groups.div_ceil(level.children.max(1).into()), width * u64::from(lower.parents));
+            switches = sum([switches, product([groups, width])]);
+            cables = sum([cables, up]);
+            lower = level;
+        }
+        Ok(Size::new(self.hosts.into(), switches, cables))
+    }
+
+    /// The levels, if all is in order.
+    fn checked(&self) -> Result<Vec<Level>, BuildError> {
         if !(1..=MAX_HOSTS).contains(&self.hosts) {
             return Err(BuildError::value("fabric.hosts", self.hosts, format!("1 to {MAX_HOSTS} hosts")));
         }
         if let Some(radix) = self.radix.filter(|radix| !(2..=MAX_RADIX).contains(radix)) {
             return Err(BuildError::value("fabric.radix", radix, format!("2 to {MAX_RADIX} ports")));
         }
-        self.wire(&self.shape()?)
+        self.shape()
     }
 
     /// The levels of the smallest tree that follows the parameters, leaves first.

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::lattice::{self, Wires};
 use super::plan::{Grid, Line};
-use super::{Entry, Graph, GraphBuilder, Plan, Vertex};
+use super::size::{pairs, product};
+use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -22,6 +23,7 @@ pub const ENTRY: Entry = Entry {
     summary: "grid of switches, all joined along every line: flattened butterflies, hypercubes, full meshes",
     routing: "dimension_order",
     schema: || schema_for!(Params),
+    size: |json| crate::table::params::<Params>("fabric", json)?.size(),
     build: |json| crate::table::params::<Params>("fabric", json)?.build(),
 };
 
@@ -68,6 +70,17 @@ fn examples() -> Value {
 }
 
 impl Params {
+    fn size(&self) -> Result<Size, BuildError> {
+        lattice::at_least_one(&[("hosts_per_switch", self.hosts_per_switch)])?;
+        let switches = u64::from(lattice::product(&self.sides)?);
+        let hosts = product([switches, self.hosts_per_switch.into()]);
+        let trunks = lattice::by_dimension("trunks", self.trunks.as_deref(), 1, &self.sides)?;
+        let along =
+            |(side, trunk): (&u32, u32)| product([switches / u64::from(*side), pairs(u64::from(*side)), trunk.into()]);
+        let cables = self.sides.iter().zip(trunks).map(along).fold(hosts, u64::saturating_add);
+        Ok(Size::new(hosts, switches, cables))
+    }
+
     fn build(&self) -> Result<Graph, BuildError> {
         lattice::at_least_one(&[("hosts_per_switch", self.hosts_per_switch)])?;
         let switches = lattice::product(&self.sides)?;

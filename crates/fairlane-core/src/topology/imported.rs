@@ -5,13 +5,13 @@
 //! one more than their distance from the nearest leaf. Ports of a vertex are numbered in the order of its links. Cables
 //! between the same two ends are a trunk; a host may have several.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Entry, Forwarding, Graph, GraphBuilder, Vertex, lattice};
+use super::{Entry, Forwarding, Graph, GraphBuilder, Size, Vertex, lattice};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     summary: "a fabric given link by link, as `fairlane fabric import` writes it",
     routing: "up_down",
     schema: || schema_for!(Params),
+    size: |json| crate::table::params::<Params>("fabric", json)?.size(),
     build: |json| crate::table::params::<Params>("fabric", json)?.build(),
 };
 
@@ -99,6 +100,15 @@ fn examples() -> Value {
 }
 
 impl Params {
+    /// What the lists hold: a switch is a name that is not among the hosts.
+    fn size(&self) -> Result<Size, BuildError> {
+        let hosts: HashSet<&str> = self.hosts.iter().map(String::as_str).collect();
+        let ends = self.links.iter().flat_map(|cable| &cable.ends).map(String::as_str);
+        let switches: HashSet<&str> = ends.filter(|name| !hosts.contains(name)).collect();
+        let [hosts, switches, cables] = [self.hosts.len(), switches.len(), self.links.len()].map(|count| count as u64);
+        Ok(Size::new(hosts, switches, cables))
+    }
+
     fn build(&self) -> Result<Graph, BuildError> {
         if let Some(file) = &self.file {
             let problem = format!("{file:?} was not read: the simulator's core takes the links themselves");

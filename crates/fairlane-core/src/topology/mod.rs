@@ -15,6 +15,7 @@ mod lattice;
 mod plan;
 mod preset;
 mod rails;
+mod size;
 mod torus;
 
 use schemars::Schema;
@@ -24,6 +25,7 @@ pub use forwarding::Forwarding;
 pub use graph::{Graph, GraphBuilder, Link, Vertex};
 pub use plan::{Grid, Line, Plan, Role};
 pub use rails::{Adapter, Planes, Rails, Wiring};
+pub use size::Size;
 
 /// A topology that can be asked for by name.
 #[derive(Debug)]
@@ -36,7 +38,9 @@ pub struct Entry {
     pub routing: &'static str,
     /// The JSON schema of its parameters, with descriptions, defaults and units.
     pub schema: fn() -> Schema,
-    /// Builds the graph from parameters that follow the schema.
+    /// Counts hosts, switches and links from parameters that follow the schema, without building anything.
+    pub size: fn(&serde_json::Value) -> Result<Size, BuildError>,
+    /// Builds the graph from parameters that follow the schema, whose [`Entry::size`] has been checked.
     pub build: fn(&serde_json::Value) -> Result<Graph, BuildError>,
 }
 
@@ -57,5 +61,14 @@ pub const TABLE: &[Entry] = &[
 /// [`BuildError`] when the name or a parameter is wrong.
 pub fn build(name: &str, params: &serde_json::Value) -> Result<Graph, BuildError> {
     let entry = crate::table::find("topology", TABLE, |entry| entry.name, name)?;
+    (entry.size)(params)?.check()?;
     (entry.build)(params).map(|graph| graph.built_by(entry))
+}
+
+/// How large the topology `name` is with `params`: nothing is built.
+///
+/// # Errors
+/// [`BuildError`] when the name or a parameter is wrong.
+pub fn size(name: &str, params: &serde_json::Value) -> Result<Size, BuildError> {
+    (crate::table::find("topology", TABLE, |entry| entry.name, name)?.size)(params)
 }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::graph::{Graph, Link, Vertex};
+use super::size::Size;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -165,6 +166,20 @@ impl Graph {
 }
 
 impl Rails {
+    /// How large a fabric of this size is with these rails.
+    #[must_use]
+    pub fn size(&self, base: Size) -> Size {
+        let count = u64::from(self.count.max(1));
+        match self.wiring {
+            Wiring::Planes => Size {
+                hosts: base.hosts,
+                switches: base.switches.saturating_mul(count),
+                links: base.links.saturating_mul(count),
+            },
+            Wiring::Shared => Size { hosts: base.hosts / count, ..base },
+        }
+    }
+
     fn check(&self, base: &Graph) -> Result<(), BuildError> {
         if !(1..=MOST).contains(&self.count) {
             return Err(BuildError::value("fabric.rails.count", self.count, format!("1 to {MOST} adapters a host")));

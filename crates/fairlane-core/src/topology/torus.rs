@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::lattice::{self, Wires};
 use super::plan::{Grid, Line};
 use super::preset::{self, Preset};
-use super::{Entry, Graph, GraphBuilder, Plan, Vertex};
+use super::size::product;
+use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -22,6 +23,7 @@ pub const ENTRY: Entry = Entry {
     summary: "torus or mesh of any dimensions and sides",
     routing: "dimension_order",
     schema: || preset::schema(schema_for!(Params), PRESETS),
+    size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
     build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
 };
 
@@ -95,6 +97,18 @@ fn examples() -> Value {
 }
 
 impl Params {
+    fn size(&self) -> Result<Size, BuildError> {
+        lattice::at_least_one(&[("hosts_per_switch", self.hosts_per_switch)])?;
+        let switches = u64::from(lattice::product(&self.sides)?);
+        let hosts = product([switches, self.hosts_per_switch.into()]);
+        let along = |side: &u32| match u64::from(*side) {
+            1 => 0,
+            side if self.mesh => switches / side * (side - 1),
+            _ => switches,
+        };
+        Ok(Size::new(hosts, switches, hosts.saturating_add(self.sides.iter().map(along).sum())))
+    }
+
     fn build(&self) -> Result<Graph, BuildError> {
         lattice::at_least_one(&[("hosts_per_switch", self.hosts_per_switch)])?;
         let switches = lattice::product(&self.sides)?;

@@ -1,7 +1,7 @@
 //! Fabrics to try the laws on.
 
 use fairlane_core::ids::SwitchId;
-use fairlane_core::topology::{self, Entry, Graph, GraphBuilder, Vertex};
+use fairlane_core::topology::{self, Entry, Graph, GraphBuilder, Size, Vertex};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -13,8 +13,13 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// The fabric, which is as large as was said before it was built.
     pub fn build(&self) -> Graph {
-        topology::build(self.topology, &self.params).unwrap_or_else(|error| panic!("{self:?}: {error}"))
+        let graph = topology::build(self.topology, &self.params).unwrap_or_else(|error| panic!("{self:?}: {error}"));
+        let counted = topology::size(self.topology, &self.params).unwrap_or_else(|error| panic!("{self:?}: {error}"));
+        let [hosts, switches, links] = [graph.hosts(), graph.switches(), graph.links().len()].map(|count| count as u64);
+        assert_eq!(counted, Size { hosts, switches, links }, "{self:?}");
+        graph
     }
 }
 

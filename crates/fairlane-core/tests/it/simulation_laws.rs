@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use fairlane_core::error::RunError;
 use fairlane_core::ids::{HostId, JobId, LinkId, Rank, ServiceLevel, VirtualLane};
 use fairlane_core::mpi::{self, RailPolicy};
-use fairlane_core::network::{self, Switching};
+use fairlane_core::network::{self, LaneCounters, Switching};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
@@ -38,6 +38,8 @@ pub(super) struct Case {
     fabric: usize,
     /// Planes of the fabric, and the policies of the two jobs; see [`POLICIES`].
     rails: (u8, [usize; 2]),
+    /// Whether counters are kept.
+    counters: bool,
 }
 
 /// Topology, routing, and the parameters of both: twelve hosts each, with every routing that goes by loads or at random.
@@ -79,13 +81,14 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
     let messages = proptest::collection::vec(proptest::collection::vec(message, 1..30), 2);
     let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64, 0..FABRICS.len());
     let rails = (1..4_u8, proptest::array::uniform2(0..POLICIES.len()));
-    (hosts, messages, network, 0..3000_u64, any::<bool>(), 0..CollectiveKind::ALL.len(), rails).prop_map(
+    let flags = (any::<bool>(), proptest::bool::weighted(0.8));
+    (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails).prop_map(
         |(
             hosts,
             messages,
             (lanes, arbiter, kinds_differ, room, mtu, fabric),
             eager,
-            store_and_forward,
+            (store_and_forward, counters),
             collective,
             rails,
         )| {
@@ -102,6 +105,7 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
                 collective,
                 fabric,
                 rails,
+                counters,
             }
         },
     )
@@ -199,7 +203,11 @@ impl Case {
             },
             mpi: mpi::Parameters { eager_threshold: Bytes(self.eager), ..Default::default() },
             jobs: jobs.collect(),
-            observe: fairlane_core::observe::Parameters { departures: true, ..Default::default() },
+            observe: fairlane_core::observe::Parameters {
+                departures: true,
+                counters: self.counters,
+                ..Default::default()
+            },
         }
     }
 
@@ -267,6 +275,24 @@ proptest! {
     }
 
     #[test]
+    fn counters_only_watch_and_without_them_nothing_is_counted(case in case()) {
+        let runs = [true, false].map(|counters| {
+            let mut simulation = Case { counters, ..case.clone() }.simulation();
+            simulation.run_until(FAR, u64::MAX).unwrap();
+            simulation
+        });
+        let [departures, without] = [&runs[0], &runs[1]].map(|run| run.network().departures());
+        prop_assert!(departures == without);
+        let network = runs[1].network();
+        for link in (0..).take(network.graph().links().len()).map(LinkId) {
+            prop_assert_eq!(network.port_times(link), (Picoseconds::ZERO, Picoseconds::ZERO));
+            for lane in (0..).take(network.lanes()).map(VirtualLane) {
+                prop_assert_eq!(network.counters(link, lane), LaneCounters::default());
+            }
+        }
+    }
+
+    #[test]
     fn service_levels_may_change_at_any_time(case in case(), at in 0_u64..20_000_000) {
         let mut simulation = case.simulation();
         simulation.run_until(Instant(at), u64::MAX).unwrap();
@@ -303,6 +329,7 @@ fn sparse() -> Case {
         collective: 0,
         fabric: TREE,
         rails: (1, [0, 0]),
+        counters: true,
     }
 }
 
@@ -394,6 +421,16 @@ fn a_rank_that_never_lets_time_pass_is_an_error() {
     let error = simulation.run_until(FAR, u64::MAX).unwrap_err();
     assert!(error.to_string().contains("without any time passing"), "{error}");
     assert_eq!(simulation.run_until(FAR, u64::MAX), Err(error), "the run has ended");
+}
+
+#[test]
+fn iterations_that_take_no_time_end_the_run_soon() {
+    let case = sparse();
+    let lines = vec![Line::Repeat(None), op(Op::Compute(Picoseconds::ZERO)), op(Op::MarkProgress), Line::End];
+    let mut programs = case.programs();
+    programs[0].ranks[0] = Script::new(lines).unwrap().source();
+    let error = Simulation::new(case.spec(), programs).unwrap().run_until(FAR, u64::MAX).unwrap_err();
+    assert!(error.to_string().contains("100000 iterations without any time passing"), "{error}");
 }
 
 /// A rank that waits for nothing, for ever.
