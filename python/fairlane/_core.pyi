@@ -10,6 +10,8 @@ __all__ = [
     "RunError",
     "Simulation",
     "describe_trace",
+    "fabric_size",
+    "footprint",
     "open_trace",
     "tables",
 ]
@@ -51,6 +53,8 @@ class ProgramBuilder:
     def wait_all(self, rank: int, requests: list[int]) -> None: ...
     def wait_any(self, rank: int, requests: list[int]) -> None: ...
     def wait_some(self, rank: int, requests: list[int]) -> None: ...
+    def exchange(self, rank: int, sources: list[int], targets: list[int], bytes: int, first: int) -> None:
+        """Receives from each source and sends to each target, tags from 0, requests from ``first`` on; waits."""
     def request_free(self, rank: int, request: int) -> None: ...
     def collective(self, rank: int, kind: str, volume: int | list[int] = ..., comm: int = 0, root: int = 0) -> None:
         """Takes part with bytes that are the same at every member, or with a list of each member's block.
@@ -132,6 +136,12 @@ class Simulation:
     def check_laws(self) -> None: ...
     def table(self, name: str) -> dict[str, tuple[str, bytes]]: ...
     def digest(self) -> str: ...
+
+def fabric_size(spec: str) -> tuple[int, int, int]:
+    """Hosts, switches and links that a fabric will have; nothing is built."""
+
+def footprint(lanes: int, adaptive: bool) -> tuple[int, int, int]:
+    """Bytes of a port with so many lanes, of a rank, and of an operation of a program."""
 
 def open_trace(path: str, options_json: str) -> Program: ...
 def describe_trace(path: str, options_json: str) -> str: ...

@@ -1,4 +1,4 @@
-"""Runs one scenario in one go, in pieces, in forks, and with and without observation, and compares what they measured."""
+"""Runs one scenario in one go, in pieces, in forks, with and without observation, and compares what was measured."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from differential.scenarios import arbiter, draw
-from fairlane import BuildError, RunError, Scenario, Simulation
+from fairlane import BuildError, RunError, Simulation
 from fairlane.runner.experiment import Experiment
 from fairlane.scenario import Resolved
 
@@ -15,6 +15,10 @@ __all__ = ["Difference", "compare"]
 RECORDED = ("port_interference", "departures", "marks", "messages", "waits")
 UNOBSERVED = ("ranks", "calls")
 """The tables that are the same whether or not ports are observed."""
+
+
+Found = list[tuple[str, str | None, str]]
+"""What was compared, the expected digest (None for that of the straight run), and the one found."""
 
 
 class Difference(AssertionError):
@@ -33,19 +37,19 @@ class Action:
 
 def compare(seed: int) -> dict[str, int]:
     """Runs the scenario of this seed in all ways and returns what happened; raises ``Difference``."""
-    scenario, resolved = draw(seed)
+    _, resolved = draw(seed)
     rng = Random(f"actions {seed}")
-    actions = _actions(rng, scenario, resolved)
+    actions = _actions(rng, resolved)
     try:
         straight = _straight(resolved, actions)
-        ways = {
+        ways: dict[str, Callable[[], Found]] = {
             "in pieces": lambda: _in_pieces(rng, resolved, actions),
             "forked": lambda: _forked(rng, resolved, actions),
             "observed otherwise": lambda: _observed_otherwise(resolved, actions),
             "by the runner": lambda: _by_the_runner(resolved),
         }
         for name, run in ways.items():
-            for what, expected, found in run() or ():
+            for what, expected, found in run():
                 if (straight if expected is None else expected) != found:
                     words = ", ".join(f"{action.what} at {action.at} ps" for action in actions) or "no actions"
                     raise Difference(f"seed {seed}: {name}: {what} differ; {words}")
@@ -56,31 +60,37 @@ def compare(seed: int) -> dict[str, int]:
     return {"packet_hops": hops.packet_hops, "actions": len(actions), "jobs": len(resolved.jobs)}
 
 
-Found = list[tuple[str, str | None, str]]
-"""What was compared, the expected digest (None for that of the straight run), and the one found."""
-
-
-def _actions(rng: Random, scenario: Scenario, resolved: Resolved) -> list[Action]:
+def _actions(rng: Random, resolved: Resolved) -> list[Action]:
     lanes = len(set(resolved.tables["qos"]["sl2vl"]) or {0})
-    actions = []
-    for at in sorted(rng.randrange(1, resolved.duration) for _ in range(rng.randint(0, 4))):
-        job = rng.choice(resolved.jobs)
-        level, rank = rng.choice([None, *range(lanes)]), rng.randrange(job.ranks)
-        kind = rng.choice(list(resolved.tables["qos"]["kinds"]))
-        chosen = arbiter(rng, lanes)
-        name = chosen.pop("name")
-        choices: list[tuple[str, Callable[[Simulation], None]]] = [
-            (f"level {level} of {job.name}", lambda one, j=job.name, n=level: one.set_job_service_level(j, n)),
-            (f"level {level} of {kind}", lambda one, k=kind, n=level: one.set_kind_service_level(k, n)),
-            (
-                f"level {level} of rank {rank} of {job.name}",
-                lambda one, j=job.name, r=rank, n=level: one.set_service_levels({j: {} if n is None else {r: n}}),
-            ),
-            (f"arbiter {name}", lambda one, a=name, p=chosen: one.set_arbiter(a, **p)),
-        ]
-        actions.append(Action(at, *rng.choice(choices)))
-    del scenario
-    return [action for action in actions if _possible(action, resolved)]
+    instants = sorted(rng.randrange(1, resolved.duration) for _ in range(rng.randint(0, 4)))
+    return [action for at in instants if _possible(action := _action(rng, at, resolved, lanes), resolved)]
+
+
+def _action(rng: Random, at: int, resolved: Resolved, lanes: int) -> Action:
+    job, level = rng.choice(resolved.jobs), rng.choice([None, *range(lanes)])
+    rank, kind = rng.randrange(job.ranks), rng.choice(list(resolved.tables["qos"]["kinds"]))
+    chosen = arbiter(rng, lanes)
+    ranks = {} if level is None else {rank: level}
+
+    def of_job(one: Simulation) -> None:
+        one.set_job_service_level(job.name, level)
+
+    def of_kind(one: Simulation) -> None:
+        one.set_kind_service_level(kind, level)
+
+    def of_rank(one: Simulation) -> None:
+        one.set_service_levels({job.name: ranks})
+
+    def of_ports(one: Simulation) -> None:
+        one.set_arbiter(**chosen)
+
+    choices = [
+        (f"level {level} of {job.name}", of_job),
+        (f"level {level} of {kind}", of_kind),
+        (f"level {level} of rank {rank} of {job.name}", of_rank),
+        (f"arbiter {chosen}", of_ports),
+    ]
+    return Action(at, *rng.choice(choices))
 
 
 def _possible(action: Action, resolved: Resolved) -> bool:
@@ -106,7 +116,7 @@ def _straight(resolved: Resolved, actions: Sequence[Action]) -> str:
 
 
 def _in_pieces(rng: Random, resolved: Resolved, actions: Sequence[Action]) -> Found:
-    """In steps of odd lengths and few packet-hops, with the laws checked at each stop, and changes that change nothing."""
+    """In steps of odd lengths and few packet-hops; laws hold at each stop; changes that change nothing do nothing."""
     one = Simulation(resolved)
     kinds = dict(resolved.tables["qos"]["kinds"])
     changed = any("level" in action.what for action in actions)

@@ -1,5 +1,4 @@
-"""Draws a small scenario: any topology, routing, arbiter, workload and placement, with everything else that changes what
-the simulator does."""
+"""Draws a small scenario: any topology, routing, arbiter, workload and placement, and whatever else has an effect."""
 
 from pathlib import Path
 from random import Random
@@ -7,7 +6,7 @@ from typing import Any
 
 from fairlane import FairlaneError, Scenario
 from fairlane.scenario import Resolved
-from fairlane.workload.registry import WORKLOADS
+from fairlane.workload import WORKLOADS
 
 __all__ = ["Table", "draw"]
 

@@ -12,7 +12,7 @@ import pytest
 from fairlane import Scenario, ScenarioError, Simulation, allow_code
 from fairlane.scenario import Resolved
 from fairlane.seeds import Purpose, stream
-from fairlane.workload import WORKLOADS, FloodPairs, JobScript, Shift, Workload
+from fairlane.workload import WORKLOADS, FloodPairs, JobScript, Rank, Shift, UniformRandom, Workload
 from fairlane.workload.calibrate import calibrate
 from fairlane.workload.grid import grid_shape, neighbours
 
@@ -27,6 +27,13 @@ class Recorder:
 
     def build(self) -> "Recorder":
         return self
+
+    def exchange(self, rank: int, sources: list[int], targets: list[int], size: int, first: int) -> None:
+        """What it stands for."""
+        for tag, (source, target) in enumerate(zip(sources, targets, strict=True)):
+            self.irecv(rank, source, first + 2 * tag, tag, 0)
+            self.isend(rank, target, size, first + 2 * tag + 1, tag, 0, False)
+        self.wait_all(rank, list(range(first, first + 2 * len(sources))))
 
     def __getattr__(self, name: str) -> Any:
         return lambda rank, *arguments: self.operations[rank].append((name, *arguments))
@@ -70,6 +77,29 @@ def test_every_workload_runs_and_every_rank_makes_progress(name: str) -> None:
     simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job]))
     simulation.run_for("10 ms")
     assert min(simulation.progress()[name]) >= 2
+
+
+class OneByOne(Workload):
+    """Uniform random traffic, with every operation written by itself."""
+
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        for number in range(self.messages_per_iteration):
+            order = rank.job.pattern_stream(f"ring {iteration}.{number}").random(rank.ranks).argsort().tolist()
+            before = dict(zip([*order[1:], order[0]], order, strict=True))
+            after = {source: target for target, source in before.items()}
+            rank.irecv(before[rank.index], tag=number)
+            rank.isend(after[rank.index], self.message_size, tag=number)
+        rank.wait_all()
+
+
+def test_an_exchange_is_what_its_operations_are_one_by_one() -> None:
+    digests = []
+    for kind in (OneByOne, UniformRandom):
+        workload = kind(messages_per_iteration=5, message_size="20 KiB", compute="3 us")
+        simulation = Simulation(Scenario(fabric=FABRIC, jobs=[{"ranks": 12, "name": "one", "workload": workload}]))
+        simulation.run_for("2 ms")
+        digests.append(simulation.digest())
+    assert digests[0] == digests[1]
 
 
 def computed(recorded: Recorder) -> np.ndarray[Any, np.dtype[np.float64]]:

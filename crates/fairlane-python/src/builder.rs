@@ -1,5 +1,6 @@
 //! Programs from Python: one script per rank, written operation by operation.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
@@ -32,6 +33,8 @@ impl Program {
 #[pyclass(module = "fairlane._core")]
 pub struct ProgramBuilder {
     ranks: Vec<Vec<Line>>,
+    /// Lists of requests, which most ranks have in common.
+    lists: HashSet<Arc<[RequestId]>>,
 }
 
 impl ProgramBuilder {
@@ -44,6 +47,16 @@ impl ProgramBuilder {
 
     fn op(&mut self, rank: u32, op: Op) -> PyResult<()> {
         self.push(rank, Line::Op(op))
+    }
+
+    /// The list, shared with all that are equal.
+    fn shared(&mut self, requests: Vec<RequestId>) -> Arc<[RequestId]> {
+        if let Some(known) = self.lists.get(&requests[..]) {
+            return Arc::clone(known);
+        }
+        let list: Arc<[RequestId]> = requests.into();
+        self.lists.insert(Arc::clone(&list));
+        list
     }
 }
 
@@ -79,7 +92,7 @@ fn named<K: Copy>(all: &[K], name_of: impl Fn(&K) -> &'static str, what: &'stati
 impl ProgramBuilder {
     #[new]
     fn new(ranks: usize) -> Self {
-        Self { ranks: vec![Vec::new(); ranks] }
+        Self { ranks: vec![Vec::new(); ranks], lists: HashSet::new() }
     }
 
     fn compute(&mut self, rank: u32, picoseconds: u64) -> PyResult<()> {
@@ -132,15 +145,44 @@ impl ProgramBuilder {
     }
 
     fn wait_all(&mut self, rank: u32, requests: Vec<RequestId>) -> PyResult<()> {
-        self.op(rank, Op::WaitAll(requests.into()))
+        let requests = self.shared(requests);
+        self.op(rank, Op::WaitAll(requests))
     }
 
     fn wait_any(&mut self, rank: u32, requests: Vec<RequestId>) -> PyResult<()> {
-        self.op(rank, Op::WaitAny(requests.into()))
+        let requests = self.shared(requests);
+        self.op(rank, Op::WaitAny(requests))
     }
 
     fn wait_some(&mut self, rank: u32, requests: Vec<RequestId>) -> PyResult<()> {
-        self.op(rank, Op::WaitSome(requests.into()))
+        let requests = self.shared(requests);
+        self.op(rank, Op::WaitSome(requests))
+    }
+
+    /// For each place: a receive from `sources` and a send of so many bytes to `targets`, with the place as tag; requests are
+    /// numbered from `first` on in this order. Then a wait for all of them. One call for what else takes two for each message.
+    fn exchange(
+        &mut self,
+        rank: u32,
+        sources: Vec<u32>,
+        targets: Vec<u32>,
+        bytes: u64,
+        first: RequestId,
+    ) -> PyResult<()> {
+        if sources.len() != targets.len() {
+            return Err(PyValueError::new_err("as many sources as targets"));
+        }
+        let count = u32::try_from(2 * sources.len()).ok().and_then(|count| first.checked_add(count));
+        let end = count.ok_or_else(|| PyValueError::new_err("fewer than 2^32 requests"))?;
+        let (mut request, mut tag) = (first, 0);
+        for (source, target) in sources.into_iter().zip(targets) {
+            self.op(rank, Op::Irecv { from: Some(Rank(source)), tag: Some(tag), comm: 0, request })?;
+            let (to, bytes, mode, sent) = (Rank(target), Bytes(bytes), SendMode::Standard, request + 1);
+            self.op(rank, Op::Isend { to, bytes, tag, comm: 0, mode, request: sent })?;
+            (request, tag) = (request + 2, tag + 1);
+        }
+        let requests = self.shared((first..end).collect());
+        self.op(rank, Op::WaitAll(requests))
     }
 
     fn request_free(&mut self, rank: u32, request: RequestId) -> PyResult<()> {
@@ -325,12 +367,13 @@ impl ProgramBuilder {
         self.push(rank, Line::End)
     }
 
-    /// The program; the builder stays as it is.
-    fn build(&self) -> PyResult<Program> {
-        let mut ranks = Vec::new();
-        for (rank, lines) in self.ranks.iter().enumerate() {
-            let script = Script::new(lines.clone())
-                .map_err(|problem| PyValueError::new_err(format!("rank {rank}, {problem}")))?;
+    /// The program; the builder is empty afterwards, so that never both take memory.
+    fn build(&mut self) -> PyResult<Program> {
+        self.lists.clear();
+        let mut ranks = Vec::with_capacity(self.ranks.len());
+        for (rank, lines) in std::mem::take(&mut self.ranks).into_iter().enumerate() {
+            let script =
+                Script::new(lines).map_err(|problem| PyValueError::new_err(format!("rank {rank}, {problem}")))?;
             ranks.push(script.source());
         }
         Ok(Program { inner: program::Program { ranks } })

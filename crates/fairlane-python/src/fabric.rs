@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, LinkId, SwitchId};
+use fairlane_core::mpi::Mpi;
+use fairlane_core::network::Network;
+use fairlane_core::program::Op;
 use fairlane_core::routing::{self, Hop, Routing};
 use fairlane_core::simulation::{self, FabricSpec};
-use fairlane_core::topology::{Graph, Link, Vertex};
+use fairlane_core::topology::{Graph, Link, Size, Vertex};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -141,6 +144,22 @@ impl Fabric {
         }
         Err(PyRuntimeError::new_err(format!("the route from {source} to {destination} does not end")))
     }
+}
+
+/// Hosts, switches and links that a fabric will have: nothing is built.
+#[pyfunction]
+pub fn fabric_size(spec: &str) -> PyResult<(u64, u64, u64)> {
+    let spec: FabricSpec = serde_json::from_str(spec).map_err(|error| errors::shape("fabric", error))?;
+    let size = spec.size().and_then(Size::check).map_err(|error| errors::build(&error))?;
+    Ok((size.hosts, size.switches, size.links))
+}
+
+/// Bytes that a port with so many lanes, a rank and an operation of a program take, for estimates.
+#[pyfunction]
+pub fn footprint(lanes: usize, adaptive: bool) -> (u64, usize, usize) {
+    const ARBITER_WORDS_PER_LANE: usize = 4;
+    let port = Network::most_bytes_per_port(lanes, ARBITER_WORDS_PER_LANE * lanes, adaptive);
+    (port.0, Mpi::BYTES_PER_RANK, size_of::<Op>())
 }
 
 fn host(vertex: Vertex) -> i64 {

@@ -21,6 +21,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<builder::Program>()?;
     module.add_class::<fabric::Fabric>()?;
     module.add_class::<simulation::Simulation>()?;
+    module.add_function(wrap_pyfunction!(fabric::fabric_size, module)?)?;
+    module.add_function(wrap_pyfunction!(fabric::footprint, module)?)?;
     module.add_function(wrap_pyfunction!(trace::open_trace, module)?)?;
     module.add_function(wrap_pyfunction!(trace::describe_trace, module)?)?;
     module.add_function(wrap_pyfunction!(tables::tables, module)?)?;

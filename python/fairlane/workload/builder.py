@@ -62,11 +62,15 @@ class JobScript:
         seed, job, variant = self.key
         return stream(seed, purpose, job, variant) if purpose is Purpose.VARIANT else stream(seed, purpose, job)
 
+    def pattern_stream(self, name: str) -> numpy.random.Generator:
+        """The job's random stream of this name, from its beginning."""
+        seed, job, _ = self.key
+        return stream(seed, Purpose.PATTERN, job, crc32(name.encode()))
+
     def drawn(self, name: str, draw: Callable[[numpy.random.Generator], _T]) -> _T:
         """What ``draw`` makes of the random stream of this name: drawn once, the same for every rank."""
         if name not in self._drawn:
-            seed, job, _ = self.key
-            self._drawn[name] = draw(stream(seed, Purpose.PATTERN, job, crc32(name.encode())))
+            self._drawn[name] = draw(self.pattern_stream(name))
         value: _T = self._drawn[name]
         return value
 
@@ -194,6 +198,16 @@ class Rank:
             for peer in others:
                 self.isend(peer, size)
         self.wait_all()
+
+    def exchange_each(self, sources: list[int], targets: list[int], size: int) -> None:
+        """Receives from each of ``sources`` and sends ``size`` bytes to each of ``targets`` at once, and waits for all.
+
+        Both lists have one length; the message at place ``i`` has tag ``i``. Quicker to write than one by one.
+        """
+        first = self._next + 1 if self._open else 0
+        self._builder.exchange(self.index, sources, targets, size, first)
+        if self._open:  # numbers are given again once nothing is under way
+            self._next = first + 2 * len(sources) - 1
 
     def mark_progress(self) -> None:
         """Counts one finished iteration."""

@@ -1,20 +1,27 @@
 """Uniform random traffic: the standard load of network studies."""
 
+import numpy
 from typing_extensions import override
 
 from fairlane.units import Size
 from fairlane.workload.base import KIB, Workload
-from fairlane.workload.builder import Rank
+from fairlane.workload.builder import JobScript, Rank
 
 __all__ = ["UniformRandom"]
 
 
-class Ring:
-    """All ranks in a ring: who stands before and after whom."""
+class Rings:
+    """The rings of one iteration's messages: who stands before and after whom in each, a row for every rank.
 
-    def __init__(self, order: list[int]) -> None:
-        self.after = dict(zip(order, [*order[1:], order[0]], strict=True))
-        self.before = {after: before for before, after in self.after.items()}
+    Whole numbers in arrays: of a hundred thousand ranks, lists and tables of Python would take gigabytes.
+    """
+
+    def __init__(self, job: JobScript, iteration: int, messages: int) -> None:
+        self.before, self.after = (numpy.empty((job.ranks, messages), numpy.int32) for _ in range(2))
+        for number in range(messages):
+            order = job.pattern_stream(f"ring {iteration}.{number}").random(job.ranks).argsort()
+            self.after[order, number] = numpy.roll(order, -1)
+            self.before[order, number] = numpy.roll(order, 1)
 
 
 class UniformRandom(Workload):
@@ -29,10 +36,7 @@ class UniformRandom(Workload):
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
         """All messages of an iteration at once; for each, all ranks stand in a random ring and send to the next."""
-        for number in range(self.messages_per_iteration):
-            ring = rank.job.drawn(
-                f"ring {iteration}.{number}", lambda rng: Ring(rng.random(rank.ranks).argsort().tolist())
-            )
-            rank.irecv(ring.before[rank.index], tag=number)
-            rank.isend(ring.after[rank.index], self.message_size, tag=number)
-        rank.wait_all()
+        job = rank.job
+        rings = job.drawn(f"rings {iteration}", lambda _: Rings(job, iteration, self.messages_per_iteration))
+        before, after = rings.before[rank.index], rings.after[rank.index]
+        rank.exchange_each(before.tolist(), after.tolist(), self.message_size)
