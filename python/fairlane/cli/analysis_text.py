@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -174,26 +174,32 @@ def walk_lines(found: Analysis) -> Iterator[str]:
         if number == 1 and first > 1:
             yield f"  ... {first - 1} steps ..."
         if number == 0 or number >= first:
-            yield f"  {_told(step)}"
-    yield from _cause(walk)
+            yield f"  {_told(step, found.view.host_names(found.job))}"
+    yield from _cause(walk, found.view.host_names(found.job))
 
 
-def _told(step: Mapping[str, Any]) -> str:
+def _told(step: Mapping[str, Any], hosts: Sequence[str]) -> str:
     long, call = _ps(step["end_ps"] - step["since_ps"]), step["call"]
-    begin = f"rank {step['rank']} waited {long} in {call} from {seconds(step['since_ps'] * 1e-12)}"
+    begin = (
+        f"rank {step['rank']} on {hosts[step['rank']]} waited {long} in {call} from {seconds(step['since_ps'] * 1e-12)}"
+    )
     if step["message"] is None:
         return f"{begin}; what it waited for is not in the record"
     other = step["from_rank"] if step["to_rank"] == step["rank"] else step["to_rank"]
     whose = "its message from" if step["to_rank"] == step["rank"] else "its message to"
     late = f", which was late by {_ps(step['late_ps'])}" if step["late_ps"] else ", which was not late"
-    return f"{begin}: {whose} rank {other}{late}; {_ps(step['network_ps'])} network"
+    return f"{begin}: {whose} {_rank(other, hosts)}{late}; {_ps(step['network_ps'])} network"
 
 
-def _cause(walk: Walk) -> Iterator[str]:
+def _rank(rank: int, hosts: Sequence[str]) -> str:
+    return f"rank {rank} on {hosts[rank]}"
+
+
+def _cause(walk: Walk, hosts: Sequence[str]) -> Iterator[str]:
     if walk.cause == "computing":
         rank = walk.steps.row(-1, named=True)["origin_rank"]
         long = _ps(walk.worked_ps)
-        yield f"Cause: rank {rank} computed {long} longer before its call than the rank that waited for it."
+        yield f"Cause: {_rank(rank, hosts)} computed {long} longer before its call than the rank that waited for it."
         return
     if walk.cause == "beginning":
         yield "No single message or rank explains half of it: it adds up, or lies before the record."
@@ -202,9 +208,10 @@ def _cause(walk: Walk) -> Iterator[str]:
         return
     step = walk.steps.row(walk.slow, named=True)
     word = "Cause" if walk.cause == "slow message" else "The slowest on the way"
+    ends = " to ".join(_rank(step[key], hosts) for key in ("from_rank", "to_rank"))
     yield (
-        f"{word}: the message of {step['bytes']:,} B from rank {step['from_rank']} to rank {step['to_rank']} was under "
-        f"way for {_ps(step['under_way_ps'])}, {_ps(step['excess_ps'])} more than its bytes take."
+        f"{word}: the message of {step['bytes']:,} B from {ends} was under way for {_ps(step['under_way_ps'])}, "
+        f"{_ps(step['excess_ps'])} more than its bytes take."
     )
     yield from _link_lines(walk)
 
@@ -224,7 +231,7 @@ def _link_lines(walk: Walk) -> Iterator[str]:
         yield "  It went through the host's memory."
     waited = walk.links.filter(pl.col("waited_ps") > 0)
     for row in waited.sort("waited_ps", "link", descending=[True, False]).head(MOST_LINKS).iter_rows(named=True):
-        where = f"link {row['link']} ({row['class']}, {row['from_vertex']} to {row['to_vertex']})"
+        where = f"{row['link_name']} ({row['class']})"
         yield f"  {where}: its packets waited {_ps(row['waited_ps'])}{_whose(walk, row['link'])}"
     if waited.height > MOST_LINKS:
         yield f"  and less at {waited.height - MOST_LINKS} other links"

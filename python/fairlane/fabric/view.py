@@ -51,6 +51,10 @@ class FabricDescription:
     """A fabric in a few numbers."""
 
     hosts: int
+    host_list: str
+    """The names of the hosts as a list of Slurm's, cut off where it is long."""
+    switch_list: str
+    """The names of the switches, in the same way."""
     rails: int
     """Adapters of each host with an address of their own."""
     adapters: dict[int, int]
@@ -115,6 +119,22 @@ class Fabric:
         """The level of each switch in a tree, 1 for leaves; 0 where the fabric has no levels."""
         return self._core.levels()
 
+    @cached_property
+    def host_names(self) -> list[str]:
+        """The name of each host: as an imported fabric names it, else ``host0`` and so on."""
+        return self._core.host_names()
+
+    @cached_property
+    def switch_names(self) -> list[str]:
+        """The name of each switch: as an imported fabric names it, else by its place, as ``leaf0`` or ``spine0``."""
+        return self._core.switch_names()
+
+    def link_name(self, link: int) -> str:
+        """A link by its sending end: ``leaf4 port 7 to spine2``."""
+        names = (*self.host_names, *self.switch_names)
+        ends = (names[int(end[link])] for end in self._ends)
+        return f"{next(ends)} port {self.links['from_port'][link]} to {next(ends)}"
+
     @property
     def rails(self) -> int:
         """How many adapters with an address of its own each host has."""
@@ -164,11 +184,15 @@ class Fabric:
 
     def describe(self) -> FabricDescription:
         """Counts, diameter and bisection."""
+        from fairlane.slurm import shortened
+
         halves = list(self._halves())
         diameter, diameter_is_exact = self._diameter()
         first, second = halves[0]
         return FabricDescription(
             hosts=self.hosts,
+            host_list=shortened(self.host_names, 60),
+            switch_list=shortened(self.switch_names, 100),
             rails=self.rails,
             adapters=dict(sorted(Counter(self.adapters_of_hosts.tolist()).items(), reverse=True)),
             switches=dict(sorted(Counter(self._switch_levels()).items())),

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.results.measured import PS, Measured, Work
+from fairlane.results.measured import PS, Measured, Work, frame
 from fairlane.results.milestones import common, enough, milestones
 
 if TYPE_CHECKING:
+    from fairlane import _core
     from fairlane.scenario import Resolved
 
 
@@ -148,10 +149,17 @@ def _of_job(values: Sequence[int | None], missing: int | None) -> pl.Expr:
     return pl.col("job").first().replace_strict(dict(enumerate(values)), default=missing, return_dtype=pl.UInt64)
 
 
-def ranks(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
-    """The ranks table: the engine's columns, times marked as picoseconds, the job's name beside its number."""
+def ranks(labels: Sequence[JobLabel], together: Measured, hosts: Sequence[str] | None = None) -> pl.DataFrame:
+    """The ranks table: the engine's columns, times marked as picoseconds, names beside the numbers of jobs and hosts.
+
+    ``hosts`` are the names of the fabric's hosts, if they are known.
+    """
     times = ["first_mark", "last_mark", "finished_at", "compute", "communication", "late_partner", "network"]
-    return _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
+    table = _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
+    if hosts is None:
+        return table
+    names = pl.Series(hosts, dtype=pl.String).gather(table["host"]).alias("host_name")
+    return table.insert_column(table.get_column_index("host") + 1, names)
 
 
 def calls(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
@@ -217,6 +225,25 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
     return _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept, rail), ["latency"])
 
 
+def named_links(fabric: _core.Fabric) -> pl.DataFrame:
+    """The same for a fabric, with the names of both ends of each link and the numbers of its ports.
+
+    ``link_name`` says all of it: "leaf4 port 7 to spine2".
+    """
+    raw = frame(fabric.links())
+    names = pl.Series([*fabric.host_names(), *fabric.switch_names()], dtype=pl.String)
+
+    def end(side: str) -> pl.Series:
+        host, switch = pl.col(f"{side}_host"), pl.col(f"{side}_switch")
+        places = raw.select(pl.when(host >= 0).then(host).otherwise(switch + fabric.hosts)).to_series()
+        return names.gather(places).alias(f"{side}_name")
+
+    named = raw.select(pl.col("link").cast(pl.UInt32), end("from"), "from_port", end("to"), "to_port").with_columns(
+        link_name=pl.format("{} port {} to {}", "from_name", "from_port", "to_name")
+    )
+    return links(raw, fabric.classes()).join(named, on="link", how="left", maintain_order="left")
+
+
 def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
     """The samples table: what each port and lane did from one instant to the next; no row where it did nothing.
 
@@ -232,8 +259,13 @@ def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
             port_stalled_share=pl.col("port_stalled_ps") / span,
             port_idle_share=1 - (pl.col("port_active_ps") + pl.col("port_stalled_ps")) / span,
         )
-        .join(links.select("link", "class", "role"), on="link", how="left", maintain_order="left")
+        .join(links.select(*_of_link(links)), on="link", how="left", maintain_order="left")
     )
+
+
+def _of_link(links: pl.DataFrame) -> list[str]:
+    """What the table of samples says of a link."""
+    return [name for name in ("link", "class", "role", "link_name") if name in links.columns]
 
 
 def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from fairlane import _core
 from fairlane.inputs.problems import Problems
 from fairlane.results import Run, RunMeta, derive, save
-from fairlane.results.measured import Measured, frame
+from fairlane.results.measured import Measured
 from fairlane.results.run import Timings
 from fairlane.results.store import new_folder
 from fairlane.runner.experiment import Experiment, Outcome
@@ -98,18 +98,19 @@ def run(
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     together = outcome.together
     labels = derive.labels_of(resolved)
-    links = _links(resolved.tables["fabric"])
+    fabric = _core.Fabric(json.dumps(resolved.tables["fabric"]))
+    links, hosts = derive.named_links(fabric), fabric.host_names()
     record = outcome.record
     return Run(
         meta=meta,
         jobs=derive.jobs(labels, together, outcome.alone),
-        ranks=derive.ranks(labels, together),
+        ranks=derive.ranks(labels, together, hosts),
         calls=derive.calls(labels, together),
         ports=derive.ports(links, together),
         interference=derive.interference(labels, together),
         samples=None if outcome.samples is None else derive.samples(links, outcome.samples),
         iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
-        power=_power(resolved, together),
+        power=_power(resolved, together, hosts),
         counters=outcome.counted,
         messages=derive.messages(record["messages"]) if "messages" in record else None,
         waits=derive.waits(record["waits"]) if "waits" in record else None,
@@ -117,19 +118,13 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     )
 
 
-def _power(resolved: Resolved, together: Measured) -> pl.DataFrame | None:
+def _power(resolved: Resolved, together: Measured, hosts: list[str]) -> pl.DataFrame | None:
     from fairlane.power import power
 
     jobs = [job.power for job in resolved.jobs if job.power is not None]
     if not jobs:
         return None
     stays = [(job.start, job.stop) for job in resolved.jobs]
-    return power([job.name for job in resolved.jobs], jobs, together.ranks, together.now, stays)
-
-
-def _links(fabric: Mapping[str, Any]) -> pl.DataFrame:
-    from fairlane import _core
-
-    built = _core.Fabric(json.dumps(fabric))
-    links: pl.DataFrame = derive.links(frame(built.links()), built.classes())
-    return links
+    table = power([job.name for job in resolved.jobs], jobs, together.ranks, together.now, stays)
+    names = pl.Series(hosts, dtype=pl.String).gather(table["host"]).alias("host_name")
+    return table.insert_column(table.get_column_index("host") + 1, names)
