@@ -193,6 +193,11 @@ pub fn links(graph: &Graph) -> Columns {
         Vertex::Host(_) => 0,
         Vertex::Switch(switch) => u32::from(graph.level(switch)),
     };
+    let (hosts, switches) = (graph.host_names(), graph.switch_names());
+    let name = |vertex| match vertex {
+        Vertex::Host(host) => hosts[host.index()].clone(),
+        Vertex::Switch(switch) => switches[switch.index()].clone(),
+    };
     let all = || graph.links().iter();
     let ids = || (0..).map(LinkId).take(graph.links().len());
     Columns::default()
@@ -206,6 +211,8 @@ pub fn links(graph: &Graph) -> Columns {
         .u32("class", all().map(|link: &Link| u32::from(link.class)))
         .i64("rail", ids().map(|link| graph.rail(link).map_or(-1, i64::from)))
         .text("role", ids().map(|link| graph.role(link).to_string()))
+        .text("from_name", all().map(|link| name(link.from)))
+        .text("to_name", all().map(|link| name(link.to)))
         .u32("from_port", ids().map(|link| graph.port_number(link)))
         .u32("to_port", all().map(|link| graph.port_number(link.reverse)))
         .u64("bandwidth", all().map(|link| link.bandwidth.0))

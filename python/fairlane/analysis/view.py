@@ -12,8 +12,9 @@ import polars as pl
 
 from fairlane.fabric import Fabric
 from fairlane.inputs.parse import parse_json
-from fairlane.results.derive import named_links
+from fairlane.results.derive import links
 from fairlane.results.errors import ResultsError
+from fairlane.results.measured import frame
 
 __all__ = ["View"]
 
@@ -37,7 +38,12 @@ class View:
         from fairlane import _core
 
         core = _core.Fabric(json.dumps(fabric))
-        return cls(Fabric(core), named_links(core), tuple(names), tuple(tuple(of_job) for of_job in hosts))
+        return cls(
+            Fabric(core),
+            links(frame(core.links()), core.classes()),
+            tuple(names),
+            tuple(tuple(of_job) for of_job in hosts),
+        )
 
     def host_names(self, job: str) -> list[str]:
         """The name of the host of each rank of a job."""

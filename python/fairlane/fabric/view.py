@@ -131,9 +131,8 @@ class Fabric:
 
     def link_name(self, link: int) -> str:
         """A link by its sending end: ``leaf4 port 7 to spine2``."""
-        names = (*self.host_names, *self.switch_names)
-        ends = (names[int(end[link])] for end in self._ends)
-        return f"{next(ends)} port {self.links['from_port'][link]} to {next(ends)}"
+        begin, port, end = (self.links[key][link] for key in ("from_name", "from_port", "to_name"))
+        return f"{begin} port {port} to {end}"
 
     @property
     def rails(self) -> int:

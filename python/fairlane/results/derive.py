@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.results.measured import PS, Measured, Work, frame
+from fairlane.results.measured import PS, Measured, Work
 from fairlane.results.milestones import common, enough, milestones
 
 if TYPE_CHECKING:
-    from fairlane import _core
     from fairlane.scenario import Resolved
 
 
@@ -156,10 +155,24 @@ def ranks(labels: Sequence[JobLabel], together: Measured, hosts: Sequence[str] |
     """
     times = ["first_mark", "last_mark", "finished_at", "compute", "communication", "late_partner", "network"]
     table = _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
+    return with_host_names(table, hosts)
+
+
+def with_host_names(table: pl.DataFrame, hosts: Sequence[str] | None) -> pl.DataFrame:
+    """The table with the names of its hosts beside their numbers, if they are known."""
     if hosts is None:
         return table
     names = pl.Series(hosts, dtype=pl.String).gather(table["host"]).alias("host_name")
     return table.insert_column(table.get_column_index("host") + 1, names)
+
+
+def host_names(links: pl.DataFrame) -> list[str] | None:
+    """The names of all hosts by their links; None if the links have no names."""
+    if "from_name" not in links.columns:
+        return None
+    number = pl.col("from_vertex").str.strip_prefix("host ").cast(pl.UInt32)
+    of_hosts = links.filter(pl.col("from_vertex").str.starts_with("host ")).select(number, "from_name")
+    return of_hosts.unique("from_vertex").sort("from_vertex")["from_name"].to_list()
 
 
 def calls(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
@@ -208,9 +221,9 @@ def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame
 
 
 def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
-    """The fabric's links: ends, class, role, levels (0 for a host), bandwidth in bit/s, latency in ps, rail.
+    """The fabric's links: ends, class, role, levels (0 for a host), bandwidth in bit/s, latency in ps, rail, names.
 
-    Links that all rails share have none.
+    Links that all rails share have no rail. ``link_name`` is as "leaf4 port 7 to spine2".
     """
     end = [
         pl.when(pl.col(f"{side}_host") >= 0)
@@ -222,26 +235,12 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
     named = pl.Series(classes, dtype=pl.String).gather(raw["class"].cast(pl.UInt32)).alias("class")
     kept = ("role", "from_level", "to_level", "bandwidth", "latency")
     rail = pl.when(pl.col("rail") >= 0).then(pl.col("rail")).cast(pl.UInt8)
-    return _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept, rail), ["latency"])
-
-
-def named_links(fabric: _core.Fabric) -> pl.DataFrame:
-    """The same for a fabric, with the names of both ends of each link and the numbers of its ports.
-
-    ``link_name`` says all of it: "leaf4 port 7 to spine2".
-    """
-    raw = frame(fabric.links())
-    names = pl.Series([*fabric.host_names(), *fabric.switch_names()], dtype=pl.String)
-
-    def end(side: str) -> pl.Series:
-        host, switch = pl.col(f"{side}_host"), pl.col(f"{side}_switch")
-        places = raw.select(pl.when(host >= 0).then(host).otherwise(switch + fabric.hosts)).to_series()
-        return names.gather(places).alias(f"{side}_name")
-
-    named = raw.select(pl.col("link").cast(pl.UInt32), end("from"), "from_port", end("to"), "to_port").with_columns(
-        link_name=pl.format("{} port {} to {}", "from_name", "from_port", "to_name")
-    )
-    return links(raw, fabric.classes()).join(named, on="link", how="left", maintain_order="left")
+    table = _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept, rail), ["latency"])
+    called = ("from_name", "from_port", "to_name", "to_port")
+    if not set(called) <= set(raw.columns):
+        return table
+    link_name = pl.format("{} port {} to {}", "from_name", "from_port", "to_name").alias("link_name")
+    return pl.concat([table, raw.select(*called, link_name)], how="horizontal")
 
 
 def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane import _core
 from fairlane.inputs.problems import Problems
 from fairlane.results import Run, RunMeta, derive, save
-from fairlane.results.measured import Measured
+from fairlane.results.measured import Measured, frame
 from fairlane.results.run import Timings
 from fairlane.results.store import new_folder
 from fairlane.runner.experiment import Experiment, Outcome
@@ -98,8 +98,8 @@ def run(
 def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     together = outcome.together
     labels = derive.labels_of(resolved)
-    fabric = _core.Fabric(json.dumps(resolved.tables["fabric"]))
-    links, hosts = derive.named_links(fabric), fabric.host_names()
+    links = _links(resolved.tables["fabric"])
+    hosts = derive.host_names(links)
     record = outcome.record
     return Run(
         meta=meta,
@@ -118,7 +118,7 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     )
 
 
-def _power(resolved: Resolved, together: Measured, hosts: list[str]) -> pl.DataFrame | None:
+def _power(resolved: Resolved, together: Measured, hosts: Sequence[str] | None) -> pl.DataFrame | None:
     from fairlane.power import power
 
     jobs = [job.power for job in resolved.jobs if job.power is not None]
@@ -126,5 +126,11 @@ def _power(resolved: Resolved, together: Measured, hosts: list[str]) -> pl.DataF
         return None
     stays = [(job.start, job.stop) for job in resolved.jobs]
     table = power([job.name for job in resolved.jobs], jobs, together.ranks, together.now, stays)
-    names = pl.Series(hosts, dtype=pl.String).gather(table["host"]).alias("host_name")
-    return table.insert_column(table.get_column_index("host") + 1, names)
+    return derive.with_host_names(table, hosts)
+
+
+def _links(fabric: Mapping[str, Any]) -> pl.DataFrame:
+    from fairlane import _core
+
+    built = _core.Fabric(json.dumps(fabric))
+    return derive.links(frame(built.links()), built.classes())
