@@ -63,6 +63,16 @@ class Again:
         return self.view.names.index(self.job)
 
     @property
+    def prefix(self) -> str:
+        """What the names of its files in the run's folder begin with."""
+        return ""
+
+    @property
+    def _own_number(self) -> int:
+        """The job's number in the simulation."""
+        return self.number
+
+    @property
     def folder(self) -> Path:
         """The run's folder."""
         if self.run.folder is None:
@@ -71,18 +81,26 @@ class Again:
 
     def iterations(self) -> pl.DataFrame:
         """When each rank of the job marked each iteration: kept by the run, by an analysis before, or found out now."""
-        kept = self.run.iterations
-        if kept is not None and self.job in kept["name"]:
-            return kept.filter(pl.col("name") == self.job)
-        path = self.folder / KEPT / f"iterations-{self.number}.parquet"
+        kept = self._kept_by_the_run()
+        if kept is not None:
+            return kept
+        path = self.folder / KEPT / f"{self.prefix}iterations-{self.number}.parquet"
         if path.is_file():
             return pl.read_parquet(path)
         engine = self._simulate([self._with_marks(self._resolved)])[0]
-        if engine.digest() != self.run.meta.digest:
-            raise self._different()
+        self._check_digest(engine)
         found = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
         _write({path.name: found}, path.parent)
         return found
+
+    def _kept_by_the_run(self) -> pl.DataFrame | None:
+        kept = self.run.iterations
+        return None if kept is None or self.job not in kept["name"] else kept.filter(pl.col("name") == self.job)
+
+    def _check_digest(self, engine: Runnable) -> None:
+        """Refuses a simulation to its end that went another way."""
+        if engine.digest() != self.run.meta.digest:
+            raise self._different()
 
     def own_record(self) -> Record | None:
         """The record that the run's scenario asked for, if it is of the job."""
@@ -102,16 +120,23 @@ class Again:
         engines = self._simulate([self._recording(period) for period in missing]) if missing else []
         for period, engine in zip(missing, engines, strict=True):
             self._check_same(engine, period)
-            tables = {f"{name}.parquet": table for name, table in recorded(engine).items()}
+            tables = {f"{name}.parquet": self._numbered(table) for name, table in recorded(engine).items()}
             _write(tables, self._kept(period))
         return [self._read(period) for period in periods]
+
+    def _numbered(self, table: pl.DataFrame) -> pl.DataFrame:
+        """A table of the record with the job's number in the run."""
+        if self._own_number == self.number or "job" not in table.columns:
+            return table
+        number = pl.lit(self.number).cast(table.schema["job"])
+        return table.with_columns(pl.when(pl.col("job") == self._own_number).then(number).otherwise("job").alias("job"))
 
     def _read(self, period: Period) -> Record:
         tables = {name: pl.read_parquet(self._kept(period) / f"{name}.parquet") for name in RECORD}
         return Record.of(self.job, self.number, (period.from_ps, period.to_ps), **tables)
 
     def _kept(self, period: Period) -> Path:
-        return self.folder / KEPT / f"record-{self.number}-{period.from_ps}-{period.to_ps}"
+        return self.folder / KEPT / f"{self.prefix}record-{self.number}-{period.from_ps}-{period.to_ps}"
 
     @cached_property
     def _resolved(self) -> Resolved:
@@ -124,7 +149,7 @@ class Again:
 
     def _recording(self, period: Period) -> Resolved:
         """The same up to the end of a stretch, which is recorded."""
-        return self._with_marks(recording(self._resolved, self.number, period))
+        return self._with_marks(recording(self._resolved, self._own_number, period))
 
     def _check_size(self, period: Period) -> None:
         meta = self.run.meta
@@ -137,8 +162,8 @@ class Again:
 
     def _check_same(self, engine: Runnable, period: Period) -> None:
         """A run that goes another way than it did before has nothing to say about it."""
-        if period.to_ps >= self.run.meta.simulated_ps and engine.digest() != self.run.meta.digest:
-            raise self._different()
+        if period.to_ps >= self.run.meta.simulated_ps:
+            self._check_digest(engine)
         if period.iteration is None:
             return
         now = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)

@@ -15,7 +15,7 @@ from fairlane.analysis import Analysis, Period, Walk, by_neighbour, confusion, d
 from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import NO_ROOM
 from fairlane.results.summary import console_for_tables
-from fairlane.results.text import percent, seconds
+from fairlane.results.text import percent, plural, seconds
 
 __all__ = ["analysis_facts", "print_analysis", "walk_lines"]
 
@@ -53,14 +53,16 @@ def analysis_facts(found: Analysis) -> dict[str, Any]:
 
 def _head(found: Analysis) -> Text:
     text = Text.assemble((found.job, "bold"), f" in {found.run.meta.scenario}: {found.breakdown.height} ranks")
-    if found.fastest is not None:
-        fast, slow = found.fastest.period, found.slowest.period
-        text.append(f", {found.periods.height} iterations; fastest: {_which(fast)}, {seconds(fast.seconds)}")
-        ratio = slow.seconds / fast.seconds
-        text.append(f"; slowest: {_which(slow)}, {seconds(slow.seconds)}, {ratio:.2f} times that")
+    period = found.chosen.period
+    if period.iteration is not None:
+        text.append(f", {plural(found.periods.height + 1, 'iteration')}")
+    if found.isolated is not None:
+        alone = found.isolated.period.seconds
+        text.append(f"; {period.name}: {_which(period)}, {seconds(period.seconds)}")
+        text.append(f", {period.seconds / alone:.2f} times the same of the isolated run, {seconds(alone)}")
     else:
-        period = found.slowest.period
-        text.append(f"; looked at: {_which(period)}, {seconds(period.seconds)}")
+        text.append(f"; {'looked at' if period.iteration is None else period.name}: {_which(period)}")
+        text.append(f", {seconds(period.seconds)}; no isolated run to compare with")
     return text
 
 
@@ -92,7 +94,7 @@ def _calls(found: Analysis) -> Group | None:
 
 
 def _neighbours(found: Analysis) -> Group | None:
-    table = by_neighbour(found.slowest.delays)
+    table = by_neighbour(found.chosen.delays)
     if table.is_empty():
         return None
     title = f"Waits by neighbour, {_stretch(found)}"
@@ -109,7 +111,7 @@ def _neighbours(found: Analysis) -> Group | None:
 
 def _table_one(found: Analysis) -> Group | None:
     """Table I of the paper, of the first exchange, by the inference and in truth."""
-    chosen = found.slowest.pairs.filter(~pl.col("eager"))
+    chosen = found.chosen.pairs.filter(~pl.col("eager"))
     if chosen.is_empty():
         return None
     title = f"Delays over {_ps(found.threshold_ps)} at the first exchange of each ordered pair of ranks"
@@ -144,7 +146,7 @@ def _inference(found: Analysis) -> Group | None:
 
 
 def _flit_lines(found: Analysis) -> Iterator[str]:
-    against = found.slowest.against
+    against = found.chosen.against
     if against.points.height:
         yield f"\nFlits on the link between a pair's switches, {against.points.height} pairs:"
     for word, trend in (("waits last", against.waits), ("messages take", against.under_way)):
@@ -255,7 +257,7 @@ def _whose(walk: Walk, link: int) -> str:
 
 
 def _stretch(found: Analysis) -> str:
-    period = found.slowest.period
+    period = found.chosen.period
     return _which(period) if period.iteration is None else f"{_which(period)} ({period.name})"
 
 

@@ -42,7 +42,7 @@ def draw(found: Analysis) -> Figure | None:
     else:
         left = figure.add_subplot()
     _timeline(left, walk, steps, {rank: f"rank {rank}\n{hosts[rank]}" for rank in ranks})
-    note = f"{found.job}, {found.slowest.period.name}: from its longest wait back along the critical path."
+    note = f"{found.job}, {found.chosen.period.name}: from its longest wait back along the critical path."
     headline(figure, _title(walk), found.run, note)
     return figure
 
