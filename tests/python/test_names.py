@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane import load
+from fairlane import Scenario, load
 from fairlane.cli.main import execute
+from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.results.ports import by_link
 from fairlane.slurm import can_hold, expand, shortened, slurm_names
@@ -119,3 +120,76 @@ def test_a_list_may_have_several_brackets() -> None:
     for wrong in ("r[0-99999]n[0-99999]", "a[0-600000],b[0-600000]", "a[" + "9" * 30 + "]"):
         with pytest.raises(ValueError, match=r"too many names|no range"):
             expand(wrong)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [
+        ("cn[01-03]", (0, 1, 2)),
+        (["cn03", 0, "login node"], (2, 0, 3)),
+        (["cn03", 0, "login_node"], (2, 0, 3)),
+        ("login_node,cn[02-03]", (3, 1, 2)),
+        ("[1-3]", (1, 2, 3)),
+        ([3, "cn[01-02]"], (3, 0, 1)),
+    ],
+)
+def test_scenarios_name_hosts_in_any_way(cluster: Path, hosts: Any, expected: tuple[int, ...]) -> None:
+    text = cluster.read_text(encoding="utf-8").replace("ranks = 4", f"ranks = 3\nplacement = {{ hosts = {hosts} }}")
+    text = text.replace(f"hosts = {hosts}", f"hosts = {json.dumps(hosts)}")
+    cluster.write_text(text, encoding="utf-8")
+    assert Scenario.load(cluster).decide().jobs[0].hosts == expected
+
+
+@pytest.mark.parametrize(
+    ("hosts", "key", "words"),
+    [
+        (
+            "cn[02-04]",
+            "hosts",
+            'cn04": the fabric has no host of this name; allowed: the 4 hosts of the fabric: cn[01-03]',
+        ),
+        (["cn01", "longin_node", 2], "hosts", 'did you mean "login node"?'),
+        ([0, "cn[02-x]"], "hosts[1]", "no range of numbers: '02-x'"),
+        ([0, 1, 4], "hosts", "there is no host 4; allowed: 0 to 3"),
+        ([0, "cn01", 2], "hosts", "host cn01 is listed twice"),
+        (["cn02", "cn02", 2], "hosts", "host cn02 is listed twice"),
+        ("cn[01-02]", "hosts", "lists 2 hosts, and the job takes 3; allowed: exactly 3 hosts"),
+        ([0, True, 2], "hosts[1]", "is no host"),
+        ([-1, 1, 2], "hosts[0]", "hosts are numbered from 0"),
+        ("", "hosts", "names no host"),
+    ],
+)
+def test_hosts_that_are_none_are_refused(
+    cluster: Path, capsys: pytest.CaptureFixture[str], hosts: Any, key: str, words: str
+) -> None:
+    text = cluster.read_text(encoding="utf-8")
+    cluster.write_text(text.replace("ranks = 4", f"ranks = 3\nplacement = {{ hosts = {json.dumps(hosts)} }}"), "utf-8")
+    assert execute(["check", str(cluster)]) == 2
+    error = capsys.readouterr().err
+    assert f"cluster.toml:10: jobs[0].placement.{key}" in error
+    assert words in error
+
+
+def test_options_and_studies_name_hosts_too(cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = cluster.read_text(encoding="utf-8").replace('[placement]\nstrategy = "linear"\n', "")
+    cluster.write_text(plain, encoding="utf-8")
+    assert execute(["place", str(cluster), "--slurm", "--set", "placement.hosts=login_node,cn[01-03]"]) == 0
+    assert capsys.readouterr().out == "all_to_all login_node,cn[01-03]\n"
+    assert execute(["place", str(cluster), "--slurm", "--set", "placement.hosts=cn[01-04]"]) == 2
+    assert "--set placement.hosts=cn[01-04]: placement.hosts" in capsys.readouterr().err
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'scenario = "cluster.toml"\nplacements = [{ hosts = "cn[01-03],login_node" }, { hosts = ["cn09", 1, 2, 3] }]\n',
+        encoding="utf-8",
+    )
+    assert execute(["study", str(study), "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert 'study.toml:2: placements[1].hosts = "cn09": the fabric has no host of this name' in error
+
+
+def test_python_takes_names_where_it_takes_numbers() -> None:
+    fabric = Fabric.build({"topology": "torus", "params": {"sides": [4, 4]}, "routing": "dimension_order"})
+    assert fabric.route("host3", "host12") == fabric.route(3, 12)
+    assert fabric.host_numbers(["host[2-4]", 7]) == [2, 3, 4, 7]
+    with pytest.raises(ScenarioError, match=r'hosts = "host16": the fabric has no host of this name'):
+        fabric.host_numbers("host16")

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy
 from numpy.typing import NDArray
 
 from fairlane import _core
-from fairlane.errors import BuildError
+from fairlane.errors import BuildError, ScenarioError
+
+if TYPE_CHECKING:
+    from fairlane.inputs.hosts import Host
 
 __all__ = ["Fabric", "FabricDescription", "LinkClass", "columns"]
 
@@ -149,9 +152,26 @@ class Fabric:
         """How many adapters each of these hosts has at least."""
         return int(self.adapters_of_hosts[list(hosts)].min())
 
-    def route(self, source: int, destination: int, rail: int = 0) -> list[int]:
-        """The links that packets between two hosts take, in order, over the source's adapter ``rail``."""
-        return self._core.route(source, destination, rail)
+    def host_numbers(self, hosts: "Host | Sequence[Host]") -> list[int]:
+        """The numbers of hosts given by number, name, Slurm's lists as ``"cn[001-016],login1"``, or lists of these.
+
+        Raises ``ScenarioError`` for hosts that the fabric does not have.
+        """
+        from fairlane.inputs.hosts import host_numbers, read_hosts
+        from fairlane.inputs.problems import Problems
+
+        try:
+            return host_numbers(read_hosts(hosts), self.host_names)
+        except Problems as problems:
+            raise ScenarioError(problem.under("hosts") for problem in problems.problems) from None
+
+    def route(self, source: "Host", destination: "Host", rail: int = 0) -> list[int]:
+        """The links that packets between two hosts take, in order, over the source's adapter ``rail``.
+
+        Hosts are given by number or by name.
+        """
+        begin, end = (one if isinstance(one, int) else self.host_numbers(one)[0] for one in (source, destination))
+        return self._core.route(begin, end, rail)
 
     def loads(self, hosts: Sequence[int], traffic: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
         """What every link carries if ``hosts[i]`` sends ``traffic[i, j]`` to ``hosts[j]``."""

@@ -13,7 +13,7 @@ from math import prod
 from fairlane.errors import Problem, ScenarioError
 from fairlane.slurm.names import can_hold, slurm_names
 
-__all__ = ["compress", "expand", "members", "shortened"]
+__all__ = ["compress", "expand", "is_list", "members", "shortened"]
 
 _PARTS = re.compile(r"(.*?)(\d*)", re.DOTALL)
 _ENTRY = re.compile(r"\s*([^\[\],\s]*(?:\[[^\[\]]*\](?:[^\[\],\s]*(?=\[))?)*)\s*(?:,|$)")
@@ -53,6 +53,14 @@ def expand(text: str) -> list[str]:
         return members(text)
     except ValueError as error:
         raise ScenarioError(Problem("hosts", str(error), text, "as rack[01-03,7],login")) from None
+
+
+def is_list(text: str) -> bool:
+    """Whether a text is such a list."""
+    try:
+        return bool(members(text))
+    except ValueError:
+        return False
 
 
 def members(text: str) -> list[str]:
