@@ -55,6 +55,11 @@ impl Network {
     }
 
     fn place_name(&self, port: u32, lane: u8) -> String {
-        format!("{} lane {lane}", self.fixed.graph.link_name(LinkId(port)))
+        let name = |vertex| match vertex {
+            Vertex::Host(host) => format!("host {host}"),
+            Vertex::Switch(switch) => format!("switch {switch}"),
+        };
+        let link = self.fixed.graph.link(LinkId(port));
+        format!("{} to {} lane {lane}", name(link.from), name(link.to))
     }
 }

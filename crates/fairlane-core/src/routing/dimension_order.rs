@@ -123,8 +123,7 @@ impl DimensionOrder {
             });
             if let Some(there) = missing {
                 let problem = format!(
-                    "{routing} needs a link from {:?} towards coordinate {there} of a side of {}",
-                    graph.switch_name(at),
+                    "{routing} needs a link from switch {at} towards coordinate {there} of a side of {}",
                     dimension.side
                 );
                 return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });

@@ -98,11 +98,7 @@ impl UpDown {
                         return Ok(*number);
                     }
                     let number = u16::try_from(known.len()).map_err(|_| {
-                        BuildError::value(
-                            "fabric.routing",
-                            NAME,
-                            format!("too many different ways at {:?}", graph.switch_name(at)),
-                        )
+                        BuildError::value("fabric.routing", NAME, format!("too many different ways at switch {at}"))
                     })?;
                     routing.lists.push(list.iter().copied());
                     made += 1;

@@ -12,7 +12,6 @@ mod graph;
 mod hyperx;
 mod imported;
 mod lattice;
-mod names;
 mod plan;
 mod preset;
 mod rails;
