@@ -10,7 +10,7 @@ with warnings.catch_warnings():
     import otf2
     from otf2.enums import CollectiveOp, GroupFlag, GroupType, LocationType, Paradigm, RegionRole
 
-__all__ = ["GAP", "Archive", "Record", "collective", "isend", "recv", "send"]
+__all__ = ["GAP", "Archive", "Record", "collective", "isend", "non_blocking", "recv", "send"]
 
 GAP = 100
 """Nanoseconds between two calls; each lasts ten."""
@@ -109,3 +109,12 @@ def collective(operation: str, comm: Any, sent: int, received: int, root: int = 
         "size_received": received,
     }
     return ("MpiCollectiveBegin", {}), ("MpiCollectiveEnd", end)
+
+
+def non_blocking(
+    operation: str, comm: Any, sent: int, received: int, request: int, root: int = 2**32 - 1
+) -> tuple[Record, Record]:
+    """The request and the completion of a non-blocking collective."""
+    _, (_, end) = collective(operation, comm, sent, received, root)
+    complete = ("NonBlockingCollectiveComplete", {**end, "request_id": request})
+    return ("NonBlockingCollectiveRequest", {"request_id": request}), complete

@@ -8,7 +8,7 @@ import numpy as np
 from fairlane import _core
 
 from . import case as ops
-from .case import Case, Compute, Fabric, Hop, Link, Mark, Op, Recv, Send, Wait
+from .case import Case, Compute, Fabric, Hop, Link, Mark, Recv, Send, Wait
 from .outcome import Departure, LinkTime, Outcome, PortCount, Progress
 
 #: No case takes longer than this: 1000 seconds.
@@ -85,11 +85,16 @@ def program(case: Case, job: int) -> _core.Program:
     builder = _core.ProgramBuilder(len(scripts))
     for rank, script in enumerate(scripts):
         for op in script:
-            add(builder, rank, op)
+            if isinstance(op, ops.OneSided):
+                add_one_sided(builder, rank, op)
+            elif isinstance(op, ops.Collective | ops.Topology | ops.Neighbor):
+                add_collective(builder, rank, op)
+            else:
+                add(builder, rank, op)
     return builder.build()
 
 
-def add(builder: _core.ProgramBuilder, rank: int, op: Op) -> None:
+def add(builder: _core.ProgramBuilder, rank: int, op: Compute | Send | Recv | Wait | Mark) -> None:
     """Adds one operation to a rank's script."""
     match op:
         case Compute(time):
@@ -108,10 +113,6 @@ def add(builder: _core.ProgramBuilder, rank: int, op: Op) -> None:
             builder.wait_all(rank, list(requests))
         case Mark():
             builder.mark_progress(rank)
-        case ops.Collective() | ops.Topology() | ops.Neighbor():
-            add_collective(builder, rank, op)
-        case _:
-            add_one_sided(builder, rank, op)
 
 
 def add_collective(builder: _core.ProgramBuilder, rank: int, op: ops.Collective | ops.Topology | ops.Neighbor) -> None:

@@ -7,7 +7,7 @@ from oracle import Case, Job, Mpi, Outcome, core
 
 RANKS = 8
 COSTS = Mpi(send_overhead=200_000, receive_overhead=300_000, eager_threshold=4096)
-KINDS = {
+KINDS: dict[str, int | list[int]] = {
     "barrier": 0,
     "bcast": 30_000,
     "reduce": 3_000,

@@ -120,7 +120,7 @@ def test_a_job_more_leaves_the_others_where_they_were(tmp_path: Path) -> None:
         (
             "ranks = 9",
             'ranks = 2\nplacement = { strategy = "list", hosts = [3, 64] }',
-            "placement.hosts",
+            "jobs[1].placement.hosts",
             "there is no host 64",
         ),
     ],

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlane.cli.exit import ExitCode
 from fairlane.cli.main import execute
 from fairlane.results import ResultsError, StudyResults
 from fairlane.study import Study, run, treatments
@@ -177,7 +178,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     (folder / "levels.toml").write_text(STUDY)
     monkeypatch.setattr(Path, "replace", full)
     command = ["study", str(folder / "levels.toml"), "--out", str(folder / "out"), "--workers", "1", "--quiet"]
-    assert execute(command) == 3
+    assert execute(command) == ExitCode.DISK_FULL
     assert f"{folder}/out/answers/" in (told := capsys.readouterr().err)
     assert "cannot be written: No space left on device" in told
     assert len(list((folder / "out" / "answers").iterdir())) == 2
@@ -188,7 +189,7 @@ def test_a_folder_that_cannot_be_written_is_named(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", no_table)
-    assert execute([*command, "--resume"]) == 3
+    assert execute([*command, "--resume"]) == ExitCode.DISK_FULL
     assert f"{folder}/out/runs.parquet: cannot be written: No space left on device" in capsys.readouterr().err
     assert not [path for path in (folder / "out").iterdir() if "parquet" in path.name]
     monkeypatch.setattr(Path, "replace", replace)

@@ -393,7 +393,7 @@ fn rails(graph: &Graph, number: usize, job: &JobSpec) -> Result<(RailPolicy, u8)
     match (most, fewest) {
         (Some(rail), Some(host)) if *rail >= adapters => {
             let path = format!("jobs[{number}].rails.{key}");
-            Err(BuildError::value(path, rail, format!("a rail of host {host}, 0 to {}", adapters - 1)))
+            Err(BuildError::value(path, rail, format!("a rail of {:?}, 0 to {}", graph.host_name(*host), adapters - 1)))
         }
         _ => Ok((policy, adapters)),
     }

@@ -57,6 +57,16 @@ impl Fabric {
         json!(self.graph.plan()).to_string()
     }
 
+    /// The names of all hosts.
+    fn host_names(&self) -> Vec<String> {
+        self.graph.host_names()
+    }
+
+    /// The names of all switches.
+    fn switch_names(&self) -> Vec<String> {
+        self.graph.switch_names()
+    }
+
     /// The level of each switch; 0 where there are no levels.
     fn levels(&self) -> Vec<u8> {
         (0..).take(self.graph.switches()).map(|switch| self.graph.level(SwitchId(switch))).collect()
@@ -128,7 +138,10 @@ impl Fabric {
     /// Goes from one host to another, over its adapter `rail`, and tells every link on the way; a host with itself needs none.
     fn walk(&self, (source, destination): (u32, u32), rail: u32, mut told: impl FnMut(LinkId)) -> PyResult<()> {
         let Some(first) = self.graph.ports(Vertex::Host(HostId(source))).nth(rail as usize) else {
-            return Err(PyIndexError::new_err(format!("host {source} has no adapter {rail}")));
+            return Err(PyIndexError::new_err(format!(
+                "{} has no adapter {rail}",
+                self.graph.host_name(HostId(source))
+            )));
         };
         if source == destination {
             return Ok(());
@@ -142,7 +155,11 @@ impl Fabric {
                 Vertex::Switch(at) => hop = self.routing.next_hop(at, hop, to),
             }
         }
-        Err(PyRuntimeError::new_err(format!("the route from {source} to {destination} does not end")))
+        Err(PyRuntimeError::new_err(format!(
+            "the route from {} to {} does not end",
+            self.graph.host_name(HostId(source)),
+            self.graph.host_name(HostId(destination))
+        )))
     }
 }
 
@@ -176,6 +193,11 @@ pub fn links(graph: &Graph) -> Columns {
         Vertex::Host(_) => 0,
         Vertex::Switch(switch) => u32::from(graph.level(switch)),
     };
+    let (hosts, switches) = (graph.host_names(), graph.switch_names());
+    let name = |vertex| match vertex {
+        Vertex::Host(host) => hosts[host.index()].clone(),
+        Vertex::Switch(switch) => switches[switch.index()].clone(),
+    };
     let all = || graph.links().iter();
     let ids = || (0..).map(LinkId).take(graph.links().len());
     Columns::default()
@@ -189,6 +211,10 @@ pub fn links(graph: &Graph) -> Columns {
         .u32("class", all().map(|link: &Link| u32::from(link.class)))
         .i64("rail", ids().map(|link| graph.rail(link).map_or(-1, i64::from)))
         .text("role", ids().map(|link| graph.role(link).to_string()))
+        .text("from_name", all().map(|link| name(link.from)))
+        .text("to_name", all().map(|link| name(link.to)))
+        .u32("from_port", ids().map(|link| graph.port_number(link)))
+        .u32("to_port", all().map(|link| graph.port_number(link.reverse)))
         .u64("bandwidth", all().map(|link| link.bandwidth.0))
         .u64("latency", all().map(|link| link.latency.0))
 }

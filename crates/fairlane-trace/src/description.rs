@@ -38,6 +38,8 @@ pub struct Description {
     /// Windows of one-sided communication by what made them and the number of their ranks, as `create(8)` (DUMPI), or by
     /// name and size (OTF2).
     pub windows: BTreeMap<String, u64>,
+    /// One-sided operations by kind, as `put`, `get`, `accumulate`.
+    pub one_sided: BTreeMap<String, CollectiveTotals>,
     /// What a simulation would refuse, the most frequent first; empty if the trace can be simulated.
     pub unsupported: Vec<Unsupported>,
     /// How many ranks never reach what [`crate::Options::iteration`] names.
@@ -59,7 +61,7 @@ pub struct CollectiveTotals {
     /// Calls, one for every rank that takes part.
     pub calls: u64,
     /// Bytes that the calls hand in: for DUMPI the send buffer, which bcast and scatter have at the root only, and
-    /// alltoall and scatter once for every member; for OTF2 what the events call sent.
+    /// alltoall and scatter once for every member; for OTF2 what the events call sent. Of one-sided operations the payload.
     pub bytes: u64,
 }
 

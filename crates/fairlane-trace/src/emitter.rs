@@ -85,7 +85,8 @@ impl Emitter {
 
     /// An operation, with the bytes that the application had.
     pub fn op(&mut self, mut op: Op) {
-        if matches!((&op, &self.iteration), (Op::Collective { kind, .. }, Iteration::Collective(bound)) if kind == bound)
+        if matches!((&op, &self.iteration),
+            (Op::Collective { kind, .. } | Op::Icollective { kind, .. }, Iteration::Collective(bound)) if kind == bound)
         {
             self.boundary();
         }
@@ -106,8 +107,11 @@ impl Emitter {
         match op {
             Op::Send { bytes, .. }
             | Op::Isend { bytes, .. }
-            | Op::Collective { volume: Volume::Uniform(bytes), .. } => *bytes = Bytes(scaled(bytes.0)),
-            Op::Collective { volume: Volume::PerRank(blocks), .. } => {
+            | Op::Rma { bytes, .. }
+            | Op::Collective { volume: Volume::Uniform(bytes), .. }
+            | Op::Icollective { volume: Volume::Uniform(bytes), .. } => *bytes = Bytes(scaled(bytes.0)),
+            Op::Collective { volume: Volume::PerRank(blocks), .. }
+            | Op::Icollective { volume: Volume::PerRank(blocks), .. } => {
                 *blocks = blocks.iter().map(|&block| scaled(block)).collect();
             }
             _ => {}

@@ -18,9 +18,11 @@
 //! - **Polls** that found nothing are left out. One that completed requests becomes a wait for exactly these; a probe that
 //!   found a message becomes a blocking probe for this message.
 //! - **Buffered sends** complete at once. Operations with `MPI_PROC_NULL`, and cancelled ones, are left out.
+//! - **Non-blocking collectives** and **one-sided communication** are replayed where the trace has their communicators or
+//!   windows, targets and bytes.
 //!
-//! What cannot be replayed (one-sided communication, intercommunicators, MPI-IO, non-blocking collectives ...) is a
-//! [`TraceError`] that names file, rank, record and call.
+//! What cannot be replayed (intercommunicators, MPI-IO, calls whose bytes the trace does not have ...) is a [`TraceError`] that
+//! names file, rank, record and call; [`describe`] lists all of it without running anything.
 
 mod description;
 mod dumpi;

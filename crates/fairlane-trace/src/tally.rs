@@ -47,6 +47,7 @@ pub struct RankTally {
     bytes: u64,
     collectives: HashMap<(usize, &'static str, Option<u32>), (u64, HandedIn)>,
     kinds: BTreeMap<&'static str, u64>,
+    one_sided: BTreeMap<&'static str, CollectiveTotals>,
     /// Windows made, by communicator.
     windows: HashMap<usize, u64>,
 }
@@ -72,6 +73,11 @@ impl RankTally {
                 if let Some(&communicator) = self.current.get(comm) {
                     self.peers.entry(communicator).or_default().insert(to.0);
                 }
+            }
+            Op::Rma { kind, bytes, .. } => {
+                let totals = self.one_sided.entry(kind.name()).or_default();
+                totals.calls += 1;
+                totals.bytes += bytes.0;
             }
             Op::CommDup { comm, new } => self.made(*comm, *new, Made::Dup),
             Op::CommSplit { comm, new, color, key } => {
@@ -236,6 +242,11 @@ pub fn add_up(ranks: &[RankTally], description: &mut Description) {
             let totals: &mut KindTotals = description.iteration_collectives.entry(kind.to_owned()).or_default();
             totals.calls += calls;
             totals.ranks += 1;
+        }
+        for (&kind, operations) in &tally.one_sided {
+            let totals: &mut CollectiveTotals = description.one_sided.entry(kind.to_owned()).or_default();
+            totals.calls += operations.calls;
+            totals.bytes += operations.bytes;
         }
         for (communicator, &made) in &tally.windows {
             // Every member made it; the first one counts it.

@@ -5,9 +5,10 @@ What is recorded so is kept in the run's folder, and read from there the next ti
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,17 +19,12 @@ import polars as pl
 
 from fairlane.analysis.periods import Period
 from fairlane.analysis.record import Record
-from fairlane.analysis.view import View, spec_of
+from fairlane.analysis.view import View
 from fairlane.errors import ScenarioError
 from fairlane.inputs.document import Document, current_document
 from fairlane.results import Run, derive
-from fairlane.results.errors import ResultsError, writing
-from fairlane.results.manifest import Sealed, seal
+from fairlane.results.errors import ResultsError
 from fairlane.results.measured import RECORD, Engine, frame, marks
-from fairlane.results.parquet import read_parquet
-from fairlane.results.run import SCHEMA_VERSION
-from fairlane.results.schemas import ANALYSIS
-from fairlane.results.store import SCENARIO, file_of_run
 from fairlane.runner.engine import Driver, Gauge, Runnable
 from fairlane.runner.experiment import WATCH_S, simulate
 from fairlane.runner.progress import display
@@ -38,6 +34,7 @@ __all__ = ["MOST_HOPS", "Again", "recorded", "recording"]
 
 MOST_HOPS = 200_000_000
 """A stretch with about so many packet-hops or more is not recorded: each is a row."""
+SCENARIO = "scenario.toml"
 _DEPARTURES = {"message": "token", "time": "time_ps", "waited": "waited_ps"}
 KEPT = "analysis"
 """The folder, within the run's, of what was recorded."""
@@ -66,6 +63,16 @@ class Again:
         return self.view.names.index(self.job)
 
     @property
+    def prefix(self) -> str:
+        """What the names of its files in the run's folder begin with."""
+        return ""
+
+    @property
+    def _own_number(self) -> int:
+        """The job's number in the simulation."""
+        return self.number
+
+    @property
     def folder(self) -> Path:
         """The run's folder."""
         if self.run.folder is None:
@@ -74,22 +81,31 @@ class Again:
 
     def iterations(self) -> pl.DataFrame:
         """When each rank of the job marked each iteration: kept by the run, by an analysis before, or found out now."""
-        kept = self.run.iterations
-        if kept is not None and self.job in kept["name"]:
-            return kept.filter(pl.col("name") == self.job)
-        kept_here = self.folder / KEPT / f"iterations-{self.number}"
-        if kept_here.is_dir():
-            return _tables(kept_here, ["iterations"])["iterations"]
+        kept = self._kept_by_the_run()
+        if kept is not None:
+            return kept
+        path = self.folder / KEPT / f"{self.prefix}iterations-{self.number}.parquet"
+        if path.is_file():
+            return pl.read_parquet(path)
         engine = self._simulate([self._with_marks(self._resolved)])[0]
+        self._check_digest(engine)
+        found = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
+        _write({path.name: found}, path.parent)
+        return found
+
+    def _kept_by_the_run(self) -> pl.DataFrame | None:
+        kept = self.run.iterations
+        return None if kept is None or self.job not in kept["name"] else kept.filter(pl.col("name") == self.job)
+
+    def _check_digest(self, engine: Runnable) -> None:
+        """Refuses a simulation to its end that went another way."""
         if engine.digest() != self.run.meta.digest:
             raise self._different()
-        found = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
-        _write({"iterations": found}, kept_here)
-        return found
 
     def own_record(self) -> Record | None:
         """The record that the run's scenario asked for, if it is of the job."""
-        asked = spec_of(self.folder)["observe"].get("record")
+        spec = json.loads((self.folder / "resolved.json").read_bytes())
+        asked = spec["observe"].get("record")
         tables = {name: getattr(self.run, name) for name in RECORD}
         if asked is None or asked["job"] != self.number or any(table is None for table in tables.values()):
             return None
@@ -104,15 +120,23 @@ class Again:
         engines = self._simulate([self._recording(period) for period in missing]) if missing else []
         for period, engine in zip(missing, engines, strict=True):
             self._check_same(engine, period)
-            _write(recorded(engine), self._kept(period))
+            tables = {f"{name}.parquet": self._numbered(table) for name, table in recorded(engine).items()}
+            _write(tables, self._kept(period))
         return [self._read(period) for period in periods]
 
+    def _numbered(self, table: pl.DataFrame) -> pl.DataFrame:
+        """A table of the record with the job's number in the run."""
+        if self._own_number == self.number or "job" not in table.columns:
+            return table
+        number = pl.lit(self.number).cast(table.schema["job"])
+        return table.with_columns(pl.when(pl.col("job") == self._own_number).then(number).otherwise("job").alias("job"))
+
     def _read(self, period: Period) -> Record:
-        tables = _tables(self._kept(period), RECORD)
+        tables = {name: pl.read_parquet(self._kept(period) / f"{name}.parquet") for name in RECORD}
         return Record.of(self.job, self.number, (period.from_ps, period.to_ps), **tables)
 
     def _kept(self, period: Period) -> Path:
-        return self.folder / KEPT / f"record-{self.number}-{period.from_ps}-{period.to_ps}"
+        return self.folder / KEPT / f"{self.prefix}record-{self.number}-{period.from_ps}-{period.to_ps}"
 
     @cached_property
     def _resolved(self) -> Resolved:
@@ -125,7 +149,7 @@ class Again:
 
     def _recording(self, period: Period) -> Resolved:
         """The same up to the end of a stretch, which is recorded."""
-        return self._with_marks(recording(self._resolved, self.number, period))
+        return self._with_marks(recording(self._resolved, self._own_number, period))
 
     def _check_size(self, period: Period) -> None:
         meta = self.run.meta
@@ -138,8 +162,8 @@ class Again:
 
     def _check_same(self, engine: Runnable, period: Period) -> None:
         """A run that goes another way than it did before has nothing to say about it."""
-        if period.to_ps >= self.run.meta.simulated_ps and engine.digest() != self.run.meta.digest:
-            raise self._different()
+        if period.to_ps >= self.run.meta.simulated_ps:
+            self._check_digest(engine)
         if period.iteration is None:
             return
         now = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
@@ -208,7 +232,6 @@ def _scenario(folder: Path, name: str, files: Path | None, *, allow_code: bool) 
     path = folder / SCENARIO
     if not path.is_file():
         raise ResultsError(f"{path}: is missing; without the scenario the run cannot be simulated again")
-    file_of_run(folder, SCENARIO)
     first: ScenarioError | None = None
     for base in _bases(folder, files):
         document = Document.read(path, allow_code=allow_code)
@@ -228,25 +251,21 @@ def _bases(folder: Path, files: Path | None) -> Iterator[Path]:
     yield from [files] if files is not None else [folder, Path()]
 
 
-def _tables(folder: Path, names: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """What an analysis has kept. Raises ``ResultsError`` if it has changed since."""
+def _write(tables: dict[str, pl.DataFrame], folder: Path) -> None:
+    """Writes tables into a folder, all or none: into a new folder at once, into one that is there one by one."""
     try:
-        sealed = Sealed.open(folder, "analysis", SCHEMA_VERSION)
-        return {name: read_parquet(sealed.path(f"{name}.parquet"), ANALYSIS[name]) for name in names}
-    except ResultsError as error:
-        raise ResultsError(f"{error}\n{folder}: remove it, and the analysis makes it again") from None
-
-
-def _write(tables: Mapping[str, pl.DataFrame], folder: Path) -> None:
-    """Writes tables into a new folder, all or none."""
-    with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             for name, table in tables.items():
-                table.write_parquet(unfinished / f"{name}.parquet")
-            seal(unfinished, "analysis", SCHEMA_VERSION, [f"{name}.parquet" for name in tables])
+                table.write_parquet(unfinished / name)
             unfinished.chmod(0o755)
-            unfinished.rename(folder)
+            if folder.is_dir():
+                for name in tables:
+                    (unfinished / name).replace(folder / name)
+            else:
+                unfinished.rename(folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
+    except OSError as error:
+        raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error

@@ -12,6 +12,7 @@ from fairlane.analysis.again import Again
 from fairlane.analysis.breakdown import breakdown, calls
 from fairlane.analysis.delays import first_exchange, message_delays, quiet_wait, usual_wait, wait_delays
 from fairlane.analysis.flits import flits_against_waits, link_flits
+from fairlane.analysis.isolated import Isolated, beside_isolated, most_delayed
 from fairlane.analysis.neighbours import neighbour_types
 from fairlane.analysis.periods import Period, extremes, periods, rounds
 from fairlane.analysis.record import Record
@@ -40,15 +41,17 @@ def analyze(
 
     What the run did not keep is found out by simulating it again, and kept in its folder, in ``analysis``.
 
+    The iteration that is looked at is the one to which the other jobs have added most time, beside the same iteration
+    of the isolated run; if the job is the run's only one, the slowest, by itself.
+
     Args:
         folder: The run's folder.
         job: The job; None for the one that was recorded, or whose iterations were kept, or that was slowed down most.
-        iterations: The first and the last iteration among which the fastest and the slowest are looked for; None for
-            no bound.
-        threshold_ps: Waits up to this are no delays, ps; None for what 99% of the waits in the fastest iteration stay
-            below, or half of those in the slowest if that is less.
-        between_collectives: Whether to look, within the fastest and the slowest iteration, only at the fastest and the
-            slowest round from one collective to the next.
+        iterations: The first and the last iteration among which the most delayed is looked for; None for no bound.
+        threshold_ps: Waits up to this are no delays, ps; None for what 99% of the waits in the same iteration of the
+            isolated run stay below, or half of those in the iteration itself if that is less.
+        between_collectives: Whether to look, within the iteration, only at the most delayed round from one collective
+            to the next, and at the same round of the isolated run.
         files: What paths in the scenario are relative to, if that is neither the run's folder nor the current one.
         progress: Whether to show progress of simulations on standard error.
         allow_code: Whether code that the run's scenario names may run; code in a folder of results never does.
@@ -63,9 +66,11 @@ def analyze(
     view = View.load(Path(folder))
     name = _job(run, view, job)
     again = Again(run, name, view, files, progress, allow_code)
+    alone = Isolated(run, name, view, files, progress, allow_code) if len(view.names) > 1 else None
     own = again.own_record()
-    table, chosen = _periods(again, own, iterations)
-    wide = again.records([*chosen[:-1], _led(chosen[-1], table)]) if own is None else [own] * len(chosen)
+    table, chosen = _periods(again, alone, own, iterations)
+    wide = alone.records(chosen[:-1]) if alone is not None and len(chosen) > 1 else []
+    wide += again.records([_led(chosen[-1], table)]) if own is None else [own]
     records = [record.cut(one.from_ps, one.to_ps) for one, record in zip(chosen, wide, strict=True)]
     if between_collectives:
         chosen, records = _rounds(name, chosen, records)
@@ -108,20 +113,24 @@ def _stretch(period: Period, record: Record, view: View, threshold: int) -> Stre
 
 
 def _rounds(job: str, chosen: Sequence[Period], records: Sequence[Record]) -> tuple[list[Period], list[Record]]:
-    """The fastest round of the fastest stretch, and the slowest of the slowest, with what was recorded in them."""
-    found = []
-    for period, record in zip(chosen, records, strict=True):
-        within = extremes(rounds(record))
-        if not within:
-            words = "has no collective with point-to-point messages before it there, and so no rounds"
-            raise ScenarioError(Problem("--between-collectives", f"{job} {words}"))
-        one = within[0 if period.name == "fastest" else -1]
-        found.append(replace(one, name=period.name, iteration=period.iteration, round=one.iteration))
-    return found, [record.cut(one.from_ps, one.to_ps) for one, record in zip(found, records, strict=True)]
+    """The most delayed round, after that of the isolated run, or the slowest; with what was recorded in them."""
+    tables = [rounds(record) for record in records]
+    if any(table.is_empty() for table in tables):
+        words = "has no collective with point-to-point messages before it there, and so no rounds"
+        raise ScenarioError(Problem("--between-collectives", f"{job} {words}"))
+    both = most_delayed(beside_isolated(tables[-1], tables[0])) if len(tables) > 1 else None
+    within = both or extremes(tables[-1])[-1:]
+    found = [
+        replace(one, name=period.name, iteration=period.iteration, round=one.iteration)
+        for one, period in zip(within, chosen[-len(within) :], strict=True)
+    ]
+    return found, [
+        record.cut(one.from_ps, one.to_ps) for one, record in zip(found, records[-len(found) :], strict=True)
+    ]
 
 
 def _threshold(records: Sequence[Record]) -> int:
-    """What is long in the fastest iteration, unless that is no quieter than the slowest."""
+    """What is long in the isolated run, unless that is no quieter."""
     usual = usual_wait(records[-1])
     return min(quiet_wait(records[0]), usual) if len(records) > 1 else usual
 
@@ -139,18 +148,22 @@ def _job(run: Run, view: View, wanted: str | None) -> str:
 
 
 def _periods(
-    again: Again, own: Record | None, wanted: tuple[int | None, int | None] | None
+    again: Again, alone: Isolated | None, own: Record | None, wanted: tuple[int | None, int | None] | None
 ) -> tuple[pl.DataFrame, list[Period]]:
-    """The iterations, and the stretches to look at."""
+    """The iterations, and the stretches to look at: that of the isolated run, if there is one, and that of the run."""
     none = pl.DataFrame(schema={"iteration": pl.Int64, "from_ps": pl.Int64, "to_ps": pl.Int64, "seconds": pl.Float64})
     kept = again.run.iterations is not None and again.job in again.run.iterations["name"]
     table = periods(again.iterations()) if own is None or kept else none
+    if alone is not None and table.height:
+        table = beside_isolated(table, periods(alone.iterations()))
     inside = table if own is None else table.filter(pl.col("from_ps") >= own.from_ps, pl.col("to_ps") <= own.to_ps)
     if wanted is not None:
         inside = _within(inside, wanted)
-    found = extremes(inside)
+    if alone is not None and inside.height and (both := most_delayed(inside)) is not None:
+        return table, list(both)
+    found = extremes(inside.select(none.columns))
     if found:
-        return table, found
+        return table, found[-1:]
     span = (0, again.run.meta.simulated_ps) if own is None else (own.from_ps, own.to_ps)
     name = "whole run" if own is None else "recorded stretch"
     return table, [Period(name, None, *span, (span[1] - span[0]) * 1e-12)]

@@ -43,7 +43,8 @@ def message_packets(record: Record, message: dict[str, Any]) -> pl.DataFrame:
 
 def by_link(packets: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
     """Per link, in the order in which the message came to it: packets, their waiting in all, and the longest wait."""
-    named = links.select(pl.col("link").cast(pl.UInt32), "from_vertex", "to_vertex", "class")
+    shown = ("from_vertex", "to_vertex", "link_name", "class")
+    named = links.select(pl.col("link").cast(pl.UInt32), *(name for name in shown if name in links.columns))
     waited = pl.col("waited_ps")
     sums = packets.group_by("link").agg(
         pl.len().alias("packets"),

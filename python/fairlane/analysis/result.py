@@ -51,28 +51,29 @@ class Analysis:
     calls: pl.DataFrame
     """The MPI calls (``breakdown.calls``)."""
     periods: pl.DataFrame
-    """The iterations (``periods.periods``); no rows if there are fewer than two."""
+    """The iterations (``periods.periods``), beside the same ones of the isolated run if the run has other jobs
+    (``isolated.beside_isolated``); no rows if there are fewer than two."""
     stretches: tuple[Stretch, ...]
-    """The fastest iteration and the slowest; only one if there is no choice."""
+    """The same iteration of the isolated run and the one looked at; only the latter if there is none to compare."""
     threshold_ps: int
     """Waits up to this are no delays."""
     walk: Walk | None
-    """From the longest wait of the slowest iteration back to its cause; None if nothing waited."""
+    """From the longest wait of the iteration looked at back to its cause; None if nothing waited."""
 
     @property
-    def slowest(self) -> Stretch:
-        """The stretch that delays are looked for in."""
+    def chosen(self) -> Stretch:
+        """The stretch that delays are looked for in: the most delayed iteration."""
         return self.stretches[-1]
 
     @property
-    def fastest(self) -> Stretch | None:
-        """The stretch that it is compared with; None if there is only one."""
+    def isolated(self) -> Stretch | None:
+        """The same stretch of the isolated run; None if there is none to compare with."""
         return self.stretches[0] if len(self.stretches) > 1 else None
 
     @property
     def point_to_point(self) -> pl.DataFrame:
-        """The slowest stretch's waits on point-to-point messages; on those of collectives if there are no others."""
-        return apart_from_collectives(self.slowest.delays)
+        """The chosen stretch's waits on point-to-point messages; on those of collectives if there are no others."""
+        return apart_from_collectives(self.chosen.delays)
 
 
 def apart_from_collectives(table: pl.DataFrame) -> pl.DataFrame:

@@ -15,9 +15,8 @@ from fairlane.inputs.parse import parse_json
 from fairlane.results.derive import links
 from fairlane.results.errors import ResultsError
 from fairlane.results.measured import frame
-from fairlane.results.store import RESOLVED, file_of_run
 
-__all__ = ["View", "spec_of"]
+__all__ = ["View"]
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,17 @@ class View:
         from fairlane import _core
 
         core = _core.Fabric(json.dumps(fabric))
-        table = links(frame(core.links()), core.classes())
-        return cls(Fabric(core), table, tuple(names), tuple(tuple(of_job) for of_job in hosts))
+        return cls(
+            Fabric(core),
+            links(frame(core.links()), core.classes()),
+            tuple(names),
+            tuple(tuple(of_job) for of_job in hosts),
+        )
+
+    def host_names(self, job: str) -> list[str]:
+        """The name of the host of each rank of a job."""
+        names = self.fabric.host_names
+        return [names[host] for host in self.hosts[self.names.index(job)]]
 
     @classmethod
     def load(cls, folder: Path) -> View:
@@ -49,33 +57,12 @@ class View:
         Raises:
             ResultsError: what the scenario was resolved to is missing there.
         """
-        spec, path = spec_of(folder), folder / RESOLVED
-        try:
-            jobs = spec["jobs"]
-            found = cls.of(spec["fabric"], [job["name"] for job in jobs], [job["hosts"] for job in jobs])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ResultsError(f"{path}: is not what a run leaves there: {error}") from error
-        wrong = [host for hosts in found.hosts for host in hosts if not 0 <= host < found.fabric.hosts]
-        if wrong:
-            words = f"host {wrong[0]} of a fabric with {found.fabric.hosts} hosts"
-            raise ResultsError(f"{path}: is not what a run leaves there: {words}")
-        return found
-
-
-def spec_of(folder: Path) -> dict[str, Any]:
-    """The resolved scenario of a run's folder. Raises ``ResultsError``."""
-    path = folder / RESOLVED
-    try:
+        path = folder / "resolved.json"
         if not path.is_file():
-            words = "is missing; without it nothing is known of the fabric and of the jobs' hosts"
-            raise ResultsError(f"{path}: {words}")
-        found = parse_json(file_of_run(folder, RESOLVED).read_bytes())
-    except ResultsError:
-        raise
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path}: is not what a run leaves there: {error}") from error
-    kinds = {"fabric": dict, "jobs": list, "observe": dict}
-    for key, kind in kinds.items():
-        if not isinstance(found, dict) or not isinstance(found.get(key), kind):
-            raise ResultsError(f"{path}: is not what a run leaves there: {key!r} is missing")
-    return dict(found)
+            raise ResultsError(f"{path}: is missing; without it nothing is known of the fabric and of the jobs' hosts")
+        try:
+            spec = parse_json(path.read_bytes())
+            jobs = spec["jobs"]
+            return cls.of(spec["fabric"], [job["name"] for job in jobs], [job["hosts"] for job in jobs])
+        except (ValueError, KeyError) as error:
+            raise ResultsError(f"{path}: is not what a run leaves there: {error}") from error

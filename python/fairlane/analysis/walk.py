@@ -65,7 +65,8 @@ def walk(record: Record, links: pl.DataFrame, names: Sequence[str], start: int |
 
     Args:
         record: The record.
-        links: The fabric's links: ``link``, ``from_vertex``, ``to_vertex``, ``class``, ``role``, ``bandwidth``.
+        links: The fabric's links: ``link``, ``from_vertex``, ``to_vertex``, ``link_name``, ``class``, ``role``,
+            ``bandwidth``.
         names: The jobs' names, by number.
         start: The row of ``record.waits`` to begin at; None for the longest.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -15,7 +15,7 @@ from fairlane.analysis import Analysis, Period, Walk, by_neighbour, confusion, d
 from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import NO_ROOM
 from fairlane.results.summary import console_for_tables
-from fairlane.results.text import percent, seconds
+from fairlane.results.text import percent, plural, seconds
 
 __all__ = ["analysis_facts", "print_analysis", "walk_lines"]
 
@@ -53,14 +53,16 @@ def analysis_facts(found: Analysis) -> dict[str, Any]:
 
 def _head(found: Analysis) -> Text:
     text = Text.assemble((found.job, "bold"), f" in {found.run.meta.scenario}: {found.breakdown.height} ranks")
-    if found.fastest is not None:
-        fast, slow = found.fastest.period, found.slowest.period
-        text.append(f", {found.periods.height} iterations; fastest: {_which(fast)}, {seconds(fast.seconds)}")
-        ratio = slow.seconds / fast.seconds
-        text.append(f"; slowest: {_which(slow)}, {seconds(slow.seconds)}, {ratio:.2f} times that")
+    period = found.chosen.period
+    if period.iteration is not None:
+        text.append(f", {plural(found.periods.height + 1, 'iteration')}")
+    if found.isolated is not None:
+        alone = found.isolated.period.seconds
+        text.append(f"; {period.name}: {_which(period)}, {seconds(period.seconds)}")
+        text.append(f", {period.seconds / alone:.2f} times the same of the isolated run, {seconds(alone)}")
     else:
-        period = found.slowest.period
-        text.append(f"; looked at: {_which(period)}, {seconds(period.seconds)}")
+        text.append(f"; {'looked at' if period.iteration is None else period.name}: {_which(period)}")
+        text.append(f", {seconds(period.seconds)}; no isolated run to compare with")
     return text
 
 
@@ -92,7 +94,7 @@ def _calls(found: Analysis) -> Group | None:
 
 
 def _neighbours(found: Analysis) -> Group | None:
-    table = by_neighbour(found.slowest.delays)
+    table = by_neighbour(found.chosen.delays)
     if table.is_empty():
         return None
     title = f"Waits by neighbour, {_stretch(found)}"
@@ -109,7 +111,7 @@ def _neighbours(found: Analysis) -> Group | None:
 
 def _table_one(found: Analysis) -> Group | None:
     """Table I of the paper, of the first exchange, by the inference and in truth."""
-    chosen = found.slowest.pairs.filter(~pl.col("eager"))
+    chosen = found.chosen.pairs.filter(~pl.col("eager"))
     if chosen.is_empty():
         return None
     title = f"Delays over {_ps(found.threshold_ps)} at the first exchange of each ordered pair of ranks"
@@ -144,7 +146,7 @@ def _inference(found: Analysis) -> Group | None:
 
 
 def _flit_lines(found: Analysis) -> Iterator[str]:
-    against = found.slowest.against
+    against = found.chosen.against
     if against.points.height:
         yield f"\nFlits on the link between a pair's switches, {against.points.height} pairs:"
     for word, trend in (("waits last", against.waits), ("messages take", against.under_way)):
@@ -174,26 +176,32 @@ def walk_lines(found: Analysis) -> Iterator[str]:
         if number == 1 and first > 1:
             yield f"  ... {first - 1} steps ..."
         if number == 0 or number >= first:
-            yield f"  {_told(step)}"
-    yield from _cause(walk)
+            yield f"  {_told(step, found.view.host_names(found.job))}"
+    yield from _cause(walk, found.view.host_names(found.job))
 
 
-def _told(step: Mapping[str, Any]) -> str:
+def _told(step: Mapping[str, Any], hosts: Sequence[str]) -> str:
     long, call = _ps(step["end_ps"] - step["since_ps"]), step["call"]
-    begin = f"rank {step['rank']} waited {long} in {call} from {seconds(step['since_ps'] * 1e-12)}"
+    begin = (
+        f"rank {step['rank']} on {hosts[step['rank']]} waited {long} in {call} from {seconds(step['since_ps'] * 1e-12)}"
+    )
     if step["message"] is None:
         return f"{begin}; what it waited for is not in the record"
     other = step["from_rank"] if step["to_rank"] == step["rank"] else step["to_rank"]
     whose = "its message from" if step["to_rank"] == step["rank"] else "its message to"
     late = f", which was late by {_ps(step['late_ps'])}" if step["late_ps"] else ", which was not late"
-    return f"{begin}: {whose} rank {other}{late}; {_ps(step['network_ps'])} network"
+    return f"{begin}: {whose} {_rank(other, hosts)}{late}; {_ps(step['network_ps'])} network"
 
 
-def _cause(walk: Walk) -> Iterator[str]:
+def _rank(rank: int, hosts: Sequence[str]) -> str:
+    return f"rank {rank} on {hosts[rank]}"
+
+
+def _cause(walk: Walk, hosts: Sequence[str]) -> Iterator[str]:
     if walk.cause == "computing":
         rank = walk.steps.row(-1, named=True)["origin_rank"]
         long = _ps(walk.worked_ps)
-        yield f"Cause: rank {rank} computed {long} longer before its call than the rank that waited for it."
+        yield f"Cause: {_rank(rank, hosts)} computed {long} longer before its call than the rank that waited for it."
         return
     if walk.cause == "beginning":
         yield "No single message or rank explains half of it: it adds up, or lies before the record."
@@ -202,9 +210,10 @@ def _cause(walk: Walk) -> Iterator[str]:
         return
     step = walk.steps.row(walk.slow, named=True)
     word = "Cause" if walk.cause == "slow message" else "The slowest on the way"
+    ends = " to ".join(_rank(step[key], hosts) for key in ("from_rank", "to_rank"))
     yield (
-        f"{word}: the message of {step['bytes']:,} B from rank {step['from_rank']} to rank {step['to_rank']} was under "
-        f"way for {_ps(step['under_way_ps'])}, {_ps(step['excess_ps'])} more than its bytes take."
+        f"{word}: the message of {step['bytes']:,} B from {ends} was under way for {_ps(step['under_way_ps'])}, "
+        f"{_ps(step['excess_ps'])} more than its bytes take."
     )
     yield from _link_lines(walk)
 
@@ -224,7 +233,7 @@ def _link_lines(walk: Walk) -> Iterator[str]:
         yield "  It went through the host's memory."
     waited = walk.links.filter(pl.col("waited_ps") > 0)
     for row in waited.sort("waited_ps", "link", descending=[True, False]).head(MOST_LINKS).iter_rows(named=True):
-        where = f"link {row['link']} ({row['class']}, {row['from_vertex']} to {row['to_vertex']})"
+        where = f"{row['link_name']} ({row['class']})"
         yield f"  {where}: its packets waited {_ps(row['waited_ps'])}{_whose(walk, row['link'])}"
     if waited.height > MOST_LINKS:
         yield f"  and less at {waited.height - MOST_LINKS} other links"
@@ -248,7 +257,7 @@ def _whose(walk: Walk, link: int) -> str:
 
 
 def _stretch(found: Analysis) -> str:
-    period = found.slowest.period
+    period = found.chosen.period
     return _which(period) if period.iteration is None else f"{_which(period)} ({period.name})"
 
 

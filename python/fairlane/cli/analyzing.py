@@ -20,19 +20,15 @@ def analyze(
     ] = None,
     iterations: Annotated[
         str | None,
-        typer.Option(
-            metavar="FIRST..LAST", help="Look for the fastest and slowest iteration among these; 20.. from 20 on."
-        ),
+        typer.Option(metavar="FIRST..LAST", help="Look for the most delayed iteration among these; 20.. from 20 on."),
     ] = None,
     threshold: Annotated[
         str | None,
-        typer.Option(
-            help="Waits up to this are no delays, as '10 us'; by default what 99% of the fastest iteration's are."
-        ),
+        typer.Option(help="Waits up to this are no delays, as '10 us'; by default what 99% of the isolated run's are."),
     ] = None,
     between_collectives: Annotated[
         bool,
-        typer.Option("--between-collectives", help="Look at the fastest and slowest round between collectives only."),
+        typer.Option("--between-collectives", help="Look at the most delayed round between collectives only."),
     ] = False,
     files: Annotated[
         Path | None, typer.Option(metavar="DIR", help="What paths in the scenario are relative to, as those of traces.")
@@ -44,8 +40,9 @@ def analyze(
 ) -> None:
     """Find out why a job was slow: what its ranks waited for, and what made that late.
 
-    The fastest and the slowest iteration are looked at message by message. Unless the run kept that, it is simulated
-    again with the same result, and what is recorded is kept in the run's folder.
+    The iteration to which the other jobs added most time is looked at message by message, beside the same iteration of
+    the isolated run. Unless the run kept that, it is simulated again with the same result, and what is recorded is kept
+    in the run's folder.
     """
     from fairlane.analysis import analyze as found_by
     from fairlane.analysis.figures import draw_all

@@ -132,7 +132,7 @@ def write_topology_conf(
     """
     from fairlane.errors import Problem, ScenarioError
     from fairlane.fabric import Fabric, read_wiring
-    from fairlane.slurm import host_names, of_wiring, switch_names, topology_conf
+    from fairlane.slurm import of_wiring, topology_conf
 
     if source is not None and source.suffix != ".toml" and topology is None:
         if assignments:
@@ -141,7 +141,11 @@ def write_topology_conf(
         text = of_wiring(read_wiring(source), merged=merged)
     else:
         spec = _chosen("fabric topology-conf", source, topology, None, assignments)
-        text = topology_conf(Fabric.build(spec), host_names(spec), switch_names(spec), merged=merged)
+        fabric = Fabric.build(spec)
+        text = topology_conf(fabric, fabric.host_names, fabric.switch_names, merged=merged)
+    for line in text.splitlines():
+        if line.startswith("# "):
+            typer.echo(f"fairlane: {line.removeprefix('# ')}", err=True)
     if out is not None:
         try:
             out.write_text(text, encoding="utf-8")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH, DURATION
@@ -12,13 +14,17 @@ from fairlane.units import BANDWIDTH, DURATION
 if TYPE_CHECKING:
     from fairlane.fabric import FabricDescription, Survey
 
-__all__ = ["fabric_lines", "lanes_text", "survey_lines"]
+__all__ = ["fabric_lines", "lanes_text", "survey_lines", "tell_renamed"]
+
+MOST_RENAMED = 20
+"""Changed names that are reported one by one."""
 
 
 def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
     """What ``fabric describe`` prints."""
     yield f"hosts      {fabric.hosts}{_adapters(fabric)}"
     yield f"switches   {sum(fabric.switches.values())}: {_layout(fabric)}"
+    yield f"names      hosts {fabric.host_list}; switches {fabric.switch_list}"
     yield f"links      {sum(kind.links for kind in fabric.links)}"
     for kind in fabric.links:
         rate, latency = _rate(kind.bandwidth), DURATION.format(kind.latency)
@@ -55,6 +61,15 @@ def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
     kinds = [f"{', '.join(levels)} x {count}" for count, levels in alike.items()]
     total = sum(channels.values())
     return f"{total} virtual lane{'s' * (total > 1)} (service levels x channels): {'; '.join(kinds)}"
+
+
+def tell_renamed(given: Sequence[str], names: Sequence[str]) -> None:
+    """Reports on standard error which names Slurm does not take, and what they are called for it."""
+    renamed = [(before, after) for before, after in zip(given, names, strict=True) if before != after]
+    for before, after in renamed[:MOST_RENAMED]:
+        typer.echo(f"fairlane: {before!r} is called {after} for Slurm", err=True)
+    if len(renamed) > MOST_RENAMED:
+        typer.echo(f"fairlane: {len(renamed) - MOST_RENAMED} more names are changed for Slurm", err=True)
 
 
 def _rate(bandwidth: int) -> str:

@@ -1,13 +1,17 @@
 """Looking at where jobs are: place."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairlane.cli.command import Seed, add, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
+
+if TYPE_CHECKING:
+    from fairlane.fabric import Fabric
 
 __all__ = ["add_to"]
 
@@ -32,12 +36,13 @@ def place(
     can take it too. For example: fairlane place torus.toml --set placement.strategy=box -o torus.png
     """
     from fairlane import Scenario
+    from fairlane.cli.fabric_text import tell_renamed
     from fairlane.cli.placing_text import metrics_table
     from fairlane.fabric import Fabric
     from fairlane.inputs.problems import Problems
     from fairlane.placement import measure
     from fairlane.scenario.resolve import decide
-    from fairlane.slurm import compress, host_names
+    from fairlane.slurm import compress, slurm_names
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
     try:
@@ -46,7 +51,8 @@ def place(
         raise loaded.error(problems) from None
     fabric = Fabric.build(resolved.tables["fabric"])
     jobs = {job.name: job.hosts for job in resolved.jobs}
-    names = host_names(resolved.tables["fabric"])
+    names = slurm_names(fabric.host_names)
+    tell_renamed(fabric.host_names, names)
     lists = {name: compress(dict.fromkeys(names[host] for host in hosts)) for name, hosts in jobs.items()}
     if slurm and as_json:
         typer.echo(json.dumps(lists, indent=2))
@@ -60,14 +66,19 @@ def place(
         from dataclasses import asdict
 
         rows = {
-            name: {**asdict(metrics), "hosts_of_ranks": list(jobs[name]), "node_list": lists[name]}
+            name: {
+                **asdict(metrics),
+                "hosts_of_ranks": list(jobs[name]),
+                **_named(fabric, jobs[name]),
+                "node_list": lists[name],
+            }
             for name, metrics in found.items()
         }
         typer.echo(json.dumps(rows, indent=2))
     else:
         from fairlane.results.summary import console_for_tables
 
-        console_for_tables().print(metrics_table(found))
+        console_for_tables().print(metrics_table(found, lists))
     if out:
         from fairlane.plot import placement
         from fairlane.plot.files import write
@@ -75,6 +86,13 @@ def place(
         busy = len({host for hosts in jobs.values() for host in hosts})
         title = f"{loaded.name}: {len(jobs)} jobs on {busy} of {fabric.hosts} hosts"
         typer.echo(write(lambda: placement.figure(fabric, jobs, title), out), err=as_json)
+
+
+def _named(fabric: "Fabric", hosts: Sequence[int]) -> dict[str, list[str]]:
+    """The names of the hosts of ranks, and of the switches that they are at, each once."""
+    leaves = dict.fromkeys(fabric.leaf_of[host] for host in hosts)
+    switches = [fabric.switch_names[leaf] for leaf in leaves if leaf >= 0]
+    return {"host_names_of_ranks": [fabric.host_names[host] for host in hosts], "switch_names": switches}
 
 
 def add_to(app: typer.Typer) -> None:

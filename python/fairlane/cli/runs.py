@@ -53,15 +53,24 @@ def check(
     """
     from fairlane import Scenario, required_virtual_lanes
     from fairlane.cli.fabric_text import lanes_text
+    from fairlane.fabric import Fabric
     from fairlane.inputs.code import listing
+    from fairlane.slurm import shortened
     from fairlane.workload.registry import files_of
 
     with listing() as code:
         loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
         resolved = loaded.decide() if code else loaded.resolve()
     lanes = required_virtual_lanes(loaded.fabric, qos=loaded)
+    names = Fabric.build(resolved.tables["fabric"]).host_names
     if as_json:
-        jobs = [{key: getattr(job, key) for key in ("name", "workload", "ranks", "hosts")} for job in resolved.jobs]
+        jobs = [
+            {
+                **{key: getattr(job, key) for key in ("name", "workload", "ranks", "hosts")},
+                "host_names": [names[host] for host in job.hosts],
+            }
+            for job in resolved.jobs
+        ]
         head = {"scenario": resolved.name, "seed": resolved.seed, "duration_ps": resolved.duration}
         print_json(
             {**head, "virtual_lanes": lanes, "jobs": jobs, "code": [str(one) for one in code], "notes": resolved.notes}
@@ -70,8 +79,8 @@ def check(
     typer.echo(str(loaded))
     typer.echo(f"  {lanes_text(lanes)}")
     for job in resolved.jobs:
-        hosts = ", ".join(map(str, job.hosts[:16])) + (" ..." if len(job.hosts) > 16 else "")
-        typer.echo(f"  {job.name}: {job.ranks} ranks of {job.workload} on hosts {hosts}")
+        hosts = shortened(names[host] for host in job.hosts)
+        typer.echo(f"  {job.name}: {job.ranks} ranks of {job.workload} on {hosts}")
     for one in code:
         typer.echo(f"  names code: {one}; it has not run, and what it does is not checked without --allow-code")
     for name in [] if code else files_of(job.workload for job in loaded.jobs):

@@ -90,9 +90,13 @@ def schedule(
     if as_json or not quiet:
         _print(found, checked, as_json=as_json, claim=claim)
     if placed:
+        from fairlane.cli.fabric_text import tell_renamed
         from fairlane.scheduler.placed import write_placed
+        from fairlane.slurm import slurm_names
 
-        typer.echo(write_placed(found, machine.names, placed), err=True)
+        names = slurm_names(machine.names)
+        tell_renamed(machine.names, names)
+        typer.echo(write_placed(found, names, placed), err=True)
     if out:
         _draw(found, machine, log, out, window)
     return ExitCode.DONE
@@ -121,7 +125,6 @@ def _machine(
     from fairlane.scenario.resolve import fabric_spec
     from fairlane.scenario.scenario import read_table
     from fairlane.scheduler import Forecast, load_model, read_mix
-    from fairlane.slurm import host_names
 
     if slowdown is None:
         if fabric is None and not assignments:
@@ -131,15 +134,15 @@ def _machine(
         spec = fabric_spec(read_table(FabricTable, {"topology": fabric or "torus"}, assignments or ()))
         patterns = read_mix(mix) if mix else None
         known = (lambda number: patterns.of(number, seed)) if patterns else None
-        return _Machine(Fabric.build(spec), host_names(spec), known, None)
+        built = Fabric.build(spec)
+        return _Machine(built, built.host_names, known, None)
     for option, given in (("--fabric", fabric), ("--set", assignments), ("--mix", mix)):
         if given:
             words = "comes from the model: fit another with fairlane slowdown fit"
             value = ", ".join(given) if isinstance(given, list) else str(given)
             raise ScenarioError(Problem(option, words, value, "not together with --slowdown"))
     forecast = Forecast(load_model(slowdown), seed)
-    names = host_names(fabric_spec(forecast.model.table))
-    return _Machine(forecast.fabric, names, forecast.communication, forecast)
+    return _Machine(forecast.fabric, forecast.fabric.host_names, forecast.communication, forecast)
 
 
 def _usual(machine: _Machine, *, claim: bool) -> list[str]:

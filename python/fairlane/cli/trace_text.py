@@ -33,6 +33,12 @@ def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
         {name: count["calls"] for name, count in collectives.items()},
         {name: size_text(count["bytes"]) for name, count in collectives.items() if count["bytes"]},
     )
+    one_sided = trace["one_sided"]
+    yield from _table(
+        "one-sided operations",
+        {name: count["calls"] for name, count in one_sided.items()},
+        {name: size_text(count["bytes"]) for name, count in one_sided.items()},
+    )
     notes = {name: f"{count:,} found nothing" for name, count in polls.items()}
     refused = _refused(trace)
     notes |= {name: f"{count:,} cannot be simulated" for name, count in refused.items() if name not in notes}

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy
 from numpy.typing import NDArray
 
 from fairlane import _core
-from fairlane.errors import BuildError
+from fairlane.errors import BuildError, ScenarioError
+
+if TYPE_CHECKING:
+    from fairlane.inputs.hosts import Host
 
 __all__ = ["Fabric", "FabricDescription", "LinkClass", "columns"]
 
@@ -51,6 +54,10 @@ class FabricDescription:
     """A fabric in a few numbers."""
 
     hosts: int
+    host_list: str
+    """The names of the hosts as a list of Slurm's, cut off where it is long."""
+    switch_list: str
+    """The names of the switches, in the same way."""
     rails: int
     """Adapters of each host with an address of their own."""
     adapters: dict[int, int]
@@ -115,6 +122,21 @@ class Fabric:
         """The level of each switch in a tree, 1 for leaves; 0 where the fabric has no levels."""
         return self._core.levels()
 
+    @cached_property
+    def host_names(self) -> list[str]:
+        """The name of each host: as an imported fabric names it, else ``host0`` and so on."""
+        return self._core.host_names()
+
+    @cached_property
+    def switch_names(self) -> list[str]:
+        """The name of each switch: as an imported fabric names it, else by its place, as ``leaf0`` or ``spine0``."""
+        return self._core.switch_names()
+
+    def link_name(self, link: int) -> str:
+        """A link by its sending end: ``leaf4 port 7 to spine2``."""
+        begin, port, end = (self.links[key][link] for key in ("from_name", "from_port", "to_name"))
+        return f"{begin} port {port} to {end}"
+
     @property
     def rails(self) -> int:
         """How many adapters with an address of its own each host has."""
@@ -130,9 +152,26 @@ class Fabric:
         """How many adapters each of these hosts has at least."""
         return int(self.adapters_of_hosts[list(hosts)].min())
 
-    def route(self, source: int, destination: int, rail: int = 0) -> list[int]:
-        """The links that packets between two hosts take, in order, over the source's adapter ``rail``."""
-        return self._core.route(source, destination, rail)
+    def host_numbers(self, hosts: "Host | Sequence[Host]") -> list[int]:
+        """The numbers of hosts given by number, name, Slurm's lists as ``"cn[001-016],login1"``, or lists of these.
+
+        Raises ``ScenarioError`` for hosts that the fabric does not have.
+        """
+        from fairlane.inputs.hosts import host_numbers, read_hosts
+        from fairlane.inputs.problems import Problems
+
+        try:
+            return host_numbers(read_hosts(hosts), self.host_names)
+        except Problems as problems:
+            raise ScenarioError(problem.under("hosts") for problem in problems.problems) from None
+
+    def route(self, source: "Host", destination: "Host", rail: int = 0) -> list[int]:
+        """The links that packets between two hosts take, in order, over the source's adapter ``rail``.
+
+        Hosts are given by number or by name.
+        """
+        begin, end = (one if isinstance(one, int) else self.host_numbers(one)[0] for one in (source, destination))
+        return self._core.route(begin, end, rail)
 
     def loads(self, hosts: Sequence[int], traffic: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
         """What every link carries if ``hosts[i]`` sends ``traffic[i, j]`` to ``hosts[j]``."""
@@ -164,11 +203,15 @@ class Fabric:
 
     def describe(self) -> FabricDescription:
         """Counts, diameter and bisection."""
+        from fairlane.slurm import shortened
+
         halves = list(self._halves())
         diameter, diameter_is_exact = self._diameter()
         first, second = halves[0]
         return FabricDescription(
             hosts=self.hosts,
+            host_list=shortened(self.host_names, 60),
+            switch_list=shortened(self.switch_names, 100),
             rails=self.rails,
             adapters=dict(sorted(Counter(self.adapters_of_hosts.tolist()).items(), reverse=True)),
             switches=dict(sorted(Counter(self._switch_levels()).items())),

@@ -1,7 +1,6 @@
 """A fabric cable by cable: what every reader makes, and what a scenario's ``topology = "imported"`` takes."""
 
 import json
-import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,8 +31,8 @@ class Cable:
 
     def __str__(self) -> str:
         if self.ports is None:
-            return " - ".join(self.ends)
-        return " - ".join(f"{end}[{port}]" for end, port in zip(self.ends, self.ports, strict=True))
+            return " to ".join(self.ends)
+        return " to ".join(f"{end} port {port}" for end, port in zip(self.ends, self.ports, strict=True))
 
     def parameters(self) -> dict[str, Any]:
         """The cable as a scenario takes it."""
@@ -110,18 +109,9 @@ class Wiring:
         except BuildError as error:
             if self.source is None:
                 raise
-            words = self._named(str(error).removeprefix(f"{error.path}: "))
+            words = str(error).removeprefix(f"{error.path}: ")
             file = self.tables_source if (error.path or "").startswith("fabric.tables") else None
             raise ScenarioError(Problem("", words, file=str(file or self.source))) from None
-
-    def _named(self, words: str) -> str:
-        """What the simulator says of switches and hosts by number, with their names."""
-        names = {"switch": self.switches, "host": self.hosts}
-
-        def name(found: re.Match[str]) -> str:
-            return f'"{names[found[1]][int(found[2])]}"'
-
-        return re.sub(r"\b(switch|host) (\d+)\b", name, words)
 
 
 class _Graph(Protocol):

@@ -7,11 +7,10 @@ from typing import Literal
 import numpy
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.problems import Problems
-from fairlane.inputs.sealed import load_sealed, save_sealed
+from fairlane.inputs.problems import Problems, unfold
 from fairlane.predict.clusters import Clusters
 from fairlane.predict.familiarity import Familiarity
 from fairlane.predict.parts import Parts
@@ -174,7 +173,10 @@ class Predictor(Part):
 
     def save(self, path: Path) -> None:
         """Writes the file; raises ``ScenarioError``."""
-        save_sealed(self, path)
+        try:
+            path.write_text(self.model_dump_json() + "\n", encoding="utf-8")
+        except OSError as error:
+            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
 
 
 def by_run(table: CounterTable) -> Sequence[Floats]:
@@ -184,4 +186,10 @@ def by_run(table: CounterTable) -> Sequence[Floats]:
 
 def load_predictor(path: Path) -> Predictor:
     """Reads a model; raises ``ScenarioError``."""
-    return load_sealed(Predictor, path)
+    try:
+        return Predictor.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        words = error.strerror if isinstance(error, OSError) else str(error)
+        raise ScenarioError(Problem("", f"cannot be read: {words}", file=str(path))) from None
+    except ValidationError as error:
+        raise ScenarioError(problem.at(str(path), None) for problem in unfold(error, Predictor)) from None

@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.predict.regressors import one_thread
-from fairlane.results.errors import ResultsError
-from fairlane.results.manifest import check_listed
-from fairlane.results.parquet import read_parquet
 from fairlane.scheduler.slowdown.features import NEIGHBOURS
 from fairlane.scheduler.slowdown.model import error_of
 from fairlane.scheduler.slowdown.pairs import PAIR_FEATURES
@@ -34,10 +31,7 @@ _Model = Callable[[Floats, Floats, Floats], Floats]
 def read_pairs(path: Path) -> pl.DataFrame:
     """A table of simulated pairs, CSV or Parquet; raises ``ScenarioError``."""
     try:
-        check_listed(path)
-        found = read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
-    except ResultsError as error:
-        raise ScenarioError(Problem("", str(error))) from error
+        found = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
     numbers = ("pair", *PAIR_FEATURES, "slowdown")

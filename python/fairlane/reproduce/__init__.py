@@ -82,18 +82,17 @@ def reproduce(
 
         pool = connect(dask)
     try:
-        kept = Store(folder)
-        done = perform_all(chosen.selection.tasks, pool, kept, watcher)
+        done = perform_all(chosen.selection.tasks, pool, Store(folder), watcher)
     finally:
         pool.close()
-    return _conclude(chosen, done, folder, kept.damaged)
+    return _conclude(chosen, done, folder)
 
 
-def _conclude(chosen: Plan, done: Mapping[object, Done], folder: Path, damaged: Sequence[str] = ()) -> Reproduction:
+def _conclude(chosen: Plan, done: Mapping[object, Done], folder: Path) -> Reproduction:
     """Judges the claims by what came of the tasks, and stores everything."""
     measured = chosen.selection.measured(done)
     judged = [chosen.judge(claim, measured) for claim in chosen.claims]
-    found = Reproduction(chosen, measured, judged, done, damaged)
+    found = Reproduction(chosen, measured, judged, done)
     folder.mkdir(parents=True, exist_ok=True)
     store(found, folder)
     return found

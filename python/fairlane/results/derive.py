@@ -148,10 +148,31 @@ def _of_job(values: Sequence[int | None], missing: int | None) -> pl.Expr:
     return pl.col("job").first().replace_strict(dict(enumerate(values)), default=missing, return_dtype=pl.UInt64)
 
 
-def ranks(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
-    """The ranks table: the engine's columns, times marked as picoseconds, the job's name beside its number."""
+def ranks(labels: Sequence[JobLabel], together: Measured, hosts: Sequence[str] | None = None) -> pl.DataFrame:
+    """The ranks table: the engine's columns, times marked as picoseconds, names beside the numbers of jobs and hosts.
+
+    ``hosts`` are the names of the fabric's hosts, if they are known.
+    """
     times = ["first_mark", "last_mark", "finished_at", "compute", "communication", "late_partner", "network"]
-    return _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
+    table = _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
+    return with_host_names(table, hosts)
+
+
+def with_host_names(table: pl.DataFrame, hosts: Sequence[str] | None) -> pl.DataFrame:
+    """The table with the names of its hosts beside their numbers, if they are known."""
+    if hosts is None:
+        return table
+    names = pl.Series(hosts, dtype=pl.String).gather(table["host"]).alias("host_name")
+    return table.insert_column(table.get_column_index("host") + 1, names)
+
+
+def host_names(links: pl.DataFrame) -> list[str] | None:
+    """The names of all hosts by their links; None if the links have no names."""
+    if "from_name" not in links.columns:
+        return None
+    number = pl.col("from_vertex").str.strip_prefix("host ").cast(pl.UInt32)
+    of_hosts = links.filter(pl.col("from_vertex").str.starts_with("host ")).select(number, "from_name")
+    return of_hosts.unique("from_vertex").sort("from_vertex")["from_name"].to_list()
 
 
 def calls(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
@@ -200,9 +221,9 @@ def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame
 
 
 def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
-    """The fabric's links: ends, class, role, levels (0 for a host), bandwidth in bit/s, latency in ps, rail.
+    """The fabric's links: ends, class, role, levels (0 for a host), bandwidth in bit/s, latency in ps, rail, names.
 
-    Links that all rails share have none.
+    Links that all rails share have no rail. ``link_name`` is as "leaf4 port 7 to spine2".
     """
     end = [
         pl.when(pl.col(f"{side}_host") >= 0)
@@ -214,7 +235,12 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
     named = pl.Series(classes, dtype=pl.String).gather(raw["class"].cast(pl.UInt32)).alias("class")
     kept = ("role", "from_level", "to_level", "bandwidth", "latency")
     rail = pl.when(pl.col("rail") >= 0).then(pl.col("rail")).cast(pl.UInt8)
-    return _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept, rail), ["latency"])
+    table = _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept, rail), ["latency"])
+    called = ("from_name", "from_port", "to_name", "to_port")
+    if not set(called) <= set(raw.columns):
+        return table
+    link_name = pl.format("{} port {} to {}", "from_name", "from_port", "to_name").alias("link_name")
+    return pl.concat([table, raw.select(*called, link_name)], how="horizontal")
 
 
 def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
@@ -232,8 +258,13 @@ def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
             port_stalled_share=pl.col("port_stalled_ps") / span,
             port_idle_share=1 - (pl.col("port_active_ps") + pl.col("port_stalled_ps")) / span,
         )
-        .join(links.select("link", "class", "role"), on="link", how="left", maintain_order="left")
+        .join(links.select(*_of_link(links)), on="link", how="left", maintain_order="left")
     )
+
+
+def _of_link(links: pl.DataFrame) -> list[str]:
+    """What the table of samples says of a link."""
+    return [name for name in ("link", "class", "role", "link_name") if name in links.columns]
 
 
 def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
@@ -99,17 +99,18 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     together = outcome.together
     labels = derive.labels_of(resolved)
     links = _links(resolved.tables["fabric"])
+    hosts = derive.host_names(links)
     record = outcome.record
     return Run(
         meta=meta,
         jobs=derive.jobs(labels, together, outcome.alone),
-        ranks=derive.ranks(labels, together),
+        ranks=derive.ranks(labels, together, hosts),
         calls=derive.calls(labels, together),
         ports=derive.ports(links, together),
         interference=derive.interference(labels, together),
         samples=None if outcome.samples is None else derive.samples(links, outcome.samples),
         iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
-        power=_power(resolved, together),
+        power=_power(resolved, together, hosts),
         counters=outcome.counted,
         messages=derive.messages(record["messages"]) if "messages" in record else None,
         waits=derive.waits(record["waits"]) if "waits" in record else None,
@@ -117,19 +118,19 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
     )
 
 
-def _power(resolved: Resolved, together: Measured) -> pl.DataFrame | None:
+def _power(resolved: Resolved, together: Measured, hosts: Sequence[str] | None) -> pl.DataFrame | None:
     from fairlane.power import power
 
     jobs = [job.power for job in resolved.jobs if job.power is not None]
     if not jobs:
         return None
     stays = [(job.start, job.stop) for job in resolved.jobs]
-    return power([job.name for job in resolved.jobs], jobs, together.ranks, together.now, stays)
+    table = power([job.name for job in resolved.jobs], jobs, together.ranks, together.now, stays)
+    return derive.with_host_names(table, hosts)
 
 
 def _links(fabric: Mapping[str, Any]) -> pl.DataFrame:
     from fairlane import _core
 
     built = _core.Fabric(json.dumps(fabric))
-    links: pl.DataFrame = derive.links(frame(built.links()), built.classes())
-    return links
+    return derive.links(frame(built.links()), built.classes())

@@ -1,7 +1,7 @@
 """What no single key can tell: names given twice, levels without a lane, hosts given to two jobs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from fairlane.errors import Problem
@@ -10,10 +10,11 @@ from fairlane.scenario.strategy import said_twice
 from fairlane.units import DURATION, POWER
 
 if TYPE_CHECKING:
+    from fairlane.inputs.hosts import Host
     from fairlane.scenario.models import Job, Placement, Qos
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["check", "lanes_of_levels", "late", "levels_in_use", "sl2vl"]
+__all__ = ["check", "lanes_of_levels", "late", "levels_in_use", "listed_twice", "sl2vl"]
 
 
 def check(scenario: "Scenario") -> Iterator[Problem]:
@@ -22,7 +23,9 @@ def check(scenario: "Scenario") -> Iterator[Problem]:
     yield from said_twice(scenario)
     yield from _observed(scenario)
     yield from _lanes(scenario)
-    yield from _lists(scenario)
+    yield from listed_twice(scenario, lambda placement: placement.hosts or ())
+    for at, job in enumerate(scenario.jobs):
+        yield from _length(at, job)
     yield from _rails(scenario)
     yield from _caps(scenario)
 
@@ -128,14 +131,15 @@ def _caps(scenario: "Scenario") -> Iterator[Problem]:
             yield problem.under(f"jobs[{at}].power_cap")
 
 
-def _lists(scenario: "Scenario") -> Iterator[Problem]:
-    owners: dict[int, list[tuple[str, list[Job]]]] = defaultdict(list)
+def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Host]]") -> Iterator[Problem]:
+    """Hosts that are listed for two jobs at one time, or twice for one; ``named`` says which a placement lists."""
+    owners: dict[Host, list[tuple[str, list[Job]]]] = defaultdict(list)
     tables: list[tuple[str, Placement | None, list[Job]]] = [
         ("placement", scenario.placement, [job for job in scenario.jobs if job.placement is None])
     ]
     tables += [(f"jobs[{at}].placement", job.placement, [job]) for at, job in enumerate(scenario.jobs)]
     for key, placement, jobs in tables:
-        for host in (placement.hosts or ()) if placement else ():
+        for host in named(placement) if placement else ():
             for owner, others in owners[host]:
                 if owner == key:
                     yield Problem(f"{key}.hosts", f"host {host} is listed twice", allowed="every host once")
@@ -145,8 +149,6 @@ def _lists(scenario: "Scenario") -> Iterator[Problem]:
                         f"{key}.hosts", again, allowed="every host once, or jobs that are not there at one time"
                     )
             owners[host].append((key, jobs))
-    for at, job in enumerate(scenario.jobs):
-        yield from _length(at, job)
 
 
 def _length(at: int, job: "Job") -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from fairlane.errors import Problem
+from fairlane.inputs.hosts import HostsField
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import Problems, validated
 from fairlane.inputs.tables import collectives
@@ -226,14 +227,23 @@ class Placement(BaseModel):
     """How many consecutive ranks share a host."""
     mapping: MappingField = Field(default_factory=Linear)
     """Which rank goes to which of the hosts (see ``fairlane list mappings``): a name, or a table with parameters."""
-    hosts: list[Annotated[int, Field(ge=0)]] | None = None
-    """For ``list``: the hosts, in the order in which ranks fill them."""
+    hosts: HostsField = None
+    """For ``list``: the hosts, in the order in which ranks fill them: numbers, names, or Slurm's lists of names, as
+    ``"cn[001-016,020],login1"``. Where they are given no strategy is needed."""
     _allocator: Strategy | None = PrivateAttr(None)
 
     @property
     def allocator(self) -> Strategy | None:
         """The strategy with its parameters; None for an explicit list."""
         return self._allocator
+
+    @model_validator(mode="before")
+    @classmethod
+    def _listed(cls, given: Any) -> Any:
+        """Hosts without a strategy are a list."""
+        if isinstance(given, dict) and given.get("hosts") is not None and "strategy" not in given:
+            return {"strategy": LIST, **given}
+        return given
 
     @model_validator(mode="after")
     def _known(self) -> Self:

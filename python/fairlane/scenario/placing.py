@@ -1,7 +1,7 @@
 """The hosts of a scenario's jobs: which hosts each gets, and which rank lives on which."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.fabric import Fabric
+from fairlane.inputs.hosts import host_numbers
 from fairlane.inputs.problems import Problems
 from fairlane.placement import LIST, Communication, Request, fill, hosts_needed
 from fairlane.placement.mapping import Slots, mapped
+from fairlane.scenario.checks import listed_twice
 from fairlane.scenario.stay import Stay
 from fairlane.seeds import Purpose, stream
 
@@ -108,17 +110,35 @@ def hosts_of(scenario: "Scenario", copy: Copy) -> int:
 
 def _key(copy: Copy) -> str:
     """Where the copy's placement table stands."""
+    if copy.job.background:
+        return "background.placement"
     return f"{copy.key}.placement" if copy.job.placement else "placement"
 
 
 def _listed(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
     """The hosts that placement tables list, by the identity of the table."""
-    tables = (scenario.placement, *(job.placement for job in scenario.jobs))
-    listed = {id(table): list(table.hosts or ()) for table in tables if table}
-    outside = [host for hosts in listed.values() for host in hosts if host >= fabric.hosts]
-    if outside:
-        raise Problems(Problem("placement.hosts", f"there is no host {outside[0]}", allowed=f"0 to {fabric.hosts - 1}"))
+    tables = {id(table): (key, table) for key, table in _tables(scenario)}
+    listed: dict[int, list[int]] = {}
+    problems: list[Problem] = []
+    for number, (key, table) in tables.items():
+        try:
+            listed[number] = host_numbers(table.hosts or (), fabric.host_names if table.hosts else ())
+        except Problems as found:
+            problems += [problem.under(f"{key}.hosts") for problem in found.problems]
+    if not problems and any(isinstance(host, str) for _, table in tables.values() for host in table.hosts or ()):
+        # A host may be listed by its number and by its name.
+        problems = list(listed_twice(scenario, lambda table: [fabric.host_names[at] for at in listed[id(table)]]))
+    if problems:
+        raise Problems(*problems)
     return listed
+
+
+def _tables(scenario: "Scenario") -> Iterator[tuple[str, "Placement"]]:
+    """Every placement table with its key."""
+    yield "placement", scenario.placement
+    for at, job in enumerate(scenario.jobs):
+        if job.placement:
+            yield "background.placement" if job.background else f"jobs[{at}].placement", job.placement
 
 
 def _check_room(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> None:
@@ -179,7 +199,7 @@ def _allocate(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy], pool
             per_host, free = _ranks_per_host(scenario, copy), f"{len(pool)} are free"
             words = f"job {copy.name!r}: {copy.ranks} ranks need {need} hosts, {per_host} a host, and {free}"
             if table.allocator is None:
-                raise Problems(Problem(f"{_key(copy)}.hosts", words, table.hosts))
+                raise Problems(Problem(f"{_key(copy)}.hosts", words, list(table.hosts or ())))
             if need <= len(pool):
                 words += f", but not as {table.allocator.wanted()}"
             raise Problems(Problem(f"{copy.key}.ranks", words, copy.ranks))

@@ -1,29 +1,28 @@
 """Lists of hosts as Slurm writes them: ``rack1-[01-03,07],login``.
 
 Names that differ only in the number at their end share brackets; numbers with leading zeros keep their width, and only
-numbers of one width and style share a range. Names that cannot be told apart from brackets are refused.
+numbers of one width and style share a range. Names that Slurm does not take are refused. Lists that are read may have
+several brackets in a name, as ``rack[0-3]_node[0-7]``.
 """
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import product
+from math import prod
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.slurm.names import can_hold, slurm_names
 
-__all__ = ["can_hold", "compress", "expand"]
+__all__ = ["compress", "expand", "is_list", "members", "shortened"]
 
 _PARTS = re.compile(r"(.*?)(\d*)", re.DOTALL)
-_NAME = re.compile(r"[^\s,\[\]=#\"]+")
-_ENTRY = re.compile(r"([^\[\],]*)(?:\[([^\[\]]*)\])?(?:,|$)")
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_ENTRY = re.compile(r"\s*([^\[\],\s]*(?:\[[^\[\]]*\](?:[^\[\],\s]*(?=\[))?)*)\s*(?:,|$)")
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _MOST = 1_000_000
-"""Names that a range may stand for."""
+"""Names that a list may stand for."""
 _LARGEST = 18
 """Digits of the longest number that is counted; longer ones stand as they are."""
-
-
-def can_hold(name: str) -> bool:
-    """Whether a list of hosts, or a file of Slurm, can hold this name."""
-    return _NAME.fullmatch(name) is not None
 
 
 def compress(names: Iterable[str]) -> str:
@@ -35,21 +34,44 @@ def compress(names: Iterable[str]) -> str:
     for name in names:
         if not can_hold(name):
             words = "cannot stand in a list of hosts"
-            raise ScenarioError(Problem("host", words, name, 'letters, digits and signs without blanks, , [ ] = # "'))
+            raise ScenarioError(Problem("host", words, name, "letters, digits, - _ and ."))
         prefix, digits = _split(name)
         groups.setdefault(prefix, set()).add(digits)
     return ",".join(entry for prefix, numbers in groups.items() for entry in _entries(prefix, numbers))
 
 
+def shortened(names: Iterable[str], width: int = 100) -> str:
+    """The names for people: as one list, cut off with their count where it is long; renamed where Slurm's would be."""
+    distinct = list(dict.fromkeys(names))
+    text = compress(slurm_names(distinct))
+    return text if len(text) <= width else f"{text[:width]} ... ({len(distinct)} names)"
+
+
 def expand(text: str) -> list[str]:
     """The names of a list, in its order. Raises ``ScenarioError`` for what is no such list."""
+    try:
+        return members(text)
+    except ValueError as error:
+        raise ScenarioError(Problem("hosts", str(error), text, "as rack[01-03,7],login")) from None
+
+
+def is_list(text: str) -> bool:
+    """Whether a text is such a list."""
+    try:
+        return bool(members(text))
+    except ValueError:
+        return False
+
+
+def members(text: str) -> list[str]:
+    """The same; raises ``ValueError`` with what is wrong."""
     found: list[str] = []
     at = 0
     while at < len(text):
         entry = _ENTRY.match(text, at)
-        if entry is None or not (entry[1] or entry[2]):
-            raise ScenarioError(Problem("hosts", f"no list of hosts from {text[at:]!r} on", text, "as rack[01-03,7],a"))
-        found += _expanded(entry[1], entry[2], text)
+        if entry is None or not entry[1]:
+            raise ValueError(f"no list of hosts from {text[at:][:40]!r} on")
+        found += _expanded(entry[1], _MOST - len(found))
         at = entry.end()
     return found
 
@@ -90,16 +112,20 @@ def _entries(prefix: str, numbers: set[str]) -> Iterator[str]:
         yield f"{prefix}[{','.join(ranges)}]"
 
 
-def _expanded(prefix: str, brackets: str | None, text: str) -> list[str]:
-    if brackets is None:
-        return [prefix]
-    found = []
-    for part in brackets.split(","):
-        bounds = _RANGE.fullmatch(part)
-        if bounds is None or (bounds[2] and int(bounds[2]) < int(bounds[1])):
-            raise ScenarioError(Problem("hosts", f"no range of numbers: {part!r}", text, "as 01-03"))
-        low, high = bounds[1], bounds[2] or bounds[1]
-        if int(high) - int(low) >= _MOST:
-            raise ScenarioError(Problem("hosts", f"too many names: {part!r}", text, f"up to {_MOST} in a range"))
-        found += [f"{prefix}{number:0{len(low)}d}" for number in range(int(low), int(high) + 1)]
-    return found
+def _expanded(entry: str, most: int) -> list[str]:
+    """The names of one entry, whose brackets hold ranges."""
+    parts = _BRACKETS.split(entry)
+    ranges = [[_range(one) for one in inside.split(",")] for inside in parts[1::2]]
+    if prod(sum(len(span) for span, _ in one) for one in ranges) > most:
+        raise ValueError(f"too many names: {entry[:40]!r} stands for more than are allowed in a list, {_MOST}")
+    numbers = [[f"{number:0{width}d}" for span, width in one for number in span] for one in ranges]
+    return ["".join(a + b for a, b in zip(parts[::2], (*chosen, ""), strict=True)) for chosen in product(*numbers)]
+
+
+def _range(part: str) -> tuple[range, int]:
+    """The numbers of a range such as ``01-16``, and how many digits they have at least."""
+    bounds = _RANGE.fullmatch(part.strip())
+    low, high = (bounds[1], bounds[2] or bounds[1]) if bounds else ("", "")
+    if bounds is None or max(len(low), len(high)) > _LARGEST or int(high) < int(low):
+        raise ValueError(f"no range of numbers: {part[:40]!r}; allowed are those such as 01-16")
+    return range(int(low), int(high) + 1), len(low)

@@ -4,6 +4,8 @@ As it is wired, every switch without hosts has a line with the switches directly
 each, though, and real trees have several; so *merged* switches stand for all that join the same ones below: a subtree
 of each level, a group of a dragonfly. Whatever has nothing above it in the end gets a common root, for Slurm starts no
 job across switches that are not joined.
+
+Names that Slurm does not take are changed, and comments at the top of the file say which.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,53 +14,50 @@ from typing import Any
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.placement.domain import subtrees
-from fairlane.slurm.hostlist import can_hold, compress
+from fairlane.slurm.hostlist import compress
+from fairlane.slurm.names import can_hold, slurm_names, unused
 
 __all__ = ["host_names", "of_wiring", "switch_names", "topology_conf"]
 
 
 def host_names(spec: Mapping[str, Any]) -> list[str]:
-    """The hosts' names: those of an imported fabric, else ``host0`` and so on."""
-    given = spec["params"].get("hosts")
-    return list(given) if isinstance(given, list) else _numbered("host", Fabric.build(spec).hosts)
+    """The names of a fabric's hosts."""
+    return Fabric.build(spec).host_names
 
 
 def switch_names(spec: Mapping[str, Any]) -> list[str]:
-    """The switches' names, in the same way."""
-    given = spec["params"].get("hosts")
-    if not isinstance(given, list):
-        return _numbered("switch", Fabric.build(spec).switches)
-    hosts = set(given)
-    ends = dict.fromkeys(end for link in spec["params"]["links"] for end in link["ends"])
-    return [name for name in ends if name not in hosts]
+    """The names of a fabric's switches."""
+    return Fabric.build(spec).switch_names
 
 
 def of_wiring(wiring: Wiring, *, merged: bool) -> str:
-    """The file for a real fabric; switches whose names such a file cannot hold are named by GUID."""
+    """The file for a real fabric; switches whose names Slurm does not take are named by GUID."""
     guids = {name: f"S-{guid:016x}" for guid, name in wiring.guids.items()}
     switches = [name if can_hold(name) else guids.get(name, name) for name in wiring.switches]
     return topology_conf(wiring.fabric("up_down"), wiring.hosts, switches, merged=merged)
 
 
 def topology_conf(fabric: Fabric, hosts: Sequence[str], switches: Sequence[str], *, merged: bool) -> str:
-    """The file. Raises ``ScenarioError`` for hosts without a switch, or names that such a file cannot hold."""
+    """The file. Raises ``ScenarioError`` for hosts without a switch."""
     if min(fabric.leaf_of) < 0:
         host = hosts[fabric.leaf_of.index(-1)]
         raise ScenarioError(Problem("fabric", "has a host that is cabled to another host, without a switch", host))
-    names = [name if can_hold(name) else f"switch{at}" for at, name in enumerate(switches)]
+    nodes, names = slurm_names(hosts), slurm_names(switches, word="switch")
     lines: dict[str, str] = {}
     at_leaf: dict[int, list[str]] = {}
-    for host, leaf in zip(hosts, fabric.leaf_of, strict=True):
+    for host, leaf in zip(nodes, fabric.leaf_of, strict=True):
         at_leaf.setdefault(leaf, []).append(host)
     for leaf in sorted(at_leaf):
         lines[names[leaf]] = f"Nodes={compress(at_leaf[leaf])}"
     above = _merged(fabric, names, set(at_leaf)) if merged else _wired(fabric, names, set(at_leaf))
     lines.update({name: f"Switches={compress(below)}" for name, below in above.items()})
-    return "".join(f"SwitchName={name} {what}\n" for name, what in lines.items())
-
-
-def _numbered(word: str, count: int) -> list[str]:
-    return [f"{word}{at}" for at in range(count)]
+    remarks = [
+        f"# {kind} {given!r} is called {name}\n"
+        for kind, before, after in (("host", hosts, nodes), ("switch", switches, names))
+        for given, name in zip(before, after, strict=True)
+        if given != name
+    ]
+    return "".join((*remarks, *(f"SwitchName={name} {what}\n" for name, what in lines.items())))
 
 
 def _wired(fabric: Fabric, names: Sequence[str], leaves: set[int]) -> dict[str, list[str]]:
@@ -75,6 +74,7 @@ def _wired(fabric: Fabric, names: Sequence[str], leaves: set[int]) -> dict[str, 
 def _merged(fabric: Fabric, names: Sequence[str], leaves: set[int]) -> dict[str, list[str]]:
     """One switch for each subtree or group, and a root if they are still several."""
     found: dict[str, list[str]] = {}
+    used = set(names)
     tops = {leaf: names[leaf] for leaf in sorted(leaves)}
     for word, domain_of in _domains(fabric):
         parts: dict[int, list[int]] = {}
@@ -83,11 +83,18 @@ def _merged(fabric: Fabric, names: Sequence[str], leaves: set[int]) -> dict[str,
         for number, members in enumerate(parts.values()):
             below = list(dict.fromkeys(tops[leaf] for leaf in members))
             if len(below) > 1:
-                name = f"{word}{number}"
+                name = _unused(f"{word}{number}", used)
                 found[name] = below
                 tops.update(dict.fromkeys(members, name))
     rest = list(dict.fromkeys(tops.values()))
-    return {**found, "fabric": rest} if len(rest) > 1 else found
+    return {**found, _unused("fabric", used): rest} if len(rest) > 1 else found
+
+
+def _unused(name: str, used: set[str]) -> str:
+    """The name, with a number if a switch has it; from now on it is used."""
+    found = unused(name, used)
+    used.add(found)
+    return found
 
 
 def _domains(fabric: Fabric) -> list[tuple[str, list[int]]]:

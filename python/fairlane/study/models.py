@@ -19,6 +19,7 @@ from pydantic import (
 from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, dotted
 from fairlane.inputs.problems import Problems, validated
+from fairlane.placement import LIST
 from fairlane.scenario.models import Placement, Table
 from fairlane.seeds import LARGEST_SEED
 from fairlane.study.setting import Change, Setting, changes, given_twice, leaves, misplaced, steps_of
@@ -101,8 +102,13 @@ def _placements(given: Any) -> Any:
             raise Problems(Problem("", "out of range", given, f"1 to {MOST_PLACEMENTS}"))
         return [{"seed": seed} for seed in range(1, given + 1)]
     if isinstance(given, list):
-        return [{"strategy": it} if isinstance(it, str) else it for it in given]
+        return [{"strategy": it} if isinstance(it, str) else _listed(it) for it in given]
     return given
+
+
+def _listed(given: Any) -> Any:
+    """Hosts without a strategy are a list."""
+    return {"strategy": LIST, **given} if isinstance(given, dict) and "hosts" in given else given
 
 
 class StudyTable(Table):

@@ -7,26 +7,22 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from threading import Event
-from typing import TYPE_CHECKING, Any, Literal, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
 import numpy
 
 from fairlane import _core
 from fairlane.seeds import Purpose, stream
+from fairlane.workload.collectives import CollectiveCalls, CollectiveKind
+from fairlane.workload.one_sided import OneSidedCalls
+from fairlane.workload.persistent import PersistentCalls
+from fairlane.workload.writer import Request
 
 if TYPE_CHECKING:
     from fairlane.power.job import Pace
 
 __all__ = ["CollectiveKind", "JobScript", "Rank", "Request"]
-
-Request = NewType("Request", int)
-"""A non-blocking operation under way."""
-
-CollectiveKind = Literal[
-    "barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter", "scan"
-]
-"""The collective operations."""
 
 _T = TypeVar("_T")
 
@@ -78,24 +74,22 @@ class JobScript:
         for index in range(self.ranks):
             if self._stop is not None and self._stop.is_set():  # scripts of large jobs take a while to write
                 raise CancelledError
-            yield Rank(self, index, self._builder)
+            rank = Rank(self, index, self._builder)
+            yield rank
+            rank.check_end()
 
     def build(self) -> _core.Program:
         """The finished program; raises ``ValueError`` if a loop is left open."""
         return self._builder.build()
 
 
-class Rank:
+class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
     """One rank's script, written operation by operation."""
 
     def __init__(self, job: JobScript, index: int, builder: _core.ProgramBuilder) -> None:
+        super().__init__(index, builder)
         self.job = job
         """The job whose rank this is."""
-        self.index = index
-        """This rank's number in the job."""
-        self._builder = builder
-        self._open: list[Request] = []
-        self._next = 0
 
     @property
     def ranks(self) -> int:
@@ -137,16 +131,15 @@ class Rank:
         self._builder.probe(self.index, source, tag, comm)
 
     def wait(self, request: Request) -> None:
-        """Waits for one request. Raises ``ValueError`` if it is not under way."""
-        self._close([request])
-        self._builder.wait(self.index, request)
+        """Waits for one request. Raises ``ValueError`` if it is not under way; a persistent one need not be."""
+        for number in self._close([request]):
+            self._builder.wait(self.index, number)
 
     def wait_all(self, requests: Iterable[Request] | None = None) -> None:
-        """Waits for these requests, or for every one under way. Raises ``ValueError`` if one is not under way."""
-        waited = list(self._open if requests is None else requests)
-        self._close(waited)
+        """Waits for these requests, or for every one under way. Raises ``ValueError`` as ``wait`` does."""
+        waited = self._close(list(self._open if requests is None else requests))
         if waited:
-            self._builder.wait_all(self.index, [int(request) for request in waited])
+            self._builder.wait_all(self.index, waited)
 
     def wait_any(self, requests: Iterable[Request] | None = None) -> None:
         """Waits until one of these requests, or of all under way, is complete: the first such in the list.
@@ -159,15 +152,6 @@ class Rank:
     def wait_some(self, requests: Iterable[Request] | None = None) -> None:
         """Waits like ``wait_any``; afterwards all that are complete by then are over."""
         self._builder.wait_some(self.index, self._under_way(requests))
-
-    def collective(self, kind: CollectiveKind, volume: int | list[int] = 0, *, comm: int = 0, root: int = 0) -> None:
-        """Takes part in a collective.
-
-        ``volume`` is in bytes: one number, the same at every member, or for the v-variants a list with the block of
-        each member of ``comm``, in order. Only the root of a gatherv or scatterv must know every block: the others may
-        give a list of one number, their own block.
-        """
-        self._builder.collective(self.index, kind, volume, comm, root)
 
     def comm_split(self, new: int, color: int | None, key: int = 0, *, comm: int = 0) -> None:
         """Splits ``comm`` by ``color`` (None: no member of any part); ``new`` names this rank's part."""
@@ -219,21 +203,3 @@ class Rank:
         self._builder.repeat(self.index, times)
         yield
         self._builder.end(self.index)
-
-    def _close(self, requests: list[Request]) -> None:
-        for request in requests:
-            self._under_way([request])
-            self._open.remove(request)
-
-    def _under_way(self, requests: Iterable[Request] | None) -> list[int]:
-        waited = list(self._open if requests is None else requests)
-        for request in waited:
-            if request not in self._open:
-                raise ValueError(f"rank {self.index} has no request {request} under way")
-        return [int(request) for request in waited]
-
-    def _request(self) -> Request:
-        self._next = self._next + 1 if self._open else 0
-        request = Request(self._next)
-        self._open.append(request)
-        return request

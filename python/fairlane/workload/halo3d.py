@@ -1,5 +1,8 @@
 """Halo3D: large faces exchanged with the neighbours in a three-dimensional grid (Wilke 2020, section V)."""
 
+from typing import Literal
+
+from pydantic import Field
 from typing_extensions import override
 
 from fairlane.units import Duration, Size
@@ -10,6 +13,8 @@ from fairlane.workload.gridded import GriddedWorkload
 
 __all__ = ["Halo3D"]
 
+_GRID, _WINDOW = 2, 0
+"""Names of the communicator with the grid, and of the window."""
 _FACES = [(-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (0, 0, 1)]
 
 
@@ -21,9 +26,30 @@ class Halo3D(GriddedWorkload):
 
     message_size: Size = 2048 * KIB
     compute: Duration | None = 0
+    exchange: Literal["neighbor_alltoall", "put"] | None = Field(
+        None, description="with neighborhood collectives, or with puts between fences; without it, messages"
+    )
+
+    @override
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        """Makes the communicator or the window first, if there is one."""
+        if self.exchange == "neighbor_alltoall":
+            rank.cart_create(_GRID, self.shape(rank.ranks))
+        elif self.exchange == "put":
+            rank.win_create(_WINDOW)
+            rank.win_fence(_WINDOW)
+        super().write(rank, stages)
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
         """All faces at once."""
         peers = neighbours(rank.index, self.shape(rank.ranks), _FACES)
-        rank.exchange(peers, self.message_size, self.messages_per_iteration)
+        if self.exchange is None:
+            rank.exchange(peers, self.message_size, self.messages_per_iteration)
+        elif self.exchange == "neighbor_alltoall":
+            for _ in range(self.messages_per_iteration):
+                rank.neighbor_alltoall(self.message_size, comm=_GRID)
+        else:
+            for peer in peers * self.messages_per_iteration:
+                rank.put(_WINDOW, peer, self.message_size)
+            rank.win_fence(_WINDOW)

@@ -1,5 +1,8 @@
 """Broadcast by puts: one rank writes to all others, a congestor of GPCNeT (Chunduri et al. 2019)."""
 
+from typing import Literal
+
+from pydantic import Field
 from typing_extensions import override
 
 from fairlane.units import Duration, Size
@@ -8,21 +11,40 @@ from fairlane.workload.builder import Rank
 
 __all__ = ["PutBroadcast"]
 
+_WINDOW = 0
+
 
 class PutBroadcast(Workload):
     """Rank 0 sends the same to every other rank, one message each and no tree: its link is the bottleneck.
 
-    There are no one-sided operations: puts are sends, which the targets receive, so large ones begin with a request.
-    By default four messages of 64 KiB.
+    By default four messages of 64 KiB, sent and received, so large ones begin with a request. With
+    ``operation = "put"`` they are one-sided, and a fence ends the iteration.
     """
 
     message_size: Size = 64 * KIB
     messages_per_iteration: int = 4
     compute: Duration | None = 0
+    operation: Literal["put"] | None = Field(
+        None, description="one-sided puts between fences; without it, sends and receives"
+    )
+
+    @override
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        """Makes the window first, if there is one."""
+        if self.operation == "put":
+            rank.win_create(_WINDOW)
+            rank.win_fence(_WINDOW)
+        super().write(rank, stages)
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
         """All messages at once."""
+        if self.operation == "put":
+            for _ in range(self.messages_per_iteration if not rank.index else 0):
+                for target in range(1, rank.ranks):
+                    rank.put(_WINDOW, target, self.message_size)
+            rank.win_fence(_WINDOW)
+            return
         for _ in range(self.messages_per_iteration):
             if rank.index:
                 rank.irecv(0)

@@ -69,6 +69,8 @@ impl Messaging {
         name: RequestId,
         now: u64,
     ) -> Over {
+        // What a phase sends can be handed over before what the rank's program has sent earlier.
+        self.start_numbering();
         let state = self.rank(rank);
         let Some(request) = state.requests.start(Some(name), Request::send(now, PENDING)) else {
             return Err(self.misuse(rank, op, format!("request {name} is in use")));

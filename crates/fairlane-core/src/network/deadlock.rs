@@ -55,11 +55,6 @@ impl Network {
     }
 
     fn place_name(&self, port: u32, lane: u8) -> String {
-        let name = |vertex| match vertex {
-            Vertex::Host(host) => format!("host {host}"),
-            Vertex::Switch(switch) => format!("switch {switch}"),
-        };
-        let link = self.fixed.graph.link(LinkId(port));
-        format!("{} to {} lane {lane}", name(link.from), name(link.to))
+        format!("{} lane {lane}", self.fixed.graph.link_name(LinkId(port)))
     }
 }

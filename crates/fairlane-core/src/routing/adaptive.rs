@@ -56,8 +56,8 @@ impl Adaptive {
     fn new(graph: &Graph, params: Params) -> Result<Self, BuildError> {
         let regular = |(number, span): (usize, Option<Span>)| {
             span.ok_or_else(|| {
-                let allowed =
-                    format!("needs a regular fat-tree, and switch {number} is not like the others of its level");
+                let name = graph.switch_name(SwitchId(u32::try_from(number).unwrap_or(u32::MAX)));
+                let allowed = format!("needs a regular fat-tree, and {name:?} is not like the others of its level");
                 BuildError::value("fabric.routing", NAME, allowed)
             })
         };

@@ -193,10 +193,10 @@ mod tests {
     fn fabrics_without_a_way_are_refused() {
         let apart = irregular(&[0, 1], &[1, 1, 2, 2], &[(0, 2), (1, 3)]);
         let error = DModK::new(&apart).err().unwrap().to_string();
-        assert_eq!(error, "fabric.routing: d_mod_k finds no up/down path from host 1 to host 0");
+        assert_eq!(error, "fabric.routing: d_mod_k finds no up/down path from host \"host1\" to host \"host0\"");
         let flat = irregular(&[0, 1], &[1, 0], &[(0, 1)]);
         let error = DModK::new(&flat).err().unwrap().to_string();
-        assert!(error.contains("switch 1 has none"), "{error}");
+        assert!(error.contains("\"switch1\" has none"), "{error}");
         // Two leaves that are joined only to each other: a link within a level is no way.
         let level = irregular(&[0, 1], &[1, 1], &[(0, 1)]);
         assert!(DModK::new(&level).is_err());

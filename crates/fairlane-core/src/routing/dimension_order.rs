@@ -123,7 +123,8 @@ impl DimensionOrder {
             });
             if let Some(there) = missing {
                 let problem = format!(
-                    "{routing} needs a link from switch {at} towards coordinate {there} of a side of {}",
+                    "{routing} needs a link from {:?} towards coordinate {there} of a side of {}",
+                    graph.switch_name(at),
                     dimension.side
                 );
                 return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });

@@ -64,7 +64,7 @@ impl Tables {
         circle(&waits).map_or(Ok(()), |link| {
             let problem = format!(
                 "the forwarding tables can deadlock: packets that wait for {} wait for themselves",
-                words(graph, link)
+                graph.link_name(link)
             );
             Err(BuildError::Shape { path: "fabric.tables".to_owned(), problem })
         })
@@ -80,7 +80,12 @@ impl Tables {
         waits: &mut [Vec<LinkId>],
     ) -> Result<(), BuildError> {
         let lost = |at: SwitchId, what: &str| {
-            let problem = format!("a packet from switch {leaf} to host {to} {what} at switch {at}");
+            let problem = format!(
+                "a packet from {:?} to {:?} {what} at {:?}",
+                graph.switch_name(leaf),
+                graph.host_name(to),
+                graph.switch_name(at)
+            );
             Err(BuildError::Shape { path: "fabric.tables".to_owned(), problem })
         };
         let (mut at, mut last, mut own) = (leaf, None, Vec::new());
@@ -133,14 +138,6 @@ fn circle(waits: &[Vec<LinkId>]) -> Option<LinkId> {
     (0..).zip(waiters).find_map(|(link, waiters)| (waiters > 0).then_some(LinkId(link)))
 }
 
-fn words(graph: &Graph, link: LinkId) -> String {
-    let end = |vertex| match vertex {
-        Vertex::Host(host) => format!("host {host}"),
-        Vertex::Switch(switch) => format!("switch {switch}"),
-    };
-    format!("the link from {} to {}", end(graph.link(link).from), end(graph.link(link).to))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -181,15 +178,15 @@ mod tests {
         for (tables, expected) in [
             (
                 json!({ "s": [1, 2, 2, 0], "t": [3, 1, 2, 3], "u": [3, 3, 1, 2], "v": [2, 2, 3, 1] }),
-                "a packet from switch 0 to host 3 finds no entry at switch 0",
+                "a packet from \"s\" to \"d\" finds no entry at \"s\"",
             ),
             (
                 json!({ "s": [1, 2, 2, 2], "t": [3, 1, 2, 3], "u": [3, 3, 1, 2], "v": [2, 2, 3, 1] }),
-                "a packet from switch 0 to host 3 goes in a circle at switch 0",
+                "a packet from \"s\" to \"d\" goes in a circle at \"s\"",
             ),
             (
                 json!({ "s": [1, 2, 2, 1], "t": [3, 1, 2, 3], "u": [3, 3, 1, 2], "v": [2, 2, 3, 1] }),
-                "a packet from switch 0 to host 3 is given to another host at switch 0",
+                "a packet from \"s\" to \"d\" is given to another host at \"s\"",
             ),
             // Everything clockwise.
             (

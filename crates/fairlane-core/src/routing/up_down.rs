@@ -98,7 +98,11 @@ impl UpDown {
                         return Ok(*number);
                     }
                     let number = u16::try_from(known.len()).map_err(|_| {
-                        BuildError::value("fabric.routing", NAME, format!("too many different ways at switch {at}"))
+                        BuildError::value(
+                            "fabric.routing",
+                            NAME,
+                            format!("too many different ways at {:?}", graph.switch_name(at)),
+                        )
                     })?;
                     routing.lists.push(list.iter().copied());
                     made += 1;

@@ -1,9 +1,11 @@
 //! The graph of a fabric: hosts and switches joined by links.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Entry;
 use super::forwarding::Forwarding;
+use super::names::Given;
 use super::plan::{Plan, Role};
 use super::rails::{Made, Rails};
 use crate::error::BuildError;
@@ -52,6 +54,7 @@ pub struct Graph {
     plan: Plan,
     forwarding: Option<Forwarding>,
     topology: Option<&'static Entry>,
+    names: Option<Arc<Given>>,
     made: Option<Arc<Made>>,
 }
 
@@ -111,6 +114,11 @@ impl Graph {
         Self { topology: Some(topology), ..self }
     }
 
+    /// The names that the fabric was given, if it was.
+    pub(super) fn given(&self) -> Option<&Given> {
+        self.names.as_deref()
+    }
+
     /// What a graph of several rails was made from.
     pub(super) fn made(&self) -> Option<&Made> {
         self.made.as_deref()
@@ -136,6 +144,7 @@ impl Graph {
             forwarding: None,
             topology: self.topology,
             links,
+            names: None,
             made: Some(Arc::new(Made { rails, base: self })),
         }
     }
@@ -183,6 +192,7 @@ pub struct GraphBuilder {
     cables: Vec<Cable>,
     plan: Plan,
     forwarding: Option<Forwarding>,
+    names: Option<[Vec<String>; 2]>,
 }
 
 struct Cable {
@@ -190,6 +200,7 @@ struct Cable {
     bandwidth: BitsPerSec,
     latency: Picoseconds,
     classes: [u8; 2],
+    ports: Option<[u32; 2]>,
 }
 
 impl GraphBuilder {
@@ -216,7 +227,19 @@ impl GraphBuilder {
         class_ba: &str,
     ) {
         let classes = [self.class(class_ab), self.class(class_ba)];
-        self.cables.push(Cable { ends: [a, b], bandwidth, latency, classes });
+        self.cables.push(Cable { ends: [a, b], bandwidth, latency, classes, ports: None });
+    }
+
+    /// Says which numbers the ports at the two ends of the cable have that was added last.
+    pub fn number_ports(&mut self, ports: [u32; 2]) {
+        if let Some(cable) = self.cables.last_mut() {
+            cable.ports = Some(ports);
+        }
+    }
+
+    /// Names hosts and switches; without it names are made up from where they are.
+    pub fn set_names(&mut self, hosts: Vec<String>, switches: Vec<String>) {
+        self.names = Some([hosts, switches]);
     }
 
     /// Says how the switches are laid out; without it they are not, but for their levels.
@@ -265,6 +288,7 @@ impl GraphBuilder {
         }
         let mut next = first.clone();
         let mut links: Vec<Option<Link>> = vec![None; self.cables.len() * 2];
+        let mut ports: Vec<Option<u32>> = vec![None; links.len()];
         for cable in &self.cables {
             let ids = cable.ends.map(|end| {
                 let id = next[slot(end)];
@@ -272,6 +296,7 @@ impl GraphBuilder {
                 LinkId(id)
             });
             for side in 0..2 {
+                ports[ids[side].index()] = cable.ports.map(|ports| ports[side]);
                 links[ids[side].index()] = Some(Link {
                     from: cable.ends[side],
                     to: cable.ends[1 - side],
@@ -285,9 +310,15 @@ impl GraphBuilder {
         let host_ports = first[..=self.hosts as usize].to_vec();
         let lonely = host_ports.windows(2).position(|pair| pair[0] == pair[1]);
         if self.hosts == 0 || lonely.is_some() {
-            let problem = lonely.map_or("no hosts".to_owned(), |host| format!("host {host} has no link"));
+            let name =
+                |host: usize| self.names.as_ref().map_or(format!("host{host}"), |[hosts, _]| hosts[host].clone());
+            let problem = lonely.map_or("no hosts".to_owned(), |host| format!("host {:?} has no link", name(host)));
             return Err(BuildError::Shape { path: "fabric".to_owned(), problem });
         }
+        let names = self.names.map(|[hosts, switches]| {
+            let ports = numbered(&first, &ports);
+            Arc::new(Given { hosts, switches, ports })
+        });
         Ok(Graph {
             links: links.into_iter().flatten().collect(),
             host_ports,
@@ -297,7 +328,19 @@ impl GraphBuilder {
             plan: self.plan,
             forwarding: self.forwarding,
             topology: None,
+            names,
             made: None,
         })
     }
+}
+
+/// The numbers of all ports: those of a vertex that have none get the lowest, from 1, that are free.
+fn numbered(first: &[u32], given: &[Option<u32>]) -> Vec<u32> {
+    let of_vertex = |ends: &[u32]| {
+        let own = &given[ends[0] as usize..ends[1] as usize];
+        let used: BTreeSet<u32> = own.iter().flatten().copied().collect();
+        let mut free = (1..).filter(move |number| !used.contains(number));
+        own.iter().map(|port| port.or_else(|| free.next()).unwrap_or_default()).collect::<Vec<_>>()
+    };
+    first.windows(2).flat_map(of_vertex).collect()
 }

@@ -129,7 +129,9 @@ impl Params {
             let [ab, ba] = classes(level(a), level(b));
             let bandwidth = cable.bandwidth.unwrap_or(self.bandwidth);
             graph.add_cable(a, b, bandwidth, cable.latency.unwrap_or(self.latency), &ab, &ba);
+            cable.ports.into_iter().for_each(|ports| graph.number_ports(ports));
         }
+        graph.set_names(self.hosts.clone(), names.switches.iter().map(|name| (*name).to_owned()).collect());
         if !self.tables.is_empty() {
             graph.set_forwarding(names.forwarding(self)?);
         }

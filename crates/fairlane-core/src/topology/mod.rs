@@ -12,6 +12,7 @@ mod graph;
 mod hyperx;
 mod imported;
 mod lattice;
+mod names;
 mod plan;
 mod preset;
 mod rails;

@@ -190,7 +190,10 @@ impl Rails {
         }
         let hosts = || (0..).take(base.hosts()).map(|host| Vertex::Host(HostId(host)));
         if let Some(host) = hosts().find(|host| base.ports(*host).len() != 1) {
-            let allowed = format!("only for a topology whose hosts have one link each, and {host:?} has several");
+            let allowed = format!(
+                "only for a topology whose hosts have one link each, and {:?} has several",
+                base.vertex_name(host)
+            );
             return Err(BuildError::value("fabric.rails.count", self.count, allowed));
         }
         if self.wiring == Wiring::Shared && !base.hosts().is_multiple_of(usize::from(self.count)) {

@@ -112,28 +112,6 @@ pub enum Call {
     Accumulate,
 }
 
-impl Call {
-    /// Whether it is one of one-sided communication that costs time or messages.
-    pub const fn is_one_sided(self) -> bool {
-        matches!(
-            self,
-            WinCreate
-                | WinFree
-                | WinFence
-                | WinLock
-                | WinUnlock
-                | WinPost
-                | WinStart
-                | WinComplete
-                | WinWait
-                | WinTest
-                | Put
-                | Get
-                | Accumulate
-        )
-    }
-}
-
 use Call::*;
 
 /// A function number's entry.

@@ -74,6 +74,18 @@ impl Group {
         Ok(self.derived(self.list()?.into_iter().filter(|member| !left_out.contains(member)).collect()))
     }
 
+    /// The members as ranks of another group, which is that of `whom`.
+    pub fn within(&self, other: &Self, whom: impl Fn() -> String) -> Result<Arc<[Rank]>, Fault> {
+        other.same_root(self)?;
+        let members = self.list()?;
+        let positions: FxHashMap<u32, u32> = match &other.members {
+            Members::All(_) => members.iter().map(|&m| (m, m)).collect(),
+            Members::These(list) => list.iter().zip(0..).map(|(&m, position)| (m, position)).collect(),
+        };
+        let outside = |m: &u32| format!("the group's member {m} is not in {}", whom());
+        members.iter().map(|m| positions.get(m).copied().map(Rank).ok_or_else(|| outside(m))).collect()
+    }
+
     fn same_root(&self, other: &Self) -> Result<(), Fault> {
         let empty = |group: &Self| group.members == Members::These([].into());
         if self.root == other.root || empty(self) || empty(other) {
@@ -202,15 +214,7 @@ impl Communicators {
         dims: Option<Arc<[i32]>>,
     ) -> Result<(New, Arc<[Rank]>), Fault> {
         let within = self.get(parent)?;
-        within.group.same_root(group)?;
-        let members = group.list()?;
-        let positions: FxHashMap<u32, u32> = match &within.group.members {
-            Members::All(_) => members.iter().map(|&m| (m, m)).collect(),
-            Members::These(list) => list.iter().zip(0..).map(|(&m, position)| (m, position)).collect(),
-        };
-        let outside = |m: &u32| format!("the group's member {m} is not in communicator {parent}");
-        let ranks = members.iter().map(|m| positions.get(m).copied().map(Rank).ok_or_else(|| outside(m)));
-        let ranks: Arc<[Rank]> = ranks.collect::<Result<_, Fault>>()?;
+        let ranks = group.within(&within.group, || format!("communicator {parent}"))?;
         let me = within.me.and_then(|me| ranks.iter().position(|r| r.0 == me));
         let me = me.and_then(|position| u32::try_from(position).ok());
         Ok((self.insert(id, group.clone(), me, dims), ranks))

@@ -13,6 +13,7 @@ mod record;
 mod requests;
 mod sizes;
 mod source;
+mod windows;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -186,6 +186,7 @@ pub fn succeeded(record: &Record) -> bool {
         Call::Test | Call::Testall => record.number(1) != 0,
         Call::Testany => record.number(2) != 0,
         Call::Iprobe => record.number(3) != 0,
+        Call::WinTest => record.number(1) != 0,
         Call::Testsome => !record.list(1).is_empty(),
         _ => true,
     }

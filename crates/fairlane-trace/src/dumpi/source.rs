@@ -13,6 +13,7 @@ use super::file::TraceFile;
 use super::record::{Record, Span};
 use super::requests::Requests;
 use super::sizes::Sizes;
+use super::windows::Windows;
 use crate::Options;
 use crate::emitter::Emitter;
 use crate::error::TraceError;
@@ -56,6 +57,7 @@ pub(super) struct State {
     pub(super) requests: Requests<Option<RequestId>>,
     pub(super) request_ids: Slots,
     pub(super) communicators: Communicators,
+    pub(super) windows: Windows,
     pub(super) sizes: Sizes,
     pub(super) ahead: Option<Box<Lookahead<Completions>>>,
     pub(super) opened: u64,
@@ -72,6 +74,7 @@ impl State {
             requests: Requests::new(),
             request_ids: Slots::starting_at(0),
             communicators: Communicators::new(rank, ranks),
+            windows: Windows::new(),
             sizes: Sizes::new(Arc::clone(&file.sizes)),
             ahead: None,
             opened: 0,
@@ -152,6 +155,9 @@ impl RankReader {
         for request in self.state.requests.clear().into_iter().flatten() {
             self.out.op(Op::RequestFree(request));
         }
+        for win in self.state.windows.clear() {
+            self.out.op(Op::WinFree { win });
+        }
         for handle in self.state.communicators.clear() {
             self.out.op(Op::CommFree(handle));
         }
@@ -167,9 +173,6 @@ impl RankReader {
         if let Call::Unsupported(why) = record.call() {
             return Err(why.to_owned());
         }
-        if record.call().is_one_sided() {
-            return Err("one-sided communication is not supported".to_owned());
-        }
         if let Some(collective) = collectives::read(record, &self.state.sizes)? {
             let comm = self.state.communicators.handle(collective.comm)?;
             let collectives::Collective { kind, root, volume, .. } = collective;
@@ -180,6 +183,7 @@ impl RankReader {
         self.requests(record)?;
         self.communicators(record)?;
         self.groups(record)?;
+        self.windows(record)?;
         self.state.sizes.follow(record);
         Ok(())
     }

@@ -75,6 +75,34 @@ const OPERATIONS: [(&str, Operation); 19] = {
     ]
 };
 
+/// The names of the operations' non-blocking calls.
+const NON_BLOCKING: [&str; 19] = [
+    "MPI_Ibarrier",
+    "MPI_Ibcast",
+    "MPI_Igather",
+    "MPI_Igatherv",
+    "MPI_Iscatter",
+    "MPI_Iscatterv",
+    "MPI_Iallgather",
+    "MPI_Iallgatherv",
+    "MPI_Ialltoall",
+    "MPI_Ialltoallv",
+    "MPI_Ialltoallw",
+    "MPI_Iallreduce",
+    "MPI_Ireduce",
+    "MPI_Ireduce_scatter",
+    "MPI_Iscan",
+    "MPI_Iexscan",
+    "MPI_Ireduce_scatter_block",
+    "MPI_Comm_idup",
+    "MPI_Comm_free",
+];
+
+/// The name of an operation's non-blocking call.
+pub fn non_blocking_name(number: u8) -> Option<&'static str> {
+    NON_BLOCKING.get(usize::from(number)).copied()
+}
+
 /// The name and meaning of an operation; `None` for those of one-sided communication.
 pub fn operation(number: u8) -> Option<(&'static str, Operation)> {
     OPERATIONS.get(usize::from(number)).copied()

@@ -1,16 +1,16 @@
-//! The scan that reads ahead: which message each posted receive got.
+//! The scan that reads ahead: which message each posted receive got, and what each non-blocking collective was.
 
 use std::collections::HashMap;
 
-use super::event::{Event, Events, Message};
+use super::event::{Collective, Event, Events, Message};
 use crate::lookahead::{Found, Outcome, Scan};
 
-/// Follows the posted receives of a rank to their completion.
+/// Follows the posted receives and non-blocking collectives of a rank to their completion.
 #[derive(Clone)]
 pub struct Completions {
     events: Events,
     posted: u64,
-    /// The open receives' numbers, by request.
+    /// The numbers of open ones, by request.
     open: HashMap<u64, u64>,
 }
 
@@ -21,18 +21,32 @@ impl Completions {
     }
 }
 
-impl Scan for Completions {
-    type Answer = Message;
+/// What a completed request got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Got {
+    /// A receive its message.
+    Message(Message),
+    /// A non-blocking collective its communicator and bytes.
+    Collective(Collective),
+}
 
-    fn next_outcome(&mut self) -> Found<Message> {
+impl Scan for Completions {
+    type Answer = Got;
+
+    fn next_outcome(&mut self) -> Found<Got> {
         while let Some((_, event)) = self.events.next()? {
             let outcome = match event {
-                Event::IrecvRequest(request) => {
+                Event::IrecvRequest(request) | Event::CollectiveRequest(request) => {
                     self.open.insert(request, self.posted);
                     self.posted += 1;
                     None
                 }
-                Event::Irecv(message, request) => self.open.remove(&request).map(|n| (n, Outcome::Completed(message))),
+                Event::Irecv(message, request) => {
+                    self.open.remove(&request).map(|n| (n, Outcome::Completed(Got::Message(message))))
+                }
+                Event::CollectiveComplete(collective, request) => {
+                    self.open.remove(&request).map(|n| (n, Outcome::Completed(Got::Collective(collective))))
+                }
                 Event::RequestCancelled(request) => self.open.remove(&request).map(|n| (n, Outcome::Cancelled)),
                 _ => None,
             };

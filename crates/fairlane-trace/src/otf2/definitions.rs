@@ -93,6 +93,8 @@ pub struct Definitions {
     pub regions: HashMap<u32, Region>,
     pub communicators: BTreeMap<u32, Communicator>,
     pub windows: BTreeMap<u32, Window>,
+    /// Groups of ranks, as ranks of the job.
+    pub groups: HashMap<u32, Arc<[Rank]>>,
 }
 
 impl Definitions {
@@ -123,6 +125,7 @@ impl Definitions {
             cpu_time: raw.attributes.iter().find(|(_, string)| name(*string) == CPU_TIME).map(|(id, _)| *id),
             regions: raw.regions.iter().map(region).collect(),
             communicators: communicators(raw, &ranks),
+            groups: groups(raw, &ranks),
             windows: raw.windows.iter().map(|&(id, s, comm)| (id, Window { name: name(s).to_owned(), comm })).collect(),
             ranks,
         })
@@ -144,8 +147,26 @@ fn ranks(raw: &Raw) -> Result<Vec<(u64, u64)>, String> {
     locations.iter().map(known).collect()
 }
 
+fn ranks_by_location(ranks: &[(u64, u64)]) -> HashMap<u64, u32> {
+    ranks.iter().zip(0..).map(|(&(location, _), rank)| (location, rank)).collect()
+}
+
+/// The groups whose members are known; a simulation wants them for windows only.
+fn groups(raw: &Raw, ranks: &[(u64, u64)]) -> HashMap<u32, Arc<[Rank]>> {
+    if raw.windows.is_empty() {
+        return HashMap::new();
+    }
+    let rank_of = ranks_by_location(ranks);
+    let of_ranks = raw.groups.iter().filter(|(_, group)| group.kind == GROUP_COMM_GROUP);
+    let known = of_ranks.filter_map(|(&id, group)| match these(group, ranks.len(), &rank_of) {
+        Members::These(members) => Some((id, members)),
+        _ => None,
+    });
+    known.collect()
+}
+
 fn communicators(raw: &Raw, ranks: &[(u64, u64)]) -> BTreeMap<u32, Communicator> {
-    let rank_of: HashMap<u64, u32> = ranks.iter().zip(0..).map(|(&(location, _), rank)| (location, rank)).collect();
+    let rank_of = ranks_by_location(ranks);
     let mut world = false;
     let mut found = BTreeMap::new();
     let mut ordered = raw.communicators.clone();

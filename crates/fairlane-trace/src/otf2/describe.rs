@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::collectives::{Operation, operation};
+use super::collectives::{Operation, non_blocking_name, operation};
 use super::definitions::Definitions;
-use super::event::{Event, Moment};
+use super::event::{Collective, Event, Moment};
 use super::source::{Fault, RankReader, Step};
 use super::{archive, known_region, readers};
 use crate::Options;
@@ -140,25 +140,34 @@ fn read(
             }
             Event::RequestTest(_) => progress.tested = true,
             Event::Isend(..) => *description.requests.entry("send".to_owned()).or_default() += 1,
-            Event::IrecvRequest(_) => *description.requests.entry("receive".to_owned()).or_default() += 1,
+            Event::IrecvRequest(_) | Event::ImrecvRequest(..) => {
+                *description.requests.entry("receive".to_owned()).or_default() += 1
+            }
             Event::CollectiveRequest(_) => {
                 *description.requests.entry("non-blocking collective".to_owned()).or_default() += 1;
             }
-            Event::IsendComplete(_) | Event::Irecv(..) => progress.completed = true,
+            Event::IsendComplete(_) | Event::Irecv(..) | Event::ImrecvComplete(_) => progress.completed = true,
+            Event::CollectiveComplete(collective, _) => {
+                progress.completed = true;
+                let name = non_blocking_name(collective.operation);
+                count_collective(reader, &mut tally, collective, name);
+            }
             Event::CollectiveEnd(collective) => {
-                if let (Some((name, what)), Some(comm)) =
-                    (operation(collective.operation), reader.known(collective.comm))
-                {
-                    tally.collective(name, comm, HandedIn::Bytes(collective.sent));
-                    if let Operation::Collective(kind, _) = what {
-                        tally.kind(kind);
-                    }
-                }
+                let name = operation(collective.operation).map(|(name, _)| name);
+                count_collective(reader, &mut tally, collective, name);
             }
             _ => {}
         }
         if !more {
             return Ok((tally, clock));
         }
+    }
+}
+
+fn count_collective(reader: &RankReader, tally: &mut RankTally, event: Collective, name: Option<&'static str>) {
+    let (Some(name), Some(comm)) = (name, reader.known(event.comm)) else { return };
+    tally.collective(name, comm, HandedIn::Bytes(event.sent));
+    if let Some((_, Operation::Collective(kind, _))) = operation(event.operation) {
+        tally.kind(kind);
     }
 }

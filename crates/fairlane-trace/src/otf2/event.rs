@@ -57,6 +57,9 @@ pub enum Operation {
         sent: u64,
         received: u64,
     },
+    CompareAndSwap {
+        received: u64,
+    },
 }
 
 /// A lock of a window at a target rank.
@@ -115,6 +118,13 @@ pub enum Event {
     IrecvRequest(u64),
     /// A posted receive has completed, and this is what it got.
     Irecv(Message, u64),
+    /// A probe found a message; its number, which a matched receive names.
+    Probe(Message, u64),
+    /// A message that a probe has found is received; its number.
+    Mrecv(u64),
+    /// The same without blocking: the message's number, the request's.
+    ImrecvRequest(u64, u64),
+    ImrecvComplete(u64),
     /// A test found a request incomplete.
     RequestTest(u64),
     RequestCancelled(u64),

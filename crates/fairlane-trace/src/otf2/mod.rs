@@ -4,13 +4,16 @@
 //! are posted with source, tag and communicator. Communicators come from the definitions: a rank's first use of one makes
 //! it known ([`fairlane_core::program::Op::CommDefine`]). Events of threads that are not MPI processes are left out.
 
+mod collective_calls;
 mod collectives;
 mod completions;
 mod definitions;
 mod describe;
 mod event;
 mod library;
+mod messages;
 mod needs;
+mod one_sided;
 mod source;
 
 use std::path::Path;

@@ -5,17 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{
-    COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Source, Volume,
-};
-use fairlane_core::units::Bytes;
+use fairlane_core::program::{COMM_SELF, COMM_WORLD, CommHandle, Op, RequestId, Source};
 
-use super::collectives::{Operation, operation, volume};
-use super::completions::Completions;
-use super::definitions::{Members, Region};
-use super::event::{Collective, Event, Events, Message, Moment};
+use super::completions::{Completions, Got};
+use super::definitions::{Definitions, Members, Region};
+use super::event::{Event, Events, Message, Moment};
 use super::library::Archive;
+use super::messages::Probed;
 use super::needs::{self, Need};
+use super::one_sided::Windows;
 use crate::Options;
 use crate::emitter::Emitter;
 use crate::error::TraceError;
@@ -47,6 +45,8 @@ struct Call {
     depth: u32,
     /// The number of the event that entered it.
     entered: u64,
+    /// Whether it has started a request whose completion is recorded.
+    requests: bool,
 }
 
 /// What cannot be simulated: the call, the number of its record, and why.
@@ -80,6 +80,8 @@ struct State {
     requests: HashMap<u64, Option<RequestId>>,
     request_ids: Slots,
     ahead: Option<Box<Lookahead<Completions>>>,
+    windows: Windows,
+    probed: Probed,
     posted: u64,
     finished: bool,
 }
@@ -95,6 +97,8 @@ impl State {
             requests: HashMap::new(),
             request_ids: Slots::starting_at(0),
             ahead: None,
+            windows: Windows::default(),
+            probed: Probed::default(),
             posted: 0,
             finished: false,
         }
@@ -154,12 +158,15 @@ impl RankReader {
 
     /// What is missing of the call that is being left.
     fn missing(&self) -> Option<Fault> {
-        let Call { region, entered, .. } = self.state.call?;
+        let Call { region, entered, requests, .. } = self.state.call?;
         let region = self.region(region)?;
         let problem = match region.need {
             Need::Nothing => return None,
             Need::Unsupported(why) => why,
+            Need::Request if requests => return None,
             Need::Request => needs::NO_REQUEST,
+            // An archive with windows records all operations on them; those to MPI_PROC_NULL are none.
+            Need::Windows if !self.definitions().windows.is_empty() => return None,
             Need::Windows => needs::NO_WINDOWS,
         };
         Some(Fault { call: region.name.to_string(), record: entered, problem: problem.to_owned() })
@@ -186,6 +193,51 @@ impl RankReader {
         TraceError::Record { file: self.anchor.to_path_buf(), rank: self.rank, record, call, problem }
     }
 
+    /// What the archive defines.
+    pub(super) fn definitions(&self) -> &Definitions {
+        &self.archive.definitions
+    }
+
+    /// The windows of one-sided communication.
+    pub(super) const fn windows(&mut self) -> &mut Windows {
+        &mut self.state.windows
+    }
+
+    /// The messages that have been probed and not received.
+    pub(super) const fn probed(&mut self) -> &mut Probed {
+        &mut self.state.probed
+    }
+
+    /// The call that the rank is in ends with a wait for a request of the program.
+    pub(super) fn after_call(&mut self, request: RequestId) {
+        self.state.completed.push(request);
+    }
+
+    /// A free request of the program.
+    pub(super) fn take_request(&mut self) -> RequestId {
+        self.state.request_ids.take()
+    }
+
+    /// A request of the trace starts; `own` is the program's, if there is anything to wait for.
+    pub(super) fn start_request(&mut self, request: u64, own: Option<RequestId>) {
+        self.state.requests.insert(request, own);
+    }
+
+    /// The call that the rank is in has started a request whose completion is recorded.
+    pub(super) const fn note_request(&mut self) {
+        if let Some(call) = &mut self.state.call {
+            call.requests = true;
+        }
+    }
+
+    /// A request of the program is complete: the call that the rank is in has waited for it.
+    pub(super) fn completes(&mut self, request: RequestId) {
+        self.state.completed.push(request);
+        if self.state.call.is_none() {
+            self.wait();
+        }
+    }
+
     /// The rank in the trace.
     pub const fn rank(&self) -> u32 {
         self.rank
@@ -194,6 +246,7 @@ impl RankReader {
     /// The end of a pass: gives up what is open, and starts over if that is wanted.
     fn end_pass(&mut self) -> Result<(), TraceError> {
         self.end_call();
+        self.free_windows();
         let mut open: Vec<RequestId> = self.state.requests.drain().filter_map(|(_, request)| request).collect();
         open.sort_unstable();
         open.into_iter().for_each(|request| self.out.op(Op::RequestFree(request)));
@@ -221,21 +274,28 @@ impl RankReader {
                 let own = self.irecv()?;
                 self.state.requests.insert(request, own);
             }
-            Event::IsendComplete(request) | Event::Irecv(_, request) => {
+            Event::IsendComplete(request)
+            | Event::Irecv(_, request)
+            | Event::ImrecvComplete(request)
+            | Event::CollectiveComplete(_, request) => {
                 let own = self.state.requests.remove(&request);
                 let own = own.ok_or_else(|| format!("request {request} completes, but was never started"))?;
-                self.state.completed.extend(own);
-                if self.state.call.is_none() {
-                    self.wait();
-                }
+                own.into_iter().for_each(|own| self.completes(own));
             }
             Event::RequestCancelled(request) => {
                 if let Some(Some(own)) = self.state.requests.remove(&request) {
                     self.give_up(own);
                 }
             }
-            // What the call lacks without them is reported when it is left.
-            Event::RequestTest(_) | Event::CollectiveRequest(_) | Event::CollectiveComplete(..) | Event::Rma(_) => {}
+            Event::Probe(message, number) => self.probe(&message, number)?,
+            Event::Mrecv(number) => self.receive_matched(number)?,
+            Event::ImrecvRequest(number, request) => {
+                let own = self.post_matched(number)?;
+                self.start_request(request, Some(own));
+            }
+            Event::RequestTest(_) => {}
+            Event::CollectiveRequest(request) => self.start_collective(request)?,
+            Event::Rma(record) => self.one_sided(record)?,
             Event::CollectiveEnd(collective) => self.collective(&collective)?,
         }
         Ok(())
@@ -266,7 +326,7 @@ impl RankReader {
         self.out.enter(&region.name);
         if region.mpi {
             let entered = self.state.last.map_or(0, |(position, _)| position);
-            self.state.call = Some(Call { region: id, depth: 0, entered });
+            self.state.call = Some(Call { region: id, depth: 0, entered, requests: false });
         }
         Ok(())
     }
@@ -295,6 +355,7 @@ impl RankReader {
     }
 
     fn end_call(&mut self) {
+        self.flush();
         self.wait();
         self.state.call = None;
     }
@@ -306,66 +367,28 @@ impl RankReader {
         completed.into_iter().for_each(|request| self.state.request_ids.give_back(request));
     }
 
-    fn is_in(&self, call: &str) -> bool {
+    pub(super) fn is_in(&self, call: &str) -> bool {
         self.call().is_some_and(|region| &*region.name == call)
     }
 
     /// Nobody waits for a request any more.
-    fn give_up(&mut self, request: RequestId) -> Option<RequestId> {
+    pub(super) fn give_up(&mut self, request: RequestId) -> Option<RequestId> {
         self.out.op(Op::RequestFree(request));
         self.state.request_ids.give_back(request);
         None
     }
 
-    fn send(&mut self, message: &Message) -> Result<(), String> {
-        let name = self.call().map_or("", |region| &region.name);
-        match name {
-            // The receive that comes next must not wait for the send.
-            "MPI_Sendrecv" | "MPI_Sendrecv_replace" => {
-                let request = self.isend(message)?;
-                self.state.completed.push(request);
-            }
-            "MPI_Bsend" => {
-                let request = self.isend(message)?;
-                self.give_up(request);
-            }
-            _ => {
-                let mode = if name == "MPI_Ssend" { SendMode::Synchronous } else { SendMode::Standard };
-                let &Message { peer, tag, bytes, .. } = message;
-                let comm = self.handle(message.comm)?;
-                self.out.op(Op::Send { to: Rank(peer), bytes: Bytes(bytes), tag, comm, mode });
-            }
-        }
-        Ok(())
-    }
-
-    fn isend(&mut self, message: &Message) -> Result<RequestId, String> {
-        let mode = if self.is_in("MPI_Issend") { SendMode::Synchronous } else { SendMode::Standard };
-        let &Message { peer, tag, bytes, .. } = message;
-        let comm = self.handle(message.comm)?;
-        let request = self.state.request_ids.take();
-        self.out.op(Op::Isend { to: Rank(peer), bytes: Bytes(bytes), tag, comm, mode, request });
-        Ok(request)
-    }
-
-    /// Posts a receive for the message that it will get. One that gets none in the trace is not posted.
-    fn irecv(&mut self) -> Result<Option<RequestId>, String> {
+    /// What will become of the request that starts now.
+    pub(super) fn outcome(&mut self) -> Result<Outcome<Got>, String> {
         let number = self.state.posted;
         self.state.posted += 1;
         let (archive, rank) = (&self.archive, self.rank);
-        let ahead = self
-            .state
-            .ahead
-            .get_or_insert_with(|| Box::new(Lookahead::new(Completions::new(Events::new(Arc::clone(archive), rank)))));
-        let Outcome::Completed(Message { peer, comm, tag, .. }) = ahead.outcome(number)? else { return Ok(None) };
-        let comm = self.handle(comm)?;
-        let request = self.state.request_ids.take();
-        self.out.op(Op::Irecv { from: Some(Rank(peer)), tag: Some(tag), comm, request });
-        Ok(Some(request))
+        let scan = || Box::new(Lookahead::new(Completions::new(Events::new(Arc::clone(archive), rank))));
+        self.state.ahead.get_or_insert_with(scan).outcome(number)
     }
 
     /// The handle of a communicator; its first use defines it.
-    fn handle(&mut self, id: u32) -> Result<CommHandle, String> {
+    pub(super) fn handle(&mut self, id: u32) -> Result<CommHandle, String> {
         let unknown = || format!("the archive does not say who is in communicator {id}");
         let communicator = self.archive.definitions.communicators.get(&id).ok_or_else(unknown)?;
         let members = match &communicator.members {
@@ -388,44 +411,6 @@ impl RankReader {
             Members::Alone => Some(COMM_SELF),
             Members::These(_) if self.defined.contains(&id) => Some(id + COMM_SELF + 1),
             Members::These(_) | Members::Unknown => None,
-        }
-    }
-
-    fn collective(&mut self, event: &Collective) -> Result<(), String> {
-        let none = || format!("operation {} of one-sided communication is not supported", event.operation);
-        let (_, operation) = operation(event.operation).ok_or_else(none)?;
-        let comm = match operation {
-            Operation::Free => return Ok(()),
-            _ => self.handle(event.comm)?,
-        };
-        let (kind, sizes) = match operation {
-            Operation::Collective(kind, sizes) => (kind, sizes),
-            // What the model says that making a communicator costs; the communicator itself is defined by its first use.
-            _ => {
-                let split = self.call().is_some_and(|region| region.name.starts_with("MPI_Comm_split"));
-                let (kind, bytes) = if split { (CollectiveKind::Allgather, 8) } else { (CollectiveKind::Allreduce, 4) };
-                self.out.unmarked(Op::Collective { kind, comm, root: Rank(0), volume: Volume::Uniform(Bytes(bytes)) });
-                return Ok(());
-            }
-        };
-        let (members, me) = self.place_in(event.comm);
-        let rooted = event.root < members;
-        let root = Rank(if rooted { event.root } else { 0 });
-        let volume = volume(sizes, event, u64::from(members), me == Some(root.0));
-        self.out.op(Op::Collective { kind, comm, root, volume });
-        Ok(())
-    }
-
-    /// A communicator's size, and this rank's rank in it.
-    fn place_in(&self, comm: u32) -> (u32, Option<u32>) {
-        let definitions = &self.archive.definitions;
-        match definitions.communicators.get(&comm).map(|c| &c.members) {
-            Some(Members::World) => (u32::try_from(definitions.ranks.len()).unwrap_or(u32::MAX), Some(self.rank)),
-            Some(Members::These(list)) => {
-                let me = (0..).zip(list.iter()).find(|(_, member)| member.0 == self.rank).map(|(me, _)| me);
-                (u32::try_from(list.len()).unwrap_or(u32::MAX), me)
-            }
-            _ => (1, Some(0)),
         }
     }
 }

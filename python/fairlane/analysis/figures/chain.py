@@ -33,6 +33,7 @@ def draw(found: Analysis) -> Figure | None:
         return None
     steps = _shown(walk)
     ranks = list(dict.fromkeys(rank for step in steps for rank in _ranks(step)))
+    hosts = found.view.host_names(found.job)
     with_links = not walk.delayers.is_empty()
     figure = canvas(15 if with_links else 12, max(3.6, 2.4 + 0.55 * len(ranks)))
     if with_links:
@@ -40,8 +41,8 @@ def draw(found: Analysis) -> Figure | None:
         _links(right, walk)
     else:
         left = figure.add_subplot()
-    _timeline(left, walk, steps, ranks)
-    note = f"{found.job}, {found.slowest.period.name}: from its longest wait back along the critical path."
+    _timeline(left, walk, steps, {rank: f"rank {rank}\n{hosts[rank]}" for rank in ranks})
+    note = f"{found.job}, {found.chosen.period.name}: from its longest wait back along the critical path."
     headline(figure, _title(walk), found.run, note)
     return figure
 
@@ -61,7 +62,7 @@ def _ranks(step: dict[str, Any]) -> list[int]:
     return [rank for rank in (step["rank"], step["from_rank"], step["to_rank"]) if rank is not None]
 
 
-def _timeline(axes: Axes, walk: Walk, steps: list[dict[str, Any]], ranks: list[int]) -> None:
+def _timeline(axes: Axes, walk: Walk, steps: list[dict[str, Any]], ranks: dict[int, str]) -> None:
     rows = {rank: at for at, rank in enumerate(ranks)}
     begin = min(min(step["since_ps"], step["origin_ps"]) for step in steps)
     factor, unit = time_unit((steps[0]["end_ps"] - begin) * 1e-12)
@@ -69,7 +70,8 @@ def _timeline(axes: Axes, walk: Walk, steps: list[dict[str, Any]], ranks: list[i
         _step(axes, step, rows, (begin, 1e-12 / factor), is_slow=number == walk.slow)
     for row in rows.values():
         axes.axhline(row, color=GRID, linewidth=1.0, zorder=1)
-    axes.set_yticks(list(rows.values()), [f"rank {rank}" for rank in rows])
+    axes.set_yticks(list(rows.values()), list(ranks.values()))
+    axes.tick_params(axis="y", labelsize=9)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.set_xlabel(f"Time [{unit}] from {seconds(begin * 1e-12)} of the run on")
@@ -117,13 +119,19 @@ def _links(axes: Axes, walk: Walk) -> None:
         widths = (rows["waiting_ps"].fill_null(0) * 1e-12 / factor).to_list()
         axes.barh(range(shown.height), widths, left=begin, height=0.62, color=face, label=name, zorder=2)
         begin = [start + width for start, width in zip(begin, widths, strict=True)]
-    axes.set_yticks(range(shown.height), [f"{row['class']}\nlink {row['link']}" for row in shown.iter_rows(named=True)])
+    axes.set_yticks(range(shown.height), [_two_lines(row) for row in shown.iter_rows(named=True)])
     axes.set_ylim(shown.height - 0.4, -0.6)
     axes.tick_params(axis="y", labelsize=9)
     axes.set_xlabel(f"Its packets waited for [{unit}]")
     look: dict[str, Any] = {"frameon": False, "ncols": 4, "loc": "lower left", "bbox_to_anchor": (0, 1.0)}
     axes.legend(borderaxespad=0, handlelength=1.0, columnspacing=1.0, fontsize=10, **look)
     bare(axes)
+
+
+def _two_lines(link: dict[str, Any]) -> str:
+    """A link by name, with its class, for a narrow margin."""
+    begin, _, end = link["link_name"].rpartition(" to ")
+    return f"{begin}\nto {end} ({link['class']})"
 
 
 def _title(walk: Walk) -> str:

@@ -30,7 +30,7 @@ def draw(found: Analysis) -> Figure | None:
     middle.sharey(left)
     middle.tick_params(axis="y", labelleft=False)
     whose = "Messages of collectives." if bool(delays["collective"].all()) else "Point-to-point messages."
-    headline(figure, _title(table), found.run, f"{found.job}, {found.slowest.period.name}. {whose}")
+    headline(figure, _title(table), found.run, f"{found.job}, {found.chosen.period.name}. {whose}")
     return figure
 
 

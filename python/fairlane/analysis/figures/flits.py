@@ -1,4 +1,4 @@
-"""How flits are spread over the links in the fastest and in the slowest iteration (Smith et al. 2018, Figure 9)."""
+"""How flits are spread over the links, in the co-run and in the isolated run (compare Smith et al. 2018, Fig. 9)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fairlane.plot.style import PALETTE, bare, canvas, headline
 
 def draw(found: Analysis) -> Figure | None:
     """Boxes of the flits of all links by class, for each stretch."""
-    classes = found.slowest.flits["class"].unique(maintain_order=True).to_list()
-    stretches = [stretch for stretch in (found.fastest, found.slowest) if stretch is not None]
+    classes = found.chosen.flits["class"].unique(maintain_order=True).to_list()
+    stretches = [stretch for stretch in (found.isolated, found.chosen) if stretch is not None]
     colours = [PALETTE[0], PALETTE[1]] if len(stretches) > 1 else [PALETTE[1]]
     figure = canvas(11, 2.2 + 0.75 * len(classes))
     axes = figure.add_subplot()
@@ -49,7 +49,7 @@ def _total(table: pl.DataFrame) -> int:
 
 
 def _title(found: Analysis) -> str:
-    if found.fastest is None:
-        return f"Flits on the links, {found.slowest.period.name}"
-    slow, fast = _total(found.slowest.flits), _total(found.fastest.flits)
-    return f"In the slowest iteration the links carry {slow / max(fast, 1):.2f} times the flits of the fastest"
+    if found.isolated is None:
+        return f"Flits on the links, {found.chosen.period.name}"
+    here, alone = _total(found.chosen.flits), _total(found.isolated.flits)
+    return f"In the co-run the links carry {here / max(alone, 1):.2f} times the flits of the isolated run"

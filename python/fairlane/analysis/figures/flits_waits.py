@@ -19,7 +19,7 @@ from fairlane.results.text import seconds, time_unit
 
 def draw(found: Analysis) -> Figure | None:
     """A dot for each pair of ranks whose switches share a link of their group; None if there are too few."""
-    against = found.slowest.against
+    against = found.chosen.against
     if against.waits.low_p95 is None:
         return None
     figure = canvas(13, 5)
@@ -49,15 +49,15 @@ def _panel(axes: Axes, points: pl.DataFrame, column: str, label: str) -> None:
 
 
 def _title(found: Analysis) -> str:
-    against = found.slowest.against
+    against = found.chosen.against
     what, trend = ("waits last", against.waits) if against.waits.high_p95 else ("messages take", against.under_way)
     few, many = (seconds((value or 0.0) * 1e-12) for value in (trend.low_p95, trend.high_p95))
     return f"95% of {what} at most {few} where flits are few, {many} where they are many"
 
 
 def _note(found: Analysis) -> str:
-    against = found.slowest.against
+    against = found.chosen.against
     r = ["–" if trend.pearson is None else f"{trend.pearson:.2f}" for trend in (against.waits, against.under_way)]
     pairs = f"{against.points.height} pairs; Pearson's r {r[0]} (waits), {r[1]} (under way)"
     grey = "Grey lines: quarters of the pairs by flits. Late partners are left out."
-    return f"{found.job}, {found.slowest.period.name}: {pairs}. {grey}"
+    return f"{found.job}, {found.chosen.period.name}: {pairs}. {grey}"

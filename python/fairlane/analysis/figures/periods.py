@@ -1,13 +1,16 @@
-"""The time of every iteration of a job, the fastest and the slowest named (Smith et al. 2018, Figure 10)."""
+"""The time of every iteration of a job, in the co-run and isolated (compare Smith et al. 2018, Figure 10)."""
 
 from __future__ import annotations
 
+from functools import partial
+
+import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fairlane.analysis.result import Analysis
 from fairlane.plot.style import MUTED, PALETTE, canvas, headline
-from fairlane.results.text import seconds, time_unit
+from fairlane.results.text import plural, seconds, time_unit
 
 
 def draw(found: Analysis) -> Figure | None:
@@ -19,28 +22,27 @@ def draw(found: Analysis) -> Figure | None:
     factor, unit = time_unit(float(times.max()))
     figure = canvas(12, 4.4)
     axes = figure.add_subplot()
-    axes.plot(table["iteration"].to_numpy(), times / factor, color=MUTED, linewidth=1.2, marker="o", markersize=3.5)
-    colour = {"fastest": PALETTE[0], "slowest": PALETTE[1], "only": PALETTE[1]}
-    for stretch in found.stretches:
-        period = stretch.period
-        if period.iteration is None:
-            continue
+    numbers = table["iteration"].to_numpy()
+    plot = partial(axes.plot, linewidth=1.2, marker="o", markersize=3.5)
+    if "isolated_seconds" in table.columns:
+        plot(numbers, table["isolated_seconds"].to_numpy() / factor, color=PALETTE[0], label="isolated run")
+    plot(numbers, times / factor, color=MUTED, label="co-run")
+    period = found.chosen.period
+    if period.iteration is not None:
         lasted = float(times[(table["iteration"] == period.iteration).to_numpy()][0])
         place = (period.iteration, lasted / factor)
-        axes.plot(*place, marker="o", markersize=9, color=colour[period.name])
-        text = f"{period.name}: {period.iteration}, {seconds(lasted)}"
-        above = period.name != "fastest"
-        side = "right" if period.iteration > table["iteration"].to_numpy().mean() else "left"
+        axes.plot(*place, marker="o", markersize=9, color=PALETTE[1])
         axes.annotate(
-            text,
+            f"{period.name}: {period.iteration}, {seconds(lasted)}",
             place,
-            xytext=(0, 10 if above else -10),
+            xytext=(0, 10),
             textcoords="offset points",
-            ha=side,
-            va="bottom" if above else "top",
-            color=colour[period.name],
+            ha="right" if period.iteration > numbers.mean() else "left",
+            va="bottom",
+            color=PALETTE[1],
             fontweight="bold",
         )
+    axes.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0)
     axes.set_ylim(0, 1.15 * float(times.max()) / factor)
     axes.set_xlabel("Iteration")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -52,9 +54,9 @@ def draw(found: Analysis) -> Figure | None:
 
 
 def _title(found: Analysis) -> str:
-    times = found.periods["seconds"].to_numpy()
-    if found.fastest is None:
-        return f"{found.periods.height} iterations of {found.job}"
-    chosen = [found.fastest.period.iteration, found.slowest.period.iteration]
-    fast, slow = (float(times[(found.periods["iteration"] == number).to_numpy()][0]) for number in chosen)
-    return f"{found.job}: the slowest iteration takes {slow / fast:.2f} times as long as the fastest"
+    period = found.chosen.period
+    if found.isolated is None or period.iteration is None:
+        return f"{plural(found.periods.height + 1, 'iteration')} of {found.job}"
+    row = found.periods.row(by_predicate=pl.col("iteration") == period.iteration, named=True)
+    ratio = row["seconds"] / row["isolated_seconds"]
+    return f"{found.job}: iteration {period.iteration} takes {ratio:.2f} times as long as in the isolated run"

@@ -1,4 +1,4 @@
-"""The longest wait of every rank in the fastest and in the slowest iteration (as Smith et al. 2018, Figure 5)."""
+"""The longest wait of every rank in an iteration and in the same of the isolated run (as Smith et al. 2018, Fig. 5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ def draw(found: Analysis) -> Figure | None:
     colours = [PALETTE[0], PALETTE[1]] if len(tables) > 1 else [PALETTE[1]]
     for stretch, table, colour in reversed(list(zip(found.stretches, tables, colours, strict=True))):
         size = (26 if colour == PALETTE[1] else 12) / (1 if table.height <= 512 else 3)
-        label = stretch.period.name if stretch.period.iteration is None else f"{stretch.period.name} iteration"
+        label = (
+            stretch.period.name
+            if stretch.period.iteration is None
+            else stretch.period.name
+            if len(tables) > 1
+            else f"{stretch.period.name} iteration"
+        )
         y = table["seconds"].to_numpy() / factor
         axes.scatter(table["rank"].to_numpy(), y, s=size, color=colour, linewidths=0, label=label, zorder=3)
     axes.axhline(found.threshold_ps * 1e-12 / factor, color=INK, linestyle="--", linewidth=1.0)

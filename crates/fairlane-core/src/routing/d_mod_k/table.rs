@@ -63,7 +63,10 @@ fn choose(tree: &Tree, switch: SwitchId, candidates: &[LinkId], to: HostId) -> R
     let link = candidates[(to.0 / tree.stride(switch)) as usize % candidates.len()];
     let port = link.0 - tree.first_link(switch).0;
     u16::try_from(port).ok().filter(|port| *port != NONE).ok_or_else(|| {
-        let problem = format!("d_mod_k is for switches of fewer than {NONE} ports, and switch {switch} has more");
+        let problem = format!(
+            "d_mod_k is for switches of fewer than {NONE} ports, and {:?} has more",
+            tree.graph.switch_name(switch)
+        );
         BuildError::Shape { path: "fabric.routing".to_owned(), problem }
     })
 }
@@ -151,7 +154,11 @@ impl<'t> Steps<'t> {
             leaves.any(|end| matches!(end, Vertex::Switch(leaf) if self.any[leaf.index()] == FAR))
         };
         (0..).take(graph.hosts()).map(HostId).find(cut_off).map_or(Ok(()), |other| {
-            let problem = format!("d_mod_k finds no up/down path from host {other} to host {host}");
+            let problem = format!(
+                "d_mod_k finds no up/down path from host {:?} to host {:?}",
+                graph.host_name(other),
+                graph.host_name(host)
+            );
             Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem })
         })
     }

@@ -31,7 +31,8 @@ impl<'g> Tree<'g> {
     pub fn new(graph: &'g Graph) -> Result<Self, BuildError> {
         let mut bottom_up: Vec<SwitchId> = (0..).take(graph.switches()).map(SwitchId).collect();
         if let Some(flat) = bottom_up.iter().find(|switch| graph.level(**switch) == 0) {
-            let allowed = format!("needs a fabric whose switches have levels, and switch {flat} has none");
+            let allowed =
+                format!("needs a fabric whose switches have levels, and {:?} has none", graph.switch_name(*flat));
             return Err(BuildError::value("fabric.routing", "d_mod_k", allowed));
         }
         bottom_up.sort_by_key(|switch| graph.level(*switch));

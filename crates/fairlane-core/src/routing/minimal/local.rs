@@ -38,7 +38,7 @@ impl Local {
         let mut local = Self { size, homes, distances: Vec::new(), steps: Choices::default(), all_to_all: false };
         local.distances.reserve(mates.len() * size as usize);
         for at in (0..).take(mates.len()).map(SwitchId) {
-            local.measure(&mates, at, routing)?;
+            local.measure(graph, &mates, at, routing)?;
         }
         local.all_to_all = local.distances.iter().all(|distance| *distance <= 1);
         for at in (0..).take(mates.len()).map(SwitchId) {
@@ -56,6 +56,7 @@ impl Local {
     /// Adds the distances from `at`. Cables go both ways, so they are the distances to it as well.
     fn measure(
         &mut self,
+        graph: &Graph,
         mates: &[Vec<(LinkId, SwitchId)>],
         at: SwitchId,
         routing: &'static str,
@@ -76,8 +77,11 @@ impl Local {
         }
         if let Some(place) = (0..).zip(&distances).find_map(|(place, distance)| (*distance == FAR).then_some(place)) {
             let group = at.0 / self.size;
-            let problem =
-                format!("{routing} needs a way within group {group} from switch {at} to switch {}", base + place);
+            let problem = format!(
+                "{routing} needs a way within group {group} from {:?} to {:?}",
+                graph.switch_name(at),
+                graph.switch_name(SwitchId(base + place))
+            );
             return Err(BuildError::Shape { path: "fabric.routing".to_owned(), problem });
         }
         self.distances.extend(distances);

@@ -1,16 +1,18 @@
-//! The records of non-blocking collectives and of one-sided communication. Versions of the library before 3.0 do not know
-//! the former, so every setter is looked up only if it is there; archives that need one then come from a newer OTF2,
-//! which such a library refuses to open.
+//! The records of non-blocking collectives, matched probes and one-sided communication. Older versions of the library do not
+//! know all of them, so a setter is looked up only if it is there.
 
 use super::{Code, OnRequest, Pointer, SUCCESS, definitions, put};
-use crate::otf2::event::{Collective, Event, Lock, OneSided, Operation, Window};
+use crate::otf2::event::{Collective, Event, Lock, Message, OneSided, Operation, Window};
 
 /// OTF2's number of an exclusive lock.
 const EXCLUSIVE: u8 = 0;
 /// OTF2's numbers of atomic operations that return nothing.
 const ACCUMULATE: u8 = 0;
 const INCREMENT: u8 = 1;
+const COMPARE_AND_SWAP: u8 = 3;
 
+type OnProbe = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u32, u32, u64) -> Code;
+type OnMatched = extern "C" fn(u64, u64, u64, Pointer, Pointer, u64, u64) -> Code;
 type OnWindow = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32) -> Code;
 type OnRmaCollective = extern "C" fn(u64, u64, u64, Pointer, Pointer, u8, u32, u32, u32, u64, u64) -> Code;
 type OnGroupSync = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u32, u32) -> Code;
@@ -45,6 +47,10 @@ macro_rules! setters {
 setters! {
     collective_request = "OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveRequestCallback": OnRequest;
     collective_complete = "OTF2_EvtReaderCallbacks_SetNonBlockingCollectiveCompleteCallback": OnCollectiveComplete;
+    probe = "OTF2_EvtReaderCallbacks_SetMpiProbeCallback": OnProbe;
+    mrecv = "OTF2_EvtReaderCallbacks_SetMpiMrecvCallback": OnMatched;
+    imrecv_request = "OTF2_EvtReaderCallbacks_SetMpiImrecvRequestCallback": OnMatched;
+    imrecv = "OTF2_EvtReaderCallbacks_SetMpiImrecvCallback": OnMatched;
     window_create = "OTF2_EvtReaderCallbacks_SetRmaWinCreateCallback": OnWindow;
     window_destroy = "OTF2_EvtReaderCallbacks_SetRmaWinDestroyCallback": OnWindow;
     rma_collective = "OTF2_EvtReaderCallbacks_SetRmaCollectiveEndCallback": OnRmaCollective;
@@ -77,6 +83,10 @@ impl Setters {
         set! {
             collective_request: on_collective_request;
             collective_complete: on_collective_complete;
+            probe: on_probe;
+            mrecv: on_mrecv;
+            imrecv_request: on_imrecv_request;
+            imrecv: on_imrecv;
             window_create: on_window_create;
             window_destroy: on_window_destroy;
             rma_collective: on_rma_collective;
@@ -138,6 +148,42 @@ extern "C" fn on_collective_complete(
 ) -> Code {
     let collective = Collective { operation, comm, root, sent, received };
     put(user_data, position, |_| Event::CollectiveComplete(collective, request))
+}
+
+#[allow(clippy::too_many_arguments, reason = "the library's signature")]
+extern "C" fn on_probe(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    peer: u32,
+    comm: u32,
+    tag: u32,
+    number: u64,
+) -> Code {
+    let message = Message { peer, comm, tag: tag.cast_signed(), bytes: 0 };
+    put(user_data, position, |_| Event::Probe(message, number))
+}
+
+extern "C" fn on_mrecv(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, number: u64, _: u64) -> Code {
+    put(user_data, position, |_| Event::Mrecv(number))
+}
+
+extern "C" fn on_imrecv_request(
+    _: u64,
+    _: u64,
+    position: u64,
+    user_data: Pointer,
+    _: Pointer,
+    number: u64,
+    request: u64,
+) -> Code {
+    put(user_data, position, |_| Event::ImrecvRequest(number, request))
+}
+
+extern "C" fn on_imrecv(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, request: u64, _: u64) -> Code {
+    put(user_data, position, |_| Event::ImrecvComplete(request))
 }
 
 extern "C" fn on_window_create(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, window: Window) -> Code {
@@ -242,6 +288,7 @@ extern "C" fn on_atomic(
 ) -> Code {
     let operation = match kind {
         ACCUMULATE | INCREMENT => Operation::Accumulate { bytes: sent },
+        COMPARE_AND_SWAP => Operation::CompareAndSwap { received },
         _ => Operation::Fetch { sent, received },
     };
     put(user_data, position, |_| Event::Rma(OneSided::Start { operation, window, target, matching }))

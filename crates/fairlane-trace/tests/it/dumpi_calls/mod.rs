@@ -4,6 +4,7 @@ mod communicators;
 mod messages;
 mod reading;
 mod unsupported;
+mod windows;
 
 use fairlane_core::ids::Rank;
 use fairlane_core::program::{CollectiveKind, Op, SendMode, Volume};

@@ -1,0 +1,255 @@
+//! What hosts, switches and ports are called: as an imported fabric names them, else by where they are.
+//!
+//! | fabric | hosts | switches |
+//! |---|---|---|
+//! | imported | as given | as given |
+//! | one level, or none | `host0` | `switch0` |
+//! | two levels | `host0` | `leaf0`, `spine0` |
+//! | three levels | `host0` | `leaf0`, `aggregation0`, `core0` |
+//! | groups | `host0` | `group0-switch0`, in rows `group0-row0-switch0`, in levels `group0-leaf0`, `group0-spine0` |
+//! | grid | `host0` | `switch-0-0`, by coordinates |
+//!
+//! Numbers count from 0. Where each rail has a plane of its own, `rail0-` precedes the names of its switches. Ports of a
+//! host or a switch are numbered from 1 in the order of its links; an imported fabric keeps the numbers that it was given.
+//! A link is called by its sending end: `leaf4 port 7 to spine2`.
+
+use super::graph::{Graph, Vertex};
+use super::plan::Plan;
+use crate::ids::{HostId, LinkId, SwitchId};
+
+/// The names that a fabric was given.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub hosts: Vec<String>,
+    pub switches: Vec<String>,
+    /// The number of the port that feeds each link.
+    pub ports: Vec<u32>,
+}
+
+impl Graph {
+    /// The name of a host.
+    #[must_use]
+    pub fn host_name(&self, host: HostId) -> String {
+        let (base, planes) = self.base();
+        let adapters = if planes.is_none() { self.rails() } else { 1 };
+        match base.given() {
+            Some(given) => given.hosts[host.index() * adapters as usize].clone(),
+            None => format!("host{host}"),
+        }
+    }
+
+    /// The name of a switch.
+    #[must_use]
+    pub fn switch_name(&self, switch: SwitchId) -> String {
+        let (base, planes) = self.base();
+        if let Some(planes) = planes {
+            let (rail, inside) = planes.inside(switch);
+            return format!("rail{rail}-{}", base.switch_name(inside));
+        }
+        if let Some(given) = base.given() {
+            return given.switches[switch.index()].clone();
+        }
+        let same = |first: u32| (first..switch.0).filter(|other| base.level(SwitchId(*other)) == base.level(switch));
+        base.generated(switch, base.top(), |first| same(first).count())
+    }
+
+    /// The name of either end of a link.
+    #[must_use]
+    pub fn vertex_name(&self, vertex: Vertex) -> String {
+        match vertex {
+            Vertex::Host(host) => self.host_name(host),
+            Vertex::Switch(switch) => self.switch_name(switch),
+        }
+    }
+
+    /// The names of all hosts.
+    #[must_use]
+    pub fn host_names(&self) -> Vec<String> {
+        (0..).take(self.hosts()).map(|host| self.host_name(HostId(host))).collect()
+    }
+
+    /// The names of all switches.
+    #[must_use]
+    pub fn switch_names(&self) -> Vec<String> {
+        let (base, planes) = self.base();
+        if planes.is_some() {
+            let names = base.switch_names();
+            return (0..self.rails())
+                .flat_map(|rail| names.iter().map(move |name| format!("rail{rail}-{name}")))
+                .collect();
+        }
+        if let Some(given) = base.given() {
+            return given.switches.clone();
+        }
+        let (mut counts, mut group, top) = (Vec::new(), 0, base.top());
+        let each = (0..).take(base.switches()).map(SwitchId).map(|switch| {
+            let level = usize::from(base.level(switch));
+            if let Plan::Groups { switches, .. } = base.plan()
+                && switch.0 / switches != group
+            {
+                group = switch.0 / switches;
+                counts.clear();
+            }
+            counts.resize(counts.len().max(level + 1), 0);
+            counts[level] += 1;
+            let before = counts[level] - 1;
+            base.generated(switch, top, |_| before)
+        });
+        each.collect()
+    }
+
+    /// The number of the port that feeds a link, as it is known where the link begins.
+    #[must_use]
+    pub fn port_number(&self, link: LinkId) -> u32 {
+        let from = self.link(link).from;
+        let (base, planes) = self.base();
+        let inside = match (from, planes) {
+            (Vertex::Switch(switch), Some(planes)) => planes.link_inside(planes.inside(switch).0, link),
+            _ => link,
+        };
+        let is_base = matches!(from, Vertex::Switch(_)) || self.rails() == 1;
+        match base.given().filter(|_| is_base) {
+            Some(given) => given.ports[inside.index()],
+            None => 1 + link.0 - self.ports(from).next().map_or(link.0, |first| first.0),
+        }
+    }
+
+    /// A link in words: `leaf4 port 7 to spine2`.
+    #[must_use]
+    pub fn link_name(&self, link: LinkId) -> String {
+        let ends = self.link(link);
+        format!("{} port {} to {}", self.vertex_name(ends.from), self.port_number(link), self.vertex_name(ends.to))
+    }
+
+    /// The highest level.
+    fn top(&self) -> u8 {
+        (0..).take(self.switches()).map(|switch| self.level(SwitchId(switch))).max().unwrap_or(0)
+    }
+
+    /// The name of a switch by its place; `before` counts the switches of its level, from one on, that precede it.
+    fn generated(&self, switch: SwitchId, top: u8, before: impl Fn(u32) -> usize) -> String {
+        let level = self.level(switch);
+        match *self.plan() {
+            Plan::Free if top <= 1 => format!("switch{switch}"),
+            Plan::Free => format!("{}{}", level_name(level, top), before(0)),
+            Plan::Groups { switches, row } => {
+                let (group, place) = (switch.0 / switches, switch.0 % switches);
+                match level {
+                    1 => format!("group{group}-leaf{}", before(group * switches)),
+                    2 => format!("group{group}-spine{}", before(group * switches)),
+                    _ if row < switches => format!("group{group}-row{}-switch{}", place / row, place % row),
+                    _ => format!("group{group}-switch{place}"),
+                }
+            }
+            Plan::Grid(ref grid) => {
+                let places: Vec<String> = grid.coordinates(switch).map(|place| place.to_string()).collect();
+                format!("switch-{}", places.join("-"))
+            }
+        }
+    }
+}
+
+/// What a switch of a level is called in a tree of so many levels.
+fn level_name(level: u8, top: u8) -> String {
+    match (level, top) {
+        (1, _) => "leaf".to_owned(),
+        (2, 2) => "spine".to_owned(),
+        (2, 3) => "aggregation".to_owned(),
+        (3, 3) => "core".to_owned(),
+        _ => format!("level{level}-"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::topology::{Rails, TABLE};
+
+    fn build(name: &str, params: serde_json::Value) -> Graph {
+        crate::topology::build(name, &params).unwrap()
+    }
+
+    fn some(graph: &Graph, numbers: [u32; 3]) -> [String; 3] {
+        numbers.map(|number| graph.switch_name(SwitchId(number)))
+    }
+
+    #[test]
+    fn switches_are_named_by_their_place() {
+        let tree = build("fat_tree", json!({ "hosts": 16, "levels": 2, "radix": 8 }));
+        assert_eq!(some(&tree, [0, 3, 4]), ["leaf0", "leaf3", "spine0"]);
+        let three = build("fat_tree", json!({ "hosts": 16, "levels": 3, "radix": 4 }));
+        assert_eq!(some(&three, [1, 8, 16]), ["leaf1", "aggregation0", "core0"]);
+        let plus = build(
+            "dragonfly_plus",
+            json!({ "groups": 3, "leaves": 2, "spines": 2, "hosts_per_leaf": 2, "global_links": 1 }),
+        );
+        assert_eq!(some(&plus, [0, 4, 7]), ["group0-leaf0", "group1-leaf0", "group1-spine1"]);
+        let cascade = build("cascade", json!({ "preset": "edison" }));
+        assert_eq!(
+            some(&cascade, [15, 16, 1439]),
+            ["group0-row0-switch15", "group0-row1-switch0", "group14-row5-switch15"]
+        );
+        let torus = build("torus", json!({ "sides": [4, 3, 2] }));
+        assert_eq!(some(&torus, [0, 5, 23]), ["switch-0-0-0", "switch-1-1-0", "switch-3-2-1"]);
+        assert_eq!(torus.host_name(HostId(7)), "host7");
+    }
+
+    #[test]
+    fn ports_count_from_one_and_planes_have_switches_of_their_own() {
+        let graph = build("fat_tree", json!({ "hosts": 16, "levels": 2, "radix": 8 }));
+        let words = |graph: &Graph, vertex| graph.ports(vertex).map(|link| graph.link_name(link)).collect::<Vec<_>>();
+        assert_eq!(words(&graph, Vertex::Host(HostId(5))), ["host5 port 1 to leaf1"]);
+        let leaf = words(&graph, Vertex::Switch(SwitchId(1)));
+        assert_eq!(leaf[..2], ["leaf1 port 1 to host4", "leaf1 port 2 to host5"]);
+        assert!(leaf[4].starts_with("leaf1 port 5 to spine"));
+        let rails =
+            |wiring: &str| -> Rails { serde_json::from_value(json!({ "count": 2, "wiring": wiring })).unwrap() };
+        let planes = graph.clone().with_rails(&rails("planes")).unwrap();
+        assert_eq!(
+            words(&planes, Vertex::Host(HostId(5))),
+            ["host5 port 1 to rail0-leaf1", "host5 port 2 to rail1-leaf1"]
+        );
+        assert_eq!(words(&planes, Vertex::Switch(SwitchId(7)))[0], "rail1-leaf1 port 1 to host4");
+        let shared = graph.with_rails(&rails("shared")).unwrap();
+        assert_eq!(words(&shared, Vertex::Host(HostId(2))), ["host2 port 1 to leaf1", "host2 port 2 to leaf1"]);
+    }
+
+    #[test]
+    fn an_imported_fabric_keeps_its_names_and_numbers_of_ports() {
+        let params = json!({ "hosts": ["cn01", "cn02"], "links": [
+            { "ends": ["cn01", "leaf04"], "ports": [1, 3] }, { "ends": ["cn02", "leaf04"] }, { "ends": ["leaf04", "spine02"], "ports": [7, 1] },
+        ]});
+        let graph = build("imported", params);
+        let names: Vec<String> = (0..).map(LinkId).take(6).map(|link| graph.link_name(link)).collect();
+        // The cable without numbers has the lowest that is free at each end.
+        let expected =
+            ["cn01 port 1 to leaf04", "cn02 port 1 to leaf04", "leaf04 port 3 to cn01", "leaf04 port 1 to cn02"];
+        assert_eq!(names[..4], expected);
+        assert_eq!(names[4..], ["leaf04 port 7 to spine02", "spine02 port 1 to leaf04"]);
+    }
+
+    #[test]
+    fn names_are_unique_and_alike_one_by_one_and_all_at_once() {
+        for entry in TABLE {
+            let schema = (entry.schema)();
+            let examples =
+                schema.as_object().and_then(|schema| schema["examples"].as_array().cloned()).unwrap_or_default();
+            for params in examples.iter().filter(|params| params.get("preset").is_none()) {
+                let graph = build(entry.name, params.clone());
+                let names = graph.switch_names();
+                let single: Vec<String> =
+                    (0..).take(graph.switches()).map(|at| graph.switch_name(SwitchId(at))).collect();
+                assert_eq!(names, single, "{params}");
+                let unique: std::collections::BTreeSet<_> = names.into_iter().chain(graph.host_names()).collect();
+                assert_eq!(unique.len(), graph.hosts() + graph.switches(), "{params}");
+                for vertex in (0..).take(graph.switches()).map(|at| Vertex::Switch(SwitchId(at))) {
+                    let ports: std::collections::BTreeSet<u32> =
+                        graph.ports(vertex).map(|link| graph.port_number(link)).collect();
+                    assert_eq!(ports.len(), graph.ports(vertex).len(), "{params}");
+                }
+            }
+        }
+    }
+}

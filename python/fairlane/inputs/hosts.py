@@ -1,0 +1,90 @@
+"""Hosts as scenarios name them: numbers, names, lists as Slurm writes them, and lists of all these."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from fairlane.errors import Problem, nearest
+from fairlane.inputs.problems import Problems
+from fairlane.slurm.hostlist import is_list, members, shortened
+from fairlane.slurm.names import slurm_names
+
+__all__ = ["Host", "Hosts", "HostsField", "host_numbers", "read_hosts"]
+
+Host = int | str
+"""A host by its number, from 0, or by its name."""
+Hosts = tuple[Host, ...]
+_ALLOWED = 'numbers from 0, names, or lists as "cn[001-016,020],login1"'
+_MOST_SHOWN = 20
+"""Unknown names that are reported one by one."""
+
+
+def read_hosts(given: Any) -> Any:
+    """The hosts that a scenario names, in its order, lists of Slurm's spread out; ``Problems`` for what is none."""
+    if given is None:
+        return None
+    whole = isinstance(given, list | tuple)
+    found: list[Host] = []
+    problems = []
+    for at, one in enumerate(given if whole else [given]):
+        try:
+            found += _hosts(one)
+        except ValueError as error:
+            problems.append(Problem(f"[{at}]" if whole else "", str(error), one, _ALLOWED))
+    if not problems and not found:
+        problems = [Problem("", "names no host", given, _ALLOWED)]
+    if problems:
+        raise Problems(*problems)
+    return tuple(found)
+
+
+HostsField = Annotated[Hosts | None, BeforeValidator(read_hosts, json_schema_input_type=Host | list[Host] | None)]
+"""A key of a scenario that names hosts."""
+
+
+def host_numbers(hosts: Sequence[Host], names: Sequence[str]) -> list[int]:
+    """The numbers of hosts of a fabric whose hosts have these ``names``; ``Problems`` for those that it does not have.
+
+    A name is one of the fabric's, or what it is called for Slurm. Digits that are no name are a number.
+    """
+    numbers: dict[str, int] | None = None
+    found, problems = [], []
+    for one in hosts:
+        if isinstance(one, str):
+            numbers = numbers or _numbers(names)
+            number = numbers.get(one, int(one) if one.isdecimal() and one == str(int(one)) else None)
+        else:
+            number = one
+        if number is not None and number < len(names):
+            found.append(number)
+        elif number is not None:
+            problems.append(Problem("", f"there is no host {number}", allowed=f"0 to {len(names) - 1}"))
+        else:
+            there = f"the {len(names)} hosts of the fabric: {shortened(names, 60)}"
+            problems.append(Problem("", "the fabric has no host of this name", one, there, nearest(str(one), names)))
+    if problems:
+        more = len(problems) - _MOST_SHOWN
+        rest = [Problem("", f"and {more} more hosts that the fabric does not have")] if more > 0 else []
+        raise Problems(*problems[:_MOST_SHOWN], *rest)
+    return found
+
+
+def _hosts(one: Any) -> Iterator[Host]:
+    if isinstance(one, str):
+        # A fabric's own name may have blanks and commas, which Slurm's lists have not.
+        yield from members(one) if "[" in one or not one.strip() or is_list(one) else [one]
+    elif isinstance(one, int) and not isinstance(one, bool):
+        if one < 0:
+            raise ValueError("hosts are numbered from 0")
+        yield one
+    else:
+        raise ValueError("is no host")
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    """Hosts by name; what they are called for Slurm stands behind their own names."""
+    return {
+        **{name: number for number, name in enumerate(slurm_names(names))},
+        **{name: number for number, name in enumerate(names)},
+    }
