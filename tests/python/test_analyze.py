@@ -22,6 +22,7 @@ from fairlane.cli.main import execute
 from fairlane.errors import FairlaneError, ScenarioError
 from fairlane.results import ResultsError
 from fairlane.results.measured import marks
+from sealed import reseal
 
 CASCADE = """
 duration = "900 us"
@@ -301,9 +302,13 @@ def test_what_is_wrong_is_said(plain: Path, tmp_path: Path, capsys: pytest.Captu
     shutil.copy(plain / "scenario.toml", copy)
     meta = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps({**meta, "partial": True}))
+    with pytest.raises(ResultsError, match=r"run\.json: has changed since it was written"):
+        look(copy, job="halo")
+    reseal(copy)
     with pytest.raises(ResultsError, match="interrupted"):
         look(copy, job="halo")
     (copy / "run.json").write_text(json.dumps({**meta, "digest": "another"}))
+    reseal(copy)
     with pytest.raises(ResultsError, match="another way"):
         look(copy, job="halo")
     assert not (copy / "analysis").exists(), "nothing is left of it"

@@ -282,7 +282,7 @@ def test_a_wrong_folder_is_named_with_the_nearest(run: Run, tmp_path: Path) -> N
 def test_a_damaged_folder_is_named(run: Run, tmp_path: Path) -> None:
     save(run, tmp_path / "a", "", "{}")
     (tmp_path / "a" / "ports.parquet").write_text("no")
-    with pytest.raises(ResultsError, match=r"ports\.parquet: is not a Parquet file"):
+    with pytest.raises(ResultsError, match=r"ports\.parquet: has changed since it was written"):
         load_run(tmp_path / "a")
     (tmp_path / "a" / "ports.parquet").unlink()
     with pytest.raises(ResultsError, match=r"ports\.parquet: is missing"):

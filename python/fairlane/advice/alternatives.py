@@ -19,6 +19,8 @@ from fairlane.advice.predicted import Predicted, predict
 from fairlane.advice.question import PLACEMENTS, Question, ask
 from fairlane.advice.simulated import Machine, runs_of
 from fairlane.inputs import code
+from fairlane.results.errors import writing
+from fairlane.results.manifest import seal
 from fairlane.results.store import new_folder
 from fairlane.study.pool import LocalPool, cores
 from fairlane.study.progress import StudyProgress
@@ -132,7 +134,9 @@ def _advise(
             long = runs_of(question, question.choices, range(1 + seeds, 1 + 2 * seeds), machine, check)
             found = checked_by(told.table, ranked(question, long).table, long, check, seeds)
     runs = told.runs.filter(pl.col("run_time_ms").is_not_null())
-    runs.write_parquet(folder / RUNS)
+    with writing(folder / RUNS):
+        runs.write_parquet(folder / RUNS)
+    seal(folder, "advice", 1, [RUNS])
     least = int(runs.select(pl.col("iterations").min()).item())
     others = runs["neighbour_iterations"].drop_nulls().to_list()
     return Advice(

@@ -22,6 +22,9 @@ from fairlane.advice.features import COLUMNS, FEATURES, described
 from fairlane.advice.interval import COVERAGE
 from fairlane.advice.model import QUANTILES, Floats, ModelError, RunTimeModel, interval
 from fairlane.errors import Problem, ScenarioError
+from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import check_listed
+from fairlane.results.parquet import read_parquet
 from fairlane.trees import TreeSum, boosting_of
 
 __all__ = ["learn", "read_runs"]
@@ -45,7 +48,10 @@ def read_runs(paths: Sequence[Path]) -> pl.DataFrame:
 def _read(path: Path) -> pl.DataFrame:
     text = dict.fromkeys(("case", "application", "rails", "placement", "beside"), pl.String)
     try:
-        found = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, schema_overrides=text)
+        check_listed(path)
+        found = read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, schema_overrides=text)
+    except ResultsError as error:
+        raise ScenarioError(Problem("", str(error))) from error
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
     missing = [name for name in COLUMNS if name not in found.columns]

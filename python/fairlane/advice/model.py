@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import ValidationError, model_validator
+from pydantic import model_validator
 
 from fairlane.advice.features import FEATURES, described
-from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.problems import Problems, unfold
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.sealed import load_sealed, save_sealed
 from fairlane.trees import Part, TreeSum
 
 __all__ = ["QUANTILES", "ModelError", "RunTimeModel", "interval", "load_model"]
@@ -106,18 +107,9 @@ class RunTimeModel(Part):
 
     def save(self, path: Path) -> None:
         """Writes the file; raises ``ScenarioError``."""
-        try:
-            path.write_text(self.model_dump_json() + "\n", encoding="utf-8")
-        except OSError as error:
-            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+        save_sealed(self, path)
 
 
 def load_model(path: Path) -> RunTimeModel:
     """Reads a model; raises ``ScenarioError``."""
-    try:
-        return RunTimeModel.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        words = error.strerror if isinstance(error, OSError) else str(error)
-        raise ScenarioError(Problem("", f"cannot be read: {words}", file=str(path))) from None
-    except ValidationError as error:
-        raise ScenarioError(problem.at(str(path), None) for problem in unfold(error, RunTimeModel)) from None
+    return load_sealed(RunTimeModel, path)

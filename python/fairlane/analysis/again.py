@@ -5,10 +5,9 @@ What is recorded so is kept in the run's folder, and read from there the next ti
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,12 +18,17 @@ import polars as pl
 
 from fairlane.analysis.periods import Period
 from fairlane.analysis.record import Record
-from fairlane.analysis.view import View
+from fairlane.analysis.view import View, spec_of
 from fairlane.errors import ScenarioError
 from fairlane.inputs.document import Document, current_document
 from fairlane.results import Run, derive
-from fairlane.results.errors import ResultsError
+from fairlane.results.errors import ResultsError, writing
+from fairlane.results.manifest import Sealed, seal
 from fairlane.results.measured import RECORD, Engine, frame, marks
+from fairlane.results.parquet import read_parquet
+from fairlane.results.run import SCHEMA_VERSION
+from fairlane.results.schemas import ANALYSIS
+from fairlane.results.store import SCENARIO, file_of_run
 from fairlane.runner.engine import Driver, Gauge, Runnable
 from fairlane.runner.experiment import WATCH_S, simulate
 from fairlane.runner.progress import display
@@ -34,7 +38,6 @@ __all__ = ["MOST_HOPS", "Again", "recorded", "recording"]
 
 MOST_HOPS = 200_000_000
 """A stretch with about so many packet-hops or more is not recorded: each is a row."""
-SCENARIO = "scenario.toml"
 _DEPARTURES = {"message": "token", "time": "time_ps", "waited": "waited_ps"}
 KEPT = "analysis"
 """The folder, within the run's, of what was recorded."""
@@ -84,13 +87,13 @@ class Again:
         kept = self._kept_by_the_run()
         if kept is not None:
             return kept
-        path = self.folder / KEPT / f"{self.prefix}iterations-{self.number}.parquet"
-        if path.is_file():
-            return pl.read_parquet(path)
+        kept_here = self.folder / KEPT / f"{self.prefix}iterations-{self.number}"
+        if kept_here.is_dir():
+            return _tables(kept_here, ["iterations"])["iterations"]
         engine = self._simulate([self._with_marks(self._resolved)])[0]
         self._check_digest(engine)
         found = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
-        _write({path.name: found}, path.parent)
+        _write({"iterations": found}, kept_here)
         return found
 
     def _kept_by_the_run(self) -> pl.DataFrame | None:
@@ -104,8 +107,7 @@ class Again:
 
     def own_record(self) -> Record | None:
         """The record that the run's scenario asked for, if it is of the job."""
-        spec = json.loads((self.folder / "resolved.json").read_bytes())
-        asked = spec["observe"].get("record")
+        asked = spec_of(self.folder)["observe"].get("record")
         tables = {name: getattr(self.run, name) for name in RECORD}
         if asked is None or asked["job"] != self.number or any(table is None for table in tables.values()):
             return None
@@ -120,8 +122,7 @@ class Again:
         engines = self._simulate([self._recording(period) for period in missing]) if missing else []
         for period, engine in zip(missing, engines, strict=True):
             self._check_same(engine, period)
-            tables = {f"{name}.parquet": self._numbered(table) for name, table in recorded(engine).items()}
-            _write(tables, self._kept(period))
+            _write({name: self._numbered(table) for name, table in recorded(engine).items()}, self._kept(period))
         return [self._read(period) for period in periods]
 
     def _numbered(self, table: pl.DataFrame) -> pl.DataFrame:
@@ -132,7 +133,7 @@ class Again:
         return table.with_columns(pl.when(pl.col("job") == self._own_number).then(number).otherwise("job").alias("job"))
 
     def _read(self, period: Period) -> Record:
-        tables = {name: pl.read_parquet(self._kept(period) / f"{name}.parquet") for name in RECORD}
+        tables = _tables(self._kept(period), RECORD)
         return Record.of(self.job, self.number, (period.from_ps, period.to_ps), **tables)
 
     def _kept(self, period: Period) -> Path:
@@ -232,6 +233,7 @@ def _scenario(folder: Path, name: str, files: Path | None, *, allow_code: bool) 
     path = folder / SCENARIO
     if not path.is_file():
         raise ResultsError(f"{path}: is missing; without the scenario the run cannot be simulated again")
+    file_of_run(folder, SCENARIO)
     first: ScenarioError | None = None
     for base in _bases(folder, files):
         document = Document.read(path, allow_code=allow_code)
@@ -251,21 +253,25 @@ def _bases(folder: Path, files: Path | None) -> Iterator[Path]:
     yield from [files] if files is not None else [folder, Path()]
 
 
-def _write(tables: dict[str, pl.DataFrame], folder: Path) -> None:
-    """Writes tables into a folder, all or none: into a new folder at once, into one that is there one by one."""
+def _tables(folder: Path, names: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """What an analysis has kept. Raises ``ResultsError`` if it has changed since."""
     try:
+        sealed = Sealed.open(folder, "analysis", SCHEMA_VERSION)
+        return {name: read_parquet(sealed.path(f"{name}.parquet"), ANALYSIS[name]) for name in names}
+    except ResultsError as error:
+        raise ResultsError(f"{error}\n{folder}: remove it, and the analysis makes it again") from None
+
+
+def _write(tables: Mapping[str, pl.DataFrame], folder: Path) -> None:
+    """Writes tables into a new folder, all or none."""
+    with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             for name, table in tables.items():
-                table.write_parquet(unfinished / name)
+                table.write_parquet(unfinished / f"{name}.parquet")
+            seal(unfinished, "analysis", SCHEMA_VERSION, [f"{name}.parquet" for name in tables])
             unfinished.chmod(0o755)
-            if folder.is_dir():
-                for name in tables:
-                    (unfinished / name).replace(folder / name)
-            else:
-                unfinished.rename(folder)
+            unfinished.rename(folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-    except OSError as error:
-        raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error

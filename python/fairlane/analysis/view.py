@@ -15,8 +15,9 @@ from fairlane.inputs.parse import parse_json
 from fairlane.results.derive import links
 from fairlane.results.errors import ResultsError
 from fairlane.results.measured import frame
+from fairlane.results.store import RESOLVED, file_of_run
 
-__all__ = ["View"]
+__all__ = ["View", "spec_of"]
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,33 @@ class View:
         Raises:
             ResultsError: what the scenario was resolved to is missing there.
         """
-        path = folder / "resolved.json"
-        if not path.is_file():
-            raise ResultsError(f"{path}: is missing; without it nothing is known of the fabric and of the jobs' hosts")
+        spec, path = spec_of(folder), folder / RESOLVED
         try:
-            spec = parse_json(path.read_bytes())
             jobs = spec["jobs"]
-            return cls.of(spec["fabric"], [job["name"] for job in jobs], [job["hosts"] for job in jobs])
-        except (ValueError, KeyError) as error:
+            found = cls.of(spec["fabric"], [job["name"] for job in jobs], [job["hosts"] for job in jobs])
+        except (ValueError, KeyError, TypeError) as error:
             raise ResultsError(f"{path}: is not what a run leaves there: {error}") from error
+        wrong = [host for hosts in found.hosts for host in hosts if not 0 <= host < found.fabric.hosts]
+        if wrong:
+            words = f"host {wrong[0]} of a fabric with {found.fabric.hosts} hosts"
+            raise ResultsError(f"{path}: is not what a run leaves there: {words}")
+        return found
+
+
+def spec_of(folder: Path) -> dict[str, Any]:
+    """The resolved scenario of a run's folder. Raises ``ResultsError``."""
+    path = folder / RESOLVED
+    try:
+        if not path.is_file():
+            words = "is missing; without it nothing is known of the fabric and of the jobs' hosts"
+            raise ResultsError(f"{path}: {words}")
+        found = parse_json(file_of_run(folder, RESOLVED).read_bytes())
+    except ResultsError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path}: is not what a run leaves there: {error}") from error
+    kinds = {"fabric": dict, "jobs": list, "observe": dict}
+    for key, kind in kinds.items():
+        if not isinstance(found, dict) or not isinstance(found.get(key), kind):
+            raise ResultsError(f"{path}: is not what a run leaves there: {key!r} is missing")
+    return dict(found)

@@ -78,8 +78,10 @@ def control(
         import polars as pl
 
         from fairlane.plot.control import draw
+        from fairlane.results.manifest import seal
 
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(out / "periods.parquet")
+        seal(out, "control", 1, ["periods.parquet"])
         draw(outcomes, f"{loaded.name}: {controller}", out / "improvement.png")
         if not as_json:
             typer.echo(out if quiet else f"Everything is in {out}.")

@@ -1,6 +1,6 @@
 """Arguments and options that several commands share."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +20,7 @@ __all__ = [
     "folder_for",
     "folder_of",
     "fresh",
+    "tell_damaged",
 ]
 
 ScenarioFile = Annotated[
@@ -81,6 +82,12 @@ def folder_for(folder: Path | None) -> Iterator[None]:
             with suppress(OSError):  # it holds something, or was not made
                 path.rmdir()
         raise
+
+
+def tell_damaged(names: Sequence[str], folder: Path | None) -> None:
+    """Says on standard error which stored answers were damaged."""
+    for name in names:
+        typer.echo(f"fairlane: {folder}/{name}: has changed since it was stored; it was computed again", err=True)
 
 
 def fresh(folder: Path | None) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from fairlane.cli.command import AsJson, Quiet, add, completing, out_option, print_json
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import folder_for
+from fairlane.cli.options import folder_for, tell_damaged
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def reproduce(
     with folder_for(folder), StudyProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
         found = perform(chosen, folder, shown, workers=workers, dask=dask)
+    tell_damaged(found.damaged, folder)
     if as_json:
         print_json({"folder": folder, "claims": [_facts(one) for one in found.judged], "left_out": chosen.left_out})
     elif quiet:

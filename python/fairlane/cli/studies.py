@@ -7,7 +7,7 @@ import typer
 
 from fairlane.cli.command import AsJson, Quiet, Seed, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import AllowCode, Assignments
+from fairlane.cli.options import AllowCode, Assignments, tell_damaged
 
 __all__ = ["add_to"]
 
@@ -44,6 +44,7 @@ def study(
         where = f" --out {out}" if out else ""
         typer.echo(f"fairlane: what is finished is stored; go on with --resume{where}", err=True)
         raise
+    tell_damaged(found.meta.recomputed, found.folder)
     if as_json:
         tables = {name: getattr(found, name) for name in ("work", "failures")}
         print_json({"folder": found.folder, **found.meta.model_dump(), **tables})

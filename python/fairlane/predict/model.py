@@ -7,10 +7,11 @@ from typing import Literal
 import numpy
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.problems import Problems, unfold
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.sealed import load_sealed, save_sealed
 from fairlane.predict.clusters import Clusters
 from fairlane.predict.familiarity import Familiarity
 from fairlane.predict.parts import Parts
@@ -173,10 +174,7 @@ class Predictor(Part):
 
     def save(self, path: Path) -> None:
         """Writes the file; raises ``ScenarioError``."""
-        try:
-            path.write_text(self.model_dump_json() + "\n", encoding="utf-8")
-        except OSError as error:
-            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+        save_sealed(self, path)
 
 
 def by_run(table: CounterTable) -> Sequence[Floats]:
@@ -186,10 +184,4 @@ def by_run(table: CounterTable) -> Sequence[Floats]:
 
 def load_predictor(path: Path) -> Predictor:
     """Reads a model; raises ``ScenarioError``."""
-    try:
-        return Predictor.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        words = error.strerror if isinstance(error, OSError) else str(error)
-        raise ScenarioError(Problem("", f"cannot be read: {words}", file=str(path))) from None
-    except ValidationError as error:
-        raise ScenarioError(problem.at(str(path), None) for problem in unfold(error, Predictor)) from None
+    return load_sealed(Predictor, path)

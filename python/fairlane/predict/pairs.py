@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.predict.regressors import one_thread
+from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import check_listed
+from fairlane.results.parquet import read_parquet
 from fairlane.scheduler.slowdown.features import NEIGHBOURS
 from fairlane.scheduler.slowdown.model import error_of
 from fairlane.scheduler.slowdown.pairs import PAIR_FEATURES
@@ -31,7 +34,10 @@ _Model = Callable[[Floats, Floats, Floats], Floats]
 def read_pairs(path: Path) -> pl.DataFrame:
     """A table of simulated pairs, CSV or Parquet; raises ``ScenarioError``."""
     try:
-        found = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+        check_listed(path)
+        found = read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+    except ResultsError as error:
+        raise ScenarioError(Problem("", str(error))) from error
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
     numbers = ("pair", *PAIR_FEATURES, "slowdown")

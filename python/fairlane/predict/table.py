@@ -16,6 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import check_listed
+from fairlane.results.parquet import read_parquet
 
 __all__ = ["RUN", "TARGET", "TIMESTEP", "CounterTable"]
 
@@ -54,7 +57,10 @@ class CounterTable:
     ) -> "CounterTable":
         """Reads a file; ``.parquet`` is Parquet, everything else CSV. Raises ``ScenarioError``."""
         try:
-            found = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+            check_listed(path)
+            found = read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+        except ResultsError as error:
+            raise ScenarioError(Problem("", str(error))) from error
         except (OSError, pl.exceptions.PolarsError) as error:
             raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
         try:

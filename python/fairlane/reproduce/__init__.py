@@ -82,17 +82,18 @@ def reproduce(
 
         pool = connect(dask)
     try:
-        done = perform_all(chosen.selection.tasks, pool, Store(folder), watcher)
+        kept = Store(folder)
+        done = perform_all(chosen.selection.tasks, pool, kept, watcher)
     finally:
         pool.close()
-    return _conclude(chosen, done, folder)
+    return _conclude(chosen, done, folder, kept.damaged)
 
 
-def _conclude(chosen: Plan, done: Mapping[object, Done], folder: Path) -> Reproduction:
+def _conclude(chosen: Plan, done: Mapping[object, Done], folder: Path, damaged: Sequence[str] = ()) -> Reproduction:
     """Judges the claims by what came of the tasks, and stores everything."""
     measured = chosen.selection.measured(done)
     judged = [chosen.judge(claim, measured) for claim in chosen.claims]
-    found = Reproduction(chosen, measured, judged, done)
+    found = Reproduction(chosen, measured, judged, done, damaged)
     folder.mkdir(parents=True, exist_ok=True)
     store(found, folder)
     return found

@@ -7,6 +7,7 @@ import polars as pl
 
 from fairlane.reproduce.paper import Keeping, Picture
 from fairlane.reproduce.report import HOLDS, Judged, Reproduction
+from fairlane.results.manifest import seal, unseal
 from fairlane.results.text import seconds
 
 __all__ = ["PAGE", "RESULTS", "store"]
@@ -21,6 +22,7 @@ DIGITS = 6
 
 def store(found: Reproduction, folder: Path) -> None:
     """Writes everything."""
+    unseal(folder)
     for name, table in found.measured.tables().items():
         table.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / f"{name}.csv")
     pictures = found.measured.draw(folder)
@@ -29,6 +31,8 @@ def store(found: Reproduction, folder: Path) -> None:
     if isinstance(found.measured, Keeping):
         found.measured.keep(folder)
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
+    tables = [path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet")]
+    seal(folder, "reproduction", 1, tables)
 
 
 def _claims(judged: Sequence[Judged]) -> pl.DataFrame:

@@ -62,6 +62,8 @@ class Reproduction:
     judged: Sequence[Judged]
     done: Mapping[Any, Done]
     """What came of every task."""
+    damaged: Sequence[str] = ()
+    """Stored answers that had changed since they were stored, and so were computed again."""
 
     @property
     def failed(self) -> list[Done]:

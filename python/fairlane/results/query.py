@@ -30,11 +30,11 @@ def query(folder: str | Path, sql: str) -> pl.DataFrame:
     run = load(folder)
     with duckdb.connect() as connection:
         paths = {name: str((folder / f"{name}.parquet").resolve()) for name in run.tables()}
-        for name, path in paths.items():
-            connection.read_parquet(path).create_view(name)
-        connection.execute("SET allowed_paths = ?", [list(paths.values())])
-        connection.execute("SET enable_external_access = false; SET lock_configuration = true")
         try:
+            for name, path in paths.items():
+                connection.read_parquet(path).create_view(name)
+            connection.execute("SET allowed_paths = ?", [list(paths.values())])
+            connection.execute("SET enable_external_access = false; SET lock_configuration = true")
             _check_reads_only(connection, sql)
             answer: pl.DataFrame = connection.sql(sql).pl()
         except duckdb.Error as error:

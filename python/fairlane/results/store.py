@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -13,7 +14,10 @@ from pydantic import ValidationError
 
 from fairlane.errors import nearest
 from fairlane.results.errors import ResultsError, writing
+from fairlane.results.manifest import Sealed, seal
+from fairlane.results.parquet import read_parquet
 from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta
+from fairlane.results.schemas import RUN, RUN_KEYS
 from fairlane.results.study import META as STUDY_META
 from fairlane.results.study import StudyResults
 
@@ -60,6 +64,8 @@ def save(run: Run, folder: Path, scenario: str, resolved: str) -> Run:
             (unfinished / SCENARIO).write_text(scenario, encoding="utf-8")
             (unfinished / RESOLVED).write_text(resolved, encoding="utf-8")
             (unfinished / META).write_text(run.meta.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            tables = [f"{name}.parquet" for name in run.tables()]
+            seal(unfinished, "run", SCHEMA_VERSION, [*tables, SCENARIO, RESOLVED, META])
             unfinished.chmod(0o755)
             unfinished.rename(folder)
     finally:
@@ -85,9 +91,30 @@ def load_run(folder: str | Path) -> Run:
     """
     folder = Path(folder)
     meta = _meta(folder)
-    there = [name for name in Run.ON_DEMAND if (folder / f"{name}.parquet").is_file()]
-    tables = {name: _table(folder, name) for name in (*Run.TABLES, *there)}
+    sealed = Sealed.open(folder, "run", SCHEMA_VERSION)
+    sealed.path(META)
+    there = [name for name in Run.ON_DEMAND if f"{name}.parquet" in sealed]
+    tables = {name: read_parquet(sealed.path(f"{name}.parquet"), RUN[name], RUN_KEYS) for name in (*Run.TABLES, *there)}
+    _check_names(folder, tables)
     return Run(meta=meta, folder=folder, **tables)
+
+
+def file_of_run(folder: Path, name: str) -> Path:
+    """A file of a run's folder, if it is the one that was written. Raises ``ResultsError``."""
+    return Sealed.open(folder, "run", SCHEMA_VERSION).path(name)
+
+
+def _check_names(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
+    """Raises ``ResultsError`` if a table names a job that the table of jobs does not have."""
+    jobs = tables["jobs"]["name"]
+    if jobs.is_duplicated().any():
+        raise ResultsError(f"{folder / 'jobs.parquet'}: column 'name': two jobs have the same name")
+    for table, found in tables.items():
+        for column in {"name", "delayed", "delaying"} & set(found.columns):
+            unknown = found.filter(~pl.col(column).is_in(jobs.to_list()))
+            if unknown.height:
+                words = f"names {unknown[column][0]!r}, which is no job in jobs.parquet"
+                raise ResultsError(f"{folder / f'{table}.parquet'}: column {column!r} {words}")
 
 
 def _meta(folder: Path) -> RunMeta:
@@ -102,18 +129,10 @@ def _meta(folder: Path) -> RunMeta:
         raise ResultsError(f"{path}: {where}: {first['msg']}") from error
     if meta.schema_version != SCHEMA_VERSION:
         raise ResultsError(
-            f"{path}: schema_version is {meta.schema_version}; this version of fairlane reads {SCHEMA_VERSION}"
+            f"{path}: schema_version is {meta.schema_version}; this version of fairlane reads {SCHEMA_VERSION}: "
+            f"simulate it again with fairlane run {folder / SCENARIO}"
         )
     return meta
-
-
-def _table(folder: Path, name: str) -> pl.DataFrame:
-    path = folder / f"{name}.parquet"
-    try:
-        return pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        problem = "is not a Parquet file" if path.is_file() else "is missing"
-        raise ResultsError(f"{path}: {problem}") from error
 
 
 def _nearest(folder: Path) -> str:

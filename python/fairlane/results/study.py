@@ -12,6 +12,9 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import Sealed
+from fairlane.results.parquet import read_parquet
+from fairlane.results.schemas import STUDY, STUDY_KEYS
 
 __all__ = ["META", "StudyMeta", "StudyResults"]
 
@@ -51,6 +54,8 @@ class StudyMeta(BaseModel):
     """When that was."""
     profile: dict[str, float]
     """Where the time of that call went, s, summed over workers."""
+    recomputed: list[str] = []
+    """Stored answers that had changed since they were stored, and so were computed again in that call."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +97,15 @@ class StudyResults:
         path = folder / META
         try:
             meta = StudyMeta.model_validate_json(path.read_bytes())
-            tables = {name: pl.read_parquet(folder / f"{name}.parquet") for name in cls.TABLES}
         except ValidationError as error:
             first = error.errors()[0]
             raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise ResultsError(f"{folder}: a table of the study cannot be read: {error}") from error
+        except OSError as error:
+            raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
         if meta.schema_version != STUDY_SCHEMA_VERSION:
             words = f"schema_version is {meta.schema_version}; this version of fairlane reads {STUDY_SCHEMA_VERSION}"
             raise ResultsError(f"{path}: {words}")
+        sealed = Sealed.open(folder, "study", STUDY_SCHEMA_VERSION)
+        sealed.path(META)
+        tables = {name: read_parquet(sealed.path(f"{name}.parquet"), STUDY[name], STUDY_KEYS) for name in cls.TABLES}
         return cls(meta=meta, folder=folder, **tables)

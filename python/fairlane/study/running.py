@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 from fairlane.errors import ScenarioError
 from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import seal, unseal
 from fairlane.results.store import is_folder_of, new_folder
-from fairlane.results.study import META, StudyMeta, StudyResults
+from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
 from fairlane.study.execute import Executed, execute
 from fairlane.study.plan import Plan, plan
 from fairlane.study.pool import LocalPool, cores
 from fairlane.study.profile import profile
 from fairlane.study.progress import StudyProgress
-from fairlane.study.sheet import placement_name, store_design
+from fairlane.study.sheet import DATASET, EFFECTS, placement_name, store_design
 from fairlane.study.store import Store
 from fairlane.study.study import Study
 from fairlane.study.tables import tables
@@ -90,13 +91,17 @@ def run(
         wall_s=wall,
         started=started,
         profile=profile(executed, many, spent, wall),
+        recomputed=store.damaged,
     )
     results = StudyResults(meta=meta, folder=store.folder, **found)
+    unseal(store.folder)
     for name, table in found.items():
         store.write_table(f"{name}.parquet", table)
     if study.table.design is not None:
         store_design(study, found["work"], meta, store)
     store.write(META, meta.model_dump_json(indent=2) + "\n")
+    designed = [DATASET, EFFECTS] if study.table.design is not None else []
+    seal(store.folder, "study", STUDY_SCHEMA_VERSION, [META, *(f"{name}.parquet" for name in found), *designed])
     if figures:
         from fairlane.plot import draw_all
 

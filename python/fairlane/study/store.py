@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
@@ -38,6 +39,8 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         """Where it is."""
+        self.damaged: list[str] = []
+        """Stored answers that have changed since they were stored: they are computed again."""
         self._found = True
 
     @classmethod
@@ -92,16 +95,25 @@ class Store:
         self.write(name, content.getvalue())
 
     def answer(self, task: Computable) -> dict[str, Any] | None:
-        """What was found out about a task before. Raises ``ResultsError`` if it cannot be read."""
-        path = self.folder / ANSWERS / f"{task.digest}.json"
+        """What was found out about a task before. Raises ``ResultsError`` if it cannot be read.
+
+        An answer that is not the one that was stored is none: it is named in ``damaged``, and computed again.
+        """
+        name = f"{ANSWERS}/{task.digest}.json"
         try:
-            found = parse_json(path.read_bytes())
-        except (FileNotFoundError, ValueError):
-            return None  # a machine that went down may leave half an answer
+            found = parse_json((self.folder / name).read_bytes())
+        except FileNotFoundError:
+            return None
         except OSError as error:
-            raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
-        whole = isinstance(found, dict) and isinstance(found.get("answer"), dict)
-        return found if whole else None
+            raise ResultsError(f"{self.folder / name}: cannot be read: {error.strerror}") from error
+        except ValueError:  # a machine that went down may leave half an answer
+            found = None
+        whole = isinstance(found, dict) and isinstance(found.get("answer"), dict) and found.get("task") == task.digest
+        if whole and found.pop("sha256", None) == _checksum(found):
+            return dict(found)
+        if name not in self.damaged:
+            self.damaged.append(name)
+        return None
 
     def foreign(self) -> bool:
         """Whether there is something in the folder, and neither answers nor failures."""
@@ -120,7 +132,8 @@ class Store:
 
     def keep(self, task: Computable, found: Mapping[str, Any]) -> None:
         """Stores what was found out about a task."""
-        self.write(f"{ANSWERS}/{task.digest}.json", json.dumps({"label": task.label, **found}))
+        record = {"task": task.digest, "label": task.label, **found}
+        self.write(f"{ANSWERS}/{task.digest}.json", json.dumps({"sha256": _checksum(record), **record}))
 
     def fail(self, task: Computable) -> str:
         """Stores what a task that failed is about; its file, seen from the folder."""
@@ -150,6 +163,11 @@ class Store:
     def complete(self) -> bool:
         """Whether its tables are there."""
         return (self.folder / META).is_file()
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    """The SHA-256 of a stored answer with all that is said of it, as JSON."""
+    return sha256(json.dumps(record).encode()).hexdigest()
 
 
 def _identity(study: Study) -> dict[str, Any]:

@@ -11,17 +11,17 @@ The file is TOML: fabric, mix, coefficients, and how far the model was off on mo
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any
 
 import numpy
 import tomlkit
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.parse import NestingError, parse_toml
-from fairlane.inputs.problems import Problems, unfold
+from fairlane.inputs.parse import parse_toml
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.sealed import CHECKSUM, checksum, read_sealed
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.features import NEIGHBOURS, OWN
 
@@ -126,11 +126,12 @@ class SlowdownModel(_Table):
         """Writes the file; raises ``ScenarioError``."""
         document = tomlkit.document()
         document.add(tomlkit.comment("How hosts and neighbours slow jobs down, fitted to packet-level simulations."))
-        document.update(self.model_dump(mode="json", exclude_none=True))
+        data = self.model_dump(mode="json", exclude_none=True)
+        document.update({CHECKSUM: checksum(parse_toml(tomlkit.dumps(data))), **data})
         try:
             path.write_text(tomlkit.dumps(document), encoding="utf-8")
         except OSError as error:
-            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from error
 
 
 def shipped_models() -> list[str]:
@@ -154,12 +155,7 @@ def load_model(name: str | Path) -> SlowdownModel:
 
 
 def _read(text: str, file: str) -> SlowdownModel:
-    try:
-        return SlowdownModel.model_validate(parse_toml(text))
-    except (TOMLDecodeError, NestingError) as error:
-        raise ScenarioError(Problem("", f"not valid TOML: {error}", file=file)) from None
-    except ValidationError as error:
-        raise ScenarioError(problem.at(file, None) for problem in unfold(error, SlowdownModel)) from None
+    return read_sealed(SlowdownModel, text, file, parse_toml, "TOML")
 
 
 def error_of(predicted: Sequence[float], simulated: Sequence[float]) -> ModelError:

@@ -1,0 +1,82 @@
+"""Parquet files of unknown origin as data frames: limits before anything is allocated, and columns as declared.
+
+They are read by Arrow's C++ reader, which is fuzzed and reports damage as an error, within this process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fairlane.errors import nearest
+from fairlane.results.errors import ResultsError
+from fairlane.results.schemas import Schema
+
+__all__ = ["check_columns", "read_parquet"]
+
+
+def read_parquet(path: Path, schema: Schema | None = None, keys: Sequence[str] = ()) -> pl.DataFrame:
+    """A table. Raises ``ResultsError`` naming file and column if it is damaged, too large, or not as in ``schema``.
+
+    Columns in ``keys`` must not have empty cells.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            cells = file.metadata.num_rows * file.metadata.num_columns
+            if not 0 <= cells * 8 <= _memory():
+                words = f"has {file.metadata.num_rows} rows and {file.metadata.num_columns} columns"
+                raise ResultsError(f"{path}: {words}: more than the memory of this machine holds")
+            table = file.read()
+        table.validate(full=True)
+        found = pl.DataFrame(pl.from_arrow(table))
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: is missing") from None
+    except _damage() as error:
+        if isinstance(error, ResultsError):
+            raise
+        raise ResultsError(f"{path}: is not a Parquet file, or damaged: {_first_line(error)}") from error
+    if schema is not None:
+        check_columns(path, found, schema, keys)
+    return found
+
+
+def check_columns(path: Path, table: pl.DataFrame, schema: Schema, keys: Sequence[str] = ()) -> None:
+    """Raises ``ResultsError`` if a column is missing, of another type, or has nulls where it must not."""
+    for name, kind in schema.items():
+        if name not in table.columns:
+            near = nearest(name, table.columns)
+            hint = f"; nearest is {near!r}" if near else ""
+            raise ResultsError(f"{path}: column {name!r} is missing; expected a column of {_kind(kind)}{hint}")
+        if table.schema[name] != kind:
+            raise ResultsError(f"{path}: column {name!r} is of {table.schema[name]}; expected {_kind(kind)}")
+        if name in keys and table[name].null_count():
+            raise ResultsError(f"{path}: column {name!r} has empty cells; expected {_kind(kind)} in every row")
+
+
+def _damage() -> tuple[type[BaseException], ...]:
+    """What libraries raise for damaged files; a panic is no ``Exception``."""
+    import pyarrow
+
+    arrow: type[BaseException] = pyarrow.ArrowException
+    polars = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+    return (*polars, arrow, OSError, MemoryError, ValueError, TypeError)
+
+
+def _kind(kind: Any) -> str:
+    return str(kind() if isinstance(kind, type) else kind)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).partition("\n")[0][:200]
+
+
+def _memory() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
