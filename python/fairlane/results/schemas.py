@@ -115,6 +115,11 @@ RUN: Mapping[str, Schema] = {
         "bandwidth": pl.UInt64,
         "latency_ps": pl.UInt64,
         "rail": pl.UInt8,
+        "from_name": pl.String,
+        "from_port": pl.UInt32,
+        "to_name": pl.String,
+        "to_port": pl.UInt32,
+        "link_name": pl.String,
     },
     "power": {
         "name": pl.String,
@@ -128,6 +133,7 @@ RUN: Mapping[str, Schema] = {
         "seconds": pl.Float64,
         "energy_j": pl.Float64,
         "mean_w": pl.Float64,
+        "host_name": pl.String,
     },
     "ranks": {
         "job": pl.UInt32,
@@ -145,6 +151,7 @@ RUN: Mapping[str, Schema] = {
         "bytes_sent": pl.UInt64,
         "finished": pl.Boolean,
         "finished_at_ps": pl.UInt64,
+        "host_name": pl.String,
     },
     "samples": {
         "from_ps": pl.UInt64,
@@ -163,6 +170,7 @@ RUN: Mapping[str, Schema] = {
         "port_idle_share": pl.Float64,
         "class": pl.String,
         "role": pl.String,
+        "link_name": pl.String,
     },
     "waits": {
         "rank": pl.UInt32,
