@@ -134,6 +134,14 @@ class Send:
 
 
 @dataclass(frozen=True)
+class Datagram:
+    """A message to a rank that nobody receives, handed to the NIC at once."""
+
+    to: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Recv:
     """Receive from a rank or from any (`None`), with a tag or with any; without a request it blocks."""
 
@@ -255,7 +263,7 @@ class Mark:
 
 
 OneSided = Create | Free | Rma | Fence | Lock | Unlock | Flush | Signal
-Op = Compute | Send | Recv | Wait | Mark | Collective | Topology | Neighbor | OneSided
+Op = Compute | Send | Datagram | Recv | Wait | Mark | Collective | Topology | Neighbor | OneSided
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from .case import (
     Collective,
     Compute,
     Create,
+    Datagram,
     Fabric,
     Fence,
     Flush,
@@ -131,6 +132,7 @@ class Scripts:
         self.requests = 0
         self.begin()
         for number in range(draw(st.sampled_from([1, 2, 2, 3]))):
+            self.datagrams()
             self.round(10 * number)
             for script in self.scripts:
                 script.append(Mark())
@@ -155,6 +157,11 @@ class Scripts:
         rare = st.sampled_from([False, False, False, True])
         count = self.draw(st.integers(2, 10))
         return self.draw(st.lists(st.tuples(rank, rank, SIZES, rare), min_size=count, max_size=count))
+
+    def datagrams(self) -> None:
+        """Messages that nobody receives, some of them."""
+        for source, to, size, _ in self.messages() if self.draw(st.sampled_from([False, False, True])) else []:
+            self.scripts[source] += [Compute(self.draw(SPANS)), Datagram(to, size)]
 
     def chain(self, tag: int) -> None:
         """Blocking calls, each pair after the one before."""

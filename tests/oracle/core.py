@@ -1,6 +1,7 @@
 """The same case on fairlane's engine: builds what it wants, runs it, and reads its tables into an `Outcome`."""
 
 import json
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from fairlane import _core
 
 from . import case as ops
-from .case import Case, Compute, Fabric, Hop, Link, Mark, Recv, Send, Wait
+from .case import Case, Compute, Datagram, Fabric, Hop, Link, Mark, Recv, Send, Wait
 from .outcome import Departure, LinkTime, Outcome, PortCount, Progress
 
 #: No case takes longer than this: 1000 seconds.
@@ -18,6 +19,9 @@ STAGES = 16
 KINDS = ("control", "eager", "bulk", "collective", "collective_control", "collective_eager")
 #: The communicator of neighborhood collectives.
 TOPOLOGY = 5
+Key = tuple[str, int, str]
+Latencies = dict[Key, tuple[int, int, int, int]]
+Buckets = dict[Key, list[tuple[int, int, int]]]
 
 
 def decode(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
@@ -94,25 +98,34 @@ def program(case: Case, job: int) -> _core.Program:
     return builder.build()
 
 
-def add(builder: _core.ProgramBuilder, rank: int, op: Compute | Send | Recv | Wait | Mark) -> None:
+def add(builder: _core.ProgramBuilder, rank: int, op: Compute | Send | Datagram | Recv | Wait | Mark) -> None:
     """Adds one operation to a rank's script."""
     match op:
         case Compute(time):
             builder.compute(rank, time)
-        case Send(to, size, tag, None, synchronous):
-            builder.send(rank, to, size, tag, 0, synchronous)
-        case Send(to, size, tag, int(request), synchronous):
-            builder.isend(rank, to, size, request, tag, 0, synchronous)
-        case Recv(source, tag, None):
-            builder.recv(rank, source, tag)
-        case Recv(source, tag, int(request)):
-            builder.irecv(rank, source, request, tag)
+        case Send() | Datagram() | Recv():
+            add_message(builder, rank, op)
         case Wait((request,)):
             builder.wait(rank, request)
         case Wait(requests):
             builder.wait_all(rank, list(requests))
         case Mark():
             builder.mark_progress(rank)
+
+
+def add_message(builder: _core.ProgramBuilder, rank: int, op: Send | Datagram | Recv) -> None:
+    """Adds a message, or the receive of one."""
+    match op:
+        case Send(to, size, tag, None, synchronous):
+            builder.send(rank, to, size, tag, 0, synchronous)
+        case Send(to, size, tag, int(request), synchronous):
+            builder.isend(rank, to, size, request, tag, 0, synchronous)
+        case Datagram(to, size):
+            builder.datagram(rank, to, size)
+        case Recv(source, tag, None):
+            builder.recv(rank, source, tag)
+        case Recv(source, tag, int(request)):
+            builder.irecv(rank, source, request, tag)
 
 
 def add_collective(builder: _core.ProgramBuilder, rank: int, op: ops.Collective | ops.Topology | ops.Neighbor) -> None:
@@ -159,6 +172,11 @@ def simulate(case: Case, programs: list[_core.Program] | None = None, *, departu
 
     Raises `RuntimeError` if ranks wait for what can no longer come.
     """
+    return outcome(run(case, programs, departures=departures), departures=departures)
+
+
+def run(case: Case, programs: list[_core.Program] | None = None, *, departures: bool = True) -> _core.Simulation:
+    """The simulation of a case, or of other programs in its place, at its end; raises as `simulate` does."""
     programs = programs or [program(case, job) for job in range(len(case.jobs))]
     simulation = _core.Simulation(json.dumps(spec(case, departures=departures)), programs)
     try:
@@ -169,7 +187,31 @@ def simulate(case: Case, programs: list[_core.Program] | None = None, *, departu
         raise
     if not finished:
         raise RuntimeError(f"not finished after {FOREVER} ps")
-    return outcome(simulation, departures=departures)
+    return simulation
+
+
+def latencies(simulation: _core.Simulation) -> tuple[Latencies, Buckets]:
+    """Exact figures of latency, and the buckets of the histograms: lowest, highest, count."""
+    texts, exact = simulation.table("latency"), decode(simulation.table("latency"))
+    facts = {
+        (of, job, kind): (count, low + (high << 64), least, most)
+        for of, kind, job, count, low, high, least, most in zip(
+            json.loads(texts["of"][1]),
+            json.loads(texts["kind"][1]),
+            *(exact[name] for name in ("job", "count", "sum_low", "sum_high", "min", "max")),
+            strict=True,
+        )
+    }
+    table = simulation.table("latency_histogram")
+    columns, buckets = decode(table), defaultdict(list)
+    for of, kind, job, *bucket in zip(
+        json.loads(table["of"][1]),
+        json.loads(table["kind"][1]),
+        *(columns[name] for name in ("job", "low", "high", "count")),
+        strict=True,
+    ):
+        buckets[of, job, kind].append(tuple(bucket))
+    return facts, dict(buckets)
 
 
 def outcome(simulation: _core.Simulation, *, departures: bool = True) -> Outcome:

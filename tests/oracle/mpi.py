@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count, pairwise
 
-from .case import Case, Collective, Compute, Mark, Neighbor, Recv, Send, Topology, Wait, ser
+from .case import Case, Collective, Compute, Datagram, Mark, Neighbor, Recv, Send, Topology, Wait, ser
 from .clock import Clock, Stage
 from .collectives import Collectives
 from .network import Interconnect, Message
@@ -60,19 +60,11 @@ class World:
             match op:
                 case Compute(time):
                     yield from self.spend(time)
-                case Send():
-                    sending = self.send(rank, op)
-                    yield from self.spend(self.mpi.send_overhead)
-                    if op.request is None:
-                        yield from self.wait(rank, [sending])
-                    else:
-                        rank.requests[op.request] = sending
-                case Recv():
-                    receive = self.receive(rank, op)
-                    if op.request is None:
-                        yield from self.wait(rank, [receive])
-                    else:
-                        rank.requests[op.request] = receive
+                case Send() | Recv():
+                    yield from self.message(rank, op)
+                case Datagram(to, size):
+                    now, receiver = self.clock.now, self.jobs[rank.job][to]
+                    self.transfer(rank, receiver, size, "eager", lambda _first, _last: None, now, now)
                 case Wait(requests):
                     yield from self.wait(rank, [rank.requests.pop(request) for request in requests])
                 case Mark():
@@ -82,6 +74,19 @@ class World:
                 case _:
                     yield from self.windows.call(rank, op)
         rank.finished = True
+
+    def message(self, rank: Rank, op: Send | Recv) -> Iterator[int | None]:
+        """A send or a receive; without a request it blocks."""
+        request: Request
+        if isinstance(op, Send):
+            request = self.send(rank, op)
+            yield from self.spend(self.mpi.send_overhead)
+        else:
+            request = self.receive(rank, op)
+        if op.request is None:
+            yield from self.wait(rank, [request])
+        else:
+            rank.requests[op.request] = request
 
     def spend(self, time: int) -> Iterator[int]:
         """Time of the CPU; none at all does not interrupt the rank."""
@@ -155,7 +160,8 @@ class World:
     def send(self, rank: Rank, op: Send, called: int | None = None) -> Sending:
         """The send call: the payload, or the request to send it, is handed over once the CPU is done."""
         rendezvous = op.synchronous or (op.size > self.mpi.eager_threshold and not op.eager)
-        sending = Sending(op=op, rank=rank, rendezvous=rendezvous, complete=not rendezvous)
+        called = self.clock.now if called is None else called
+        sending = Sending(op=op, rank=rank, rendezvous=rendezvous, complete=not rendezvous, called=called)
         receiver = self.jobs[rank.job][op.to]
         receiver.incoming.setdefault((rank.number, op.context), []).append(sending)
 
@@ -167,8 +173,9 @@ class World:
                 self.proceed(sending)
 
         size, kind = (self.mpi.control_bytes, "control") if rendezvous else (op.size, "eager")
-        called = self.clock.now if called is None else called
-        self.transfer(rank, receiver, size, self.kind(op, kind), delivered, called + self.mpi.send_overhead)
+        of_payload = None if rendezvous else called
+        handed = called + self.mpi.send_overhead
+        self.transfer(rank, receiver, size, self.kind(op, kind), delivered, handed, of_payload)
         return sending
 
     def kind(self, op: Send, kind: str) -> str:
@@ -191,7 +198,7 @@ class World:
         control, bulk = self.kind(sending.op, "control"), self.kind(sending.op, "bulk")
 
         def payload(_first: bool, _last: bool) -> None:
-            self.transfer(sender, receiver, sending.op.size, bulk, acknowledge, self.clock.now)
+            self.transfer(sender, receiver, sending.op.size, bulk, acknowledge, self.clock.now, sending.called)
 
         def acknowledge(_first: bool, last: bool) -> None:
             if last:
@@ -204,9 +211,19 @@ class World:
         self.transfer(receiver, sender, self.mpi.control_bytes, control, payload, now)
 
     def transfer(
-        self, source: Rank, to: Rank, size: int, kind: str, delivered: Callable[[bool, bool], None], time: int
+        self,
+        source: Rank,
+        to: Rank,
+        size: int,
+        kind: str,
+        delivered: Callable[[bool, bool], None],
+        time: int,
+        called: int | None = None,
     ) -> None:
-        """Makes a message, handed over at `time`: through memory on one host, else over the interconnect."""
+        """Makes a message, handed over at `time`: through memory on one host, else over the interconnect.
+
+        If it is the payload of a send, that was `called` then.
+        """
         number = next(self.numbers)
         if source.host == to.host:
             end = time + self.mpi.memory_latency + ser(size, self.mpi.memory_bandwidth)
@@ -214,10 +231,16 @@ class World:
             return
         lane = self.case.qos.sl2vl[self.service_level(source, to, kind)]
         parts = self.parts(source, to, size, kind)
-        whole = Whole(len(parts), delivered)
+
+        def told(first: bool, last: bool) -> None:
+            if last and called is not None:
+                self.outcome.latencies["message", source.job, kind].append(self.clock.now - called)
+            delivered(first, last)
+
+        whole = Whole(len(parts), told)
         for rail, part in parts:
             route = self.case.fabric.route(source.host, to.host, rail)
-            message = Message(source.job, number, lane, route, self.interconnect.payloads(part), whole.delivered)
+            message = Message(source.job, kind, number, lane, route, self.interconnect.payloads(part), whole.delivered)
             self.interconnect.hand_over(message, time, self.case.fabric.gap(rail))
             number = next(self.numbers)
 

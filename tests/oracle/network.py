@@ -15,6 +15,7 @@ class Message:
     """A message on its way; at each delivery `delivered` is told whether the packet is the first, and the last."""
 
     job: int
+    kind: str
     number: int
     lane: int
     route: list[Hop]
@@ -24,13 +25,14 @@ class Message:
 
 @dataclass
 class Packet:
-    """A packet: which one of its message, how many hops it has made, and since when it waits where it is."""
+    """A packet: which of its message, how many hops it has made, since when it waits there, when it was offered."""
 
     message: Message
     index: int
     size: int
     hop: int = 0
     joined: int = 0
+    offered: int = 0
 
 
 @dataclass
@@ -61,6 +63,7 @@ class Port:
         now = self.interconnect.clock.now
         self.settle()
         packet.joined = now
+        packet.offered = now if packet.hop == 0 else packet.offered
         self.lanes[self.interconnect.lane(packet)].queue.append(packet)
         self.interconnect.clock.at(now, Stage.DECIDE, (self.number,), self.decide)
 
@@ -118,7 +121,9 @@ class Port:
         self.interconnect.clock.at(self.busy_until, Stage.DECIDE, (self.number,), self.decide)
         if packet.hop == 0 and packet.index + 1 < len(packet.message.payloads):
             following = self.interconnect.packet(packet.message, packet.index + 1)
-            following.joined = self.busy_until  # in the lane's list from now, offered when the link is done
+            following.joined = following.offered = (
+                self.busy_until
+            )  # in the lane's list from now, offered when the link is done
             lane.queue.append(following)
         self.interconnect.departed(packet, self.number, number, wire)
 
@@ -168,6 +173,7 @@ class Interconnect:
         packet.hop += 1
         if packet.hop == len(message.route):
             delivery = now + wire + link.latency
+            self.outcome.latencies["packet", message.job, message.kind].append(delivery - packet.offered)
             first, last = packet.index == 0, packet.index == len(message.payloads) - 1
             self.clock.at(delivery, Stage.DELIVERY, (number,), lambda: message.delivered(first, last))
             self.give_back(packet, packet.hop - 1, delivery)

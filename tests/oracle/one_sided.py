@@ -92,6 +92,7 @@ class Windows:
     def begin(self, rank: Rank, op: Rma) -> None:
         """The call of an operation: its first message."""
         world, target, size = self.world, self.world.jobs[rank.job][op.target], op.size
+        called = world.clock.now
         requests = [Request(rank=rank)]
         self.pending[rank.job, rank.number, op.window].append((op.target, requests[0]))
         if op.request is not None:
@@ -104,7 +105,8 @@ class Windows:
 
         def answer() -> None:
             back, kind = (size, self.kind(size)) if op.kind in RETURNING else (world.mpi.control_bytes, "control")
-            world.transfer(target, rank, back, kind, end, world.clock.now)
+            returns = called if op.kind in RETURNING else None
+            world.transfer(target, rank, back, kind, end, world.clock.now, returns)
 
         def landed(_first: bool, last: bool) -> None:
             if last and op.kind in ("put", "get"):
@@ -114,7 +116,8 @@ class Windows:
 
         sent = {"get": world.mpi.control_bytes, "compare_and_swap": 2 * size}.get(op.kind, size)
         kind = "control" if op.kind == "get" else self.kind(sent)
-        world.transfer(rank, target, sent, kind, landed, world.clock.now + world.mpi.send_overhead)
+        of_payload = None if op.kind == "get" else called
+        world.transfer(rank, target, sent, kind, landed, called + world.mpi.send_overhead, of_payload)
 
     def kind(self, size: int) -> str:
         """The kind of payload."""

@@ -52,13 +52,17 @@ class Progress:
 
 @dataclass
 class Outcome:
-    """The result: progress by (job, rank), ports by (link, lane), interference by (delayed, delaying) job."""
+    """The result: progress by (job, rank), ports by (link, lane), interference by (delayed, delaying) job.
+
+    Latencies, in any order, are by what they are of ("message" or "packet"), job and traffic kind.
+    """
 
     departures: list[Departure] = field(default_factory=list)
     progress: dict[tuple[int, int], Progress] = field(default_factory=lambda: defaultdict(Progress))
     ports: dict[tuple[int, int], PortCount] = field(default_factory=lambda: defaultdict(PortCount))
     links: dict[int, LinkTime] = field(default_factory=lambda: defaultdict(LinkTime))
     interference: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    latencies: dict[tuple[str, int, str], list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def mark(self, job: int, rank: int, now: int) -> None:
         """Counts an iteration of a rank."""
@@ -76,6 +80,10 @@ class Outcome:
             "links": {link: time for link, time in self.links.items() if time.active},
             "interference": {cell: waited for cell, waited in self.interference.items() if waited},
         }
+
+    def latency_facts(self) -> dict[tuple[str, int, str], tuple[int, int, int, int]]:
+        """Count, sum, least and greatest of the latencies."""
+        return {key: (len(them), sum(them), min(them), max(them)) for key, them in self.latencies.items()}
 
     def on(self, link: int) -> list[Departure]:
         """The departures on one link, in order of time."""

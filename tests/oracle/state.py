@@ -28,6 +28,7 @@ class Sending(Request):
 
     op: Send
     rendezvous: bool
+    called: int
     arrived: bool = False
     delivered: bool = False
     receive: Receiving | None = None

@@ -46,6 +46,13 @@ def agree(case: Case) -> None:
     found, expected = core.simulate(case), simulate(case)
     assert not first_difference(found, expected)
     assert found.facts() == expected.facts()
+    # Latencies agree exactly in count, sum and extremes, and each lies in a bucket within the stated precision.
+    facts, buckets = core.latencies(core.run(case))
+    assert facts == expected.latency_facts()
+    for key, latencies in expected.latencies.items():
+        assert all(256 * (high - low) <= low for low, high, _ in buckets[key])
+        inside = [sum(low <= latency <= high for latency in latencies) for low, high, _ in buckets[key]]
+        assert inside == [count for _, _, count in buckets[key]]
     # It is the same packet that goes: a message of the oracle has one name in the engine.
     same = zip(sorted(expected.departures), sorted(found.departures), strict=True)
     names = {(ours.message, theirs.message) for ours, theirs in same}

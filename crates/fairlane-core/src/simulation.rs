@@ -10,7 +10,7 @@ use crate::error::{BuildError, RunError};
 use crate::ids::{HostId, JobId, Rank, ServiceLevel};
 use crate::mpi::{self, JobPlan, Mpi, RailPolicy};
 use crate::network::{self, Network};
-use crate::observe::{self, RecordOf};
+use crate::observe::{self, Latencies, RecordOf};
 use crate::program::Program;
 use crate::qos::arbiter::{self, MAX_LANES};
 use crate::qos::levels::{Levels, Sl2Vl, TrafficKind};
@@ -195,6 +195,9 @@ impl Simulation {
         if network.adaptive() {
             mpi.expect_overtaking();
         }
+        if observe.counters {
+            mpi.keep_latencies();
+        }
         if let Some(record) = observe.record {
             mpi.keep(record);
         }
@@ -253,6 +256,12 @@ impl Simulation {
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// The latencies of messages delivered so far: from the call of the send to the delivery of the last byte.
+    #[must_use]
+    pub fn message_latencies(&self) -> Latencies {
+        self.mpi.latencies(&self.network.unseen_deliveries())
     }
 
     /// The ranks: records.

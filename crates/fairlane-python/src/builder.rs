@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
+use fairlane_core::program::open_loop::{Arrivals, OpenLoop};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{
     self, CollectiveKind, CommHandle, NeighborKind, Op, RequestId, RmaKind, SendMode, Tag, Topology, Volume,
     WindowHandle,
 };
+use fairlane_core::rng;
 use fairlane_core::units::{Bytes, Picoseconds};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -27,6 +29,78 @@ impl Program {
     fn ranks(&self) -> usize {
         self.inner.ranks.len()
     }
+}
+
+/// The load that one rank of an open-loop program generates: mean gap in picoseconds, and which list of targets it has.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenLoopRank {
+    gap: f64,
+    targets: usize,
+}
+
+/// An open-loop program: the same for all ranks but for the gaps and the targets.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenLoopSpec {
+    arrivals: Arrivals,
+    sizes: Vec<u64>,
+    /// Lists of targets; ranks share them.
+    targets: Vec<Vec<u32>>,
+    fraction: f64,
+    messages: Option<u64>,
+    seed: u64,
+    stream: u64,
+    ranks: Vec<OpenLoopRank>,
+}
+
+impl OpenLoopSpec {
+    /// What is wrong with it, if anything.
+    fn problem(&self) -> Option<String> {
+        let size = self.ranks.len();
+        let sends_to_self = |(rank, of): (usize, &OpenLoopRank)| {
+            self.targets.get(of.targets).is_none_or(|list| list.iter().any(|to| *to as usize == rank))
+        };
+        let beyond = |to: &u32| *to as usize >= size;
+        if self.sizes.is_empty() {
+            Some("sizes: at least one".to_owned())
+        } else if !(0.0..=1.0).contains(&self.fraction) {
+            Some(format!("fraction = {}: 0 to 1", self.fraction))
+        } else if let Some(rank) = self.ranks.iter().find(|rank| !(rank.gap > 0.0 && rank.gap.is_finite())) {
+            Some(format!("gap = {}: more than 0 ps", rank.gap))
+        } else if let Some(to) = self.targets.iter().flatten().find(|to| beyond(to)) {
+            Some(format!("targets: rank {to} of {size}"))
+        } else {
+            let rank = self.ranks.iter().enumerate().position(sends_to_self)?;
+            Some(format!("targets of rank {rank}: one of the lists, without the rank itself"))
+        }
+    }
+}
+
+/// The program of a job that generates open-loop load, from JSON.
+#[pyfunction]
+pub fn open_loop(spec: &str) -> PyResult<Program> {
+    let spec: OpenLoopSpec = serde_json::from_str(spec).map_err(|error| crate::errors::shape("workload", error))?;
+    if let Some(problem) = spec.problem() {
+        return Err(PyValueError::new_err(problem));
+    }
+    let targets: Vec<Arc<[u32]>> = spec.targets.into_iter().map(Arc::from).collect();
+    let sizes: Arc<[Bytes]> = spec.sizes.into_iter().map(Bytes).collect();
+    let size = u32::try_from(spec.ranks.len()).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let source = |(rank, of): (u32, OpenLoopRank)| {
+        let load = OpenLoop {
+            ranks: size,
+            rank,
+            arrivals: spec.arrivals,
+            gap: of.gap,
+            sizes: Arc::clone(&sizes),
+            targets: Arc::clone(&targets[of.targets]),
+            fraction: spec.fraction,
+            messages: spec.messages,
+        };
+        load.source(rng::stream(spec.seed, "open loop", spec.stream << 32 | u64::from(rank)))
+    };
+    Ok(Program { inner: program::Program { ranks: (0..size).zip(spec.ranks).map(source).collect() } })
 }
 
 /// A job's program in the making.
@@ -133,6 +207,10 @@ impl ProgramBuilder {
         comm: CommHandle,
     ) -> PyResult<()> {
         self.op(rank, Op::Irecv { from: source.map(Rank), tag, comm, request })
+    }
+
+    fn datagram(&mut self, rank: u32, to: u32, bytes: u64) -> PyResult<()> {
+        self.op(rank, Op::Datagram { to: Rank(to), bytes: Bytes(bytes) })
     }
 
     #[pyo3(signature = (rank, source, tag = None, comm = 0))]

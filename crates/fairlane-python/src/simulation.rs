@@ -105,7 +105,7 @@ impl Simulation {
     }
 
     /// A table of what was measured: "ranks", "calls", "ports", "interference", "port_interference", "departures", "marks",
-    /// "job_marks", "messages", "waits".
+    /// "job_marks", "messages", "waits", "latency", "latency_histogram".
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let columns = self.columns(name).ok_or_else(|| PyKeyError::new_err(format!("no table {name:?}")))?;
         columns.into_dict(py)
@@ -142,6 +142,8 @@ impl Simulation {
             "job_marks" => self.job_marks(),
             "messages" => self.messages(),
             "waits" => self.waits(),
+            "latency" => self.latency(),
+            "latency_histogram" => self.latency_histogram(),
             _ => return None,
         })
     }
@@ -236,6 +238,46 @@ impl Simulation {
             .u32("delayed", rows.iter().map(|row| u32::from(row.1)))
             .u32("delaying", rows.iter().map(|row| u32::from(row.2)))
             .u64("waiting", rows.iter().map(|row| row.3))
+    }
+
+    /// Every histogram of latencies: whether it is of messages or of packets, its job, its traffic kind.
+    fn histograms(&self) -> Vec<(&'static str, JobId, TrafficKind, observe::Histogram)> {
+        let of = [("message", self.inner.message_latencies()), ("packet", self.inner.network().latencies())];
+        let rows = of.iter().flat_map(|(of, latencies)| {
+            latencies.histograms().map(move |(job, kind, histogram)| (*of, job, kind, histogram.clone()))
+        });
+        rows.collect()
+    }
+
+    /// Exact figures of latency. The sum has 128 bits.
+    fn latency(&self) -> Columns {
+        let rows = self.histograms();
+        let low = |sum: u128| u64::try_from(sum & u128::from(u64::MAX)).expect("invariant: 64 bits");
+        Columns::default()
+            .text("of", rows.iter().map(|row| row.0.to_owned()))
+            .u32("job", rows.iter().map(|row| u32::from(row.1.0)))
+            .text("kind", rows.iter().map(|row| row.2.name().to_owned()))
+            .u64("count", rows.iter().map(|row| row.3.count()))
+            .u64("sum_low", rows.iter().map(|row| low(row.3.sum())))
+            .u64("sum_high", rows.iter().map(|row| low(row.3.sum() >> 64)))
+            .u64("min", rows.iter().map(|row| row.3.min().unwrap_or_default().0))
+            .u64("max", rows.iter().map(|row| row.3.max().unwrap_or_default().0))
+    }
+
+    /// The buckets of the histograms in which something was counted, of latencies from `low` to `high`.
+    fn latency_histogram(&self) -> Columns {
+        let histograms = self.histograms();
+        let rows: Vec<_> = histograms
+            .iter()
+            .flat_map(|(of, job, kind, histogram)| histogram.buckets().map(move |bucket| (*of, *job, *kind, bucket)))
+            .collect();
+        Columns::default()
+            .text("of", rows.iter().map(|row| row.0.to_owned()))
+            .u32("job", rows.iter().map(|row| u32::from(row.1.0)))
+            .text("kind", rows.iter().map(|row| row.2.name().to_owned()))
+            .u64("low", rows.iter().map(|row| row.3.low.0))
+            .u64("high", rows.iter().map(|row| row.3.high.0))
+            .u64("count", rows.iter().map(|row| row.3.count))
     }
 
     /// When each iteration was marked, of the jobs of which that is kept.

@@ -126,6 +126,10 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
         self._builder.irecv(self.index, source, request, tag, comm)
         return request
 
+    def datagram(self, to: int, size: int) -> None:
+        """Hands a message to the adapter at once, at no cost to the CPU, whatever its size; nobody receives it."""
+        self._builder.datagram(self.index, to, size)
+
     def probe(self, source: int | None, *, tag: int | None = None, comm: int = 0) -> None:
         """Waits until a message that matches could be received, and receives nothing."""
         self._builder.probe(self.index, source, tag, comm)

@@ -243,6 +243,12 @@ impl Messaging {
             }
             Op::WaitAny(ref requests) => self.wait_for(rank, op, Quorum::Any, requests, now),
             Op::WaitSome(ref requests) => self.wait_for(rank, op, Quorum::Some, requests, now),
+            Op::Datagram { to, bytes } => {
+                let peer = Peer { rank: to, tag: 0, comm: COMM_WORLD };
+                let send = self.checked_send(rank, op, peer, (bytes, SendMode::Standard), None, now)?;
+                self.send_datagram(&send);
+                Ok(now)
+            }
             Op::RequestFree(request) => self.free_request(rank, op, request, now),
             _ => self.execute_collective(rank, op, now),
         }

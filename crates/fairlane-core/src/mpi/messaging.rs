@@ -15,7 +15,7 @@ use crate::error::RunError;
 use crate::ids::{HostId, JobId};
 use crate::kernel::Pool;
 use crate::network::Injection;
-use crate::observe::{JobMarks, Record};
+use crate::observe::{JobMarks, Latencies, Record};
 use crate::program::Op;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::Bytes;
@@ -52,6 +52,8 @@ pub(super) struct Messaging {
     pub outbox: Vec<Injection>,
     /// Order of transfers through memory.
     pub sequence: u64,
+    /// Of messages that came through the network and that their hosts have looked at.
+    pub latencies: Latencies,
     /// What is kept of the messages and waits of one job, if that is asked for.
     pub record: Option<Box<Record>>,
     /// The phase of a collective that starts now, and its requests; the buffers are used again.

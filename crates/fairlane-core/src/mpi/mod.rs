@@ -38,7 +38,8 @@ pub use rails::RailPolicy;
 
 use crate::ids::{HostId, JobId};
 use crate::kernel::{NONE, Pool};
-use crate::observe::{JobMarks, RankRecord, Record, RecordOf};
+use crate::network::Delivery;
+use crate::observe::{JobMarks, Latencies, RankRecord, Record, RecordOf};
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant};
@@ -112,6 +113,7 @@ impl Mpi {
             transfers: Pool::default(),
             outbox: Vec::new(),
             sequence: 0,
+            latencies: Latencies::default(),
             record: None,
             phase: Phase::default(),
             slots: Vec::new(),
@@ -189,6 +191,18 @@ impl Mpi {
     /// Keeps a record from now on. To be called before anything has been sent.
     pub fn keep(&mut self, record: RecordOf) {
         self.messaging.record = Some(Box::new(Record::new(record)));
+    }
+
+    /// Keeps the latencies of messages from now on.
+    pub fn keep_latencies(&mut self) {
+        self.messaging.latencies = Latencies::new(self.messaging.jobs.len());
+    }
+
+    /// The latencies of all messages whose payload has come through the network whole, each from the call of its send to the
+    /// delivery of its last byte; empty if they are not kept. `unseen`: what has come to hosts that have not looked at it yet.
+    #[must_use]
+    pub fn latencies(&self, unseen: &[Delivery]) -> Latencies {
+        self.messaging.latencies(unseen)
     }
 
     /// What has been recorded, if that was asked for.

@@ -98,6 +98,7 @@ impl Messaging {
         let receiver = self.ranks[to as usize].rank;
         let envelope = Envelope { context, source: sender.0, tag: 0 };
         let transfer = self.transfers.insert(Transfer::one_sided((from, to), bytes, envelope, requests, called_at));
+        self.transfers[transfer].carry(kind);
         self.transmit(job, Message { from, sender, to, receiver, bytes: sent, kind, transfer, stage, at: handed_at });
         transfer
     }
@@ -124,6 +125,7 @@ impl Messaging {
             Stage::Fetch | Stage::Exchanged => {
                 let load = (Bytes(bytes), self.payload(Bytes(bytes)));
                 self.count_payload(to, Bytes(bytes));
+                self.transfers[record].carry(load.1);
                 self.go_on_with(record, Stage::Reply, (to, from), load, now);
             }
             Stage::Accumulate => self.combine(record, Stage::Combined, now),

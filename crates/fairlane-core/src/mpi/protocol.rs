@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use rustc_hash::FxHashMap;
+
 use super::matching::{Envelope, Pattern};
 use super::messaging::Messaging;
 use super::rank::{Blocked, RankState};
@@ -9,10 +11,10 @@ use super::request::{PENDING, Request};
 use crate::ids::{HostId, JobId, Rank};
 use crate::kernel::NONE;
 use crate::network::{Delivery, Injection};
-use crate::observe::MessageRecord;
+use crate::observe::{Latencies, MessageRecord};
 use crate::program::{RequestId, SendMode, Tag};
 use crate::qos::levels::TrafficKind;
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Picoseconds};
 
 /// Which message of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +30,8 @@ pub(super) enum Stage {
     Bulk,
     /// Rendezvous: the payload has come.
     Acknowledgement,
+    /// A payload that nobody receives.
+    Datagram,
     /// One-sided: the payload of a put.
     Put,
     /// One-sided: the target is asked for a payload.
@@ -58,12 +62,13 @@ pub(super) enum Stage {
 
 impl Stage {
     /// The stages of messages, in the order of declaration.
-    const MESSAGES: [Self; 15] = [
+    const MESSAGES: [Self; 16] = [
         Self::Eager,
         Self::Request,
         Self::Get,
         Self::Bulk,
         Self::Acknowledgement,
+        Self::Datagram,
         Self::Put,
         Self::Fetch,
         Self::Reply,
@@ -76,11 +81,18 @@ impl Stage {
         Self::Unlock,
     ];
 
-    /// Whether a message of this stage, given as a number, carries payload.
-    pub const fn is_payload(stage: u8) -> bool {
+    /// The stage of a message, given as a number.
+    #[inline]
+    pub const fn of(message: u8) -> Self {
+        Self::MESSAGES[message as usize]
+    }
+
+    /// Whether a message of this stage carries payload.
+    #[inline]
+    pub const fn is_payload(self) -> bool {
         matches!(
-            Self::MESSAGES[stage as usize],
-            Self::Eager | Self::Bulk | Self::Put | Self::Reply | Self::Accumulate | Self::Exchange
+            self,
+            Self::Eager | Self::Bulk | Self::Datagram | Self::Put | Self::Reply | Self::Accumulate | Self::Exchange
         )
     }
 }
@@ -108,6 +120,8 @@ pub(super) struct Transfer {
     eager: bool,
     payload_done: bool,
     collective: bool,
+    /// Of its payload, that under way if there are two.
+    kind: TrafficKind,
     /// Parts of its payload that have not come whole, if it was cut, and whether any packet of them has come.
     parts: u8,
     begun: bool,
@@ -136,9 +150,15 @@ impl Transfer {
             eager: false,
             payload_done: false,
             collective: false,
+            kind: TrafficKind::Control,
             parts: 0,
             begun: false,
         }
+    }
+
+    /// Its next payload is of this kind.
+    pub fn carry(&mut self, kind: TrafficKind) {
+        self.kind = kind;
     }
 
     /// The receiver, over all jobs, and the context.
@@ -194,6 +214,17 @@ pub(super) struct Send {
     pub handed_at: u64,
 }
 
+/// The kind of a payload.
+#[inline]
+const fn payload_kind(eager: bool, collective: bool) -> TrafficKind {
+    match (eager, collective) {
+        (true, false) => TrafficKind::Eager,
+        (true, true) => TrafficKind::CollectiveEager,
+        (false, false) => TrafficKind::Bulk,
+        (false, true) => TrafficKind::Collective,
+    }
+}
+
 /// The kind of the control messages of a collective's transfers, or of others.
 fn control(collective: bool) -> TrafficKind {
     if collective { TrafficKind::CollectiveControl } else { TrafficKind::Control }
@@ -233,6 +264,7 @@ impl Messaging {
             eager,
             payload_done: false,
             collective: send.collective,
+            kind: payload_kind(eager, send.collective),
             parts: 0,
             begun: false,
         });
@@ -240,13 +272,33 @@ impl Messaging {
             self.record_sent(transfer);
         }
         let (stage, bytes, kind) = match (eager, send.collective) {
-            (true, false) => (Stage::Eager, bytes, TrafficKind::Eager),
-            (true, true) => (Stage::Eager, bytes, TrafficKind::CollectiveEager),
+            (true, collective) => (Stage::Eager, bytes, payload_kind(true, collective)),
             (false, collective) => (Stage::Request, self.parameters.control_bytes, control(collective)),
         };
         let at = send.handed_at;
         self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
         Some(request)
+    }
+
+    /// Sends a message that nobody receives.
+    pub(super) fn send_datagram(&mut self, send: &Send) {
+        let Send { from, to, bytes, context, called_at, .. } = *send;
+        let state = &mut self.ranks[from as usize];
+        let (job, sender) = (state.job, state.rank);
+        let receiver = Rank(sender.0 + to - from);
+        state.record.messages_sent += 1;
+        state.record.bytes_sent += bytes.0;
+        let envelope = Envelope { context, source: sender.0, tag: send.tag };
+        // It matches nothing either.
+        let mut transfer = Transfer::one_sided((from, to), bytes.0, envelope, (NONE, NONE), called_at);
+        transfer.eager = true;
+        transfer.carry(TrafficKind::Eager);
+        let transfer = self.transfers.insert(transfer);
+        if self.record.is_some() {
+            self.record_sent(transfer);
+        }
+        let (stage, kind, at) = (Stage::Datagram, TrafficKind::Eager, called_at);
+        self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
     }
 
     /// Hands one message of a transfer to the network, or to memory.
@@ -261,9 +313,9 @@ impl Messaging {
             return;
         }
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
-        let prompt = stage != Stage::Eager;
+        let prompt = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (transfer, stage as u8);
-        let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, token, stage, prompt };
+        let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, kind, token, stage, prompt };
         if self.rails.trivial() {
             self.outbox.push(injection);
         } else {
@@ -283,8 +335,42 @@ impl Messaging {
     /// The first or last packet of a message has come through the network.
     #[inline(always)]
     pub(super) fn delivered(&mut self, delivery: &Delivery) {
-        let stage = Stage::MESSAGES[usize::from(delivery.stage)];
+        let stage = Stage::of(delivery.stage);
+        if delivery.last {
+            self.note_latency(delivery.token, stage, delivery.at);
+        }
         self.arrived(delivery.token, stage, delivery.at.0, delivery.first, delivery.last);
+    }
+
+    /// A message of a transfer has come whole through the network: counts how long the transfer's payload took since its send
+    /// was called, if that is all of it.
+    #[inline(always)]
+    fn note_latency(&mut self, record: u32, stage: Stage, at: Instant) {
+        let transfer = &self.transfers[record];
+        if stage.is_payload() && transfer.parts <= 1 {
+            let job = self.ranks[transfer.to as usize].job;
+            self.latencies.record(job, transfer.kind, Picoseconds(at.0 - transfer.sent_at));
+        }
+    }
+
+    /// The latencies of all messages whose payload came through the network whole so far, each from the call of its send to the
+    /// delivery of its last byte. `unseen` has come to hosts that have not looked at it yet.
+    pub(super) fn latencies(&self, unseen: &[Delivery]) -> Latencies {
+        let mut latencies = self.latencies.clone();
+        let mut parts: FxHashMap<u32, (u8, Instant)> = FxHashMap::default();
+        for Delivery { at, token, stage, .. } in unseen {
+            let transfer = &self.transfers[*token];
+            if !Stage::of(*stage).is_payload() {
+                continue;
+            }
+            let (count, last) = parts.entry(*token).or_default();
+            (*count, *last) = (*count + 1, *at.max(last));
+            if *count == transfer.parts.max(1) {
+                let job = self.ranks[transfer.to as usize].job;
+                latencies.record(job, transfer.kind, Picoseconds(last.0 - transfer.sent_at));
+            }
+        }
+        latencies
     }
 
     /// (Part of) a transfer's message has come at `now`.
@@ -347,7 +433,7 @@ impl Messaging {
         let transfer = &mut self.transfers[record];
         let (first, last) = if transfer.parts == 0 { (first, last) } else { transfer.part_came(first, last) };
         transfer.payload_done |= last && stage == Stage::Eager;
-        let Transfer { from, to, bytes, send, receive, collective, .. } = *transfer;
+        let Transfer { from, to, bytes, send, receive, kind, .. } = *transfer;
         match stage {
             Stage::Eager | Stage::Request => {
                 if first {
@@ -358,7 +444,6 @@ impl Messaging {
                 }
             }
             Stage::Get => {
-                let kind = if collective { TrafficKind::Collective } else { TrafficKind::Bulk };
                 self.go_on_with(record, Stage::Bulk, (from, to), (Bytes(bytes), kind), now);
             }
             Stage::Bulk if last => {
@@ -369,6 +454,13 @@ impl Messaging {
                 self.complete(to, receive, now);
             }
             Stage::Bulk => {}
+            Stage::Datagram if last => {
+                self.transfers.remove(record);
+                if let Some(of) = &mut self.record {
+                    of.delivered(record, Instant(now));
+                }
+            }
+            Stage::Datagram => {}
             Stage::Acknowledgement => {
                 self.transfers.remove(record);
                 if let Some(of) = &mut self.record {

@@ -95,7 +95,7 @@ impl Messaging {
         let JobId(job) = injection.job;
         let (ref policy, rails) = self.rails.jobs[usize::from(job)];
         let of_rank = |rank: Rank| u8::try_from(rank.0 % u32::from(rails)).expect("invariant: at most 255 rails");
-        let payload = Stage::is_payload(injection.stage);
+        let payload = Stage::of(injection.stage).is_payload();
         let rail = match *policy {
             RailPolicy::Stripe { above } if rails > 1 && payload && injection.bytes > above => {
                 self.send_parts(injection, rails);

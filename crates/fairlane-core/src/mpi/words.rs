@@ -19,6 +19,7 @@ pub(super) fn of(op: &Op) -> String {
         Op::WaitAll(requests) => format!("WaitAll({})", list(requests)),
         Op::WaitAny(requests) => format!("WaitAny({})", list(requests)),
         Op::WaitSome(requests) => format!("WaitSome({})", list(requests)),
+        Op::Datagram { to, bytes } => format!("Datagram({} bytes to {to})", bytes.0),
         Op::RequestFree(request) => format!("RequestFree(request {request})"),
         Op::Collective { kind, comm, root, volume } => {
             format!("{}({}, communicator {comm}, root {root})", kind.name(), volume_of(volume))

@@ -10,6 +10,7 @@ mod crossing;
 mod deadlock;
 mod fixed;
 mod flight;
+mod latency;
 mod laws;
 mod loads;
 mod nic;
@@ -29,7 +30,7 @@ pub use parameters::{Parameters, Switching};
 use crate::error::RunError;
 use crate::ids::{HostId, LinkId, VirtualLane};
 use crate::kernel::{Calendar, Mask, NONE, Pool};
-use crate::observe::{self, Departure, Interference};
+use crate::observe::{self, Departure, Interference, Latencies};
 use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::Graph;
@@ -210,6 +211,7 @@ impl Network {
                 onward: vec![0; if plan.observe.onward_waiting { ports * fixed.lanes } else { 0 }],
                 departs: plan.observe.departs(),
                 departures: Vec::new(),
+                latencies: if plan.observe.counters { Latencies::new(plan.jobs) } else { Latencies::default() },
             },
             scratch: Scratch::default(),
             to_hosts,

@@ -4,9 +4,10 @@ use super::fixed::Fixed;
 use super::flight::Flight;
 use super::packet::{Delivery, Injection, Load, Message, Packet};
 use super::turn::{Arrival, kind};
+use super::watch::Watch;
 use super::{Endpoint, Network, Pause};
 use crate::error::RunError;
-use crate::ids::HostId;
+use crate::ids::{HostId, JobId};
 use crate::kernel::NONE;
 use crate::routing::Step;
 use crate::units::Instant;
@@ -22,9 +23,9 @@ impl Network {
         endpoint: &mut E,
         fetch: bool,
     ) -> Result<(), RunError> {
-        let Self { fixed, flight, scratch, .. } = self;
+        let Self { fixed, flight, scratch, watch, .. } = self;
         let nics = fixed.nics_of(host);
-        flight.deliver(fixed, nics.clone(), until.0, &mut scratch.deliveries);
+        flight.deliver(fixed, watch, nics.clone(), until.0, &mut scratch.deliveries);
         let pause = endpoint.run(host, until, &scratch.deliveries, &mut scratch.injections)?;
         let mut now = false;
         for injection in &scratch.injections {
@@ -70,7 +71,14 @@ impl Network {
 impl Flight {
     /// Takes what comes to a host before `until`: in order of time, then NIC port.
     #[inline(always)]
-    fn deliver(&mut self, fixed: &Fixed, nics: std::ops::Range<u32>, until: u64, deliveries: &mut Vec<Delivery>) {
+    fn deliver(
+        &mut self,
+        fixed: &Fixed,
+        watch: &mut Watch,
+        nics: std::ops::Range<u32>,
+        until: u64,
+        deliveries: &mut Vec<Delivery>,
+    ) {
         deliveries.clear();
         let several = nics.len() > 1;
         for nic in nics {
@@ -84,6 +92,7 @@ impl Flight {
                     break;
                 }
                 let next = packet.next;
+                watch.latencies.record(JobId(packet.job), packet.kind, packet.latency());
                 self.take(fixed, record, deliveries);
                 record = next;
             }
@@ -142,7 +151,7 @@ impl Flight {
     /// `until`, the end of the open window; then the port must be run.
     #[inline(always)]
     fn inject(&mut self, fixed: &Fixed, injection: &Injection, until: u64) -> bool {
-        let Injection { at, from, to, bytes, rail, vl, job, token, stage, prompt } = *injection;
+        let Injection { at, from, to, bytes, rail, vl, job, kind, token, stage, prompt } = *injection;
         let nic = fixed.first_nic[from.index()] + u32::from(rail);
         debug_assert!(nic < fixed.first_nic[from.index() + 1], "host {from} has no rail {rail}");
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
@@ -159,6 +168,7 @@ impl Flight {
             to: fixed.endpoint(to, rail),
             token,
             job: job.0,
+            kind,
             vl: vl.0,
             load: Load::new(stage, packets == 1, prompt),
             any_delivered: false,

@@ -1,8 +1,9 @@
 //! What travels: messages, their packets, and what the network tells a host of them.
 
 use crate::ids::{HostId, JobId, VirtualLane};
+use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Picoseconds};
 
 /// A message to hand to a host's NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Injection {
     pub vl: VirtualLane,
     /// The job it is counted for.
     pub job: JobId,
+    /// The traffic kind it is counted for.
+    pub kind: TrafficKind,
     /// The caller's name for it, given back in the [`Delivery`].
     pub token: u32,
     /// A word of the caller's below 64, given back in the [`Delivery`].
@@ -63,6 +66,7 @@ pub(super) struct Message {
     pub to: u32,
     pub token: u32,
     pub job: u16,
+    pub kind: TrafficKind,
     pub vl: u8,
     pub load: Load,
     pub any_delivered: bool,
@@ -116,6 +120,8 @@ pub(super) struct Whole {
 pub(super) struct Packet {
     /// When it joins the queue it is in, or is going to; at the end, when it is delivered.
     pub time: u64,
+    /// When it was offered to the NIC's port.
+    pub offered: u64,
     pub next: u32,
     /// The record of its message; if it is all of the message, the message's token.
     pub message: u32,
@@ -125,6 +131,7 @@ pub(super) struct Packet {
     /// Its place in its message.
     pub number: u32,
     pub job: u16,
+    pub kind: TrafficKind,
     pub vl: u8,
     /// The lane whose queue it is in, or is going to.
     pub lane: u8,
@@ -139,4 +146,12 @@ pub(super) struct Packet {
     pub note: u32,
 }
 
-const _: () = assert!(size_of::<Packet>() == 64);
+impl Packet {
+    /// From the instant at which it was offered to the NIC's port to that of its delivery, once that is known.
+    #[inline]
+    pub fn latency(&self) -> Picoseconds {
+        Picoseconds(self.time - self.offered)
+    }
+}
+
+const _: () = assert!(size_of::<Packet>() == 64 && size_of::<Message>() == 64);

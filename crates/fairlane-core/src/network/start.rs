@@ -124,12 +124,14 @@ impl<const OBSERVE: bool, const KIND: u8> Turn<'_, OBSERVE, KIND> {
         let load = message.load;
         let packet = packets.insert(Packet {
             time: message.offered,
+            offered: message.offered,
             next: crate::kernel::NONE,
             message: if load.whole() { message.token } else { record },
             bytes: payload + self.fixed.header,
             to: message.to,
             number,
             job: message.job,
+            kind: message.kind,
             vl: message.vl,
             lane,
             held: lane,

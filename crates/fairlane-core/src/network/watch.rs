@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::observe::{Departure, Interference};
+use crate::observe::{Departure, Interference, Latencies};
 
 #[derive(Clone)]
 pub(super) struct Watch {
@@ -12,4 +12,6 @@ pub(super) struct Watch {
     /// The instants at which departures are kept, ps.
     pub departs: Range<u64>,
     pub departures: Vec<Departure>,
+    /// Of packets that their hosts have looked at.
+    pub latencies: Latencies,
 }

@@ -2,12 +2,14 @@
 
 mod departures;
 mod interference;
+mod latency;
 mod marks;
 mod ranks;
 mod record;
 
 pub use departures::Departure;
 pub use interference::{Interference, Waiters};
+pub use latency::{Bucket, Histogram, Latencies};
 pub use marks::{JobMarks, MOST_MARKS};
 pub use ranks::{CALLS, CallTime, RankRecord, call_name, call_of};
 pub use record::{MessageRecord, Record, WaitRecord};
@@ -24,7 +26,7 @@ use crate::units::Picoseconds;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Parameters {
-    /// Counters of ports and lanes, and the interference matrix. Switched off only to measure what they cost.
+    /// Counters of ports and lanes, the interference matrix, and histograms of latency. Switched off only to measure what they cost.
     pub counters: bool,
     /// The interference matrix of every port besides the whole one.
     pub interference_by_port: bool,

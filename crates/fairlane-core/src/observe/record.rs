@@ -31,7 +31,7 @@ pub struct MessageRecord {
     pub sent_at: Instant,
     /// When the receive that takes it was posted, once they have met.
     pub posted_at: Option<Instant>,
-    /// When that receive was complete: the payload was there, and the receive posted.
+    /// When that receive was complete: the payload was there, and the receive posted; when a datagram was delivered.
     pub received_at: Option<Instant>,
     /// When the sender's request was complete, if it had to wait for the receiver.
     pub acknowledged_at: Option<Instant>,
@@ -121,6 +121,14 @@ impl Record {
         message.received_at = Some(at);
         self.complete.insert((message.to, slot), message.number);
         if message.eager {
+            self.end(token, at);
+        }
+    }
+
+    /// A message that nobody receives has come whole.
+    pub(crate) fn delivered(&mut self, token: u32, at: Instant) {
+        if let Some(message) = self.under_way.get_mut(&token) {
+            message.received_at = Some(at);
             self.end(token, at);
         }
     }

@@ -1,11 +1,12 @@
 //! Programs: what each rank of a job does. One representation for workloads and recorded traces.
 //!
 //! A job's program is one [`Source`] per rank; a source yields one [`Op`] after another, and lends them, so that none is copied. [`script::Script`] holds
-//! operations with loops in memory (workloads); trace readers implement [`Source`] over a file and keep only their
+//! operations with loops in memory (workloads); [`open_loop`] makes them as they are needed; trace readers implement [`Source`] over a file and keep only their
 //! position. A source is cloned when a simulation is forked, so it must be cheap to clone.
 
 mod neighborhood;
 mod one_sided;
+pub mod open_loop;
 pub mod script;
 
 use std::sync::Arc;
@@ -190,6 +191,14 @@ pub enum Op {
     WaitAny(Arc<[RequestId]>),
     /// Blocks until at least one of these requests is complete, and frees all that are.
     WaitSome(Arc<[RequestId]>),
+    /// Hands a message to the NIC at this instant, at no cost to the CPU and whatever its size: the load of a traffic generator.
+    /// Nobody receives it; it is over when it has been delivered.
+    Datagram {
+        /// Destination rank.
+        to: Rank,
+        /// Payload.
+        bytes: Bytes,
+    },
     /// Gives a request up: it completes by itself and nobody waits for it (MPI_Request_free).
     RequestFree(RequestId),
     /// A collective operation over a communicator.

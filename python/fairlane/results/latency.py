@@ -1,0 +1,104 @@
+"""Latencies of messages and packets: exact counts, means and extremes, and quantiles from histograms.
+
+All histograms have the same buckets, none wider than a 256th of its lowest value, so those of several jobs, traffic
+kinds or runs are merged exactly by adding counts. A quantile is the upper end of the bucket in which it lies, or the
+maximum if that is less: at most 0.4% above the true one, and never below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import polars as pl
+
+from fairlane.results.measured import frame
+
+if TYPE_CHECKING:
+    from fairlane.results.measured import Engine
+
+__all__ = ["QUANTILES", "Latency", "summarize"]
+
+QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+"""The quantiles of the tables, by name."""
+
+_KEY = ("of", "job", "kind")
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The latencies of messages and packets of a simulation, by job and traffic kind, in picoseconds."""
+
+    exact: pl.DataFrame
+    """One row per quantity (``of``: message or packet), job and kind: ``count``, ``sum``, ``min``, ``max``."""
+    histogram: pl.DataFrame
+    """One row per bucket in which something was counted: ``low`` and ``high``, both included, and ``count``."""
+
+    @classmethod
+    def measured(cls, engine: Engine) -> Self:
+        """The latencies of what ``engine`` has delivered so far."""
+        raw = frame(engine.table("latency"))
+        # A sum has 128 bits; beyond 2^53 a float still has it to 16 digits.
+        total = pl.col("sum_high").cast(pl.Float64) * 2.0**64 + pl.col("sum_low").cast(pl.Float64)
+        exact = raw.with_columns(sum=total).drop("sum_high", "sum_low")
+        return cls(exact, frame(engine.table("latency_histogram")))
+
+    def since(self, before: Self) -> Self:
+        """Those counted after ``before``, a former state of the same simulation.
+
+        Minimum and maximum are those of the buckets.
+        """
+        keys = [*_KEY, "low", "high"]
+        earlier = before.histogram.rename({"count": "earlier"})
+        histogram = (
+            self.histogram.join(earlier, on=keys, how="left", maintain_order="left")
+            .with_columns(count=pl.col("count") - pl.col("earlier").fill_null(0))
+            .filter(pl.col("count") > 0)
+            .drop("earlier")
+        )
+        extremes = histogram.group_by(_KEY).agg(pl.col("low").min().alias("min"), pl.col("high").max().alias("max"))
+        totals = self.exact.select(*_KEY, "count", "sum").join(
+            before.exact.select(*_KEY, pl.col("count", "sum").name.suffix("_earlier")), on=_KEY, how="left"
+        )
+        differences = [(pl.col(name) - pl.col(f"{name}_earlier").fill_null(0)).alias(name) for name in ("count", "sum")]
+        exact = totals.select(*_KEY, *differences).join(extremes, on=_KEY).sort(_KEY)
+        return type(self)(exact, histogram)
+
+    def summary(self, by: Sequence[str] = _KEY) -> pl.DataFrame:
+        """One row per group: count, mean, minimum, quantiles and maximum, in picoseconds."""
+        return summarize(self.exact, self.histogram, by)
+
+
+def summarize(exact: pl.DataFrame, histogram: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The rows of ``exact`` and ``histogram`` merged by the columns ``by``, with quantiles."""
+    keys = list(by)
+    totals = (
+        exact.group_by(keys, maintain_order=True)
+        .agg(
+            pl.col("count").sum(),
+            (pl.col("sum").sum() / pl.col("count").sum()).alias("mean"),
+            pl.col("min").min(),
+            pl.col("max").max(),
+        )
+        .sort(keys)
+    )
+    merged = histogram.group_by([*keys, "high"]).agg(pl.col("count").sum()).sort([*keys, "high"])
+    found = {key: group for key, group in merged.group_by(keys)}  # noqa: C416 - a frame's groups are no mapping
+    columns: dict[str, list[int]] = {name: [] for name in QUANTILES}
+    for row in totals.iter_rows(named=True):
+        group = found[tuple(row[key] for key in keys)]
+        counts, ends = group["count"].to_numpy(), group["high"].to_numpy()
+        for name, quantile in QUANTILES.items():
+            columns[name].append(min(_quantile(counts, ends, quantile), row["max"]))
+    quantiles = pl.DataFrame(columns, schema=dict.fromkeys(QUANTILES, pl.UInt64))
+    return pl.concat([totals, quantiles], how="horizontal").select(*keys, "count", "mean", "min", *QUANTILES, "max")
+
+
+def _quantile(counts: np.ndarray, ends: np.ndarray, quantile: float) -> int:
+    """The end of the bucket in which the quantile lies: of n values in order, number ``ceil(quantile * n)``."""
+    cumulated = np.cumsum(counts)
+    # Thousandths are whole numbers: no rounding where quantile * n is one.
+    rank = max(1, -(-int(cumulated[-1]) * round(quantile * 1000) // 1000))
+    return int(ends[np.searchsorted(cumulated, rank)])
