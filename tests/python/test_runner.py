@@ -49,7 +49,7 @@ class FakeScenario:
     name: str = "fake"
     seed: int = 3
     text: str = 'name = "fake"\n'
-    tables: dict[str, Any] = field(default_factory=lambda: {"fabric": {}})
+    tables: dict[str, Any] = field(default_factory=lambda: {"fabric": {}, "observe": {"counters": False}})
     sample_interval: int | None = None
     marked_jobs: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()

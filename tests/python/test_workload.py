@@ -50,7 +50,7 @@ def record(workload: Workload, ranks: int, monkeypatch: pytest.MonkeyPatch, seed
 
 
 @pytest.mark.parametrize("ranks", [2, 8, 20, 32])
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"open_loop"}))  # whose datagrams nobody receives
 def test_sends_and_receives_match_and_all_ranks_call_the_same_collectives(
     name: str, ranks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +73,8 @@ def test_sends_and_receives_match_and_all_ranks_call_the_same_collectives(
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_workload_runs_and_every_rank_makes_progress(name: str) -> None:
-    job = {"name": name, "ranks": 8, "workload": {"name": name, "compute": "10 us"}}
+    compute = {} if name == "open_loop" else {"compute": "10 us"}
+    job = {"name": name, "ranks": 8, "workload": {"name": name, **compute}}
     simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job]))
     simulation.run_for("10 ms")
     assert min(simulation.progress()[name]) >= 2

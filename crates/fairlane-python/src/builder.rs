@@ -50,7 +50,6 @@ struct OpenLoopSpec {
     fraction: f64,
     messages: Option<u64>,
     seed: u64,
-    stream: u64,
     ranks: Vec<OpenLoopRank>,
 }
 
@@ -98,7 +97,7 @@ pub fn open_loop(spec: &str) -> PyResult<Program> {
             fraction: spec.fraction,
             messages: spec.messages,
         };
-        load.source(rng::stream(spec.seed, "open loop", spec.stream << 32 | u64::from(rank)))
+        load.source(rng::stream(spec.seed, "open loop", u64::from(rank)))
     };
     Ok(Program { inner: program::Program { ranks: (0..size).zip(spec.ranks).map(source).collect() } })
 }

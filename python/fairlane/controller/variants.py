@@ -10,6 +10,7 @@ from fairlane import _core
 from fairlane.scenario import Resolved
 from fairlane.seeds import Purpose, stream
 from fairlane.workload.builder import JobScript
+from fairlane.workload.injection import injection_of
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
@@ -75,5 +76,11 @@ class Variants:
         if workload is None or found.compute is None:
             raise ValueError(f"job {found.name!r} has neither a trace nor a workload")
         number = workload.variant + variant
-        script = JobScript(found.ranks, seed=seed, job=self.streams[job], variant=number)
+        script = JobScript(
+            found.ranks,
+            seed=seed,
+            job=self.streams[job],
+            variant=number,
+            injection=lambda: injection_of(self.resolved, found),
+        )
         return workload.model_copy(update={"variant": number}).program(script, found.compute)

@@ -20,7 +20,7 @@ from fairlane.units import DURATION, SIZE, Kind
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["Distribution", "DurationDistribution", "NumberDistribution", "distribution"]
+__all__ = ["Distribution", "DurationDistribution", "NumberDistribution", "SizeDistribution", "distribution"]
 
 NAME = "dist"
 _BOUNDS = ("least", "most")
@@ -50,6 +50,14 @@ class Distribution:
         low, high = float(self.law.cdf(self.least)), float(self.law.cdf(self.most))
         found = float(self.law.ppf(low + at * (high - low)))
         return min(max(found, self.least), self.most)
+
+    def quantiles(self, count: int) -> list[float]:
+        """This many values in ascending order, each as likely, in base units."""
+        if self.constant is not None:
+            return [self.constant]
+        low, high = float(self.law.cdf(self.least)), float(self.law.cdf(self.most))
+        found = (float(self.law.ppf(low + (at + 0.5) / count * (high - low))) for at in range(count))
+        return [min(max(value, self.least), self.most) for value in found]
 
     def written(self, value: float, *, whole: bool = True) -> str | int | float:
         """A value as a file would give it."""
@@ -157,3 +165,5 @@ NumberDistribution = Annotated[Distribution, *_field((), {"dist": "uniform", "lo
 """A model's field that takes a number or a distribution of one."""
 DurationDistribution = Annotated[Distribution, *_field((DURATION,), {"dist": "expon", "scale": "5 ms"})]
 """A model's field that takes a duration or a distribution of one."""
+SizeDistribution = Annotated[Distribution, *_field((SIZE,), {"dist": "lognorm", "s": 1, "scale": "16 KiB"})]
+"""A model's field that takes a size or a distribution of one."""

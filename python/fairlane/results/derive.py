@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.results.latency import QUANTILES, Latency
 from fairlane.results.measured import PS, Measured, Work
 from fairlane.results.milestones import common, enough, milestones
 
@@ -218,6 +219,17 @@ def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame
         (pl.col("waiting") * PS).alias("seconds"),
         pl.when(pl.col("time") > 0).then(pl.col("waiting") / pl.col("time")).alias("share_of_time"),
     )
+
+
+def latency(labels: Sequence[JobLabel], measured: Latency) -> pl.DataFrame:
+    """The latency table: one row per quantity (``of``), job and traffic kind."""
+    times = ["mean", "min", *QUANTILES, "max"]
+    return _named(labels, _picoseconds(measured.summary(), times), 2)
+
+
+def latency_histogram(labels: Sequence[JobLabel], measured: Latency) -> pl.DataFrame:
+    """The buckets of its histograms in which something was counted."""
+    return _named(labels, _picoseconds(measured.histogram, ["low", "high"]), 2)
 
 
 def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:

@@ -91,6 +91,11 @@ class Run:
     """One row per port and virtual lane: bytes, packets, waiting, active and stalled time."""
     interference: pl.DataFrame
     """One row per (delayed job, delaying job): how long the one's packets waited for the other's."""
+    latency: pl.DataFrame | None = None
+    """One row per job, traffic kind and whether it is of messages or packets: count, mean, quantiles, extremes; unless
+    ``observe.counters`` is off."""
+    latency_histogram: pl.DataFrame | None = None
+    """The histograms behind it: one row per bucket in which something was counted."""
     samples: pl.DataFrame | None = None
     """One row per interval, port and virtual lane in which something happened; with ``observe.interval``."""
     iterations: pl.DataFrame | None = None
@@ -110,8 +115,18 @@ class Run:
 
     TABLES = ("jobs", "ranks", "calls", "ports", "interference")
     """The names of the tables: attributes here, files in the folder, views in a query."""
-    ON_DEMAND = ("samples", "iterations", "power", "counters", "messages", "waits", "departures")
-    """The names of those that a run has only if its scenario asked for them."""
+    ON_DEMAND = (
+        "latency",
+        "latency_histogram",
+        "samples",
+        "iterations",
+        "power",
+        "counters",
+        "messages",
+        "waits",
+        "departures",
+    )
+    """The names of those that a run has only if its scenario asked for them, or did not do without them."""
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table by name."""

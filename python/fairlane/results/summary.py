@@ -13,6 +13,7 @@ from rich.text import Text
 
 from fairlane.results.interference import Interference
 from fairlane.results.iterations import distribution
+from fairlane.results.latency_text import latency_table
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.results.text import number, percent, plural, seconds, short_percent, wall_time
@@ -37,6 +38,9 @@ def print_summary(run: Run, console: Console | None = None) -> None:
         console.print(Text(note, style="yellow"), soft_wrap=True)
     if run.iterations is not None and run.iterations["seconds"].count():
         console.print(iterations_table(run.iterations))
+    latency = latency_table(run, by_workload=run.jobs.height > MOST_COLUMNS)
+    if latency is not None:
+        console.print(latency)
     if run.power is not None:
         console.print(power_table(run.power))
     if run.interference["seconds"].sum() > 0:

@@ -108,6 +108,8 @@ def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
         calls=derive.calls(labels, together),
         ports=derive.ports(links, together),
         interference=derive.interference(labels, together),
+        latency=None if outcome.latency is None else derive.latency(labels, outcome.latency),
+        latency_histogram=None if outcome.latency is None else derive.latency_histogram(labels, outcome.latency),
         samples=None if outcome.samples is None else derive.samples(links, outcome.samples),
         iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
         power=_power(resolved, together, hosts),

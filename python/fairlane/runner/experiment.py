@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane.errors import RunError
+from fairlane.results.latency import Latency
 from fairlane.results.measured import Measured, Work, frame, marks
 from fairlane.runner.counters import IterationCounters
 from fairlane.runner.engine import Driver, Gauge, Runnable
@@ -40,6 +41,8 @@ class Outcome:
     """Each job on its own; None where there is nothing that can be compared."""
     partial: bool
     """Whether some simulation was stopped before its end."""
+    latency: Latency | None = None
+    """Latencies, all jobs at once, if they were kept."""
     samples: pl.DataFrame | None = None
     """What ports did from time to time, all jobs at once, if that was asked for."""
     marks: pl.DataFrame | None = None
@@ -69,6 +72,7 @@ class Experiment:
         asked = scenario.counters_at
         self._counters = IterationCounters(scenario, asked) if asked else None
         self._counted: pl.DataFrame | None = None
+        self._latency: Latency | None = None
         self._marks: pl.DataFrame | None = None
         self._record: dict[str, pl.DataFrame] = {}
 
@@ -94,6 +98,7 @@ class Experiment:
             together,
             alone,
             partial,
+            self._latency,
             self._sampler.table() if self._sampler else None,
             self._marks,
             self._record,
@@ -115,6 +120,8 @@ class Experiment:
     def _simulate_together(self) -> tuple[Measured, bool]:
         watchers: list[Watcher] = [watcher for watcher in (self._sampler, self._counters) if watcher]
         engine, complete = simulate(self._scenario, self._together, self._driver, watchers)
+        if self._scenario.tables["observe"]["counters"]:
+            self._latency = Latency.measured(engine)
         if any(job.marks for job in self._scenario.jobs):
             self._marks = marks(engine)
         self._counted = self._counters.table(engine) if self._counters else None

@@ -27,6 +27,7 @@ from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
 from fairlane.workload.builder import JobScript
 from fairlane.workload.calibrate import CalibrationError, calibrate
+from fairlane.workload.injection import injection_of
 from fairlane.workload.registry import file_of
 
 if TYPE_CHECKING:
@@ -263,6 +264,7 @@ def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) 
             iterations=iterations,
             pace=pace,
             stop=stop,
+            injection=lambda: injection_of(alone, job),
         )
 
     try:

@@ -23,6 +23,7 @@ from fairlane.workload.milc import Milc
 from fairlane.workload.mini_amg import MiniAmg
 from fairlane.workload.mini_paradis import MiniParadis
 from fairlane.workload.nearest_neighbor import NearestNeighbor
+from fairlane.workload.open_loop import OpenLoop
 from fairlane.workload.pf3d import Pf3d
 from fairlane.workload.ping_pong import PingPong
 from fairlane.workload.put_broadcast import PutBroadcast
@@ -54,6 +55,7 @@ __all__ = [
     "MiniParadis",
     "NearestNeighbor",
     "OneRank",
+    "OpenLoop",
     "Pf3d",
     "PingPong",
     "PointToPointRing",
@@ -77,6 +79,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     "mini_amg": MiniAmg,
     "pf3d": Pf3d,
     "uniform_random": UniformRandom,
+    "open_loop": OpenLoop,
     "shift": Shift,
     "ping_pong": PingPong,
     "halo3d": Halo3D,

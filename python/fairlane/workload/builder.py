@@ -6,6 +6,7 @@ A ``Rank`` is what a workload writes to. Times are picoseconds, sizes bytes, oth
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
@@ -21,6 +22,7 @@ from fairlane.workload.writer import Request
 
 if TYPE_CHECKING:
     from fairlane.power.job import Pace
+    from fairlane.workload.injection import Injection
 
 __all__ = ["CollectiveKind", "JobScript", "Rank", "Request"]
 
@@ -40,6 +42,7 @@ class JobScript:
         iterations: int | None = None,
         pace: "Pace | None" = None,
         stop: Event | None = None,
+        injection: "Callable[[], Injection] | None" = None,
     ) -> None:
         self.ranks = ranks
         """How many ranks the job has."""
@@ -51,7 +54,15 @@ class JobScript:
         """Seed, number of the job, and variant: what its random numbers depend on."""
         self._builder = _core.ProgramBuilder(ranks)
         self._stop = stop
+        self._injection = injection
         self._drawn: dict[str, Any] = {}
+
+    @cached_property
+    def injection(self) -> "Injection":
+        """What its ranks can inject; where there is no fabric to ask, that of links of 100 Gbit/s."""
+        from fairlane.workload.injection import UNKNOWN
+
+        return UNKNOWN if self._injection is None else self._injection()
 
     def stream(self, purpose: Purpose) -> numpy.random.Generator:
         """The job's random stream for ``purpose``; that of variants depends on the variant too."""

@@ -1,0 +1,276 @@
+"""Destination patterns of open-loop load: to whom each rank sends."""
+
+from collections.abc import Callable
+from math import isqrt
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
+from typing_extensions import override
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems, validated
+from fairlane.workload.shift import Shift as ShiftWorkload
+
+__all__ = ["PATTERNS", "Destinations", "DestinationsField"]
+
+Draw = Callable[[], numpy.random.Generator]
+
+
+class Destinations(BaseModel):
+    """To whom each rank sends."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    part: ClassVar[float] = 1.0
+
+    @property
+    def share(self) -> float:
+        """The part of a rank's messages that goes to its targets; the others go to any other rank, each as likely."""
+        return self.part
+
+    def problem_with(self, ranks: int) -> str | None:
+        """Which numbers of ranks it needs, if it does not fit this one."""
+        del ranks
+        return None
+
+    def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
+        """The targets of each rank, each as likely. A rank that has itself for its target sends nothing."""
+        del draw
+        return [[self.target(rank, ranks)] for rank in range(ranks)]
+
+    def target(self, rank: int, ranks: int) -> int:
+        """The one target of a rank."""
+        raise NotImplementedError
+
+
+class Uniform(Destinations):
+    """Every message to a rank drawn uniformly at random."""
+
+    part: ClassVar[float] = 0.0
+    name: Literal["uniform"] = "uniform"
+
+    @override
+    def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
+        """None in particular."""
+        return [[] for _ in range(ranks)]
+
+
+class Permutation(Destinations):
+    """A random permutation in which no rank sends to itself."""
+
+    name: Literal["permutation"] = "permutation"
+
+    @override
+    def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
+        """Drawn until no rank is its own target."""
+        rng, own = draw(), numpy.arange(ranks)
+        found = rng.permutation(ranks)
+        while (found == own).any():
+            found = rng.permutation(ranks)
+        return [[int(target)] for target in found]
+
+
+class Shift(Destinations):
+    """The rank some steps further along each side of a grid of ranks, going round.
+
+    ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of 8 x 8 whose hosts are the ranks in order.
+    """
+
+    name: Literal["shift"] = "shift"
+    sides: list[Annotated[int, Field(ge=1)]] | None = Field(
+        None, min_length=1, description="ranks along each side, the first counting fastest; by default all on one side"
+    )
+    steps: list[int] = Field([1], min_length=1, description="how far a message goes along each side")
+
+    @model_validator(mode="after")
+    def _as_many_steps_as_sides(self) -> Self:
+        self._grid()
+        return self
+
+    def _grid(self) -> ShiftWorkload:
+        return ShiftWorkload(sides=self.sides, steps=self.steps)
+
+    @override
+    def problem_with(self, ranks: int) -> str | None:
+        """The sides must multiply to the ranks."""
+        return self._grid().problem_with(ranks)
+
+    @override
+    def target(self, rank: int, ranks: int) -> int:
+        """The rank that many steps further."""
+        return self._grid().further(rank, ranks, 1)
+
+
+class NextGroup(Destinations):
+    """Any rank of a following group of consecutive ranks: the adversarial traffic of dragonflies (ADV+1)."""
+
+    name: Literal["next_group"] = "next_group"
+    group: int = Field(ge=1, description="ranks of a group")
+    steps: int = Field(1, ge=1, description="how many groups further")
+
+    @override
+    def problem_with(self, ranks: int) -> str | None:
+        """Whole groups, and more than the steps come back to."""
+        if ranks % self.group:
+            return f"a multiple of {self.group} ranks, the group"
+        back = self.steps % (ranks // self.group) == 0
+        return f"a number of groups that does not divide steps = {self.steps}" if back else None
+
+    @override
+    def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
+        """The ranks of that group."""
+        groups = ranks // self.group
+        starts = [(rank // self.group + self.steps) % groups * self.group for rank in range(ranks)]
+        return [list(range(start, start + self.group)) for start in starts]
+
+
+class Complement(Destinations):
+    """The rank whose number is the complement, p - 1 - x; with a power of two that of every bit."""
+
+    name: Literal["complement"] = "complement"
+
+    @override
+    def target(self, rank: int, ranks: int) -> int:
+        """Counted from the other end."""
+        return ranks - 1 - rank
+
+
+class Transpose(Destinations):
+    """Row and column of a square matrix of ranks exchanged; the ranks on the diagonal send nothing."""
+
+    name: Literal["transpose"] = "transpose"
+
+    @override
+    def problem_with(self, ranks: int) -> str | None:
+        """A square number."""
+        return None if _side(ranks) ** 2 == ranks else "a square number of ranks"
+
+    @override
+    def target(self, rank: int, ranks: int) -> int:
+        """The mirror image at the diagonal."""
+        side = _side(ranks)
+        return rank % side * side + rank // side
+
+
+class BitReverse(Destinations):
+    """The bits of the rank's number in reverse order; palindromes send nothing."""
+
+    name: Literal["bit_reverse"] = "bit_reverse"
+
+    @override
+    def problem_with(self, ranks: int) -> str | None:
+        """A power of two."""
+        return _power_of_two(ranks)
+
+    @override
+    def target(self, rank: int, ranks: int) -> int:
+        """The bits from the other end."""
+        bits = ranks.bit_length() - 1
+        return int(f"{rank:0{bits}b}"[::-1], 2)
+
+
+class Shuffle(Destinations):
+    """The bits of the rank's number rotated left by one; the first and the last rank send nothing."""
+
+    name: Literal["shuffle"] = "shuffle"
+
+    @override
+    def problem_with(self, ranks: int) -> str | None:
+        """A power of two."""
+        return _power_of_two(ranks)
+
+    @override
+    def target(self, rank: int, ranks: int) -> int:
+        """Twice the number, with the bit that leaves coming back."""
+        return (2 * rank + 2 * rank // ranks) % ranks
+
+
+class Hotspot(Destinations):
+    """A part of the messages to a few ranks, the others to any; the hot ranks send to any."""
+
+    name: Literal["hotspot"] = "hotspot"
+    hot: list[Annotated[int, Field(ge=0)]] = Field([0], min_length=1, description="the ranks")
+    fraction: float = Field(0.1, gt=0, le=1, description="part of each rank's messages that goes to them")
+
+    @property
+    @override
+    def share(self) -> float:
+        """The part that goes to the hot ranks."""
+        return self.fraction
+
+    @override
+    def problem_with(self, ranks: int) -> str | None:
+        """All hot ranks must be there."""
+        return None if max(self.hot) < ranks else f"more than {max(self.hot)} ranks, for that one is hot"
+
+    @override
+    def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
+        """The hot ranks but for the sender."""
+        hot = sorted(set(self.hot))
+        return [[target for target in hot if target != rank] for rank in range(ranks)]
+
+
+class Incast(Destinations):
+    """All ranks send to one, which sends nothing."""
+
+    name: Literal["incast"] = "incast"
+    to: int = Field(0, ge=0, description="the rank that receives")
+
+    @override
+    def problem_with(self, ranks: int) -> str | None:
+        """The receiver must be there."""
+        return None if self.to < ranks else f"more than {self.to} ranks, for that one receives"
+
+    @override
+    def target(self, rank: int, ranks: int) -> int:
+        """The one."""
+        return self.to
+
+
+def _side(ranks: int) -> int:
+    return isqrt(ranks)
+
+
+def _power_of_two(ranks: int) -> str | None:
+    return None if ranks.bit_count() == 1 else "a power of two ranks"
+
+
+_KINDS = (
+    Uniform, Permutation, Shift, NextGroup, Complement, Transpose, BitReverse, Shuffle, Hotspot, Incast
+)  # fmt: skip
+PATTERNS: dict[str, type[Destinations]] = {kind.model_fields["name"].default: kind for kind in _KINDS}
+"""Every destination pattern that can be asked for by name."""
+
+
+def _read(given: Any) -> Any:
+    """A name, or a table with ``name`` and parameters; a pattern stays itself."""
+    if isinstance(given, Destinations):
+        return given
+    table = {"name": given} if isinstance(given, str) else given
+    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+        raise ValueError("expected a pattern's name, or a table with its `name` and parameters")
+    if table["name"] not in PATTERNS:
+        key = "" if given == table["name"] else "name"
+        raise Problems(Problem.unknown(key, "pattern", table["name"], [*PATTERNS], table["name"]))
+    return validated(PATTERNS[table["name"]], table)
+
+
+DestinationsField = Annotated[
+    SerializeAsAny[Destinations],
+    BeforeValidator(
+        _read,
+        json_schema_input_type=Uniform
+        | Permutation
+        | Shift
+        | NextGroup
+        | Complement
+        | Transpose
+        | BitReverse
+        | Shuffle
+        | Hotspot
+        | Incast
+        | str,
+    ),
+]
+"""A model's field that takes a pattern's name, a table with its name and parameters, or a pattern."""

@@ -1,0 +1,105 @@
+"""Open-loop load: the standard of network studies (Dally and Towles 2004, chapter 23)."""
+
+import json
+from statistics import fmean
+from typing import ClassVar, Literal, Self
+
+import numpy
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from fairlane import _core
+from fairlane.inputs.distribution import SizeDistribution
+from fairlane.seeds import Purpose
+from fairlane.units import Duration, Size
+from fairlane.workload.base import KIB, Workload
+from fairlane.workload.builder import JobScript
+from fairlane.workload.destinations import DestinationsField, Uniform
+
+__all__ = ["OpenLoop"]
+
+_CLOSED = frozenset(
+    {"compute", "compute_share", "imbalance", "memory_bound", "jitter", "period", "messages_per_iteration"}
+)
+_SIZES = 1024
+"""Sizes that stand for a distribution: so many quantiles, each as likely."""
+
+
+class OpenLoop(Workload):
+    """Open-loop load: each rank generates messages at their instants, whatever has become of those before.
+
+    Messages are datagrams: nobody receives them, they cost no CPU, and one that cannot leave waits in its NIC, which
+    counts in its latency. Every message is an iteration. By default messages of 4 KiB to random ranks.
+    """
+
+    message_size: Size = 4 * KIB
+    sizes: SizeDistribution | None = Field(None, description="distribution of the message size, instead of one size")
+    load: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="offered load: part of the injection bandwidth of the rank's host, headers included",
+    )
+    arrivals: Literal["poisson", "fixed"] = Field(
+        "poisson", description="a Poisson process, or equal gaps that begin at a random instant"
+    )
+    pattern: DestinationsField = Field(default_factory=Uniform, description="to whom each rank sends")
+    compute: Duration | None = 0
+
+    closed: ClassVar[frozenset[str]] = _CLOSED
+
+    @model_validator(mode="after")
+    def _no_iterations(self) -> Self:
+        wrong = sorted(self.closed & self.model_fields_set - ({"compute"} if self.compute == 0 else set()))
+        if wrong:
+            raise ValueError(f"open-loop load has no iterations, so no {', no '.join(wrong)}")
+        if self.sizes is not None and "message_size" in self.model_fields_set:
+            raise ValueError("message_size and sizes exclude each other: give one")
+        return self
+
+    @override
+    def problem_with(self, ranks: int) -> str | None:
+        """The pattern must fit."""
+        return super().problem_with(ranks) or self.pattern.problem_with(ranks)
+
+    def message_sizes(self) -> list[int]:
+        """Sizes of messages in bytes, each as likely."""
+        if self.sizes is None:
+            return [self.message_size]
+        return [max(0, round(size)) for size in self.sizes.quantiles(_SIZES)]
+
+    def senders(self, ranks: int) -> list[int]:
+        """The ranks that send: those that have a target other than themselves."""
+        if self.pattern.share < 1:
+            return list(range(ranks))
+        found = self.pattern.targets(ranks, numpy.random.default_rng)
+        return [rank for rank, targets in enumerate(found) if set(targets) - {rank}]
+
+    def targets(self, job: JobScript) -> list[list[int]]:
+        """The targets of each rank, the rank itself left out."""
+        found = self.pattern.targets(job.ranks, lambda: job.stream(Purpose.PATTERN))
+        return [[target for target in targets if target != rank] for rank, targets in enumerate(found)]
+
+    @override
+    def program(self, job: JobScript, compute: int, *, steady: bool = False) -> _core.Program:
+        """The load of all ranks; ``iterations`` of ``job`` are messages of each rank."""
+        sizes, injection = self.message_sizes(), job.injection
+        mean_wire = fmean(injection.wire(size) for size in sizes)
+        lists: dict[tuple[int, ...], int] = {}
+        ranks = [
+            {
+                "gap": 8e12 * mean_wire / (injection.bandwidth(rank) * self.load),
+                "targets": lists.setdefault(tuple(targets), len(lists)),
+            }
+            for rank, targets in enumerate(self.targets(job))
+        ]
+        spec = {
+            "arrivals": self.arrivals,
+            "sizes": sizes,
+            "targets": list(lists),
+            "fraction": self.pattern.share,
+            "messages": job.iterations,
+            "seed": int(job.stream(Purpose.VARIANT).integers(2**64, dtype=numpy.uint64)),
+            "ranks": ranks,
+        }
+        return _core.open_loop(json.dumps(spec))
