@@ -17,7 +17,7 @@ from fairlane.workload import JobScript, OpenLoop
 
 BANDWIDTH, LATENCY, SWITCH, HEADER, MTU = 100 * 10**9, 100_000, 70_000, 26, 4096
 OVERHEAD, CONTROL = 200_000, 64
-CROSSBAR = {"topology": "crossbar", "hosts": 4, "bandwidth": "100 Gb/s", "latency": "100 ns"}
+SWITCH_OF_FOUR = {"topology": "fat_tree", "hosts": 4, "levels": 1, "bandwidth": "100 Gb/s", "latency": "100 ns"}
 
 
 def ser(size: int) -> int:
@@ -33,14 +33,14 @@ def flight(size: int) -> int:
 def simulation(
     write: Callable[[_core.ProgramBuilder], None], hosts: tuple[int, ...] = (0, 1), **mpi: int
 ) -> _core.Simulation:
-    """A job of these ranks on a crossbar."""
+    """A job of these ranks on one switch."""
     builder = _core.ProgramBuilder(len(hosts))
     write(builder)
     spec = {
         "fabric": {
-            "topology": "crossbar",
-            "params": {"hosts": 4, "bandwidth": BANDWIDTH, "latency": LATENCY},
-            "routing": "up_down",
+            "topology": "fat_tree",
+            "params": {"hosts": 4, "levels": 1, "bandwidth": BANDWIDTH, "latency": LATENCY},
+            "routing": "d_mod_k",
         },
         "network": {"mtu": MTU, "header": HEADER, "switch_latency": SWITCH},
         "qos": {"arbiter": {"name": "weighted_round_robin", "params": {"weights": [1]}}},
@@ -53,7 +53,10 @@ def simulation(
 def exact(engine: _core.Simulation) -> dict[tuple[str, str], tuple[int, int]]:
     """Count and sum by message or packet and kind."""
     rows = Latency.measured(engine).exact
-    return {(of, kind): (count, int(total)) for of, kind, count, total in rows.select("of", "kind", "count", "sum").iter_rows()}
+    return {
+        (of, kind): (count, int(total))
+        for of, kind, count, total in rows.select("of", "kind", "count", "sum").iter_rows()
+    }
 
 
 def test_an_eager_message_takes_its_overhead_its_packets_and_one_flight() -> None:
@@ -160,10 +163,10 @@ def test_quantiles_are_at_most_the_stated_precision_above_the_true_ones() -> Non
 
 
 def scenario(load: float = 0.5, **changes: Any) -> Scenario:
-    """Open-loop load on all four hosts of a crossbar."""
+    """Open-loop load on all four hosts of one switch."""
     workload = {"name": "open_loop", "load": load, **changes.pop("workload", {})}
     job = {"name": "load", "ranks": 4, "workload": workload, **changes.pop("job", {})}
-    tables: dict[str, Any] = {"fabric": CROSSBAR, "placement": "linear", "duration": "1 ms", **changes}
+    tables: dict[str, Any] = {"fabric": SWITCH_OF_FOUR, "placement": "linear", "duration": "1 ms", **changes}
     return Scenario(jobs=[job], **tables)
 
 
@@ -172,7 +175,9 @@ def test_poisson_messages_wait_as_in_an_m_d_1_queue() -> None:
     for seed in range(1, 21):
         # To one fixed receiver each, so that only a NIC's own messages wait: it is the single server.
         simulated = Simulation(
-            scenario(load, seed=seed, duration="4 ms", workload={"pattern": "shift"}, network={"switch_latency": "70 ns"})
+            scenario(
+                load, seed=seed, duration="4 ms", workload={"pattern": "shift"}, network={"switch_latency": "70 ns"}
+            )
         )
         simulated.run_for("4 ms")
         row = Latency.measured(simulated._core).summary(("of",)).filter(pl.col("of") == "message")
@@ -267,7 +272,7 @@ def test_a_permutation_has_every_rank_once_and_none_to_itself() -> None:
 @pytest.mark.parametrize(
     ("workload", "words"),
     [
-        ({"pattern": "transpos"}, ["pattern", "transpos", "did you mean transpose"]),
+        ({"pattern": "transpos"}, ["pattern", "transpos", 'did you mean "transpose"?']),
         ({"pattern": "transpose"}, ["ranks", "8", "a square number of ranks"]),
         ({"pattern": {"name": "next_group", "group": 3}}, ["a multiple of 3 ranks"]),
         ({"pattern": {"name": "incast", "to": 8}}, ["more than 8 ranks"]),
