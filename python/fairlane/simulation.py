@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import NDArray
 
@@ -15,6 +15,9 @@ from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.units import DURATION
+
+if TYPE_CHECKING:
+    from fairlane.results.latency import Latency
 
 __all__ = ["Simulation"]
 
@@ -180,6 +183,12 @@ class Simulation:
     def table(self, name: str) -> dict[str, NDArray[Any]]:
         """One table of what was measured so far; also ``port_interference`` and ``departures`` if they are observed."""
         return columns(self._core.table(name))
+
+    def latency(self) -> "Latency":
+        """The latencies of all messages and packets delivered so far; empty without ``observe.counters``."""
+        from fairlane.results.latency import Latency
+
+        return Latency.measured(self._core)
 
     def digest(self) -> str:
         """A fingerprint of all that has happened: equal for equal runs."""

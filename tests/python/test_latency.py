@@ -180,7 +180,7 @@ def test_poisson_messages_wait_as_in_an_m_d_1_queue() -> None:
             )
         )
         simulated.run_for("4 ms")
-        row = Latency.measured(simulated._core).summary(("of",)).filter(pl.col("of") == "message")
+        row = simulated.latency().summary(("of",)).filter(pl.col("of") == "message")
         waits.append(row["mean"].item() - flight(MTU))
     expected = load * ser(MTU) / (2 * (1 - load))
     error = np.std(waits, ddof=1) / len(waits) ** 0.5
@@ -192,7 +192,7 @@ def test_packet_latency_is_waiting_at_ports_and_flight() -> None:
     job = {"stop": 500}
     simulated = Simulation(scenario(0.9, job=job, network={"switch_latency": "70 ns"}))
     assert simulated.run_for("10 ms"), "every rank has sent its 500 messages, and all have come"
-    total = Latency.measured(simulated._core).summary(("of",)).filter(pl.col("of") == "packet")
+    total = simulated.latency().summary(("of",)).filter(pl.col("of") == "packet")
     assert total["count"].item() == 4 * 500
     waited = int(simulated.table("ports")["waiting"].sum())
     assert total["mean"].item() * 2000 == pytest.approx(waited + 2000 * flight(MTU), rel=1e-12)
@@ -207,7 +207,7 @@ def test_the_offered_load_is_generated_whatever_becomes_of_it(arrivals: str) -> 
         simulated = Simulation(scenario(0.8, network={"buffer": buffer}, workload=workload))
         simulated.run_for("2 ms")
         progress.append(simulated.progress()["load"])
-        delivered = Latency.measured(simulated._core).summary(("of",))["count"].max()
+        delivered = simulated.latency().summary(("of",))["count"].max()
         assert isinstance(delivered, int)
         assert delivered < 0.5 * sum(progress[-1])
     assert progress[0] == progress[1]
@@ -226,7 +226,7 @@ def test_ranks_of_a_host_share_its_link_and_sizes_have_a_distribution() -> None:
     wire = simulated.table("ports")["bytes"].sum() / 2  # two links each
     # Of about 1500 messages a rank; their number and sizes deviate by 1 / sqrt(8 * 1500) in part.
     assert wire / (4 * 4e9 * BANDWIDTH / 8e12) == pytest.approx(0.6, rel=0.05)
-    messages = Latency.measured(simulated._core).exact.filter(pl.col("of") == "message")["count"].sum()
+    messages = simulated.latency().exact.filter(pl.col("of") == "message")["count"].sum()
     assert wire / messages == pytest.approx(2560 + HEADER, rel=0.03)
 
 

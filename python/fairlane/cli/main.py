@@ -20,6 +20,7 @@ from fairlane.cli import (
     predicting,
     reproducing,
     runs,
+    saturating,
     scheduling,
     slowdown,
     studies,
@@ -78,6 +79,7 @@ placing.add_to(app)
 scheduling.add_to(app)
 slowdown.add_to(app)
 studies.add_to(app)
+saturating.add_to(app)
 advising.add_to(app)
 predicting.add_to(app)
 controlling.add_to(app)

@@ -1,0 +1,75 @@
+"""Load against latency and accepted throughput: saturate."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from fairlane.cli.command import AsJson, OutFolder, Quiet, Seed, add, completing, print_json
+from fairlane.cli.exit import ExitCode
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
+
+__all__ = ["add_to"]
+
+
+def saturate(
+    scenario: ScenarioFile,
+    assignments: Assignments = None,
+    load: Annotated[
+        str,
+        typer.Option(
+            metavar="LOADS", help="Offered loads, parts of the injection bandwidth: a range, or a list as 0.1,0.5."
+        ),
+    ] = "0.05..1",
+    loads: Annotated[int, typer.Option(min=1, help="How many loads a range is divided into.")] = 20,
+    replicates: Annotated[int, typer.Option(min=1, help="How many seeds each load is simulated with.")] = 3,
+    seed: Seed = None,
+    duration: Annotated[
+        str | None, typer.Option(help="Simulated time, warm-up included; else the scenario's, 400 us for added load.")
+    ] = None,
+    warm_up: Annotated[
+        str | None, typer.Option(help="Simulated time before anything is counted; else 3/8 of the duration.")
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            help="Destination pattern: a name, or a table as '{ name = \"next_group\", group = 8 }'.",
+            autocompletion=completing("fairlane.workload.destinations:PATTERNS"),
+        ),
+    ] = None,
+    message_size: Annotated[str | None, typer.Option(help='Message size, as "4 KiB".')] = None,
+    arrivals: Annotated[str | None, typer.Option(help="poisson or fixed.")] = None,
+    allow_code: AllowCode = False,
+    out: OutFolder = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Sweep open-loop load: accepted throughput and latency at each load, and where the fabric saturates.
+
+    All open-loop jobs of the scenario get each of the loads. A scenario without one is simulated with one open-loop
+    job on all of its hosts in place of its jobs.
+    """
+    from fairlane import Scenario
+    from fairlane.results.store import new_folder
+    from fairlane.saturation import OpenLoopOptions, loads_of, prepared, print_saturation, sweep
+
+    wanted = loads_of(load, loads)
+    options = OpenLoopOptions(pattern, message_size, arrivals)
+    loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
+    folder = new_folder(f"{loaded.name}-saturation", datetime.now().astimezone(), out)
+    plan = prepared(loaded, wanted, replicates=replicates, options=options, duration=duration, warm_up=warm_up)
+    if plan.added and not quiet:
+        typer.echo("The scenario has no open-loop job: one on all hosts takes the place of its jobs.", err=True)
+    found = sweep(plan, progress=not quiet).save(folder)
+    if as_json:
+        print_json({"points": found.points, **found.meta, "folder": found.folder})
+    elif quiet:
+        typer.echo(found.folder)
+    else:
+        print_saturation(found)
+    return ExitCode.INTERRUPTED if found.meta["partial"] else ExitCode.DONE
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds this command."""
+    add(app, saturate)

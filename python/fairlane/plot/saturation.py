@@ -1,0 +1,95 @@
+"""Load against accepted throughput and latency."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairlane.plot.style import MUTED, PALETTE, canvas, headline_of
+from fairlane.results.measured import PS
+from fairlane.results.text import plural, seconds, time_unit
+from fairlane.saturation.results import CONFIDENCE, Saturation
+
+_WIDE_RANGE = 20
+"""Latencies that differ by more than this factor are drawn on a logarithmic axis."""
+
+
+def draw(found: Saturation) -> Figure | None:
+    """Accepted throughput above, mean and 99% latency below; None without a load."""
+    points = found.points.filter(pl.col("message_mean_ps").is_not_null())
+    if not points.height:
+        return None
+    figure = canvas(9, 9)
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    _accepted(top, points)
+    _latency(bottom, points)
+    full, saturated = found.saturation()
+    if saturated is not None:
+        for axes in (top, bottom):
+            axes.axvspan(saturated, points["load"].to_numpy().max() + 0.02, color=MUTED, alpha=0.1, linewidth=0)
+    meta = found.meta
+    title = (
+        "Not saturated at any load"
+        if saturated is None
+        else f"Saturated from load {saturated:g} on" + ("" if full is None else f", all accepted up to {full:g}")
+    )
+    span = seconds((meta["duration_ps"] - meta["warm_up_ps"]) * PS)
+    what = (
+        f"{meta['scenario'].get('name', 'scenario')}, {plural(len(meta['seeds']), 'seed')}, {span} measured after "
+        f"{seconds(meta['warm_up_ps'] * PS)} of warm-up. Bars: {CONFIDENCE:.0%} intervals over seeds. "
+        "Dashed: latencies of saturated or undecided loads, which depend on the simulated time."
+    )
+    headline_of(figure, title, what)
+    return figure
+
+
+def _accepted(axes: Axes, points: pl.DataFrame) -> None:
+    load = points["load"].to_numpy()
+    axes.plot([0, load.max()], [0, load.max()], color=MUTED, linewidth=0.8, label="offered")
+    axes.errorbar(load, points["accepted"].to_numpy(), yerr=_bars(points, "accepted"), **_style(0), label="accepted")
+    axes.set_ylabel("Throughput [part of injection bandwidth]")
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y")
+    axes.legend(frameon=False, loc="upper left")
+
+
+def _latency(axes: Axes, points: pl.DataFrame) -> None:
+    names = {"message_mean_ps": "mean", "message_p99_ps": "99%"}
+    values = points.select(*names).to_numpy() * PS
+    log = values.max() > _WIDE_RANGE * values.min()
+    factor, unit = time_unit(float(values.min() if log else values.max()))
+    steady = points["saturated"].to_numpy() == "no"
+    # The dashed part begins at the last steady point.
+    first = int(steady.argmin()) if not steady.all() else len(steady)
+    load = points["load"].to_numpy()
+    for number, (name, label) in enumerate(names.items()):
+        of_name, bars = points[name].to_numpy() * PS / factor, _bars(points, name)
+        bars = None if bars is None else [side * PS / factor for side in bars]
+        style = _style(number)
+        shown = None if bars is None else [side[:first] for side in bars]
+        axes.errorbar(load[:first], of_name[:first], yerr=shown, **style, label=f"{label} latency of messages")
+        axes.plot(load[max(0, first - 1) :], of_name[max(0, first - 1) :], color=style["color"], linestyle="--")
+    axes.set_xlabel("Offered load [part of injection bandwidth]")
+    axes.set_ylabel(f"Latency [{unit}]")
+    if log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xlim(0, load.max() + 0.02)
+    axes.grid(axis="y")
+    axes.legend(frameon=False, loc="upper left")
+
+
+def _bars(points: pl.DataFrame, name: str) -> list[Any] | None:
+    """The lengths of the bars below and above each point; None without intervals."""
+    if points[f"{name}_low"].null_count():
+        return None
+    half = ((points[f"{name}_high"] - points[f"{name}_low"]) / 2).to_numpy()
+    return [half, half]
+
+
+def _style(number: int) -> dict[str, Any]:
+    return {"color": PALETTE[number], "marker": "o", "markersize": 4, "capsize": 2, "linewidth": 1.5}

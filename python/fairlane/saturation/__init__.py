@@ -1,0 +1,18 @@
+"""Load against latency and accepted throughput: open-loop load swept over a range, on several seeds."""
+
+from fairlane.saturation.loads import loads_of
+from fairlane.saturation.plan import OpenLoopOptions, Plan, prepared
+from fairlane.saturation.results import ACCEPTED_IN_FULL, Saturation
+from fairlane.saturation.sweep import sweep
+from fairlane.saturation.table import print_saturation
+
+__all__ = [
+    "ACCEPTED_IN_FULL",
+    "OpenLoopOptions",
+    "Plan",
+    "Saturation",
+    "loads_of",
+    "prepared",
+    "print_saturation",
+    "sweep",
+]

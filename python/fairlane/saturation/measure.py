@@ -1,0 +1,118 @@
+"""One load on one seed: what was offered, what was accepted, and how late it came, after the warm-up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fairlane import _core
+from fairlane.errors import RunError
+from fairlane.results.latency import Latency
+from fairlane.results.measured import frame
+from fairlane.runner.engine import Driver, Gauge
+from fairlane.workload.injection import injection_of
+from fairlane.workload.open_loop import OpenLoop
+
+if TYPE_CHECKING:
+    from fairlane.saturation.plan import Plan
+    from fairlane.scenario import Resolved, Scenario
+
+__all__ = ["Cell", "measure"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was measured at one load on one seed, of all open-loop jobs together."""
+
+    load: float
+    seed: int
+    offered: float
+    """What was generated, as a part of the injection bandwidth of the ranks that send."""
+    accepted: float
+    """What was delivered, as a part of the same."""
+    exact: pl.DataFrame
+    """Latencies: count, sum, minimum, maximum of messages and packets (``of``)."""
+    histogram: pl.DataFrame
+    """Their buckets."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """An open-loop job: how its messages and packets translate into parts of the injection bandwidth."""
+
+    job: int
+    bandwidth: float
+    """Of all ranks that send, bits per second."""
+    header_bytes: float
+    """Header bytes of a message, on average."""
+    packet_bytes: float
+    """Bytes of a packet on the wire, on average."""
+
+
+def measure(plan: Plan, load: float, seed: int, driver: Driver) -> Cell | None:
+    """Simulates one load on one seed; None if the driver was stopped before its end."""
+    scenario = plan.at(load, seed)
+    resolved = scenario.resolve()
+    sources = _sources(scenario, resolved)
+    jobs = pl.Series([source.job for source in sources], dtype=pl.UInt32)
+    engine = resolved.engine()
+    try:
+        if not driver.drive(engine, Gauge(plan.warm_up)):
+            return None
+        before, start = _state(engine, jobs), engine.now
+        if not driver.drive(engine, Gauge(plan.duration)):
+            return None
+    except _core.RunError as error:
+        raise RunError(str(error), slug=error.slug) from None
+    after, span = _state(engine, jobs), engine.now - start
+    latency = after[1].since(before[1])
+    sent = after[0].join(before[0], on="job", suffix="_before")
+    generated, delivered = 0.0, 0.0
+    packets = dict(
+        latency.exact.filter(pl.col("of") == "packet").group_by("job").agg(pl.col("count").sum()).iter_rows()
+    )
+    for source in sources:
+        row = sent.row(by_predicate=pl.col("job") == source.job, named=True)
+        messages = row["messages_sent"] - row["messages_sent_before"]
+        generated += row["bytes_sent"] - row["bytes_sent_before"] + messages * source.header_bytes
+        delivered += packets.get(source.job, 0) * source.packet_bytes
+    possible = sum(source.bandwidth for source in sources) * span / 8e12
+    exact, histogram = _together(latency)
+    return Cell(load, seed, generated / possible, delivered / possible, exact, histogram)
+
+
+def _state(engine: _core.Simulation, jobs: pl.Series) -> tuple[pl.DataFrame, Latency]:
+    """What the open-loop jobs have sent, and their latencies."""
+    ranks = frame(engine.table("ranks")).filter(pl.col("job").is_in(jobs.implode()))
+    sent = ranks.group_by("job").agg(pl.col("messages_sent", "bytes_sent").sum().cast(pl.Int64))
+    found = Latency.measured(engine)
+    of_jobs = pl.col("job").is_in(jobs.implode())
+    return sent, Latency(found.exact.filter(of_jobs), found.histogram.filter(of_jobs))
+
+
+def _sources(scenario: Scenario, resolved: Resolved) -> list[_Source]:
+    """The open-loop jobs among the resolved ones: copies of a job follow each other."""
+    workloads = [job.workload for job in scenario.with_background().jobs for _ in range(job.count)]
+    found = []
+    for number, workload in enumerate(workloads):
+        if not isinstance(workload, OpenLoop):
+            continue
+        job = resolved.jobs[number]
+        injection, sizes = injection_of(resolved, job), workload.message_sizes()
+        packets = fmean(injection.packets(size) for size in sizes)
+        bandwidth = sum(injection.bandwidth(rank) for rank in workload.senders(job.ranks))
+        wire = fmean(injection.wire(size) for size in sizes)
+        found.append(_Source(number, bandwidth, packets * injection.header, wire / packets))
+    return found
+
+
+def _together(latency: Latency) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The latencies of all open-loop jobs and kinds merged."""
+    exact = latency.exact.group_by("of").agg(
+        pl.col("count").sum(), pl.col("sum").sum(), pl.col("min").min(), pl.col("max").max()
+    )
+    histogram = latency.histogram.group_by("of", "low", "high").agg(pl.col("count").sum())
+    return exact.sort("of"), histogram.sort("of", "low")

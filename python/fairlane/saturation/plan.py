@@ -1,0 +1,176 @@
+"""What is simulated: a scenario with open-loop load, at every load and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric import Fabric
+from fairlane.inputs.problems import Problems, validated
+from fairlane.scenario import Scenario
+from fairlane.scenario.models import Job
+from fairlane.scenario.resolve import building, fabric_spec
+from fairlane.units import DURATION
+from fairlane.workload.open_loop import OpenLoop
+
+__all__ = ["OpenLoopOptions", "Plan", "prepared"]
+
+WARM_UP = 0.375
+"""The part of the simulated time that is warm-up unless another is given."""
+DURATION_OF_ADDED_LOAD = "400 us"
+"""Simulated time where the scenario has no open-loop job and another is not given."""
+
+
+@dataclass(frozen=True)
+class OpenLoopOptions:
+    """Parameters of open-loop jobs that replace those of the scenario; None leaves them as they are."""
+
+    pattern: str | None = None
+    """A destination pattern's name, or a TOML table with its name and parameters."""
+    message_size: str | None = None
+    """As "4 KiB"."""
+    arrivals: str | None = None
+    """``poisson`` or ``fixed``."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Those that are given. Raises ``ScenarioError`` for a table that cannot be read."""
+        pattern = None if self.pattern is None else _table("--pattern", self.pattern)
+        given = {"pattern": pattern, "message_size": self.message_size, "arrivals": self.arrivals}
+        return {key: value for key, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A scenario with open-loop jobs, and what is simulated of it."""
+
+    scenario: Scenario
+    loads: Sequence[float]
+    """Offered loads, parts of the injection bandwidth."""
+    seeds: Sequence[int]
+    """Seeds of the replicates."""
+    warm_up: int
+    """Simulated time before anything is counted, ps."""
+    duration: int
+    """Simulated time in all, ps."""
+    added: bool
+    """Whether the scenario's jobs were replaced by one open-loop job on all hosts."""
+
+    def at(self, load: float, seed: int) -> Scenario:
+        """The scenario at one load and seed."""
+        jobs = [
+            job.model_copy(update={"workload": job.workload.model_copy(update={"load": load})})
+            if isinstance(job.workload, OpenLoop)
+            else job
+            for job in self.scenario.jobs
+        ]
+        return self.scenario.model_copy(update={"jobs": jobs, "seed": seed})
+
+    def described(self) -> Mapping[str, Any]:
+        """What the results depend on besides load and seed."""
+        return {
+            "scenario": self.scenario.model_dump(mode="json", exclude_defaults=True, exclude={"seed"}),
+            "warm_up_ps": self.warm_up,
+            "duration_ps": self.duration,
+        }
+
+
+def prepared(
+    scenario: Scenario,
+    loads: Sequence[float],
+    *,
+    replicates: int,
+    options: OpenLoopOptions,
+    duration: str | None = None,
+    warm_up: str | None = None,
+) -> Plan:
+    """A plan for a scenario; one without an open-loop job gets one on all of its hosts in place of its own jobs.
+
+    Raises ``ScenarioError``.
+    """
+    given = options.parameters()
+    added = not any(isinstance(job.workload, OpenLoop) for job in scenario.jobs)
+    whole = _duration("--duration", duration or DURATION_OF_ADDED_LOAD) if duration or added else scenario.duration
+    before = round(whole * WARM_UP) if warm_up is None else _duration("--warm-up", warm_up)
+    if not before < whole:
+        raise ScenarioError(
+            Problem(
+                "--warm-up", "nothing is left to measure", DURATION.format(before), f"below {DURATION.format(whole)}"
+            )
+        )
+    changed = _with_load(scenario, given) if added else _replaced(scenario, given)
+    changed = changed.model_copy(update={"duration": whole})
+    seeds = [scenario.seed + number for number in range(replicates)]
+    return Plan(changed, list(loads), seeds, before, whole, added)
+
+
+def _with_load(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
+    """The fabric with one open-loop job on all of its hosts, in order."""
+    try:
+        hosts = building(lambda: Fabric.build(fabric_spec(scenario.fabric))).hosts
+    except Problems as problems:
+        raise scenario.error(problems) from None
+    job = {"name": "load", "ranks": hosts, "workload": _workload(given)}
+    kept = {name: getattr(scenario, name) for name in ("name", "seed", "fabric", "network", "qos", "mpi")}
+    return Scenario(**kept, placement="linear", jobs=[_checked(job)])
+
+
+def _replaced(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
+    """The scenario with these parameters of its open-loop jobs."""
+    if not given:
+        return scenario
+    jobs = []
+    for job in scenario.jobs:
+        if isinstance(job.workload, OpenLoop):
+            parameters = {**job.workload.model_dump(exclude_unset=True), **given}
+            if "message_size" in given:
+                parameters.pop("sizes", None)
+            changed = job.model_dump(exclude_unset=True) | {"workload": _workload(parameters)}
+            jobs.append(_checked(changed))
+        else:
+            jobs.append(job)
+    return scenario.model_copy(update={"jobs": jobs})
+
+
+def _workload(parameters: Mapping[str, Any]) -> OpenLoop:
+    try:
+        return validated(OpenLoop, dict(parameters))
+    except Problems as problems:
+        raise ScenarioError([_optional(problem) for problem in problems.problems]) from None
+
+
+def _checked(job: Mapping[str, Any]) -> Job:
+    """A job with a workload that fits its ranks."""
+    try:
+        return validated(Job, dict(job))
+    except Problems as problems:
+        raise ScenarioError([_optional(problem) for problem in problems.problems]) from None
+
+
+def _optional(problem: Problem) -> Problem:
+    """The problem of a parameter, named after its option."""
+    head, _, rest = problem.key.partition(".")
+    option = "--" + (head or "pattern").replace("_", "-")
+    return replace(problem, key=f"{option}.{rest}" if rest else option)
+
+
+def _table(option: str, given: str) -> Any:
+    """A name, or a TOML table."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    if not given.lstrip().startswith("{"):
+        return given
+    try:
+        return tomlkit.parse(f"value = {given}").unwrap()["value"]
+    except TOMLKitError as error:
+        example = '{ name = "next_group", group = 8 }'
+        raise ScenarioError(Problem(option, f"no table: {error}", given, f"a name, or a table as {example}")) from None
+
+
+def _duration(option: str, given: str) -> int:
+    try:
+        return DURATION.parse(given)
+    except ValueError as error:
+        raise ScenarioError(Problem(option, str(error), given)) from None

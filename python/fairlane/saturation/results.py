@@ -1,0 +1,165 @@
+"""What a sweep of loads measured: a row for each load and seed, a row for each load, and where they are kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from fairlane.results.errors import writing
+from fairlane.results.latency import QUANTILES, summarize
+from fairlane.saturation.measure import Cell
+
+__all__ = ["ACCEPTED_IN_FULL", "CONFIDENCE", "Saturation"]
+
+ACCEPTED_IN_FULL = 0.97
+"""A load is saturated if less than this part of what is generated is delivered."""
+CONFIDENCE = 0.95
+"""Of the intervals over seeds (Student's t)."""
+FEW = 1000
+"""Messages at a load below which its figures are rough."""
+
+Verdict = Literal["yes", "no", "undecided"]
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """Accepted throughput and latency by offered load."""
+
+    runs: pl.DataFrame
+    """One row per load and seed."""
+    points: pl.DataFrame
+    """One row per load: means over seeds with their intervals, quantiles of the histograms of all seeds together."""
+    meta: Mapping[str, Any]
+    """Provenance: version, scenario, warm-up, duration, seeds, whether it was interrupted."""
+    folder: Path | None = None
+
+    @classmethod
+    def of(cls, cells: Iterable[Cell], meta: Mapping[str, Any]) -> Saturation:
+        """The tables of what was measured."""
+        ordered = sorted(cells, key=lambda cell: (cell.load, cell.seed))
+        runs = pl.DataFrame([_run(cell) for cell in ordered], schema=_RUN, infer_schema_length=None)
+        by_load: dict[float, list[Cell]] = {}
+        for cell in ordered:
+            by_load.setdefault(cell.load, []).append(cell)
+        points = pl.DataFrame(
+            [_point(load, of_load, runs.filter(pl.col("load") == load)) for load, of_load in by_load.items()],
+            schema=_POINT,
+            infer_schema_length=None,
+        )
+        return cls(runs, points, meta)
+
+    def saturation(self) -> tuple[float | None, float | None]:
+        """The greatest load accepted in full below which all are, and the least that is saturated; None without one."""
+        full: float | None = None
+        for row in self.points.iter_rows(named=True):
+            if row["saturated"] == "yes":
+                return full, row["load"]
+            if row["saturated"] == "no":
+                full = row["load"]
+        return full, None
+
+    def save(self, folder: Path) -> Saturation:
+        """Stores the tables (Parquet, and the points as CSV), the provenance and the figure in ``folder``.
+
+        The folder appears under its name only when everything is in it. Raises ``ResultsError`` if that fails.
+        """
+        from fairlane.plot.saturation import draw
+        from fairlane.plot.style import styled
+
+        with writing(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            with writing(folder), styled():
+                self.runs.write_parquet(unfinished / "runs.parquet")
+                self.points.write_parquet(unfinished / "points.parquet")
+                self.points.write_csv(unfinished / "points.csv")
+                text = json.dumps(dict(self.meta), indent=2)
+                (unfinished / "saturation.json").write_text(text + "\n", encoding="utf-8")
+                figure = draw(self)
+                if figure is not None:
+                    figure.savefig(unfinished / "saturation.png")
+                unfinished.chmod(0o755)
+                unfinished.rename(folder)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+        return Saturation(self.runs, self.points, self.meta, folder)
+
+
+_LATENCIES = [
+    f"{of}_{name}" for of in ("message", "packet") for name in ("count", "mean_ps", *(f"{q}_ps" for q in QUANTILES))
+]
+_TYPES = {name: pl.Int64 if name.endswith("count") else pl.Float64 for name in _LATENCIES}
+_RUN = {"load": pl.Float64, "seed": pl.UInt64, "offered": pl.Float64, "accepted": pl.Float64, **_TYPES}
+_INTERVALS = ("accepted", "message_mean_ps", "message_p99_ps")
+_POINT = {
+    "load": pl.Float64,
+    "seeds": pl.Int64,
+    "offered": pl.Float64,
+    "accepted": pl.Float64,
+    **{f"{name}_{end}": pl.Float64 for name in _INTERVALS for end in ("low", "high")},
+    "ratio": pl.Float64,
+    "ratio_low": pl.Float64,
+    "ratio_high": pl.Float64,
+    "saturated": pl.String,
+    **_TYPES,
+}
+
+
+def _run(cell: Cell) -> dict[str, Any]:
+    head = {"load": cell.load, "seed": cell.seed, "offered": cell.offered, "accepted": cell.accepted}
+    return head | _latencies(cell.exact, cell.histogram)
+
+
+def _latencies(exact: pl.DataFrame, histogram: pl.DataFrame) -> dict[str, Any]:
+    """Count, mean and quantiles of messages and packets; null where there are none."""
+    found: dict[str, Any] = dict.fromkeys(_LATENCIES)
+    for row in summarize(exact, histogram, ("of",)).iter_rows(named=True):
+        of = row["of"]
+        found |= {f"{of}_count": row["count"], f"{of}_mean_ps": row["mean"]}
+        found |= {f"{of}_{name}_ps": float(row[name]) for name in QUANTILES}
+    return found
+
+
+def _point(load: float, cells: Sequence[Cell], runs: pl.DataFrame) -> dict[str, Any]:
+    merged = _latencies(
+        pl.concat([cell.exact for cell in cells]),
+        pl.concat([cell.histogram for cell in cells]),
+    )
+    row: dict[str, Any] = {"load": load, "seeds": len(cells), **merged}
+    row |= {"offered": runs["offered"].mean(), "accepted": runs["accepted"].mean()}
+    for name in _INTERVALS:
+        row[f"{name}_low"], row[f"{name}_high"] = _interval(runs[name].drop_nulls().to_list())
+    ratios = [cell.accepted / cell.offered for cell in cells if cell.offered > 0]
+    row["ratio"] = sum(ratios) / len(ratios) if ratios else None
+    row["ratio_low"], row["ratio_high"] = _interval(ratios)
+    row["saturated"] = _verdict(row["ratio_low"], row["ratio_high"])
+    return row
+
+
+def _verdict(low: float | None, high: float | None) -> Verdict:
+    """Whether accepted over generated is below the limit; undecided where its interval has the limit in it."""
+    if low is None or high is None or low < ACCEPTED_IN_FULL <= high:
+        return "undecided"
+    return "yes" if high < ACCEPTED_IN_FULL else "no"
+
+
+def _interval(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """The confidence interval of the mean; none from fewer than two values."""
+    from scipy import stats
+
+    count = len(values)
+    if count < 2:
+        return None, None
+    mean = sum(values) / count
+    deviation = sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * deviation / sqrt(count)
+    return mean - half, mean + half
