@@ -1,64 +1,37 @@
-"""Accepted against offered load, and latency, of every routing under uniform and adversarial traffic.
+"""Accepted throughput and latency against offered load, of every routing under uniform and adversarial traffic.
 
-Hosts send one packet after the other at random times to random hosts, or all to where it hurts most, and wait for
-nothing. Beside our curves stand those of two published simulators, as far as they have the routing, and what theory
-says can be accepted at most. Usage: ``python benches/saturation.py [FABRIC ...]``; draws a figure of each fabric in
-``docs/images/`` and, for all fabrics, writes ``docs/data/saturation.csv``.
+The sweeps are those of ``fairlane saturate``. Beside our curves stand those of two published simulators, as far as they
+have the routing, and the theoretical bounds. Usage: ``python benches/saturation.py [FABRIC ...]``; draws a figure of
+each fabric in ``docs/images/`` and, for all fabrics, writes ``docs/data/saturation.csv``.
 """
 
 import csv
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from matplotlib.figure import Figure
-from typing_extensions import override
 
 import fairlane
-from fairlane.workload import Workload
-from fairlane.workload.builder import Rank
+from fairlane.saturation import OpenLoopOptions, prepared, sweep
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = Path(__file__).with_name("saturation-reference.csv")
 TABLE = ROOT / "docs" / "data" / "saturation.csv"
 IMAGES = ROOT / "docs" / "images"
 
-PAYLOAD, WIRE = 4096, 4096 + 26
-RATE = 12.5e-3
-"""Bytes a picosecond."""
-LATENCY, SWITCH = 100_000, 100_000
-WARM_UP, MEASURED = 150_000_000, 250_000_000
 LOADS = (0.05, *(step / 10 for step in range(1, 11)))
-SENDS = 1024
-
-
-class OpenLoop(Workload):
-    """Sends at random times, whatever has come of what was sent before. Nobody receives."""
-
-    fabric: str
-    traffic: str
-    offered: float
-
-    @override
-    def write(self, rank: Rank, stages: list[list[int]]) -> None:
-        """One long list of sends for ever, each after a random time of the mean that makes the load."""
-        target = CASES[self.fabric].traffic[self.traffic].target
-        draw = rank.job.drawn(f"rank {rank.index}", lambda rng: rng)
-        gap = WIRE / RATE / self.offered
-        with rank.repeat():
-            waits = draw.uniform(0, 1, SENDS)
-            for wait in waits / waits.mean() * gap:
-                rank.compute(round(wait))
-                rank.send(target(rank.index, int(draw.integers(1 << 30))), PAYLOAD)
+REPLICATES = 3
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Who sends to whom, the most that theory lets through, and the same traffic's name in the reference."""
+    """The destination pattern, the theoretical bounds by routing, and the same traffic's names in the reference."""
 
-    target: Callable[[int, int], int]
+    pattern: str | dict[str, Any]
     bounds: dict[str, float]
     reference: tuple[str, ...]
 
@@ -73,20 +46,10 @@ class Case:
     traffic: dict[str, Traffic]
 
 
-def other(hosts: int) -> Callable[[int, int], int]:
-    """Any host but the own."""
-    return lambda host, random: (host + 1 + random % (hosts - 1)) % hosts
-
-
-def tornado(host: int, _random: int) -> int:
-    """Three ahead in both dimensions of an 8 x 8 torus."""
-    return (host // 8 + 3) % 8 * 8 + (host % 8 + 3) % 8
-
-
 TREE_ROUTINGS = {"d_mod_k": (), "adaptive": ("nca", "anca", "updown_random", "updown_adaptive")}
 TREE_TRAFFIC = {
-    "uniform": Traffic(other(64), {}, ("uniform",)),
-    "complement": Traffic(lambda host, _: 63 - host, {}, ("bitcomp",)),
+    "uniform": Traffic("uniform", {}, ("uniform",)),
+    "complement": Traffic("complement", {}, ("bitcomp",)),
 }
 CASES = {
     "dfly72": Case(
@@ -94,9 +57,9 @@ CASES = {
         72,
         {"minimal": ("min",), "valiant": ("valiant",), "ugal_l": ("ugal",), "ugal_g": (), "progressive": ()},
         {
-            "uniform": Traffic(other(72), {"valiant": 71 / 128}, ("uniform",)),
+            "uniform": Traffic("uniform", {"valiant": 71 / 128}, ("uniform",)),
             "next group": Traffic(
-                lambda host, random: (host // 8 + 1) % 9 * 8 + random % 8,
+                {"name": "next_group", "group": 8},
                 {"minimal": 1 / 8, "valiant": 7 / 16, "adaptive": 9 / 16},
                 ("bad_dragon", "adv+1"),
             ),
@@ -107,8 +70,12 @@ CASES = {
         64,
         {"dimension_order": ("dim_order", "dor"), "valiant": ("valiant",), "ugal_l": (), "ugal_g": ()},
         {
-            "uniform": Traffic(other(64), {"valiant": 1 / 2}, ("uniform",)),
-            "tornado": Traffic(tornado, {"dimension_order": 1 / 3, "valiant": 1 / 2}, ("tornado",)),
+            "uniform": Traffic("uniform", {"valiant": 1 / 2}, ("uniform",)),
+            "tornado": Traffic(
+                {"name": "shift", "sides": [8, 8], "steps": [3, 3]},
+                {"dimension_order": 1 / 3, "valiant": 1 / 2},
+                ("tornado",),
+            ),
         },
     ),
     "ftree64_8ary2": Case(
@@ -122,44 +89,36 @@ CASES = {
 
 @dataclass(frozen=True)
 class Point:
-    """What became of a load."""
+    """What became of a load: means over the seeds."""
 
     fabric: str
     traffic: str
     routing: str
     offered: float
     accepted: float
-    """Delivered, of what the hosts' links carry."""
+    """Part of what the hosts' links carry."""
     links: float
-    """Links of a packet's way on average, those of hosts too."""
+    """Links of a packet's path on average, those of hosts too."""
     latency: float
-    """From the send to the last byte, on average, ns; by Little's law, so only while all is accepted."""
+    """Mean from generation to the last byte, ns."""
+    saturated: str
+    """Whether the load saturates the fabric: yes, no or undecided."""
 
 
-def measure(name: str, traffic: str, routing: str, offered: float) -> Point:
-    """Simulates one load."""
+def measure(name: str, traffic: str, routing: str) -> list[Point]:
+    """Simulates every load."""
     case = CASES[name]
-    load = OpenLoop(fabric=name, traffic=traffic, offered=offered, compute="1 ns")
+    load = {"name": "open_loop", "pattern": case.traffic[traffic].pattern, "message_size": "4 KiB"}
     scenario = fairlane.Scenario(
         name="saturation",
-        duration="1 ms",
+        duration="400 us",
         fabric={**case.fabric, "bandwidth": "100 Gb/s", "latency": "100 ns", "routing": routing},
-        mpi={"send_overhead": "0 ns"},
-        placement={"strategy": "linear"},
-        jobs=[{"name": "all", "ranks": case.hosts, "workload": load}],
+        placement="linear",
+        jobs=[{"name": "load", "ranks": case.hosts, "workload": load}],
     )
-    simulation = fairlane.Simulation(scenario)
-    ends = fairlane.Fabric.build(simulation.scenario.tables["fabric"]).links["to_host"]
-    simulation.run_until(WARM_UP)
-    before, start = simulation.table("ports"), simulation.now
-    simulation.run_until(WARM_UP + MEASURED)
-    after = simulation.table("ports")
-    packets, waiting = (after[key].astype(float) - before[key] for key in ("packets", "waiting"))
-    delivered = packets[ends[after["link"]] >= 0].sum()
-    links = packets.sum() / delivered
-    flight = WIRE / RATE + links * LATENCY + (links - 1) * SWITCH
-    accepted = delivered * WIRE / (case.hosts * RATE * (simulation.now - start))
-    return Point(name, traffic, routing, offered, accepted, links, (flight + waiting.sum() / delivered) / 1e3)
+    found = sweep(prepared(scenario, LOADS, replicates=REPLICATES, options=OpenLoopOptions()))
+    columns = found.points.select("load", "accepted", "links", pl.col("message_mean_ps") / 1e3, "saturated")
+    return [Point(name, traffic, routing, *row) for row in columns.iter_rows()]
 
 
 def reference(
@@ -186,7 +145,7 @@ def draw(name: str, points: list[Point]) -> Path:
             own = [it for it in points if (it.fabric, it.traffic, it.routing) == (name, traffic, routing)]
             colour = f"C{number}"
             top.plot([it.offered for it in own], [it.accepted for it in own], color=colour, marker=".", label=routing)
-            fits = [it for it in own if it.accepted > 0.97 * it.offered]
+            fits = [it for it in own if it.saturated == "no"]
             bottom.plot([it.offered for it in fits], [it.latency for it in fits], color=colour, marker=".")
             for (label, curve), style in zip(
                 reference(name, pattern, names), ("--", ":", "-.", (0, (1, 4))), strict=False
@@ -213,8 +172,8 @@ def main() -> None:
     for name in names:
         for traffic in CASES[name].traffic:
             for routing in CASES[name].routings:
-                own = [measure(name, traffic, routing, offered) for offered in LOADS]
-                knee = max(point.offered for point in own if point.accepted > 0.95 * point.offered)
+                own = measure(name, traffic, routing)
+                knee = max((point.offered for point in own if point.saturated == "no"), default=0.0)
                 at_most = max(point.accepted for point in own)
                 print(
                     f"{name:14} {traffic:11} {routing:16} all up to {knee:.2f}, at most {at_most:.3f}, "
@@ -231,9 +190,9 @@ def write(points: list[Point]) -> None:
     """The table of all points."""
     with TABLE.open("w", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["fabric", "traffic", "routing", "offered", "accepted", "links", "latency_ns"])
+        rows.writerow(["fabric", "traffic", "routing", "offered", "accepted", "links", "latency_ns", "saturated"])
         for it in points:
-            measured = f"{it.accepted:.4f}", f"{it.links:.3f}", f"{it.latency:.0f}"
+            measured = f"{it.accepted:.4f}", f"{it.links:.3f}", f"{it.latency:.0f}", it.saturated
             rows.writerow([it.fabric, it.traffic, it.routing, it.offered, *measured])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from fairlane.plot.style import MUTED, PALETTE, canvas, headline_of
 from fairlane.results.measured import PS
@@ -26,23 +27,18 @@ def draw(found: Saturation) -> Figure | None:
     top, bottom = figure.subplots(2, 1, sharex=True)
     _accepted(top, points)
     _latency(bottom, points)
-    full, saturated = found.saturation()
+    _, saturated = found.saturation()
     if saturated is not None:
         for axes in (top, bottom):
             axes.axvspan(saturated, points["load"].to_numpy().max() + 0.02, color=MUTED, alpha=0.1, linewidth=0)
     meta = found.meta
-    title = (
-        "Not saturated at any load"
-        if saturated is None
-        else f"Saturated from load {saturated:g} on" + ("" if full is None else f", all accepted up to {full:g}")
-    )
     span = seconds((meta["duration_ps"] - meta["warm_up_ps"]) * PS)
     what = (
         f"{meta['scenario'].get('name', 'scenario')}, {plural(len(meta['seeds']), 'seed')}, {span} measured after "
         f"{seconds(meta['warm_up_ps'] * PS)} of warm-up. Bars: {CONFIDENCE:.0%} intervals over seeds. "
         "Dashed: latencies of saturated or undecided loads, which depend on the simulated time."
     )
-    headline_of(figure, title, what)
+    headline_of(figure, found.verdict(), what)
     return figure
 
 
@@ -57,7 +53,7 @@ def _accepted(axes: Axes, points: pl.DataFrame) -> None:
 
 
 def _latency(axes: Axes, points: pl.DataFrame) -> None:
-    names = {"message_mean_ps": "mean", "message_p99_ps": "99%"}
+    names = {"message_mean_ps": "mean", "message_p99_ps": "99th percentile"}
     values = points.select(*names).to_numpy() * PS
     log = values.max() > _WIDE_RANGE * values.min()
     factor, unit = time_unit(float(values.min() if log else values.max()))
@@ -70,12 +66,13 @@ def _latency(axes: Axes, points: pl.DataFrame) -> None:
         bars = None if bars is None else [side * PS / factor for side in bars]
         style = _style(number)
         shown = None if bars is None else [side[:first] for side in bars]
-        axes.errorbar(load[:first], of_name[:first], yerr=shown, **style, label=f"{label} latency of messages")
+        axes.errorbar(load[:first], of_name[:first], yerr=shown, **style, label=f"message latency, {label}")
         axes.plot(load[max(0, first - 1) :], of_name[max(0, first - 1) :], color=style["color"], linestyle="--")
     axes.set_xlabel("Offered load [part of injection bandwidth]")
     axes.set_ylabel(f"Latency [{unit}]")
     if log:
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlim(0, load.max() + 0.02)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
@@ -33,6 +33,8 @@ class Cell:
     """What was generated, as a part of the injection bandwidth of the ranks that send."""
     accepted: float
     """What was delivered, as a part of the same."""
+    links: float
+    """Links that a packet takes on average, those of hosts included; over the packets of all jobs."""
     exact: pl.DataFrame
     """Latencies: count, sum, minimum, maximum of messages and packets (``of``)."""
     histogram: pl.DataFrame
@@ -62,35 +64,55 @@ def measure(plan: Plan, load: float, seed: int, driver: Driver) -> Cell | None:
     try:
         if not driver.drive(engine, Gauge(plan.warm_up)):
             return None
-        before, start = _state(engine, jobs), engine.now
+        before = _State.of(engine, jobs)
         if not driver.drive(engine, Gauge(plan.duration)):
             return None
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
-    after, span = _state(engine, jobs), engine.now - start
-    latency = after[1].since(before[1])
-    sent = after[0].join(before[0], on="job", suffix="_before")
-    generated, delivered = 0.0, 0.0
+    return _cell(load, seed, sources, before, _State.of(engine, jobs))
+
+
+@dataclass(frozen=True)
+class _State:
+    """What an engine has done so far."""
+
+    now: int
+    packet_hops: int
+    packets: int
+    """Delivered, of all jobs."""
+    sent: pl.DataFrame
+    """Messages and bytes sent by the open-loop jobs."""
+    latency: Latency
+    """Of the open-loop jobs."""
+
+    @classmethod
+    def of(cls, engine: _core.Simulation, jobs: pl.Series) -> Self:
+        """The state of an engine; ``jobs`` are the open-loop ones."""
+        among = pl.col("job").is_in(jobs.implode())
+        ranks = frame(engine.table("ranks")).filter(among)
+        sent = ranks.group_by("job").agg(pl.col("messages_sent", "bytes_sent").sum().cast(pl.Int64))
+        found = Latency.measured(engine)
+        packets = found.exact.filter(pl.col("of") == "packet")["count"].sum()
+        latency = Latency(found.exact.filter(among), found.histogram.filter(among))
+        return cls(engine.now, engine.packet_hops, int(packets), sent, latency)
+
+
+def _cell(load: float, seed: int, sources: list[_Source], before: _State, after: _State) -> Cell:
+    """What was measured between two states."""
+    latency = after.latency.since(before.latency)
+    sent = after.sent.join(before.sent, on="job", suffix="_before")
     packets = dict(
         latency.exact.filter(pl.col("of") == "packet").group_by("job").agg(pl.col("count").sum()).iter_rows()
     )
+    generated, delivered = 0.0, 0.0
     for source in sources:
         row = sent.row(by_predicate=pl.col("job") == source.job, named=True)
         messages = row["messages_sent"] - row["messages_sent_before"]
         generated += row["bytes_sent"] - row["bytes_sent_before"] + messages * source.header_bytes
         delivered += packets.get(source.job, 0) * source.packet_bytes
-    possible = sum(source.bandwidth for source in sources) * span / 8e12
-    exact, histogram = _together(latency)
-    return Cell(load, seed, generated / possible, delivered / possible, exact, histogram)
-
-
-def _state(engine: _core.Simulation, jobs: pl.Series) -> tuple[pl.DataFrame, Latency]:
-    """What the open-loop jobs have sent, and their latencies."""
-    ranks = frame(engine.table("ranks")).filter(pl.col("job").is_in(jobs.implode()))
-    sent = ranks.group_by("job").agg(pl.col("messages_sent", "bytes_sent").sum().cast(pl.Int64))
-    found = Latency.measured(engine)
-    of_jobs = pl.col("job").is_in(jobs.implode())
-    return sent, Latency(found.exact.filter(of_jobs), found.histogram.filter(of_jobs))
+    possible = sum(source.bandwidth for source in sources) * (after.now - before.now) / 8e12
+    links = (after.packet_hops - before.packet_hops) / max(1, after.packets - before.packets)
+    return Cell(load, seed, generated / possible, delivered / possible, links, *_together(latency))
 
 
 def _sources(scenario: Scenario, resolved: Resolved) -> list[_Source]:

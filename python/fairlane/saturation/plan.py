@@ -100,7 +100,8 @@ def prepared(
             )
         )
     changed = _with_load(scenario, given) if added else _replaced(scenario, given)
-    changed = changed.model_copy(update={"duration": whole})
+    observe = changed.observe.model_copy(update={"counters": True})  # latencies are among them
+    changed = changed.model_copy(update={"duration": whole, "observe": observe})
     seeds = [scenario.seed + number for number in range(replicates)]
     return Plan(changed, list(loads), seeds, before, whole, added)
 

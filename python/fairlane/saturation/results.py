@@ -66,6 +66,15 @@ class Saturation:
                 full = row["load"]
         return full, None
 
+    def verdict(self) -> str:
+        """Where saturation lies, in a line."""
+        full, saturated = self.saturation()
+        head = "No load is accepted in full" if full is None else f"All is accepted up to load {full:g}"
+        if saturated is not None:
+            return f"{head}, saturated from {saturated:g} on"
+        undecided = self.points.filter((pl.col("saturated") == "undecided") & (pl.col("load") > (full or 0)))
+        return f"{head}, undecided above" if undecided.height else f"{head}: not saturated"
+
     def save(self, folder: Path) -> Saturation:
         """Stores the tables (Parquet, and the points as CSV), the provenance and the figure in ``folder``.
 
@@ -98,13 +107,13 @@ _LATENCIES = [
     f"{of}_{name}" for of in ("message", "packet") for name in ("count", "mean_ps", *(f"{q}_ps" for q in QUANTILES))
 ]
 _TYPES = {name: pl.Int64 if name.endswith("count") else pl.Float64 for name in _LATENCIES}
-_RUN = {"load": pl.Float64, "seed": pl.UInt64, "offered": pl.Float64, "accepted": pl.Float64, **_TYPES}
+_SHARES = {"offered": pl.Float64, "accepted": pl.Float64, "links": pl.Float64}
+_RUN = {"load": pl.Float64, "seed": pl.UInt64, **_SHARES, **_TYPES}
 _INTERVALS = ("accepted", "message_mean_ps", "message_p99_ps")
 _POINT = {
     "load": pl.Float64,
     "seeds": pl.Int64,
-    "offered": pl.Float64,
-    "accepted": pl.Float64,
+    **_SHARES,
     **{f"{name}_{end}": pl.Float64 for name in _INTERVALS for end in ("low", "high")},
     "ratio": pl.Float64,
     "ratio_low": pl.Float64,
@@ -115,7 +124,7 @@ _POINT = {
 
 
 def _run(cell: Cell) -> dict[str, Any]:
-    head = {"load": cell.load, "seed": cell.seed, "offered": cell.offered, "accepted": cell.accepted}
+    head = {"load": cell.load, "seed": cell.seed, **{name: getattr(cell, name) for name in _SHARES}}
     return head | _latencies(cell.exact, cell.histogram)
 
 
@@ -135,7 +144,7 @@ def _point(load: float, cells: Sequence[Cell], runs: pl.DataFrame) -> dict[str, 
         pl.concat([cell.histogram for cell in cells]),
     )
     row: dict[str, Any] = {"load": load, "seeds": len(cells), **merged}
-    row |= {"offered": runs["offered"].mean(), "accepted": runs["accepted"].mean()}
+    row |= {name: runs[name].mean() for name in _SHARES}
     for name in _INTERVALS:
         row[f"{name}_low"], row[f"{name}_high"] = _interval(runs[name].drop_nulls().to_list())
     ratios = [cell.accepted / cell.offered for cell in cells if cell.offered > 0]

@@ -49,12 +49,11 @@ def _remarks(found: Saturation) -> list[str]:
         f"Saturated: less than {ACCEPTED_IN_FULL:.0%} of what is generated is delivered, by the whole interval over "
         "seeds; latencies there grow with the simulated time.",
     ]
-    full, saturated = found.saturation()
     if points.height and points["accepted"].count():
         best = points.sort("accepted").row(-1, named=True)
-        where = "none of the loads is saturated" if saturated is None else f"saturated from {saturated:g} on"
-        in_full = "no load is accepted in full" if full is None else f"all accepted up to {full:g}"
-        lines.append(f"{in_full.capitalize()}, {where}; most accepted: {best['accepted']:.3f} at {best['load']:g}.")
+        lines.append(
+            f"{found.verdict()}. Highest accepted throughput: {best['accepted']:.3f} at load {best['load']:g}."
+        )
     if len(found.meta["seeds"]) < 2:
         lines.append("One seed has no interval, so nothing is decided: take --replicates 2 or more.")
     few = [row["load"] for row in points.iter_rows(named=True) if (row["message_count"] or 0) < FEW]

@@ -1,0 +1,170 @@
+"""Sweeps of open-loop load: what is accepted against theory, verdicts, what is stored, and wrong input."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fairlane import Scenario, ScenarioError, Simulation
+from fairlane.cli.main import execute
+from fairlane.saturation import ACCEPTED_IN_FULL, OpenLoopOptions, Saturation, loads_of, prepared, sweep
+
+DRAGONFLY = {
+    "topology": "dragonfly",
+    "groups": 9,
+    "switches_per_group": 4,
+    "hosts_per_switch": 2,
+    "global_links": 2,
+    "bandwidth": "100 Gb/s",
+    "latency": "100 ns",
+    "routing": "minimal",
+}
+SWITCH = {"topology": "fat_tree", "hosts": 8, "levels": 1, "bandwidth": "100 Gb/s", "latency": "100 ns"}
+NEXT_GROUP = '{ name = "next_group", group = 8 }'
+
+
+def scenario(fabric: dict[str, Any] = SWITCH, **changes: Any) -> Scenario:
+    """A fabric with a job that is no open-loop load."""
+    tables: dict[str, Any] = {"jobs": [{"name": "pairs", "ranks": 4, "workload": "flood_pairs"}], **changes}
+    return Scenario(fabric=fabric, **tables)
+
+
+def swept(of: Scenario, *loads: float, replicates: int = 2, **changes: Any) -> Saturation:
+    """The scenario at these loads."""
+    options = OpenLoopOptions(**{key: changes.pop(key) for key in ("pattern", "message_size") if key in changes})
+    return sweep(prepared(of, loads, replicates=replicates, options=options, **changes))
+
+
+def test_minimal_routing_to_the_next_group_accepts_an_eighth() -> None:
+    # One global link carries what eight hosts send: each an eighth of its own link's rate, and no more.
+    found = swept(scenario(DRAGONFLY), 0.1, 0.2, replicates=3, pattern=NEXT_GROUP, duration="200 us")
+    below, above = found.points.rows(named=True)
+    assert found.saturation() == (0.1, 0.2)
+    assert below["accepted"] == pytest.approx(below["offered"], rel=1 - ACCEPTED_IN_FULL)
+    assert above["accepted"] == pytest.approx(1 / 8, rel=0.01)
+    # Hosts' links, and of three global paths in eight none, of three one, of one two local links: 4.5 links.
+    assert below["links"] == pytest.approx(4.5, rel=0.02)
+    assert above["message_mean_ps"] > 5 * below["message_mean_ps"]
+    assert "saturated from 0.2 on" in found.verdict()
+
+
+def test_load_on_a_switch_waits_for_the_sender_and_the_receiver() -> None:
+    # Random arrivals at a NIC wait there as in an M/D/1 queue, and at the switch for those that others send: more.
+    load, wire = 0.5, 4122 * 80
+    (point,) = swept(scenario(), load, replicates=4, duration="2 ms").points.rows(named=True)
+    nic = load * wire / (2 * (1 - load))
+    flight = 300_000 + wire
+    assert flight + nic < point["message_mean_ps"] < flight + 2 * nic
+    assert point["message_mean_ps_low"] < point["message_mean_ps"] < point["message_mean_ps_high"]
+    assert point["message_p50_ps"] < point["message_p99_ps"] < point["message_p999_ps"]
+    assert point["saturated"] == "no"
+    assert point["accepted"] == pytest.approx(load, rel=0.02)
+
+
+def test_one_seed_decides_nothing() -> None:
+    found = swept(scenario(), 0.2, replicates=1, duration="100 us")
+    assert found.points["saturated"].to_list() == ["undecided"]
+    assert found.points["accepted_low"].null_count() == 1
+    assert found.saturation() == (None, None)
+
+
+def test_open_loop_jobs_keep_their_neighbours_and_only_they_count() -> None:
+    jobs = [
+        {"name": "pairs", "ranks": 4, "workload": {"name": "flood_pairs", "compute": "10 us"}},
+        {"name": "load", "count": 2, "ranks": 2, "workload": {"name": "open_loop", "message_size": "8 KiB"}},
+    ]
+    plan = prepared(
+        scenario(jobs=jobs, placement="linear", duration="300 us", observe={"counters": False}),
+        [0.4],
+        replicates=1,
+        options=OpenLoopOptions(message_size="1 KiB"),
+    )
+    assert not plan.added
+    assert [job.kind for job in plan.at(0.4, 1).jobs] == ["flood_pairs", "open_loop"]
+    point = sweep(plan).points.row(0, named=True)
+    simulation = Simulation(plan.at(0.4, 1))
+    simulation.run_until(plan.warm_up)
+    before = simulation.latency()
+    simulation.run_until(plan.duration)
+    rows = simulation.latency().since(before).summary(("of", "job")).filter(pl.col("of") == "message")
+    counts = dict(rows.select("job", "count").iter_rows())
+    assert point["message_count"] == counts[1] + counts[2]
+    assert counts[0] > 0
+    expected = 4 * 0.4 * (plan.duration - plan.warm_up) / (80 * 1050)
+    assert point["message_count"] == pytest.approx(expected, abs=5 * expected**0.5)
+
+
+def test_what_is_counted_since_is_the_difference() -> None:
+    plan = prepared(scenario(), [0.5], replicates=1, options=OpenLoopOptions())
+    simulation = Simulation(plan.at(0.5, 1))
+    simulation.run_for("50 us")
+    before = simulation.latency()
+    simulation.run_for("50 us")
+    after = simulation.latency()
+    since = after.since(before)
+    for name in ("count", "sum"):
+        assert since.exact[name].to_list() == (after.exact[name] - before.exact[name]).to_list()
+    assert since.histogram["count"].sum() == since.exact["count"].sum()
+    assert after.since(after).histogram.height == 0
+
+
+def test_ranges_and_lists_of_loads() -> None:
+    assert loads_of("0.05..1", 20) == [round(0.05 * step, 6) for step in range(1, 21)]
+    assert loads_of("0.5,0.1", 20) == [0.1, 0.5]
+    assert loads_of("0.3..0.3", 20) == [0.3]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [("0..1", "out of range"), ("0.1,2", "out of range"), ("0.9..0.1", "ends before it begins"), ("a..1", "no number")],
+)
+def test_wrong_loads_are_named(given: str, words: str) -> None:
+    with pytest.raises(ScenarioError, match="--load") as raised:
+        loads_of(given, 5)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--pattern", "unifrom"], ["--pattern", 'did you mean "uniform"']),
+        (["--pattern", "next_group"], ["--pattern.group", "missing"]),
+        (["--pattern", "{ name = "], ["--pattern", "no table"]),
+        (["--pattern", "transpose"], ["a square number of ranks"]),
+        (["--message-size", "4 XB"], ["--message-size", "4 XB"]),
+        (["--arrivals", "uniform"], ["--arrivals", "poisson"]),
+        (["--duration", "10 us", "--warm-up", "10 us"], ["--warm-up", "nothing is left to measure"]),
+    ],
+)
+def test_wrong_options_leave_nothing_behind(
+    options: list[str], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(scenario().text)
+    assert execute(["saturate", str(file), "--out", str(tmp_path / "out"), *options]) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words), said
+    assert [path.name for path in tmp_path.iterdir()] == ["scenario.toml"]
+
+
+def test_the_command_stores_tables_and_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "scenario.toml", tmp_path / "out"
+    file.write_text(scenario().text)
+    options = ["--load", "0.2,0.4", "--replicates", "2", "--duration", "100 us", "--seed", "7", "--json"]
+    assert execute(["saturate", str(file), "--out", str(out), *options]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert {path.name for path in out.iterdir()} == {
+        "points.csv",
+        "points.parquet",
+        "runs.parquet",
+        "saturation.json",
+        "saturation.png",
+    }
+    runs = pl.read_parquet(out / "runs.parquet")
+    assert runs.select("load", "seed").rows() == [(0.2, 7), (0.2, 8), (0.4, 7), (0.4, 8)]
+    assert [point["load"] for point in printed["points"]] == [0.2, 0.4]
+    assert printed["points"][0]["accepted"] == pytest.approx(runs["accepted"][:2].mean())
+    assert json.loads((out / "saturation.json").read_text())["duration_ps"] == 100_000_000
+    assert execute(["saturate", str(file), "--out", str(out), *options]) == 2, "the folder is taken"
