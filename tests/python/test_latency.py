@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairlane import Scenario, ScenarioError, Simulation, _core
+from fairlane import Scenario, ScenarioError, Simulation, _core, load
 from fairlane.results.latency import QUANTILES, Latency, summarize
 from fairlane.runner import run
 from fairlane.workload import JobScript, OpenLoop
@@ -297,6 +297,12 @@ def test_a_run_keeps_latencies_unless_counters_are_off(tmp_path: Path) -> None:
     assert joined["count"].to_list() == joined["count_buckets"].to_list()
     times = found.latency.select("min_ps", "p50_ps", "p90_ps", "p99_ps", "p999_ps", "max_ps").to_numpy()
     assert (np.diff(times, axis=1) >= 0).all()
+    assert load(tmp_path / "kept").tables()["latency"].equals(found.latency)
+    silent = scenario(duration="1 us", workload={"load": 1e-6})
+    nothing = run(silent, out=tmp_path / "nothing", progress=False, figures=False)
+    assert nothing.latency is not None
+    assert nothing.latency.schema == found.latency.schema
+    assert load(tmp_path / "nothing").tables()["latency_histogram"].height == 0
     off = run(
         scenario(duration="100 us", observe={"counters": False}), out=tmp_path / "off", progress=False, figures=False
     )

@@ -15,6 +15,7 @@ __all__ = ["ANALYSIS", "RUN", "RUN_KEYS", "STUDY", "STUDY_KEYS", "Schema"]
 Schema = Mapping[str, Any]
 """Columns that a table has at least, and their types."""
 
+_LATENCY: Schema = {"of": pl.String, "job": pl.UInt32, "name": pl.String, "kind": pl.String}
 RUN: Mapping[str, Schema] = {
     "calls": {
         "job": pl.UInt32,
@@ -78,6 +79,18 @@ RUN: Mapping[str, Schema] = {
         "w_iterations": pl.Float64,
         "enough_ps": pl.UInt64,
     },
+    "latency": {
+        **_LATENCY,
+        "count": pl.UInt64,
+        "mean_ps": pl.Float64,
+        "min_ps": pl.UInt64,
+        "p50_ps": pl.UInt64,
+        "p90_ps": pl.UInt64,
+        "p99_ps": pl.UInt64,
+        "p999_ps": pl.UInt64,
+        "max_ps": pl.UInt64,
+    },
+    "latency_histogram": {**_LATENCY, "low_ps": pl.UInt64, "high_ps": pl.UInt64, "count": pl.UInt64},
     "messages": {
         "message": pl.UInt64,
         "token": pl.UInt32,
