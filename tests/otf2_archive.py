@@ -52,6 +52,20 @@ class Archive:
         """A communicator of these ranks."""
         return self.definitions.comm(name, group=self.group(members))
 
+    def between(self, name: str, left: Iterable[int], right: Iterable[int]) -> Any:
+        """A communicator between two groups."""
+        writer = otf2.definition_writer.DefinitionWriter
+        original = writer.write_inter_comm
+
+        def write(this: Any, ref: Any, title: Any, *fields: Any) -> None:
+            # The package's definition has the fields of a plain communicator before its own, its writer has not.
+            original(this, ref, title, *fields[-4:])
+
+        if original.__name__ != "write":
+            writer.write_inter_comm = write
+        groups = {"groupA": self.group(left), "groupB": self.group(right)}
+        return self.definitions.inter_comm(name, group=groups["groupA"], **groups)
+
     def window(self, name: str, comm: Any) -> Any:
         """A window over a communicator."""
         return self.definitions.rma_win(name, comm=comm)

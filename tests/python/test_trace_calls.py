@@ -125,6 +125,26 @@ def test_a_collective_that_some_ranks_never_call_bounds_no_iterations(
     assert "what the trace records: barrier (3 calls)" in line
 
 
+def test_messages_between_groups_are_named(tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "between", 2)
+    between = archive.between("between", [0], [1])
+    archive.call(0, "MPI_Send", send(0, between, 7, 1000))
+    archive.call(1, "MPI_Recv", recv(0, between, 7, 1000))
+    refused = read_trace(archive.close()).describe()["unsupported"]
+    assert [entry["call"] for entry in refused] == ["MPI_Recv", "MPI_Send"]
+    assert all("is between two groups" in entry["reason"] for entry in refused)
+
+
+def test_a_trace_without_operations_cannot_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = Archive(tmp_path / "idle", 2)
+    archive.call(0, "MPI_Send", send(0, archive.world, 7, 1000))
+    archive.call(0, "MPI_Recv", recv(0, archive.world, 7, 1000))
+    trace = archive.close()
+    (line,) = refusals(capsys, scenario(tmp_path, trace))
+    assert "1 of 2 ranks neither compute nor communicate, so the trace cannot be repeated" in line
+    assert execute(["check", str(scenario(tmp_path, trace, "trace.repeat = false"))]) == 0
+
+
 def test_a_description_follows_the_files(tmp_path: Path) -> None:
     for messages in (1, 2):
         archive = Archive(tmp_path / "trace", 2)

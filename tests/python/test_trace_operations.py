@@ -163,10 +163,10 @@ def release(win: Any, target: int) -> Record:
     return "RmaReleaseLock", {"win": win, "remote": target, "lock_id": 0}
 
 
-def group_sync(win: Any, group: Any) -> Record:
+def group_sync(win: Any, group: Any, level: str = "PROCESS") -> Record:
     from otf2.enums import RmaSyncLevel
 
-    return "RmaGroupSync", {"sync_level": RmaSyncLevel.PROCESS, "win": win, "group": group}
+    return "RmaGroupSync", {"sync_level": getattr(RmaSyncLevel, level), "win": win, "group": group}
 
 
 class Windowed(Archive):
@@ -233,15 +233,20 @@ def test_locks_and_flushes(tmp_path: Path) -> None:
         archive.call(rank, "MPI_Rget", start(win, 2, 4, "RmaGet"))
         archive.call(rank, "MPI_Put", start(win, 3, 5))
         archive.call(rank, "MPI_Waitall", complete(win, 3, "NonBlocking"), complete(win, 4, "NonBlocking"))
+        # Complete at the origin already, now at the target.
+        archive.call(rank, "MPI_Win_flush", complete(win, 3))
         archive.call(rank, "MPI_Win_flush_all", complete(win, 5))
         archive.call(rank, "MPI_Win_unlock_all", *(release(win, target) for target in range(RANKS)))
+        nobody = 2**32 - 2  # MPI_PROC_NULL
+        archive.call(rank, "MPI_Win_lock", lock(win, nobody, "SHARED"))
+        archive.call(rank, "MPI_Win_unlock", release(win, nobody))
     trace = archive.finish()
     assert read_trace(trace).describe()["unsupported"] == []
     found = calls(simulated(trace))
     once = ("win_lock", "win_unlock", "win_lock_all", "win_unlock_all", "wait_all")
     assert {name: found[name] for name in once} == dict.fromkeys(once, RANKS)
     assert found["put"] + found["rput"] + found["get"] + found["rget"] == 5 * RANKS
-    assert found["win_flush"] + found["win_flush_all"] == 2 * RANKS
+    assert found["win_flush"] + found["win_flush_all"] == 3 * RANKS
 
 
 def test_post_start_complete_wait(tmp_path: Path) -> None:
@@ -254,9 +259,11 @@ def test_post_start_complete_wait(tmp_path: Path) -> None:
             archive.call(rank, "MPI_Win_complete", complete(win, 1), group_sync(win, targets))
         else:
             archive.call(rank, "MPI_Win_post", group_sync(win, origins))
-            archive.call(rank, "MPI_Win_test")  # found the operations incomplete
+            archive.call(rank, "MPI_Win_test", group_sync(win, origins, "NONE"))  # found the operations incomplete
             archive.call(rank, "MPI_Win_test" if rank == 2 else "MPI_Win_wait", group_sync(win, origins))
-    found = calls(simulated(archive.finish()))
+    trace = archive.finish()
+    assert read_trace(trace).describe()["failed_polls"] == {"MPI_Win_test": 2}
+    found = calls(simulated(trace))
     assert [found[f"win_{name}"] for name in ("start", "complete", "post", "wait")] == [2] * 4
 
 

@@ -45,6 +45,9 @@ pub struct Description {
     /// How many ranks never reach what [`crate::Options::iteration`] names.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ranks_without_iterations: u32,
+    /// How many ranks have neither computing nor communication: a trace with one cannot be repeated.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ranks_without_operations: u32,
     /// Point-to-point partners of a rank.
     pub neighbours: Neighbours,
     /// CPU time in seconds between leaving `MPI_Init` and entering `MPI_Finalize`, if the trace has a CPU clock.

@@ -153,6 +153,11 @@ impl Emitter {
         self.bounded || matches!(self.iteration, Iteration::Pass)
     }
 
+    /// Whether this pass has, or will have had at its end, anything that takes time.
+    pub const fn is_busy(&self) -> bool {
+        self.busy || self.compute > 0
+    }
+
     /// The end of the trace.
     ///
     /// # Errors

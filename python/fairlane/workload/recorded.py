@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlane.errors import Problem, nearest
 
-__all__ = ["file_marks", "iteration_problems", "unsupported_lines", "unsupported_problems"]
+__all__ = ["file_marks", "iteration_problems", "repeat_problems", "unsupported_lines", "unsupported_problems"]
 
 MOST_SHOWN = 8
 """Problems, or names, that an error lists; ``trace describe`` has all."""
@@ -41,6 +41,15 @@ def iteration_problems(description: Mapping[str, Any], collective: str | None, r
         return [_never("iteration.collective", collective, "call it", missing, ranks, counts)]
     counts = {**description["calls"], **description["regions"]}
     return [_never("iteration.region", str(region), "enter it", missing, ranks, counts)]
+
+
+def repeat_problems(description: Mapping[str, Any], path: str) -> list[Problem]:
+    """Whether a trace that starts over would do so for ever at one instant."""
+    idle = description.get("ranks_without_operations", 0)
+    if not idle:
+        return []
+    message = f"{idle} of {description['ranks']} ranks neither compute nor communicate, so the trace cannot be repeated"
+    return [Problem("path", message, path, "a trace of MPI calls, or repeat = false")]
 
 
 def _never(key: str, value: str, does: str, missing: int, ranks: int, counts: Mapping[str, int]) -> Problem:

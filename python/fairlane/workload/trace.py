@@ -19,7 +19,7 @@ from fairlane.inputs.document import current_document
 from fairlane.inputs.expansion import ExpansionError, Limited
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.workload.builder import CollectiveKind
-from fairlane.workload.recorded import file_marks, iteration_problems, unsupported_problems
+from fairlane.workload.recorded import file_marks, iteration_problems, repeat_problems, unsupported_problems
 
 if TYPE_CHECKING:
     from fairlane.power.job import Pace
@@ -101,6 +101,8 @@ class Trace(BaseModel):
             description = self._description(trace)
             problems = unsupported_problems(description, str(self.path))
             problems += iteration_problems(description, self.iteration.collective, self.iteration.region)
+            if self.repeat:
+                problems += repeat_problems(description, str(self.path))
             if problems:
                 raise Problems(*problems)
             return _core.open_trace(str(trace), self._options(pace))

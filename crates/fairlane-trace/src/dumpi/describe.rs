@@ -50,6 +50,8 @@ pub fn describe(files: &[PathBuf], options: &Options) -> Result<Description, Tra
     for mut reader in readers(files, &options)? {
         let (tally, clock) = read(&mut reader, &mut description, &mut unsupported)?;
         tallies.push(tally);
+        description.ranks_without_iterations += u32::from(!reader.out.is_bounded());
+        description.ranks_without_operations += u32::from(!reader.out.is_busy());
         if let Some(total) = clock.total {
             *cpu.get_or_insert(0) += total;
             in_mpi += clock.in_mpi;
@@ -82,7 +84,6 @@ fn read(
         let Step { more, fault } = reader.survey()?;
         let record = reader.record();
         if !more && record.call() != Call::Finalize {
-            description.ranks_without_iterations += u32::from(!reader.out.is_bounded());
             return Ok((tally, clock));
         }
         if let Some(reason) = fault {
@@ -94,7 +95,6 @@ fn read(
             tally.op(&op);
         }
         if !more {
-            description.ranks_without_iterations += u32::from(!reader.out.is_bounded());
             return Ok((tally, clock));
         }
     }

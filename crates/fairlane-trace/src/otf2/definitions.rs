@@ -33,6 +33,8 @@ pub struct Raw {
     pub groups: HashMap<u32, RawGroup>,
     /// Communicator, name, group.
     pub communicators: Vec<(u32, u32, u32)>,
+    /// Communicator between groups, name.
+    pub intercommunicators: Vec<(u32, u32)>,
     /// Window, name, communicator.
     pub windows: Vec<(u32, u32, u32)>,
 }
@@ -63,6 +65,8 @@ pub enum Members {
     Alone,
     /// As ranks of the job.
     These(Arc<[Rank]>),
+    /// Two groups.
+    Between,
     /// The archive does not say so in a known way.
     Unknown,
 }
@@ -104,7 +108,7 @@ impl Definitions {
             Members::World => Some(self.ranks.len()),
             Members::Alone => Some(1),
             Members::These(members) => Some(members.len()),
-            Members::Unknown => None,
+            Members::Between | Members::Unknown => None,
         }
     }
 
@@ -184,6 +188,10 @@ fn communicators(raw: &Raw, ranks: &[(u64, u64)]) -> BTreeMap<u32, Communicator>
             (world, members) = (true, Members::World);
         }
         found.insert(id, Communicator { name, members });
+    }
+    for (id, string) in &raw.intercommunicators {
+        let name = raw.strings.get(string).cloned().unwrap_or_default();
+        found.insert(*id, Communicator { name, members: Members::Between });
     }
     found
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::collectives::{Operation, non_blocking_name, operation};
 use super::definitions::Definitions;
-use super::event::{Collective, Event, Moment};
+use super::event::{Collective, Event, Moment, OneSided};
 use super::source::{Fault, RankReader, Step};
 use super::{archive, known_region, readers};
 use crate::Options;
@@ -63,6 +63,7 @@ pub fn describe(anchor: &Path, options: &Options) -> Result<Description, TraceEr
     for mut reader in readers(&archive, anchor, &plain) {
         let (tally, clock) = read(&mut reader, &mut description, &mut unsupported)?;
         description.ranks_without_iterations += u32::from(!reader.out.is_bounded());
+        description.ranks_without_operations += u32::from(!reader.out.is_busy());
         tallies.push(tally);
         if let Some(cpu) = clock.total {
             *total.get_or_insert(0) += cpu;
@@ -138,7 +139,7 @@ fn read(
                     }
                 }
             }
-            Event::RequestTest(_) => progress.tested = true,
+            Event::RequestTest(_) | Event::Rma(OneSided::GroupSync { done: false, .. }) => progress.tested = true,
             Event::Isend(..) => *description.requests.entry("send".to_owned()).or_default() += 1,
             Event::IrecvRequest(_) | Event::ImrecvRequest(..) => {
                 *description.requests.entry("receive".to_owned()).or_default() += 1

@@ -80,10 +80,11 @@ pub enum OneSided {
         operation: u8,
         window: Window,
     },
-    /// A call that synchronises with a group: post, start, complete or wait.
+    /// A call that synchronises with a group: post, start, complete or wait; not `done`: a test that found it open.
     GroupSync {
         window: Window,
         group: u32,
+        done: bool,
     },
     Lock(Lock),
     Unlock {
@@ -97,10 +98,11 @@ pub enum OneSided {
         target: u32,
         matching: u64,
     },
-    /// An operation is complete, at the origin or also at the target.
+    /// An operation is complete at the origin; if not `local`, also at the target.
     Complete {
         window: Window,
         matching: u64,
+        local: bool,
     },
 }
 

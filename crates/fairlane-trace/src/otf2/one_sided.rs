@@ -29,6 +29,8 @@ struct Started {
     target: u32,
     /// The request of `MPI_Rput` and the like.
     request: Option<RequestId>,
+    /// What it brings back makes it complete at the target once it is at the origin.
+    reads: bool,
 }
 
 /// The windows of a rank, and what is open on them.
@@ -62,7 +64,8 @@ impl RankReader {
                 }
                 other => Err(format!("the collective operation {other} on a window is not supported")),
             },
-            OneSided::GroupSync { window, group } => self.group_sync(window, group),
+            OneSided::GroupSync { done: false, .. } => Ok(()),
+            OneSided::GroupSync { window, group, done: true } => self.group_sync(window, group),
             OneSided::Lock(lock) => {
                 self.lock(lock);
                 Ok(())
@@ -75,8 +78,8 @@ impl RankReader {
                 self.transfer(operation, window, target, matching);
                 Ok(())
             }
-            OneSided::Complete { window, matching } => {
-                self.complete(window, matching);
+            OneSided::Complete { window, matching, local } => {
+                self.complete(window, matching, local);
                 Ok(())
             }
         }
@@ -154,17 +157,27 @@ impl RankReader {
             Members::World => Some(*rank),
             Members::These(list) => (0..).zip(list.iter()).find(|(_, member)| *member == rank).map(|(at, _)| Rank(at)),
             Members::Alone => (rank.0 == self.rank()).then_some(Rank(0)),
-            Members::Unknown => None,
+            Members::Between | Members::Unknown => None,
         };
         members.iter().map(|rank| place(rank).ok_or_else(|| outside(rank))).collect()
     }
 
     fn lock(&mut self, Lock { window: win, target, exclusive }: Lock) {
         let target = if self.is_in("MPI_Win_lock_all") { ALL } else { target };
+        if target != ALL && !self.is_target(win, target) {
+            return;
+        }
         if self.windows().locked.insert((win, target)) {
             let one = Op::WinLock { win, target: Rank(target), exclusive };
             self.out.op(if target == ALL { Op::WinLockAll { win } } else { one });
         }
+    }
+
+    /// Whether the window has such a rank; `MPI_PROC_NULL` is none.
+    fn is_target(&self, win: Window, target: u32) -> bool {
+        let definitions = self.definitions();
+        let size = definitions.windows.get(&win).and_then(|window| definitions.size_of(window.comm));
+        size.is_none_or(|size| (target as usize) < size)
     }
 
     fn unlock(&mut self, win: Window, target: u32) {
@@ -191,12 +204,17 @@ impl RankReader {
         let requested = self.call().is_some_and(|call| WITH_REQUEST.contains(&&*call.name));
         let request = requested.then(|| self.take_request());
         self.out.op(Op::Rma { kind, win, target: Rank(target), bytes: Bytes(bytes), request });
-        self.windows().started.insert((win, matching), Started { target, request });
+        let reads = !matches!(kind, RmaKind::Put | RmaKind::Accumulate);
+        self.windows().started.insert((win, matching), Started { target, request, reads });
     }
 
-    fn complete(&mut self, win: Window, matching: u64) {
-        let Some(Started { target, request }) = self.windows().started.remove(&(win, matching)) else { return };
+    fn complete(&mut self, win: Window, matching: u64, local: bool) {
+        let Some(Started { target, request, reads }) = self.windows().started.remove(&(win, matching)) else { return };
         self.windows().flushed.insert((win, target));
+        if local && !reads {
+            // A later flush waits until it is complete at the target, too.
+            self.windows().started.insert((win, matching), Started { target, request: None, reads });
+        }
         if let Some(request) = request {
             self.completes(request);
         }

@@ -394,6 +394,7 @@ impl RankReader {
         let members = match &communicator.members {
             Members::World => return Ok(COMM_WORLD),
             Members::Alone => return Ok(COMM_SELF),
+            Members::Between => return Err(format!("communicator {id} is between two groups, which is not supported")),
             Members::Unknown => return Err(unknown()),
             Members::These(members) => Arc::clone(members),
         };
@@ -410,7 +411,7 @@ impl RankReader {
             Members::World => Some(COMM_WORLD),
             Members::Alone => Some(COMM_SELF),
             Members::These(_) if self.defined.contains(&id) => Some(id + COMM_SELF + 1),
-            Members::These(_) | Members::Unknown => None,
+            Members::These(_) | Members::Between | Members::Unknown => None,
         }
     }
 }

@@ -6,6 +6,8 @@ use crate::otf2::event::{Collective, Event, Lock, Message, OneSided, Operation, 
 
 /// OTF2's number of an exclusive lock.
 const EXCLUSIVE: u8 = 0;
+/// OTF2's level of a synchronisation that did not happen.
+const NO_SYNC: u32 = 0;
 /// OTF2's numbers of atomic operations that return nothing.
 const ACCUMULATE: u8 = 0;
 const INCREMENT: u8 = 1;
@@ -22,6 +24,7 @@ type OnTransfer = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u32, u64, 
 type OnAtomic = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u32, u8, u64, u64, u64) -> Code;
 type OnCompletion = extern "C" fn(u64, u64, u64, Pointer, Pointer, u32, u64) -> Code;
 type OnCollectiveComplete = extern "C" fn(u64, u64, u64, Pointer, Pointer, u8, u32, u32, u64, u64, u64) -> Code;
+type OnInterCommunicator = extern "C" fn(Pointer, u32, u32, u32, u32, u32, u32) -> Code;
 type OnWindowDefinition = extern "C" fn(Pointer, u32, u32, u32) -> Code;
 
 /// Declares the setters that are looked up in the library, each with the type of its callback.
@@ -65,6 +68,7 @@ setters! {
     complete_blocking = "OTF2_EvtReaderCallbacks_SetRmaOpCompleteBlockingCallback": OnCompletion;
     complete_local = "OTF2_EvtReaderCallbacks_SetRmaOpCompleteNonBlockingCallback": OnCompletion;
     complete_remote = "OTF2_EvtReaderCallbacks_SetRmaOpCompleteRemoteCallback": OnCompletion;
+    define_intercommunicator = "OTF2_GlobalDefReaderCallbacks_SetInterCommCallback": OnInterCommunicator;
     define_window = "OTF2_GlobalDefReaderCallbacks_SetRmaWinCallback": OnWindowDefinition;
 }
 
@@ -99,12 +103,12 @@ impl Setters {
             get: on_get;
             atomic: on_atomic;
             complete_blocking: on_completion;
-            complete_local: on_completion;
+            complete_local: on_local_completion;
             complete_remote: on_completion;
         }
     }
 
-    /// Sets the callback of windows' definitions.
+    /// Sets the callbacks of definitions.
     ///
     /// # Safety
     /// `callbacks` is the library's, and lives.
@@ -113,7 +117,16 @@ impl Setters {
             // SAFETY: the caller's; the setter copies the function's address.
             unsafe { set(callbacks, on_window_definition) };
         }
+        if let Some(set) = self.define_intercommunicator {
+            // SAFETY: the caller's; the setter copies the function's address.
+            unsafe { set(callbacks, on_intercommunicator) };
+        }
     }
+}
+
+extern "C" fn on_intercommunicator(user_data: Pointer, id: u32, name: u32, _: u32, _: u32, _: u32, _: u32) -> Code {
+    definitions(user_data).intercommunicators.push((id, name));
+    SUCCESS
 }
 
 extern "C" fn on_window_definition(user_data: Pointer, id: u32, name: u32, comm: u32) -> Code {
@@ -218,11 +231,11 @@ extern "C" fn on_group_sync(
     position: u64,
     user_data: Pointer,
     _: Pointer,
-    _: u32,
+    level: u32,
     window: Window,
     group: u32,
 ) -> Code {
-    put(user_data, position, |_| Event::Rma(OneSided::GroupSync { window, group }))
+    put(user_data, position, |_| Event::Rma(OneSided::GroupSync { window, group, done: level != NO_SYNC }))
 }
 
 #[allow(clippy::too_many_arguments, reason = "the library's signature")]
@@ -294,14 +307,17 @@ extern "C" fn on_atomic(
     put(user_data, position, |_| Event::Rma(OneSided::Start { operation, window, target, matching }))
 }
 
-extern "C" fn on_completion(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    window: Window,
-    matching: u64,
-) -> Code {
-    put(user_data, position, |_| Event::Rma(OneSided::Complete { window, matching }))
+macro_rules! completion_callbacks {
+    ($($name:ident => $local:literal;)*) => {$(
+        extern "C" fn $name(
+            _: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, window: Window, matching: u64
+        ) -> Code {
+            put(user_data, position, |_| Event::Rma(OneSided::Complete { window, matching, local: $local }))
+        }
+    )*};
+}
+
+completion_callbacks! {
+    on_completion => false;
+    on_local_completion => true;
 }
