@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["told", "uses"]
 
 _POINT_TO_POINT = ("send", "isend", "recv", "irecv", "probe", "wait", "wait_all", "wait_any", "wait_some")
+_ONE_SIDED = (
+    *("put", "get", "accumulate", "get_accumulate", "compare_and_swap"),
+    *("win_lock", "win_unlock", "win_lock_all", "win_unlock_all", "win_flush"),
+    *("win_post", "win_start", "win_complete", "win_wait"),
+)
 
 
 def told(measured: Measured, job: int) -> dict[str, float]:
@@ -36,7 +41,7 @@ def told(measured: Measured, job: int) -> dict[str, float]:
     means = ranks.select(pl.col(column).cast(pl.Float64).mean().alias(name) for name, column in kept.items())
     calls = measured.calls.filter(pl.col("job") == job)
     whole = float(calls["time"].sum())
-    collective = float(calls.filter(~pl.col("call").is_in(_POINT_TO_POINT))["time"].sum())
+    collective = float(calls.filter(~pl.col("call").is_in(_POINT_TO_POINT + _ONE_SIDED))["time"].sum())
     return {**means.row(0, named=True), "collective_share": collective / whole if whole else 0.0}
 
 

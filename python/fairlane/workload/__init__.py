@@ -8,6 +8,7 @@ from fairlane.workload.all_to_all import AllToAll
 from fairlane.workload.allreduce import Allreduce
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript, Rank, Request
+from fairlane.workload.collectives import CollectiveCalls
 from fairlane.workload.comd import Comd
 from fairlane.workload.fft import Fft
 from fairlane.workload.flood_pairs import FloodPairs
@@ -23,7 +24,9 @@ from fairlane.workload.milc import Milc
 from fairlane.workload.mini_amg import MiniAmg
 from fairlane.workload.mini_paradis import MiniParadis
 from fairlane.workload.nearest_neighbor import NearestNeighbor
+from fairlane.workload.one_sided import OneSidedCalls
 from fairlane.workload.open_loop import OpenLoop
+from fairlane.workload.persistent import PersistentCalls
 from fairlane.workload.pf3d import Pf3d
 from fairlane.workload.ping_pong import PingPong
 from fairlane.workload.put_broadcast import PutBroadcast
@@ -37,6 +40,7 @@ __all__ = [
     "WORKLOADS",
     "AllToAll",
     "Allreduce",
+    "CollectiveCalls",
     "Comd",
     "Fft",
     "FloodPairs",
@@ -55,7 +59,9 @@ __all__ = [
     "MiniParadis",
     "NearestNeighbor",
     "OneRank",
+    "OneSidedCalls",
     "OpenLoop",
+    "PersistentCalls",
     "Pf3d",
     "PingPong",
     "PointToPointRing",
