@@ -12,6 +12,7 @@ __all__ = [
     "describe_trace",
     "fabric_size",
     "footprint",
+    "open_loop",
     "open_trace",
     "tables",
 ]

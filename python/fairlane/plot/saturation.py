@@ -30,7 +30,7 @@ def draw(found: Saturation) -> Figure | None:
     _, saturated = found.saturation()
     if saturated is not None:
         for axes in (top, bottom):
-            axes.axvspan(saturated, points["load"].to_numpy().max() + 0.02, color=MUTED, alpha=0.1, linewidth=0)
+            axes.axvspan(saturated, 1.03 * points["load"].to_numpy().max(), color=MUTED, alpha=0.1, linewidth=0)
     meta = found.meta
     span = seconds((meta["duration_ps"] - meta["warm_up_ps"]) * PS)
     what = (
@@ -75,7 +75,7 @@ def _latency(axes: Axes, points: pl.DataFrame) -> None:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
         axes.set_ylim(bottom=0)
-    axes.set_xlim(0, load.max() + 0.02)
+    axes.set_xlim(0, 1.03 * load.max())
     axes.grid(axis="y")
     axes.legend(frameon=False, loc="upper left")
 
