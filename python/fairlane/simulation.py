@@ -50,6 +50,11 @@ class Simulation:
         return self._resolved
 
     @property
+    def engine(self) -> _core.Simulation:
+        """The simulator underneath, with tables that are not part of a result."""
+        return self._core
+
+    @property
     def jobs(self) -> list[str]:
         """The jobs' names."""
         return list(self._numbers)

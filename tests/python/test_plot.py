@@ -124,7 +124,25 @@ def test_bars_are_as_long_as_w_and_grouped_by_workload() -> None:
     bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     assert [bar.get_width() for bar in bars] == pytest.approx([0, -0.02, -0.01, -0.03])
     assert [label.get_text() for label in axes.get_yticklabels()] == ["job-0", "job-2", "job-1", "job-3"]
-    assert figure.get_suptitle() == "3 of 4 jobs are slowed down, job-3 most: −3.0%"
+    # Job 1 compares nine iterations: it is hatched, named, and not counted.
+    assert figure.get_suptitle() == "2 of 3 jobs are slowed down, job-3 most: −3.0%"
+    assert [bool(bar.get_hatch()) for bar in bars] == [False, False, True, False]
+    assert "Hatched: fewer than 10 iterations in 1 job; 10 take about 11 ms." in figure.get_supxlabel()
+
+
+def test_jobs_without_an_iteration_are_named_and_not_slowed_down() -> None:
+    """They were drawn as -100 %."""
+    run = make_run(3)
+    last = pl.col("job") == 2
+    jobs = run.jobs.with_columns(
+        w=pl.when(last).then(None).otherwise("w"),
+        enough_ps=pl.when(last).then(pl.lit(77 * 10**9, pl.UInt64)).otherwise("enough_ps"),
+    )
+    figure = drawn(slowdown.draw(replace(run, jobs=jobs)))
+    assert len([patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]) == 2
+    assert "Not shown, no iteration completed: job-2; 10 take at least 77 ms." in figure.get_supxlabel()
+    few = jobs.filter(~last).with_columns(enough_ps=pl.lit(10**10, pl.UInt64))
+    assert drawn(slowdown.draw(replace(run, jobs=few))).get_suptitle().startswith("Too few iterations")
 
 
 def test_many_jobs_are_dots_one_for_each() -> None:
@@ -152,7 +170,7 @@ def test_cells_say_percent_and_seconds() -> None:
         assert f"{100 * (a + 2 * b) / 40:.1f}%" in numbers
         assert f"{a + 2 * b}.00" in numbers
     assert len(numbers) == 2 * len(expected) + 2 * 2 + 1, "job-0 does not wait for itself"
-    assert figure.get_suptitle() == "job-2 delays job-1 most: its packets wait 5.00 s, 12.5% of its time"
+    assert figure.get_suptitle() == "job-2 delays job-1 most: queueing delay 5.00 s, 12.5% of its rank time"
 
 
 def test_a_large_matrix_has_no_numbers_and_a_huge_one_is_by_workload() -> None:

@@ -384,7 +384,7 @@ def test_the_summary_says_that_a_run_is_partial(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.00123, "1.23 ms"), (12.3456, "12.3 s"), (999.6e-6, "1.00 ms"), (4e-10, "400 ps"), (0, "0.00 s"), (None, "–")],
+    [(0.00123, "1.23 ms"), (12.3456, "12.3 s"), (999.6e-6, "1.00 ms"), (4e-10, "400 ps"), (0, "0 s"), (None, "–")],
 )
 def test_seconds_as_people_read_them(value: float | None, text: str) -> None:
     assert seconds(value) == text

@@ -272,7 +272,7 @@ def test_lines_come_now_and_then(clock: Clock) -> None:
     lines.update()
     lines.update()
     # 4 million packet-hops in 5 s. Of three simulations 1.25 are done after 5 s, so 1.75 take 7 s.
-    text = "together: 15.0 of 60 ms, 0.80 M packet-hops/s; alone: 1 of 2 jobs; about 7.00 s left\n"
+    text = "co-run: 15.0 of 60 ms, 0.80 M packet-hops/s; isolated: 1 of 2 jobs; about 7.00 s left\n"
     assert console.file.getvalue() == text
 
 

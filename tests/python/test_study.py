@@ -413,7 +413,7 @@ def test_however_it_is_computed_it_is_the_same(folder: Path) -> None:
     late = Scenario.load(folder / "small.toml").jobs[1]
     levels = ", ".join(f"{rank} = 1" for rank in range(late.ranks or 0))
     found = computed(folder, text.replace("LATE", late.names()[0]).replace("LEVELS", f"{{ {levels} }}"))
-    kept = ("name", "iterations", "span_ps", "w_iterations", "improvement_iterations")
+    kept = ("name", "iterations", "span_ps", "w", "w_iterations", "improvement", "improvement_iterations")
     for whole, cut in (("default", "default"), ("whole", "cut")):
         sides = [
             found.work.filter(pl.col("treatment") == name, (pl.col("baseline") == "") != online).select(kept)

@@ -8,6 +8,7 @@ import typer
 from fairlane.cli.command import AsJson, Quiet, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments
+from fairlane.wording import plural, significant
 
 if TYPE_CHECKING:
     from fairlane.advice import Advice
@@ -93,12 +94,13 @@ def _head(found: "Advice", seeds: int) -> None:
         typer.echo(f"{within}. What neighbours lose is simulated, for the advised alternative only.\n")
         return
     each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
-    typer.echo(f"{many}, {each}, at least {found.iterations} iterations;")
+    typer.echo(f"{many}, {each}, at least {plural(found.iterations, 'iteration')};")
     typer.echo(f"{within} with other seeds. Neighbours: how much faster they are than without {found.job}.")
     few = found.neighbour_iterations
     if few is not None and few < LEAST:
         typer.echo(
-            f"One of them has done {few} iterations only, so bytes tell it, and roughly; longer simulations do better."
+            f"One of them has done {plural(few, 'iteration')} only, so "
+            "bytes tell it, and roughly; longer simulations do better."
         )
     typer.echo()
 
@@ -109,11 +111,13 @@ def _table(found: "Advice", show: int) -> None:
     rows = found.table.to_dicts()
     typer.echo("rails   level  placement  iteration    interval                    alone    neighbours")
     for row in [*rows[:show], *([rows[-1]] if len(rows) > show else [])]:
-        ends = "-" if row["low_ms"] is None else f"{row['low_ms']:.4g} to {row['high_ms']:.4g} ms"
-        alone = "-" if row["alone_ms"] is None else f"{row['alone_ms']:.4g} ms"
+        ends = (
+            "-" if row["low_ms"] is None else f"{significant(row['low_ms'], 4)} to {significant(row['high_ms'], 4)} ms"
+        )
+        alone = "-" if row["alone_ms"] is None else f"{significant(row['alone_ms'], 4)} ms"
         neighbours = "-" if row["neighbours"] is None else percent(row["neighbours"], signed=True)
         what = f"{row['rails']:<7} {row['service_level']:<6} {row['placement']:<9}"
-        time = "too long" if row["iteration_ms"] is None else f"{row['iteration_ms']:.4g} ms"
+        time = "too few iterations" if row["iteration_ms"] is None else f"{significant(row['iteration_ms'], 4)} ms"
         typer.echo(f"{what} {time:>12}  {ends:<24} {alone:>11} {neighbours:>13}")
     if len(rows) > show:
         typer.echo(f"(the last is the worst; {len(rows) - show - 1} between are left out)")
@@ -148,7 +152,7 @@ def learn(
     if quiet:
         typer.echo(out)
         return ExitCode.DONE
-    typer.echo(f"{model.runs} runs; errors on what the model was not fitted to:")
+    typer.echo(f"{plural(model.runs, 'run')}; errors on what the model was not fitted to:")
     _error("other applications", model.by_application)
     _error("other conditions", model.by_condition)
     typer.echo(f"The model is in {out}.")

@@ -52,7 +52,9 @@ def analysis_facts(found: Analysis) -> dict[str, Any]:
 
 
 def _head(found: Analysis) -> Text:
-    text = Text.assemble((found.job, "bold"), f" in {found.run.meta.scenario}: {found.breakdown.height} ranks")
+    text = Text.assemble(
+        (found.job, "bold"), f" in {found.run.meta.scenario}: {plural(found.breakdown.height, 'rank')}"
+    )
     period = found.chosen.period
     if period.iteration is not None:
         text.append(f", {plural(found.periods.height + 1, 'iteration')}")
@@ -160,7 +162,7 @@ def _flit_lines(found: Analysis) -> Iterator[str]:
             f"{name} {int(flits.quantile(at) or 0):,}" for name, at in (("median", 0.5), ("99%", 0.99))
         )
         total = f"{int(flits.sum()):,} ({quantiles}, most {int(flits.quantile(1) or 0):,})"
-        yield f"Flits on all {flits.len():,} links, {stretch.period.name}: {total}."
+        yield f"Flits on all {plural(flits.len(), 'link')}, {stretch.period.name}: {total}."
 
 
 def walk_lines(found: Analysis) -> Iterator[str]:

@@ -120,9 +120,18 @@ def _totals(outcomes: "list[Outcome]") -> None:
     for job in jobs:
         default = _total([outcome.default for outcome in outcomes if outcome.default], job)
         treated = _total([outcome.treated for outcome in outcomes], job)
-        change = treated.over(default)
+        change = _by_time(outcomes[-1], job) if outcomes[-1].mode == "online" else treated.over(default)
         gain = "–" if change is None else percent(change, signed=True)
         typer.echo(f"{job:{width}}  {default.done:9} {treated.done:9} {gain:>7}")
+
+
+def _by_time(last: "Outcome", job: str) -> "float | None":
+    """The change of throughput at the last iteration that a job completed treated and by default, online."""
+    from fairlane.results.milestones import common
+
+    runs = [last.reached[run].get(job) for run in ("treated", "default")]
+    found = common(runs[0], runs[1]) if runs[0] and runs[1] else None
+    return found.change if found else None
 
 
 def _total(works: "Iterable[Work]", job: str) -> "JobWork":

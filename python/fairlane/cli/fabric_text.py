@@ -10,6 +10,7 @@ import typer
 
 from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH, DURATION
+from fairlane.wording import significant
 
 if TYPE_CHECKING:
     from fairlane.fabric import FabricDescription, Survey
@@ -31,7 +32,7 @@ def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
         role = "" if kind.role in kind.name else f"  ({kind.role})"
         yield f"  {kind.name:18} {kind.links:8}  {rate}, {latency}{role}"
     least = "" if fabric.diameter_is_exact else "at least "
-    yield f"diameter   {least}{fabric.diameter} links"
+    yield f"diameter   {least}{plural(fabric.diameter, 'link')}"
     share = f", {fabric.bisection / fabric.full_bisection:.0%} of what the hosts can send"
     bound = "" if fabric.bisection_is_exact else "at most "
     yield f"bisection  {bound}{_rate(fabric.bisection)}{share if fabric.full_bisection else ''}"
@@ -60,7 +61,7 @@ def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
         alike.setdefault(count, []).append(levels)
     kinds = [f"{', '.join(levels)} x {count}" for count, levels in alike.items()]
     total = sum(channels.values())
-    return f"{total} virtual lane{'s' * (total > 1)} (service levels x channels): {'; '.join(kinds)}"
+    return f"{plural(total, 'virtual lane')} (service levels x channels): {'; '.join(kinds)}"
 
 
 def tell_renamed(given: Sequence[str], names: Sequence[str]) -> None:
@@ -75,7 +76,7 @@ def tell_renamed(given: Sequence[str], names: Sequence[str]) -> None:
 def _rate(bandwidth: int) -> str:
     """Exact if that is short, else to five digits."""
     exact = BANDWIDTH.format(bandwidth)
-    return exact if len(exact) <= 12 else f"{bandwidth / 8e9:.5g} GB/s"
+    return exact if len(exact) <= 12 else f"{significant(bandwidth / 8e9, 5)} GB/s"
 
 
 def _layout(fabric: FabricDescription) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fairlane.cli.trace_text import size_text
 from fairlane.pattern import BULK, Pattern, Traffic
 from fairlane.results.text import percent
+from fairlane.wording import data_size, plural, significant
 
 __all__ = ["pattern_json", "pattern_lines"]
 
@@ -15,16 +15,16 @@ __all__ = ["pattern_json", "pattern_lines"]
 def pattern_lines(found: Pattern) -> Iterator[str]:
     """What ``trace pattern`` and ``workload pattern`` print."""
     traffic, verdict = found.traffic, found.verdict
-    unit = f", local unit of {verdict.unit} ranks" if verdict.unit else ""
+    unit = f", local unit of {plural(verdict.unit, 'rank')}" if verdict.unit else ""
     yield f"pattern      {verdict.kind}{unit}"
     yield f"because      {verdict.reason}"
     yield f"ranks        {traffic.ranks}"
-    words = f"{traffic.messages.sum():,} messages, {size_text(int(traffic.total.sum()))}"
+    words = f"{plural(int(traffic.messages.sum()), 'message')}, {data_size(int(traffic.total.sum()))}"
     yield f"messages     {words}, {percent(traffic.collective_share)} of the bytes in collectives"
     if found.evidence is None:
         return
     for word, amounts in (("sent", traffic.sent), ("received", traffic.received)):
-        least, most, mean = size_text(int(amounts.min())), size_text(int(amounts.max())), size_text(int(amounts.mean()))
+        least, most, mean = data_size(int(amounts.min())), data_size(int(amounts.max())), data_size(int(amounts.mean()))
         yield f"{word:12} {least} to {most} by rank, {mean} on average"
     yield from _evidence_lines(found)
     yield from _size_lines(traffic)
@@ -33,8 +33,8 @@ def pattern_lines(found: Pattern) -> Iterator[str]:
 def _evidence_lines(found: Pattern) -> Iterator[str]:
     evidence, communities = found.evidence, found.communities
     assert evidence is not None, "bytes are sent"
-    bulk = f"{evidence.bulk_partners:g} account for {BULK:.0%} of its bytes"
-    yield f"partners     {evidence.partners:g} of the median rank; {bulk}"
+    bulk = f"{significant(evidence.bulk_partners)} account for {BULK:.0%} of its bytes"
+    yield f"partners     {significant(evidence.partners)} of the median rank; {bulk}"
     sides = " x ".join(map(str, evidence.grid))
     yield (
         f"best grid    {sides}, {evidence.grid_neighbours}: {percent(evidence.grid_share)} of the bytes, "
@@ -58,7 +58,8 @@ def _size_lines(traffic: Traffic) -> Iterator[str]:
             continue
         yield f"{kind}, by message size:"
         for limit, (count, amount) in _binned(sizes).items():
-            yield f"  up to {size_text(limit):>8}  {count:10,} messages  {size_text(amount):>9}"
+            messages = plural(count, "message", count=False)
+            yield f"  up to {data_size(limit):>9}  {count:10,} {messages:8}  {data_size(amount):>9}"
 
 
 def _binned(sizes: Mapping[int, int]) -> dict[int, tuple[int, int]]:

@@ -10,6 +10,7 @@ from fairlane.cli.command import add, completing, out_option
 from fairlane.cli.describe import trace_app
 from fairlane.cli.options import Assignments
 from fairlane.inputs.code import allow_code
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job
@@ -72,7 +73,7 @@ def workload_pattern(
     own = [f"workload.{assignment}" for assignment in assignments or ()]
     with allow_code():  # it is what was asked for
         job = read_table(Job, {"ranks": ranks, "workload": {"name": name}}, own)
-    _show(job, ranks, f"{job.kind}, {ranks} ranks", out, as_json=as_json)
+    _show(job, ranks, f"{job.kind}, {plural(ranks, 'rank')}", out, as_json=as_json)
 
 
 def _show(job: "Job", ranks: int, title: str, out: Path | None, *, as_json: bool) -> None:

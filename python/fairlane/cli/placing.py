@@ -9,6 +9,7 @@ import typer
 
 from fairlane.cli.command import Seed, add, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.fabric import Fabric
@@ -84,7 +85,7 @@ def place(
         from fairlane.plot.files import write
 
         busy = len({host for hosts in jobs.values() for host in hosts})
-        title = f"{loaded.name}: {len(jobs)} jobs on {busy} of {fabric.hosts} hosts"
+        title = f"{loaded.name}: {plural(len(jobs), 'job')} on {busy} of {plural(fabric.hosts, 'host')}"
         typer.echo(write(lambda: placement.figure(fabric, jobs, title), out), err=as_json)
 
 

@@ -8,6 +8,7 @@ import typer
 from fairlane.cli.command import AsJson, Quiet, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import folder_of
+from fairlane.wording import plural, significant
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,7 +111,7 @@ def apply(
     if rows.target is not None:
         off = found["predicted"].to_numpy() - rows.target
         inside = (abs(off) <= known.half_width).mean()
-        words = f"mean square error {(off**2).mean():.4g}, greatest error {abs(off).max():.4g}"
+        words = f"mean square error {significant((off**2).mean(), 4)}, greatest error {significant(abs(off).max(), 4)}"
         typer.echo(f"fairlane: {words}, {inside:.0%} of {known.target} inside the interval", err=True)
     return ExitCode.DONE
 
@@ -149,7 +150,10 @@ def compare(
     if quiet:
         typer.echo(out or "")
         return ExitCode.DONE
-    typer.echo(f"{rows.runs} runs, {len(rows.rows)} timesteps, {len(rows.features)} counters; {folds} folds by run")
+    typer.echo(
+        f"{plural(rows.runs, 'run')}, {plural(len(rows.rows), 'timestep')}, "
+        f"{plural(len(rows.features), 'counter')}; {folds} folds by run"
+    )
     typer.echo("Mean (standard deviation) over folds; the greatest error is that of a fold.\n")
     _print(models.table, ("model", "parts", "way"))
     if clusters:
@@ -194,7 +198,7 @@ def pairs(
         print_json(facts) if as_json else typer.echo(table or out)
         return ExitCode.DONE
     mean = found.select(pl.col("slowdown").mean()).item()
-    typer.echo(f"{found.height} jobs beside another, slowed down {mean:.3g} times on average;")
+    typer.echo(f"{plural(found.height, 'job')} beside another, slowed down {significant(mean)} times on average;")
     typer.echo("predicted by models that have not seen the job's application, its neighbour's, or both:\n")
     for by in (None, "links", "role", "fabric", "unseen"):
         _print_pairs(pair_errors(predicted, by), by)
@@ -243,11 +247,17 @@ def _share(option: str, given: float) -> float:
 def _told(found: "Predictor") -> None:
     off = found.validated
     typer.echo(
-        f"{found.runs} runs; errors on runs that the model was not fitted to, mean (deviation) of {off.folds} folds:"
+        f"{plural(found.runs, 'run')}; errors on runs that the model "
+        f"was not fitted to, mean (deviation) of {off.folds} folds:"
     )
-    typer.echo(f"  mean square error {off.mse:.4g} ({off.mse_sd:.2g}), {off.mse_over_variance:.0%} of a constant's")
-    typer.echo(f"  greatest error    {off.mae:.4g} ({off.mae_sd:.2g})")
-    typer.echo(f"  interval          the prediction less and plus {found.half_width:.4g}, for {found.coverage:.0%}")
+    typer.echo(
+        f"  mean square error {significant(off.mse, 4)} "
+        f"({significant(off.mse_sd, 2)}), {off.mse_over_variance:.0%} of a constant's"
+    )
+    typer.echo(f"  greatest error    {significant(off.mae, 4)} ({significant(off.mae_sd, 2)})")
+    typer.echo(
+        f"  interval          the prediction less and plus {significant(found.half_width, 4)}, for {found.coverage:.0%}"
+    )
     ranked = sorted(found.importance.items(), key=lambda item: -item[1])
     typer.echo("What shuffling a feature adds to the mean square error, in percent of a constant's:")
     for name, harm in ranked[:_SHOWN]:
@@ -262,7 +272,7 @@ def _print(table: "pl.DataFrame", kinds: tuple[str, ...]) -> None:
     )
     for row in table.iter_rows(named=True):
         what = "".join(f"{row[kind]!s:<14}" for kind in kinds)
-        mse, mae = (f"{row[key]:.4g} ({row[f'{key}_sd']:.2g})" for key in ("mse", "mae"))
+        mse, mae = (f"{significant(row[key], 4)} ({significant(row[f'{key}_sd'], 2)})" for key in ("mse", "mae"))
         typer.echo(f"{what}{mse:<22}{mae:<20}{row['mse_over_variance']:.0%}")
 
 

@@ -8,6 +8,7 @@ import typer
 from fairlane.cli.command import AsJson, Quiet, Seed, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, RunFolder, ScenarioFile
+from fairlane.wording import plural
 
 __all__ = ["add_to"]
 
@@ -80,7 +81,7 @@ def check(
     typer.echo(f"  {lanes_text(lanes)}")
     for job in resolved.jobs:
         hosts = shortened(names[host] for host in job.hosts)
-        typer.echo(f"  {job.name}: {job.ranks} ranks of {job.workload} on {hosts}")
+        typer.echo(f"  {job.name}: {plural(job.ranks, 'rank')} of {job.workload} on {hosts}")
     for one in code:
         typer.echo(f"  names code: {one}; it has not run, and what it does is not checked without --allow-code")
     for name in [] if code else files_of(job.workload for job in loaded.jobs):

@@ -12,6 +12,7 @@ from fairlane.cli.command import AsJson, Quiet, add, out_option
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode
 from fairlane.inputs import code
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.errors import Problem
@@ -323,7 +324,7 @@ def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: 
         words = f"nothing to draw: the last job ends after {end / 3600:.1f} hours"
         raise ScenarioError(Problem("--hours", words, f"{shown[0] / 3600:g}:{shown[1] / 3600:g}"))
     count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
-    title = f"{log.name.split('.')[0]}: {count} jobs on {machine.fabric.hosts} hosts"
+    title = f"{log.name.split('.')[0]}: {plural(count, 'job')} on {plural(machine.fabric.hosts, 'host')}"
     typer.echo(write(lambda: gantt.figure(found, machine.fabric, title, kind_of, shown), out), err=True)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairlane.results.text import seconds
-from fairlane.units import SIZE
+from fairlane.wording import data_size
 from fairlane.workload.recorded import unsupported_lines
 
-__all__ = ["size_text", "trace_lines"]
+__all__ = ["trace_lines"]
 
 
 def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
@@ -17,7 +17,7 @@ def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
     yield f"ranks       {trace['ranks']}"
     yield f"events      {trace['events']:,}"
     yield from _times(trace)
-    yield f"messages    {trace['p2p_messages']:,} point to point, {size_text(trace['p2p_bytes'])}"
+    yield f"messages    {trace['p2p_messages']:,} point to point, {data_size(trace['p2p_bytes'])}"
     if trace["wildcard_receives"]:
         yield f"wildcards   {trace['wildcard_receives']:,} receives from any source"
     if trace["p2p_messages"]:
@@ -31,13 +31,13 @@ def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(
         "collectives",
         {name: count["calls"] for name, count in collectives.items()},
-        {name: size_text(count["bytes"]) for name, count in collectives.items() if count["bytes"]},
+        {name: data_size(count["bytes"]) for name, count in collectives.items() if count["bytes"]},
     )
     one_sided = trace["one_sided"]
     yield from _table(
         "one-sided operations",
         {name: count["calls"] for name, count in one_sided.items()},
-        {name: size_text(count["bytes"]) for name, count in one_sided.items()},
+        {name: data_size(count["bytes"]) for name, count in one_sided.items()},
     )
     notes = {name: f"{count:,} found nothing" for name, count in polls.items()}
     refused = _refused(trace)
@@ -79,9 +79,3 @@ def _table(heading: str, counts: Mapping[str, int], notes: Mapping[str, str]) ->
     width = max(18, *map(len, counts))
     for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         yield f"  {name:{width}}  {count:10,}  {notes.get(name, '')}".rstrip()
-
-
-def size_text(amount: int) -> str:
-    """Bytes with three significant digits in a fitting binary unit."""
-    size, unit = next(((size, unit) for size, unit in SIZE.steps if unit.endswith("iB") and amount >= size), (1, "B"))
-    return f"{amount / size:.3g} {unit}"

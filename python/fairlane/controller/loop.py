@@ -1,9 +1,9 @@
 """The loop: let the jobs run for a period, let the controller look at their work, set what it says, go on."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -21,6 +21,7 @@ from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION
 
 if TYPE_CHECKING:
+    from fairlane.results.milestones import Milestones
     from fairlane.scenario import Scenario
 
 __all__ = ["Mode", "Outcome", "Phases", "control", "mode_of", "row_of"]
@@ -51,6 +52,8 @@ class Outcome:
     """What the same jobs do without a controller; None if it was not asked for."""
     isolated: Mapping[str, JobWork]
     """What each job does alone; empty unless asked for."""
+    reached: Mapping[str, Mapping[str, "Milestones"]] = field(default_factory=dict)
+    """When each job completed its iterations, ``treated``, ``default`` and ``isolated``: of the last period online."""
 
     def improvement(self, job: str) -> float | None:
         """I_Q / I_D - 1; None if the job did nothing in one of them, or came to its end in a run that goes on."""
@@ -275,4 +278,12 @@ def _online(
         if seen.jobs and not (others and seen.jobs.keys() == known):
             settings, known = controller.observe(seen), seen.jobs.keys()
             accepted = controller.accepted
-        yield Outcome("online", period, state, accepted, used, work, reference, apart)
+        reached = _reached(treated, untouched, alone) if period == periods - 1 else {}
+        yield Outcome("online", period, state, accepted, used, work, reference, apart, reached)
+
+
+def _reached(
+    treated: Continuous, untouched: Continuous | None, alone: Iterable[Continuous]
+) -> dict[str, dict[str, "Milestones"]]:
+    apart = {name: of for one in alone for name, of in one.milestones().items()}
+    return {"treated": treated.milestones(), "default": untouched.milestones() if untouched else {}, "isolated": apart}

@@ -11,6 +11,7 @@ from fairlane.controller.fitting import Counts, apply
 from fairlane.simulation import Simulation
 
 if TYPE_CHECKING:
+    from fairlane.results.milestones import Milestones
     from fairlane.scenario import Resolved
 
 __all__ = ["Continuous"]
@@ -29,6 +30,15 @@ class Continuous:
     def jobs(self) -> dict[str, int]:
         """The jobs that are there now, with their number of ranks."""
         return self._before.present()
+
+    def milestones(self) -> dict[str, "Milestones"]:
+        """When each job completed its iterations, from the beginning of the first period."""
+        from fairlane.results.measured import Work as Measured
+        from fairlane.results.milestones import milestones
+
+        jobs = self._simulation.scenario.jobs
+        reached = milestones(Measured.of(self._simulation.engine), [job.start for job in jobs])
+        return {job.name: reached[number] for number, job in enumerate(jobs)}
 
     def run(self, settings: Settings | None = None) -> Work:
         """The next period, with these settings from its beginning on; None changes nothing.

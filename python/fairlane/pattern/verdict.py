@@ -26,6 +26,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane.pattern.traffic import Traffic
+from fairlane.wording import significant
 
 __all__ = ["BULK", "Evidence", "Kind", "Verdict", "evidence", "grids", "judge"]
 
@@ -121,14 +122,18 @@ def _verdict(found: Evidence, ranks: int) -> Verdict:
             f"{found.grid_share:.0%} of the bytes go to neighbours in a grid of {sides} ranks, {found.grid_neighbours}"
         )
         return Verdict("nearest neighbour", _ball(found), f"{words} (by chance {found.grid_chance:.0%})")
-    many = f"half of the ranks need {found.bulk_partners:g} of {ranks - 1} others for {BULK:.0%} of their bytes"
+    many = (
+        f"half of the ranks need {significant(found.bulk_partners)} of {ranks - 1} others for {BULK:.0%} of their bytes"
+    )
     if found.bulk_partners >= MANY_PARTNERS * (ranks - 1):
         return Verdict("many-to-many", None, many)
     if found.unit_share - found.unit_chance >= LOCAL_GAIN:
         words = f"units of {found.unit} consecutive ranks hold {found.unit_share:.0%} of the bytes"
         return Verdict("hybrid", found.unit, f"{words} (by chance {found.unit_chance:.0%}), and the rest goes beyond")
     if found.bulk_partners <= FEW_PARTNERS:
-        words = f"half of the ranks have {BULK:.0%} of their bytes with {found.bulk_partners:g} others or fewer"
+        words = (
+            f"half of the ranks have {BULK:.0%} of their bytes with {significant(found.bulk_partners)} others or fewer"
+        )
         return Verdict("nearest neighbour", _ball(found), f"{words}, in no grid")
     return Verdict("many-to-many", None, f"{many}, and no unit holds much of them")
 

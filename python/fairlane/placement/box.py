@@ -19,6 +19,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.placement.base import FabricView, Request, Strategy
 from fairlane.placement.domain import Fit
 from fairlane.placement.grid import sides_of
+from fairlane.wording import plural
 
 __all__ = ["Box", "named_shape"]
 
@@ -77,7 +78,7 @@ class Box(Strategy):
         most = max(hosts, default=1)
         if isinstance(self.shape, str):
             if named_shape(self.shape, -(-most // per_switch), sides) is None:
-                words = f"no such box of the fabric has {most} hosts"
+                words = f"no such box of the fabric has {plural(most, 'host')}"
                 raise Problems(Problem("shape", words, self.shape, f"boxes within {_written(sides)}"))
             return
         if not list(self._shapes(1, sides)):
@@ -86,7 +87,9 @@ class Box(Strategy):
         room = prod(self.shape) * per_switch
         if room < most:
             raise Problems(
-                Problem("shape", f"has {room} hosts, and a job needs {most}", self.shape, f"at least {most} hosts")
+                Problem(
+                    "shape", f"has {room} hosts, and a job needs {most}", self.shape, f"at least {plural(most, 'host')}"
+                )
             )
 
     def wanted(self) -> str:

@@ -13,6 +13,7 @@ from pydantic import Field
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.placement.base import FabricView, Request, Strategy, by_leaf
+from fairlane.wording import plural
 
 __all__ = ["Groups"]
 
@@ -64,7 +65,7 @@ class Groups(Strategy):
 
     def wanted(self) -> str:
         """So many groups."""
-        return f"in {self.count} groups drawn at random"
+        return f"in {plural(self.count, 'group')} drawn at random"
 
 
 def _parts(hosts: int, rooms: Sequence[int], rng: numpy.random.Generator) -> list[int]:

@@ -9,6 +9,7 @@ from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.placement.base import FabricView, Request, Strategy
 from fairlane.placement.grid import Curve, check_curve, host_order
+from fairlane.wording import plural
 
 __all__ = ["Units"]
 
@@ -69,8 +70,10 @@ class Units(Strategy):
         check_curve(fabric, self.curve, "curve")
         if fabric.hosts % self.size:
             divisors = ", ".join(str(size) for size in range(1, fabric.hosts + 1) if fabric.hosts % size == 0)
-            raise Problems(Problem("size", f"does not divide the fabric's {fabric.hosts} hosts", self.size, divisors))
+            raise Problems(
+                Problem("size", f"does not divide the fabric's {plural(fabric.hosts, 'host')}", self.size, divisors)
+            )
 
     def wanted(self) -> str:
         """Whole units."""
-        return f"free units of {self.size} hosts"
+        return f"free units of {plural(self.size, 'host')}"

@@ -14,6 +14,7 @@ from fairlane.plot.style import INK, MUTED, canvas, headline
 from fairlane.results.interference import Interference
 from fairlane.results.run import Run
 from fairlane.results.text import number, percent, seconds
+from fairlane.wording import significant
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,8 +80,8 @@ def _paint(axes: Axes, shares: np.ma.MaskedArray[tuple[int, ...], np.dtype[np.fl
 
 def _colour_bar(figure: Figure, axes: Axes, norm: Normalize) -> None:
     bar = figure.colorbar(ScalarMappable(norm, HEAT), ax=axes, shrink=0.8, aspect=30, pad=0.02)
-    bar.set_label("waiting, % of the delayed job's time")
-    bar.formatter = FuncFormatter(lambda value, _: f"{100 * value:.3g}")
+    bar.set_label("queueing delay, % of the victim's rank time")
+    bar.formatter = FuncFormatter(lambda value, _: significant(100 * value))
     bar.update_ticks()
     bar.outline.set_visible(False)
 
@@ -112,8 +113,8 @@ def _label(axes: Axes, labels: list[str]) -> None:
     axes.set_xticks(ticks, [*labels, "itself"], rotation=slant, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(count), labels)
     axes.tick_params(labelsize=size)
-    axes.set_xlabel("delaying", fontweight="bold")
-    axes.set_ylabel("delayed", fontweight="bold")
+    axes.set_xlabel("aggressor", fontweight="bold")
+    axes.set_ylabel("victim", fontweight="bold")
 
 
 def _title(matrix: Interference, shares: Floats) -> str:
@@ -123,11 +124,11 @@ def _title(matrix: Interference, shares: Floats) -> str:
     if row == column:
         return f"{matrix.labels[row]} jobs delay each other most"
     wait, share = seconds(matrix.others[row, column]), percent(shares[row, column])
-    return f"{matrix.labels[column]} delays {matrix.labels[row]} most: its packets wait {wait}, {share} of its time"
+    return f"{matrix.labels[column]} delays {matrix.labels[row]} most: queueing delay {wait}, {share} of its rank time"
 
 
 def _note(matrix: Interference, *, numbered: bool) -> str:
     _, unit = matrix.unit()
-    small = f"Small numbers: {unit} that packets wait. " if numbered else ""
-    time = "A job's time is its ranks × the simulated time; packets wait side by side, so there can be more than 100%. "
-    return f"{small}{time}Grey: waiting for the job's own packets."
+    small = f"Small numbers: queueing delay, {unit}. " if numbered else ""
+    time = "Rank time: ranks × simulated time; packets queue concurrently, so there can be more than 100%. "
+    return f"{small}{time}Grey: delay caused by the job's own packets."

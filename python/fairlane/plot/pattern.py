@@ -13,6 +13,7 @@ from fairlane.pattern import Pattern
 from fairlane.plot.interference import HEAT
 from fairlane.plot.style import INK, PALETTE, canvas, headline_of
 from fairlane.results.text import percent
+from fairlane.wording import data_size, significant
 
 __all__ = ["figure"]
 
@@ -81,5 +82,7 @@ def _unit(value: float) -> tuple[int, str]:
 
 def _written(value: float, unit: int | None = None) -> str:
     """An amount in a unit that fits it, or in the one given."""
-    size, name = _unit(unit or value)
-    return f"{value / size:.3g} {name}"
+    if unit is None:
+        return data_size(value)
+    size, name = _unit(unit)
+    return f"{significant(value / size)} {name}"

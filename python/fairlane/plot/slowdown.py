@@ -57,10 +57,12 @@ def _notes(jobs: pl.DataFrame, compared: pl.DataFrame) -> Iterator[str]:
         yield f"Hatched: {fewer}; {FEW_ITERATIONS} take about {sufficient(hardly)}."
 
 
-def _title(jobs: pl.DataFrame) -> str:
-    slowed = jobs.filter(pl.col("w") < -NOTICEABLE).sort("w")
-    if jobs.height == few(jobs).height:
+def _title(compared: pl.DataFrame) -> str:
+    """What the jobs with enough iterations show; the others are drawn and not counted."""
+    jobs = compared.filter(pl.col("enough_ps").is_null())
+    if jobs.is_empty():
         return "Too few iterations to tell how much jobs are slowed down"
+    slowed = jobs.filter(pl.col("w") < -NOTICEABLE).sort("w")
     if slowed.is_empty():
         return "No job is slowed down by the others"
     worst = slowed.row(0, named=True)

@@ -21,6 +21,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.predict.parts import Scale
 from fairlane.trees import Part
+from fairlane.wording import plural
 
 __all__ = ["Familiarity", "check_coverage", "half_width"]
 
@@ -88,7 +89,7 @@ def _distance(centred: Floats, precision: Floats) -> float:
 def check_coverage(runs: int, coverage: float) -> None:
     """Raises ``ScenarioError`` if so many runs are too few for an interval."""
     if not 0 < coverage <= runs / (runs + 1) * (1 + 1e-12):
-        words = f"{runs} runs cannot tell an interval for so many of the timesteps"
+        words = f"{plural(runs, 'run')} cannot tell an interval for so many of the timesteps"
         raise ScenarioError(Problem("coverage", words, coverage, f"above 0, at most {runs / (runs + 1):.4g}"))
 
 

@@ -18,6 +18,7 @@ from fairlane.predict.parts import Parts
 from fairlane.predict.regressors import Linear, RegressorName
 from fairlane.predict.table import RUN, CounterTable
 from fairlane.trees import Part, TreeSum
+from fairlane.wording import significant
 
 __all__ = ["FORMAT", "Pipeline", "Predictor", "Validated", "load_predictor"]
 
@@ -147,8 +148,9 @@ class Predictor(Part):
         """A sentence for each run that is unlike all that the model was fitted to."""
         ordered, most = self._ordered(table), self.familiarity.distances[-1]
         return [
-            f"run {name} is unlike all that the model was fitted to: distance {self.familiarity.distance(rows):.3g}, "
-            f"theirs at most {most:.3g}; most unusual is {self.features[self.familiarity.strangest(rows)]}"
+            f"run {name} is unlike all that the model was fitted to: "
+            f"distance {significant(self.familiarity.distance(rows))}, "
+            f"theirs at most {significant(most)}; most unusual is {self.features[self.familiarity.strangest(rows)]}"
             for name, rows in zip(ordered.names, by_run(ordered), strict=True)
             if self.familiarity.is_unlike(rows)
         ]

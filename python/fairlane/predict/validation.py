@@ -18,6 +18,7 @@ from fairlane.predict.parts import PARTS, Parts, PartsName
 from fairlane.predict.regressors import REGRESSORS, RegressorName, fitted, one_thread
 from fairlane.predict.table import CounterTable
 from fairlane.seeds import Purpose, stream
+from fairlane.wording import plural
 
 __all__ = ["FOLDS", "Comparison", "compare", "dealt", "errors_by_fold", "local", "spread_over_folds"]
 
@@ -132,7 +133,7 @@ def local(
 def dealt(table: CounterTable, folds: int, seed: int) -> Integers:
     """The fold of every row: that of its run. Raises ``ScenarioError`` if there are fewer runs than folds."""
     if not 2 <= folds <= table.runs:
-        words = f"the table has {table.runs} runs, and each fold takes one at least"
+        words = f"the table has {plural(table.runs, 'run')}, and each fold takes one at least"
         raise ScenarioError(Problem("folds", words, folds, f"2 to {table.runs}" if table.runs > 1 else "more runs"))
     of_run = stream(seed, Purpose.FOLD).permutation(table.runs) % folds
     found: Integers = of_run[table.run]

@@ -16,7 +16,10 @@ MOST_PACKETS = 16
 def isolate(jobs: Sequence[JobShare], /) -> Expansion:
     """A service level and a lane for each job, with a share of every link in proportion to the job's hosts."""
     if not 0 < len(jobs) <= MOST_JOBS:
-        raise ValueError(f"gives each job a service level: 1 to {MOST_JOBS} jobs, and there are {len(jobs)}")
+        raise ValueError(
+            f"gives each job a service level: 1 to {MOST_JOBS} jobs, "
+            f"and there {'is' if len(jobs) == 1 else 'are'} {len(jobs)}"
+        )
     return Expansion(
         sl2vl=list(range(len(jobs))),
         jobs={job.name: level for level, job in enumerate(jobs)},

@@ -10,6 +10,7 @@ import polars as pl
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.run import Run
 from fairlane.results.text import listed, plural, seconds, time_unit
+from fairlane.wording import significant
 
 __all__ = ["few", "notes", "sufficient"]
 
@@ -29,7 +30,7 @@ def sufficient(jobs: pl.DataFrame) -> str | None:
         return None
     digit = 10 ** max(0, floor(log10(longest)) - 1)
     factor, unit = time_unit(longest * 1e-12)
-    return f"{ceil(longest / digit) * digit * 1e-12 / factor:.4g} {unit}"
+    return f"{significant(ceil(longest / digit) * digit * 1e-12 / factor, 4)} {unit}"
 
 
 def notes(run: Run) -> Iterator[str]:

@@ -25,7 +25,7 @@ NOTICEABLE = 0.005
 WIDE = 1000
 """Columns of a console on which every table fits."""
 ABOUT_W = "W: throughput change against the isolated run, the same job alone on its hosts, at the same iteration."
-ABOUT_PERCENT = "Packets wait side by side: 200% is two packets waiting per rank, all the time."
+ABOUT_PERCENT = "Packets queue concurrently: 200% is two queueing packets per rank, all the time."
 
 
 def print_summary(run: Run, console: Console | None = None) -> None:
@@ -131,14 +131,14 @@ def power_table(power: pl.DataFrame) -> Group:
 
 
 def interference_table(run: Run, by: Literal["job", "workload"] = "job") -> Group:
-    """Rows are delayed, columns delay them: how long packets wait, and its percentage of the row's rank-seconds."""
+    """Rows are victims, columns aggressors: the queueing delay, and its percentage of the row's rank-seconds."""
     by_workload = by == "workload"
     matrix = Interference.of(run, by)
     factor, unit = matrix.unit()
-    whose = "jobs of one workload together" if by_workload else "the delayed job"
-    title = f"Who delays whom: {unit} that packets wait; percent of the time of {whose}"
+    whose = "victims of one workload" if by_workload else "the victim"
+    title = f"Who delays whom: queueing delay, {unit}; percent of the rank time of {whose}"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("delayed \\ by", no_wrap=True)
+    table.add_column("victim \\ aggressor", no_wrap=True)
     keys = [_key(index) for index in range(len(matrix.labels))]
     for key in [*keys, "others", "itself"]:
         table.add_column(key, justify="right", no_wrap=True)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from fairlane.wording import data_size, listed, plural, significant
+
+__all__ = [
+    "data_size",
+    "listed",
+    "number",
+    "percent",
+    "plural",
+    "seconds",
+    "short_percent",
+    "significant",
+    "time_unit",
+    "wall_time",
+]
 
 PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
 
@@ -11,6 +24,8 @@ def seconds(value: float | None) -> str:
     """A time with three significant digits in a fitting unit: "1.23 ms"."""
     if value is None:
         return "–"
+    if value == 0:
+        return "0 s"
     factor, prefix = time_unit(value)
     return f"{_digits(value / factor)} {prefix}"
 
@@ -24,38 +39,6 @@ def time_unit(largest: float) -> tuple[float, str]:
     """The unit, as (seconds, name), in which ``largest`` seconds is a number between 1 and 1000."""
     factor, prefix = next(((f, p) for f, p in PREFIXES if abs(largest) >= f * 0.9995), (1.0, ""))
     return factor, f"{prefix}s"
-
-
-def plural(number: int, word: str, more: str = "", *, count: bool = True) -> str:
-    """A count with its word: "1 job", "1,200 jobs"; without ``count`` the word alone."""
-    form = word if number == 1 else more or f"{word}s"
-    return f"{number:,} {form}" if count else form
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """Names in a sentence: "a, b and c"; of many the first ones, and how many others there are."""
-    shown = list(names) if len(names) <= most + 1 else [*names[:most], f"{len(names) - most:,} others"]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
-
-
-def size(octets: float) -> str:
-    """An amount of data with three significant digits in binary units: "512 B", "4.00 KiB", "1.50 GiB"."""
-    value, unit = float(octets), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if abs(value) < 1023.5:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.0f} B" if unit == "B" and value == round(value) else f"{_digits(value)} {unit}"
-
-
-def rate(per_second: float) -> str:
-    """A data rate in bits per second: "25.6 Gbit/s"."""
-    value, unit = float(per_second), ""
-    for larger in ("k", "M", "G", "T"):
-        if abs(value) < 999.5:
-            break
-        value, unit = value / 1000, larger
-    return f"{_digits(value)} {unit}bit/s"
 
 
 def percent(share: float | None, *, signed: bool = False) -> str:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fairlane.results.text import seconds, time_unit
 from fairlane.runner.engine import Gauge
+from fairlane.wording import plural, significant
 
 FIRST_LINE_S = 2.0
 """Wall time before the first line, s: what is done by then needs none."""
@@ -67,8 +68,8 @@ class Bars(Silent):
             console=console,
             transient=True,
         )
-        self._first = self._bars.add_task("together", total=1.0, reached="", speed="")
-        self._second = self._bars.add_task("alone", total=float(len(alone)), reached="", speed="") if alone else None
+        self._first = self._bars.add_task("co-run", total=1.0, reached="", speed="")
+        self._second = self._bars.add_task("isolated", total=float(len(alone)), reached="", speed="") if alone else None
 
     def __enter__(self) -> Bars:
         self._bars.start()
@@ -88,7 +89,7 @@ class Bars(Silent):
             self._bars.update(
                 self._second,
                 completed=sum(gauge.share for gauge in self._alone),
-                reached=f"{done} of {len(self._alone)} jobs",
+                reached=f"{done} of {plural(len(self._alone), 'job')}",
                 speed=_speed(self._alone),
             )
 
@@ -105,16 +106,16 @@ class Lines(Silent):
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LINES_S
-        text = f"together: {_reached(self._together)}, {_speed([self._together])}"
+        text = f"co-run: {_reached(self._together)}, {_speed([self._together])}"
         if self._alone:
             done = sum(gauge.ended is not None for gauge in self._alone)
-            text += f"; alone: {done} of {len(self._alone)} jobs"
+            text += f"; isolated: {done} of {plural(len(self._alone), 'job')}"
         self._console.print(f"{text}{_left([self._together, *self._alone])}", soft_wrap=True, highlight=False)
 
 
 def _reached(gauge: Gauge) -> str:
     factor, unit = time_unit(gauge.duration * 1e-12)
-    return f"{gauge.now * 1e-12 / factor:.1f} of {gauge.duration * 1e-12 / factor:.4g} {unit}"
+    return f"{gauge.now * 1e-12 / factor:.1f} of {significant(gauge.duration * 1e-12 / factor, 4)} {unit}"
 
 
 def _speed(gauges: Sequence[Gauge]) -> str:

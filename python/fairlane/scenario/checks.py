@@ -8,6 +8,7 @@ from fairlane.errors import Problem
 from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.scenario.strategy import said_twice
 from fairlane.units import DURATION, POWER
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.inputs.hosts import Host
@@ -158,5 +159,5 @@ def _length(at: int, job: "Job") -> Iterator[Problem]:
     if job.placement and job.placement.hosts is not None and job.ranks:
         needed = job.count * hosts_needed(job.ranks, job.ranks_per_host or job.placement.ranks_per_host)
         if len(job.placement.hosts) != needed:
-            words = f"lists {len(job.placement.hosts)} hosts, and the job takes {needed}"
-            yield Problem(f"jobs[{at}].placement.hosts", words, allowed=f"exactly {needed} hosts")
+            words = f"lists {plural(len(job.placement.hosts), 'host')}, and the job takes {needed}"
+            yield Problem(f"jobs[{at}].placement.hosts", words, allowed=f"exactly {plural(needed, 'host')}")

@@ -21,6 +21,7 @@ from fairlane.placement.mapping import Slots, mapped
 from fairlane.scenario.checks import listed_twice
 from fairlane.scenario.stay import Stay
 from fairlane.seeds import Purpose, stream
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Placement
@@ -156,8 +157,8 @@ def _check_room(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) ->
         return
     there = [copy for copy in copies if copy.job.stay.start <= moment < copy.job.stay.end]
     largest = max(there, key=lambda copy: (not copy.job.background, hosts_of(scenario, copy)))
-    words = f"more ranks than hosts: at one time the jobs need {needed} hosts"
-    allowed = f"what {fabric.hosts} hosts, those of the fabric, have room for"
+    words = f"more ranks than hosts: at one time the jobs need {plural(needed, 'host')}"
+    allowed = f"what {plural(fabric.hosts, 'host')}, those of the fabric, have room for"
     if largest.recorded is not None:
         raise Problems(Problem(largest.key, words, allowed=allowed))
     raise Problems(Problem(f"{largest.key}.ranks", words, largest.ranks, allowed))
@@ -197,7 +198,10 @@ def _allocate(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy], pool
     for copy, need, hosts in zip(copies, needs, given, strict=True):
         if hosts is None:
             per_host, free = _ranks_per_host(scenario, copy), f"{len(pool)} are free"
-            words = f"job {copy.name!r}: {copy.ranks} ranks need {need} hosts, {per_host} a host, and {free}"
+            words = (
+                f"job {copy.name!r}: {plural(copy.ranks, 'rank')} need "
+                f"{plural(need, 'host')}, {per_host} a host, and {free}"
+            )
             if table.allocator is None:
                 raise Problems(Problem(f"{_key(copy)}.hosts", words, list(table.hosts or ())))
             if need <= len(pool):

@@ -25,6 +25,7 @@ from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.scenario.strategy import expand
 from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
+from fairlane.wording import plural
 from fairlane.workload.builder import JobScript
 from fairlane.workload.calibrate import CalibrationError, calibrate
 from fairlane.workload.injection import injection_of
@@ -217,7 +218,7 @@ def _copies(scenario: "Scenario") -> Iterator[Copy]:
             except Problems as problems:
                 raise Problems(*(problem.under(f"{key}.trace") for problem in problems.problems)) from None
             if job.ranks not in (None, recorded.ranks):
-                raise Problems(Problem(f"{key}.ranks", f"the trace has {recorded.ranks} ranks", job.ranks))
+                raise Problems(Problem(f"{key}.ranks", f"the trace has {plural(recorded.ranks, 'rank')}", job.ranks))
         for copy, name in enumerate(job.names()):
             own = number if job.stream is None else job.stream + copy
             yield Copy(own, key, job, name, recorded.ranks if recorded else job.ranks or 0, recorded)

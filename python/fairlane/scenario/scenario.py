@@ -17,6 +17,7 @@ from fairlane.scenario.models import FabricTable, Job, Mpi, Network, Placement, 
 from fairlane.scenario.observe import Observe
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Duration
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import Resolved
@@ -192,7 +193,7 @@ class Scenario(BaseModel):
 
     def __str__(self) -> str:
         jobs = sum(job.count for job in self.jobs)
-        return f"{self.name}: {jobs} jobs on {self.fabric.topology} for {DURATION.format(self.duration)}"
+        return f"{self.name}: {plural(jobs, 'job')} on {self.fabric.topology} for {DURATION.format(self.duration)}"
 
 
 def read_table(model: type[_Table], data: dict[str, Any], assignments: Iterable[str] = ()) -> _Table:

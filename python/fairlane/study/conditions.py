@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from fairlane.wording import significant
+
 __all__ = ["CONDITION", "condition_of", "varied", "with_condition"]
 
 CONDITION = "condition"
@@ -56,7 +58,7 @@ def shown(value: Any) -> str:
         return "[" + ", ".join(map(shown, value)) + "]"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return significant(value, 6) if isinstance(value, float) else str(value)
 
 
 def _short(keys: Sequence[str]) -> list[str]:

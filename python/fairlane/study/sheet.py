@@ -68,4 +68,7 @@ def _sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> Iterator[str]:
     yield "```console\n$ fairlane study study.toml --out FOLDER\n```\n"
     yield f"Digest of the study's tables: `{meta.digest}`."
     if meta.failures:
-        yield f"\n{meta.failures} runs failed and are not in the data set: see `failures.parquet`."
+        yield (
+            f"\n{plural(meta.failures, 'run')} failed and "
+            f"{'is' if meta.failures == 1 else 'are'} not in the data set: see `failures.parquet`."
+        )

@@ -50,7 +50,7 @@ def print_study(study: StudyResults, console: Console | None = None) -> None:
         Text.assemble(
             (meta.study, "bold"),
             f": {plural(meta.points, 'point')}, {plural(meta.runs, 'run')}, {plural(meta.simulations, 'simulation')}",
-            f" ({shared} runs the same as another)" if shared else "",
+            f" ({plural(shared, 'run')} the same as another)" if shared else "",
             f", {seconds(meta.wall_s)}\n",
         )
     )

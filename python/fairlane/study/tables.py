@@ -52,6 +52,7 @@ _WORK = {
     "w": pl.Float64,
     "improvement": pl.Float64,
     "enough_ps": pl.UInt64,
+    "timed": pl.Boolean,
 }
 _PERIODS = {"treatment": pl.String, "name": pl.String, "period": pl.UInt32, "iterations": pl.UInt64}
 _FAILURES = {"treatment": pl.String, "job": pl.String, "error": pl.String, "scenario": pl.String}
@@ -212,23 +213,24 @@ def _against(done: Done, default: Done | None, isolated: Done | None) -> Row:
         "isolated_compared_ps": alone and alone.reference_at,
         "w": alone and alone.change,
         "improvement": before and before.change,
+        "timed": done.milestones is not None,
         "enough_ps": enough(done.milestones, isolated.milestones if isolated else None) if done.milestones else None,
     }
 
 
 def _compared(work: pl.DataFrame) -> pl.DataFrame:
-    """With W and improvement by iterations, which also are those of runs that consist of many simulations."""
+    """With W and improvement by iterations, which also are those of episodes: many simulations have no common mark."""
     rate, default, isolated = (
         pl.col(f"{prefix}iterations") / pl.col(f"{prefix}span_ps") for prefix in ("", "default_", "isolated_")
     )
     treated = pl.col("treatment") != DEFAULT
     by_iterations = {"w": change(rate, isolated), "improvement": pl.when(treated).then(change(rate, default))}
-    whole = pl.col("baseline") == ""
+    timed = pl.col("timed")
     return work.with_columns(
-        [pl.when(whole).then(pl.col(name)).otherwise(found).alias(name) for name, found in by_iterations.items()]
+        [pl.when(timed).then(pl.col(name)).otherwise(found).alias(name) for name, found in by_iterations.items()]
         + [found.alias(f"{name}_iterations") for name, found in by_iterations.items()]
         + [(1 / pl.col("seconds_per_iteration")).alias("iterations_per_second")]
-    ).drop("default_span_ps", "isolated_span_ps")
+    ).drop("default_span_ps", "isolated_span_ps", "timed")
 
 
 def _periods(cell: Cell, kinds: Mapping[str, Treatment], executed: Executed) -> Iterator[Row]:

@@ -62,9 +62,11 @@ def control(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
 
     options = {key: value for key, value in arguments.items() if key not in ("controller", "parameters")}
     made, rows = make(arguments["controller"], arguments["parameters"]), list[dict[str, Any]]()
+    reached: dict[str, dict[str, Any]] = {}
     with watch.lap("simulating"):
         # One thread: the other cores have cells of their own to work at.
         for outcome in perform(scenario, made, **options, threads=1):
             rows += [row_of(outcome, job) for job in outcome.jobs]
+            reached = {run: {job: of.written() for job, of in jobs.items()} for run, jobs in outcome.reached.items()}
             watch.reached((outcome.period + 1) / arguments["periods"])
-    return {"periods": rows}
+    return {"periods": rows, "milestones": reached}

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from fairlane import _core
 from fairlane.seeds import Purpose
 from fairlane.units import Duration, Size
+from fairlane.wording import plural
 from fairlane.workload.builder import JobScript, Rank
 from fairlane.workload.imbalance import ImbalanceField, Uniform
 
@@ -69,7 +70,7 @@ class Workload(BaseModel):
     def problem_with(self, ranks: int) -> str | None:
         """Why it cannot run on this many ranks, if so."""
         if ranks < self.minimum_ranks:
-            return f"at least {self.minimum_ranks} ranks"
+            return f"at least {plural(self.minimum_ranks, 'rank')}"
         return "an even number of ranks" if self.even_ranks and ranks % 2 else None
 
     @property

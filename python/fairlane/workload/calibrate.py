@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from fairlane import _core
 from fairlane.errors import RunError
 from fairlane.fabric import columns
+from fairlane.wording import plural
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
 
@@ -113,7 +114,10 @@ def _run(simulation: _core.Simulation, job: str, stop: Event) -> None:
             least, most_then = min(ranks), max(ranks)
         elif max(ranks) - most_then > STANDSTILL:
             slowest, fastest = ranks.index(min(ranks)), ranks.index(max(ranks))
-            words = f"job {job}, rank {slowest} stands still after {least} iterations while rank {fastest} goes on"
+            words = (
+                f"job {job}, rank {slowest} stands still after "
+                f"{plural(least, 'iteration')} while rank {fastest} goes on"
+            )
             raise RunError(f"{words}: does it wait for what never comes?", slug="stuck")
 
 

@@ -12,6 +12,7 @@ from fairlane.analysis.breakdown import PARTS, dominant_share, spread
 from fairlane.analysis.result import Analysis
 from fairlane.plot.style import INK, PALETTE, bare, canvas, headline, percentages
 from fairlane.results.text import percent, seconds, time_unit
+from fairlane.wording import plural
 
 MOST_CALLS = 8
 """How many calls are drawn."""
@@ -28,7 +29,8 @@ def draw(found: Analysis) -> Figure | None:
     _calls(right, found.calls.head(MOST_CALLS))
     share = percent(dominant_share(found.calls))
     ranks = (
-        f"{found.breakdown.height} ranks of {found.job}: bars are means, lines reach from the least to the greatest."
+        f"{plural(found.breakdown.height, 'rank')} of {found.job}: "
+        "bars are means, lines reach from the least to the greatest."
     )
     title = f"Waits and allreduce take {share} of the time in MPI" if found.calls.height else "No MPI call was made"
     headline(figure, title, found.run, ranks)

@@ -11,6 +11,7 @@ from fairlane.analysis.result import Analysis
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.strips import Floats
 from fairlane.plot.style import PALETTE, bare, canvas, headline
+from fairlane.wording import significant
 
 
 def draw(found: Analysis) -> Figure | None:
@@ -31,7 +32,9 @@ def draw(found: Analysis) -> Figure | None:
     axes.set_xlabel(f"Million flits of {FLIT_BYTES} bytes on a link")
     axes.set_xlim(left=0)
     bare(axes)
-    names = [f"{stretch.period.name}: {_total(stretch.flits) / 1e6:.3g} million flits" for stretch in stretches]
+    names = [
+        f"{stretch.period.name}: {significant(_total(stretch.flits) / 1e6)} million flits" for stretch in stretches
+    ]
     handles = [Patch(color=colour, label=name) for colour, name in zip(colours, names, strict=True)]
     axes.legend(handles=handles, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
     note = "All jobs; boxes: quartiles and median; whiskers: 1% and 99%; dots: links beyond."

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from fairlane.fabric.ibnetdiscover.sections import Vertex
+from fairlane.wording import plural
 
 __all__ = ["name_vertices"]
 
@@ -44,7 +45,9 @@ def name_vertices(vertices: Mapping[str, Vertex], overrides: Mapping[str, str]) 
         some = next(vertex for vertex in adapters if names[vertex.name] in first.values())
         count = sum(name in first.values() for name in names.values())
         words = f"{count} adapters do not name their machine (line {some.line}: {some.description!r})"
-        words = f"{words}: grouped by system image GUID into {len(first)} hosts; --node-name-map overrides this"
+        words = (
+            f"{words}: grouped by system image GUID into {plural(len(first), 'host')}; --node-name-map overrides this"
+        )
         remarks.append(words)
     switches = [vertex for vertex in vertices.values() if vertex.is_switch]
     names.update(_switch_names(switches, set(names.values()), overrides))

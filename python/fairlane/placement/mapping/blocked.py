@@ -8,6 +8,7 @@ import numpy
 from pydantic import Field
 
 from fairlane.placement.mapping.base import Mapping, Slots
+from fairlane.wording import plural
 
 __all__ = ["Blocked"]
 
@@ -37,7 +38,11 @@ class Blocked(Mapping):
     def problem_with(self, ranks: int) -> tuple[str, str, str] | None:
         """The grid must have the job's ranks, and the block divide the grid."""
         if prod(self.grid) != ranks:
-            return "grid", f"has {prod(self.grid)} ranks, and the job {ranks}", f"sides whose product is {ranks}"
+            return (
+                "grid",
+                f"has {plural(prod(self.grid), 'rank')}, and the job {ranks}",
+                f"sides whose product is {ranks}",
+            )
         if len(self.block) != len(self.grid):
             return "block", "has not as many sides as the grid", f"{len(self.grid)} sides"
         if any(side % part for side, part in zip(self.grid, self.block, strict=True)):

@@ -13,6 +13,7 @@ from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import Floats
 from fairlane.plot.style import PALETTE
+from fairlane.wording import plural
 
 MOST_SWITCHES = 4096
 """Switches up to which all of them are drawn; beyond it, those at the beginning of each dimension."""
@@ -27,7 +28,10 @@ def figure(fabric: Fabric) -> Figure:
     """The picture."""
     sides, line = list(fabric.plan["sides"]), fabric.plan["line"]
     shown = _shown(sides)
-    title = f"{NAMES[line]} {' × '.join(map(str, sides))}: {fabric.switches} switches, {fabric.hosts} hosts"
+    title = (
+        f"{NAMES[line]} {' × '.join(map(str, sides))}: "
+        f"{plural(fabric.switches, 'switch', 'switches')}, {plural(fabric.hosts, 'host')}"
+    )
     steps = _steps(shown)
     places = _places(shown, steps)
     width, height = float(np.ptp(places[:, 0])) + 2, float(np.ptp(places[:, 1])) + 2
@@ -185,7 +189,7 @@ def _rows(fabric: Fabric, sides: list[int]) -> list[tuple[str, str, str]]:
         found = [(rate, count) for (role, rate), count in counts.items() if role == f"dimension {number}"]
         if found:
             rate, count = found[0]
-            words = f"dimension {number} ({side}): {count} links, {parts.rate(rate)}"
+            words = f"dimension {number} ({side}): {plural(count, 'link')}, {parts.rate(rate)}"
             rows.append((words, _colour(number), parts.LINE))
     return rows
 

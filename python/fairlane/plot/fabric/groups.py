@@ -80,7 +80,7 @@ def figure(fabric: Fabric) -> Figure:
     shape = _Shape(
         size, plan["row"], fabric.switches // size, parts.cables(fabric), parts.hosts_of(fabric), fabric.levels
     )
-    title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {fabric.hosts} hosts"
+    title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {plural(fabric.hosts, 'host')}"
     if fabric.switches <= MOST_IN_FULL and max(shape.hosts.values()) <= MOST_HOSTS and shape.row == size:
         made, [axes] = parts.blank(9, 9.6)
         _full(axes, shape)
@@ -240,7 +240,8 @@ def _rows_and_columns(axes: Axes, shape: _Shape) -> None:
     axes.set_xlim(-1.9, shape.row)
     axes.set_ylim(-1.6 * rows, 1.9)
     axes.set_title(
-        f"One group: {rows} rows of {shape.row} switches, {sum(ends.values())} global links leave it", fontsize=12
+        f"One group: {plural(rows, 'row')} of {shape.row} switches; global links: {sum(ends.values())}",
+        fontsize=12,
     )
     black = {count for (a, b), count in shape.cables.items() if b < shape.size and a // shape.row != b // shape.row}
     legend = [("switch", INK, parts.SQUARE), ("green: along a row, one each", GREEN, parts.LINE)]

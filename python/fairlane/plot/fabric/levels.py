@@ -31,11 +31,11 @@ def figure(fabric: Fabric) -> Figure:
     full = max(Counter(fabric.levels).values()) <= MOST_IN_FULL
     (_full if full else _subtrees)(axes, tree)
     shape = " + ".join(f"{len(tree.rows[level])} {tree.name(level)}" for level in sorted(tree.rows))
-    one = f"One switch, {fabric.hosts} hosts"
+    one = f"One switch, {plural(fabric.hosts, 'host')}"
     title = (
         one
         if fabric.switches == 1
-        else f"Tree of {plural(len(tree.rows), 'level')}: {shape} switches, {fabric.hosts} hosts"
+        else f"Tree of {plural(len(tree.rows), 'level')}: {shape} switches, {plural(fabric.hosts, 'host')}"
     )
     parts.headline(made, title, _note(tree))
     return made
@@ -188,7 +188,7 @@ def _summary(tree: _Tree, subtree: Sequence[int]) -> tuple[str, ...]:
     counts = Counter(tree.levels[switch] for switch in subtree)
     words = [f"{counts[level]} {tree.name(level)}" for level in sorted(counts, reverse=True)]
     hosts = set().union(*(tree.hosts_at.get(switch, set()) for switch in subtree))
-    return (*words, f"{len(hosts)} hosts")
+    return (*words, plural(len(hosts), "host"))
 
 
 def _box(axes: Axes, x: float, y: float, width: float, height: float, rows: Sequence[str], colour: str) -> None:

@@ -17,6 +17,7 @@ from fairlane.fabric.view import Fabric
 from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, canvas
 from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH
+from fairlane.wording import significant
 
 Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
@@ -141,7 +142,7 @@ def circle(count: int, radius: float = 1.0, centre: Point = (0.0, 0.0), start: f
 def rate(bandwidth: int) -> str:
     """A bandwidth in few letters: exact if that is short, else to four digits."""
     exact = BANDWIDTH.format(bandwidth)
-    return exact if len(exact) <= 10 else f"{bandwidth / 8e9:.4g} GB/s"
+    return exact if len(exact) <= 10 else f"{significant(bandwidth / 8e9, 4)} GB/s"
 
 
 def span(counts: Iterable[int], word: str) -> str:

@@ -31,7 +31,7 @@ def figure(fabric: Fabric) -> Figure:
     axes.set_xlim(-1.28, 1.28)
     axes.set_ylim(-1.28, 1.28)
     parts.legend(axes, [("switch", parts.SWITCH, parts.DOT), ("cable; wider: a trunk", parts.GLOBAL, parts.LINE)])
-    title = f"Fabric without levels: {fabric.switches} switches, {fabric.hosts} hosts"
+    title = f"Fabric without levels: {plural(fabric.switches, 'switch', 'switches')}, {plural(fabric.hosts, 'host')}"
     parts.headline(made, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches.")
     return made
 

@@ -19,6 +19,7 @@ from fairlane.fabric import Fabric, columns
 from fairlane.placement import STRATEGIES, Communication, Request
 from fairlane.scheduler.mix import PatternMix
 from fairlane.seeds import Purpose, stream
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane import Scenario
@@ -148,7 +149,7 @@ class Bench:
             reached = sum(map(min, engine.progress()))
             quiet, most = (0, reached) if reached > most else (quiet + 1, most)
             if quiet > _STUCK:
-                raise RunError(f"a job of the mix stands still after {done} iterations", slug="stuck")
+                raise RunError(f"a job of the mix stands still after {plural(done, 'iteration')}", slug="stuck")
         ranks = columns(engine.table("ranks"))
         spans = (ranks["last_mark"] - ranks["first_mark"]) / (ranks["iterations"] - 1) * 1e-12
         return [float(spans[ranks["job"] == job].max()) for job in range(len(moment))]

@@ -22,6 +22,7 @@ from fairlane.scheduler.slowdown.features import (
 )
 from fairlane.scheduler.slowdown.model import Coefficients, ModelError, SlowdownModel, error_of
 from fairlane.scheduler.slowdown.moments import draw_moment
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import FabricTable
@@ -94,7 +95,7 @@ def _pattern(rows: Sequence[_Row], pattern: int) -> Coefficients:
     """The coefficients of one pattern, with the error of those that were fitted without the moment in question."""
     found = [row for row in rows if row.pattern == pattern]
     if len(found) < FEWEST_JOBS:
-        words = f"only {len(found)} jobs of pattern {pattern} were simulated"
+        words = f"only {plural(len(found), 'job')} of pattern {pattern} were simulated"
         raise ScenarioError(Problem("--moments", words, allowed=f"enough for {FEWEST_JOBS}"))
     predicted, simulated = [], []
     for fold in range(FOLDS):

@@ -16,6 +16,7 @@ from fairlane.controller.base import JobWork
 from fairlane.controller.phases import endless, missing
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
+from fairlane.results.milestones import Milestones
 from fairlane.scenario.checks import late
 from fairlane.study.treatments.base import Done, Treatment
 from fairlane.units import DURATION, Duration
@@ -130,11 +131,11 @@ class Controlled(Treatment):
 
     @override
     def work(self, answer: Mapping[str, Any], job: str) -> Done:
-        return _sum(answer, job, "iterations", "seconds")
+        return _sum(answer, job, "iterations", "seconds", "treated")
 
     @override
     def work_alone(self, answer: Mapping[str, Any], job: str) -> Done:
-        return _sum(answer, job, "isolated_iterations", "isolated_seconds")
+        return _sum(answer, job, "isolated_iterations", "isolated_seconds", "isolated")
 
     @override
     def periods_of(self, answer: Mapping[str, Any], default: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -156,11 +157,12 @@ class Controlled(Treatment):
         }
 
 
-def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str) -> Done:
-    """What a job did in all periods in which it was there, and for how long it was there."""
+def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str, run: str) -> Done:
+    """What a job did in all periods in which it was there, and for how long it was there; online also when."""
+    reached = answer["milestones"].get(run, {}).get(job)
     rows = [row for row in answer["periods"] if row["job"] == job and row[iterations] is not None]
     done, spent = sum(row[iterations] for row in rows), sum(row[seconds] for row in rows)
-    return Done(done, round(1e12 * spent), spent / done if done else None)
+    return Done(done, round(1e12 * spent), spent / done if done else None, reached and Milestones.read(reached))
 
 
 def _nothing(default: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,49 @@
+"""Counts and amounts in messages, tables and labels: plurals, lists of names, sizes, numbers without exponents.
+
+Quantities of the simulator's own units, which are read back as they are written, are in ``fairlane.units``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log10
+
+__all__ = ["data_size", "listed", "plural", "significant"]
+
+_SMALLEST = 1e-4
+"""Numbers below this have an exponent."""
+_SIZES = ("KiB", "MiB", "GiB", "TiB")
+
+
+def plural(number: int, word: str, more: str = "", *, count: bool = True) -> str:
+    """A count with its word: "1 job", "1,200 jobs"; without ``count`` the word alone."""
+    form = word if number == 1 else more or f"{word}s"
+    return f"{number:,} {form}" if count else form
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names in a sentence: "a, b and c"; of many the first ones, and how many others there are."""
+    shown = list(names) if len(names) <= most + 1 else [*names[:most], f"{len(names) - most:,} others"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def data_size(octets: float) -> str:
+    """An amount of data with three significant digits in binary units: "512 B", "1 KiB", "1.5 GiB"."""
+    value, unit = float(octets), "B"
+    for larger in _SIZES:
+        if abs(value) < 1023.5:
+            break
+        value, unit = value / 1024, larger
+    # Up to 1023 of a unit there are four digits before the point.
+    return f"{significant(value, 3 if abs(value) < 999.5 else 4)} {unit}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, at least all before the point, and no exponent: "0.0123", "12,345"."""
+    if value == 0:
+        return "0"
+    if abs(value) < _SMALLEST:
+        return f"{value:.{digits}g}"
+    decimals = max(0, digits - 1 - floor(log10(abs(value))))
+    text = f"{round(value, decimals):,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
