@@ -69,7 +69,7 @@ def run() -> Run:
     return Run(
         meta=meta,
         jobs=derive.jobs(LABELS, together, alone),
-        ranks=derive.ranks(LABELS, together),
+        ranks=derive.ranks(LABELS, together, [f"host{host}" for host in range(7)]),
         calls=derive.calls(LABELS, together),
         ports=derive.ports(derive.links(frame(raw), classes), together),
         interference=derive.interference(LABELS, together),

@@ -28,7 +28,7 @@ from fake_engine import MS, FakeEngine, fake_links
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
 
-JOBS = [{"name": "flood", "hosts": [0, 1], "pace": MS}, {"name": "pairs", "hosts": [2, 3, 4], "pace": 2 * MS}]
+JOBS = [{"name": "flood", "hosts": [0, 1], "pace": MS}, {"name": "pairs", "hosts": [0, 1, 1], "pace": 2 * MS}]
 DURATION = 17 * MS
 
 
