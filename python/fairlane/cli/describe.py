@@ -1,4 +1,4 @@
-"""Looking at one thing before anything is simulated: fabric describe, draw, import, topology-conf; trace describe."""
+"""Looking at fabrics and traces: fabric describe, draw, import, compare, topology-conf; trace describe."""
 
 import json
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlane.cli.command import AsJson, add, out_option, print_json
+from fairlane.cli.comparing import compare_fabrics
 from fairlane.cli.options import Assignments, TopologyName
 from fairlane.inputs import code
 
@@ -224,6 +225,7 @@ def add_to(app: typer.Typer) -> None:
         (describe_fabric, "describe"),
         (draw_fabric, "draw"),
         (import_fabric, "import"),
+        (compare_fabrics, "compare"),
         (write_topology_conf, "topology-conf"),
     ):
         add(fabric_app, function, name)

@@ -38,6 +38,10 @@ def reproduce(
     beside: Annotated[
         list[str] | None, typer.Option(metavar="CONTROLLER", help="Run and show this controller too, as slack.")
     ] = None,
+    cabling: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="How smith2018's machine is cabled: even, by default, or edison."),
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, as tcp://host:8786.")] = None,
     as_json: AsJson = False,
@@ -51,8 +55,16 @@ def reproduce(
 
     if dask:
         typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
-    folder = out or Path("runs") / f"{paper}{'-quick' if quick else ''}"
-    chosen = plan(paper, only=only or (), quick=quick, placements=placements, periods=periods, beside=beside or ())
+    folder = out or Path("runs") / f"{paper}{f'-{cabling}' if cabling else ''}{'-quick' if quick else ''}"
+    chosen = plan(
+        paper,
+        only=only or (),
+        quick=quick,
+        placements=placements,
+        periods=periods,
+        beside=beside or (),
+        cabling=cabling,
+    )
     store = Store(folder)
     there = store.digests()
     if there and not resume:

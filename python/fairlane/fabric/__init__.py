@@ -1,5 +1,6 @@
 """Fabrics: what they consist of, what real ones look like when they are read, and pictures of them."""
 
+from fairlane.fabric.compare import Comparison, compare
 from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.survey import Survey, survey
 from fairlane.fabric.view import Fabric, FabricDescription, LinkClass, columns
@@ -7,12 +8,14 @@ from fairlane.fabric.wiring import Cable, Wiring, from_networkx
 
 __all__ = [
     "Cable",
+    "Comparison",
     "Fabric",
     "FabricDescription",
     "LinkClass",
     "Survey",
     "Wiring",
     "columns",
+    "compare",
     "from_networkx",
     "read_wiring",
     "survey",

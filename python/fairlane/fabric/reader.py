@@ -2,9 +2,11 @@
 
 import codecs
 import json
+from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.cray_links import is_cray_links, read_cray_links
 from fairlane.fabric.csv_links import is_csv, read_csv
 from fairlane.fabric.forwarding import with_tables
 from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
@@ -14,6 +16,12 @@ from fairlane.units import BANDWIDTH, DURATION
 
 __all__ = ["read_wiring"]
 
+_XZ = b"\xfd7zXZ\x00"
+_XZ_MEMORY = 128 << 20
+"""Bytes that unpacking may take."""
+_LARGEST = 256 << 20
+"""Bytes of the largest unpacked file."""
+
 
 def read_wiring(
     file: str | Path,
@@ -22,7 +30,9 @@ def read_wiring(
     *,
     switches_only: bool = False,
 ) -> Wiring:
-    """The wiring in a file: ``ibnetdiscover``'s output, a CSV list of links, or what ``Wiring.save`` wrote.
+    """The wiring in a file: ``ibnetdiscover``'s output, a CSV list of links, a Cray's cabling, or a ``Wiring.save``.
+
+    It may be packed by ``xz``.
 
     ``tables`` is a file of forwarding tables (``dump_lfts``, ``ibroute``) and ``node_name_map`` one of names by GUID,
     as infiniband-diags takes it; both go with ``ibnetdiscover``'s output. With ``switches_only`` that has no sections
@@ -43,8 +53,13 @@ def read_wiring(
         wiring = read_ibnetdiscover(
             text, path, Path(node_name_map) if node_name_map else None, switches_only=switches_only
         )
+    elif is_cray_links(text):
+        wiring = read_cray_links(text, path)
     else:
-        kinds = "the output of ibnetdiscover, a CSV file with the columns from and to, or a file of fabric import"
+        kinds = (
+            "the output of ibnetdiscover, a CSV file with the columns from and to, the cabling of a Cray Cascade, "
+            "or a file of fabric import"
+        )
         raise ScenarioError(Problem("", "no fabric that is known", allowed=kinds, file=str(path)))
     return with_tables(wiring, Path(tables)) if tables else wiring
 
@@ -55,7 +70,7 @@ def _text(path: Path) -> str:
     Node descriptions are bytes that nobody has checked: where they are not UTF-8, the rest of a dump is read.
     """
     try:
-        raw = path.read_bytes()
+        raw = _unpacked(path.read_bytes(), path)
     except OSError as error:
         raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from None
     encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
@@ -68,6 +83,21 @@ def _text(path: Path) -> str:
         raise ScenarioError(Problem("", f"is not UTF-8: {error.reason}", file=str(path))) from None
 
 
+def _unpacked(raw: bytes, path: Path) -> bytes:
+    """The file's bytes, expanded if they are xz's."""
+    if not raw.startswith(_XZ):
+        return raw
+    reader = LZMADecompressor(FORMAT_XZ, memlimit=_XZ_MEMORY)
+    try:
+        found = reader.decompress(raw, _LARGEST)
+    except LZMAError as error:
+        raise ScenarioError(Problem("", f"is damaged: {error}", file=str(path))) from None
+    if not reader.eof:
+        words = "is cut off" if reader.needs_input else f"expands to more than {_LARGEST >> 20} MiB"
+        raise ScenarioError(Problem("", words, file=str(path)))
+    return found
+
+
 def _read_saved(text: str, path: Path) -> Wiring:
     try:
         data = parse_json(text)
@@ -77,11 +107,13 @@ def _read_saved(text: str, path: Path) -> Wiring:
                 tuple(link["ports"]) if "ports" in link else None,
                 BANDWIDTH.parse(link["bandwidth"]) if "bandwidth" in link else None,
                 DURATION.parse(link["latency"]) if "latency" in link else None,
+                link_class=link.get("class"),
             )
             for link in data["links"]
         ]
         tables = {switch: tuple(ports) for switch, ports in data.get("tables", {}).items()}
-        return Wiring(tuple(data["hosts"]), tuple(cables), tables, source=path)
+        groups = (data["groups"]["switches"], data["groups"]["row"]) if "groups" in data else None
+        return Wiring(tuple(data["hosts"]), tuple(cables), tables, groups=groups, source=path)
     except json.JSONDecodeError as error:
         raise ScenarioError(Problem("", f"not valid JSON: {error.msg}", file=str(path), line=error.lineno)) from None
     except (KeyError, IndexError, TypeError, ValueError) as error:

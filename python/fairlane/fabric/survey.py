@@ -39,8 +39,8 @@ class Survey:
 
 def survey(wiring: Wiring) -> Survey:
     """Looks at a wiring; raises ``BuildError`` if it is not a fabric: not connected, a port used twice."""
-    fabric = wiring.fabric("up_down")
-    levels = dict(zip(wiring.switches, fabric.levels, strict=True))
+    fabric = wiring.fabric("minimal" if wiring.groups else "up_down")
+    levels = {name: max(1, level) for name, level in zip(wiring.switches, fabric.levels, strict=True)}
     by_level: dict[int, list[str]] = defaultdict(list)
     for switch, level in levels.items():
         by_level[level].append(switch)
@@ -90,6 +90,8 @@ def _trunks(wiring: Wiring, levels: dict[str, int]) -> Counter[tuple[str, str]]:
 
 def _tree(wiring: Wiring, levels: dict[str, int]) -> str:
     top = max(levels.values())
+    if wiring.groups:
+        return _of_groups(wiring, *wiring.groups)
     trunks = _trunks(wiring, levels)
     across = sum(count for (low, high), count in trunks.items() if levels[low] == levels[high])
     if across:
@@ -113,8 +115,25 @@ def _tree(wiring: Wiring, levels: dict[str, int]) -> str:
     return kind
 
 
+def _of_groups(wiring: Wiring, size: int, row: int) -> str:
+    """A fabric of groups in words."""
+    group = {name: at // size for at, name in enumerate(wiring.switches)}
+    pairs = (sorted(group.get(end, -1) for end in cable.ends) for cable in wiring.cables)
+    between = Counter((a, b) for a, b in pairs if 0 <= a < b)
+    count = len(group) // size
+    counts = sorted(set(between.values()))
+    missing = count * (count - 1) // 2 - len(between)
+    cables = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
+    grid = f" ({row} x {size // row})" if row != size else ""
+    words = f"{count} groups of {size} switches{grid}, {cables} cables between two groups"
+    return f"{words}; {missing} pairs of groups are not joined" if missing and counts else words
+
+
 def _odd(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
     yield from wiring.remarks
+    if wiring.groups:
+        yield from _odd_hosts(wiring)
+        return
     yield from _odd_speeds(wiring, levels)
     yield from _odd_trunks(wiring, levels)
     yield from _odd_hosts(wiring)

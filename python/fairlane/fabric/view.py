@@ -111,6 +111,11 @@ class Fabric:
         """The links' columns; ``from_host`` and ``to_host`` are -1 where a link ends at a switch, and the reverse."""
         return columns(self._core.links())
 
+    @property
+    def classes(self) -> list[str]:
+        """The names of the links' classes, by the numbers in ``links``."""
+        return self._core.classes()
+
     @cached_property
     def plan(self) -> dict[str, Any]:
         """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
@@ -252,7 +257,7 @@ class Fabric:
         return plan["kind"] == "grid" and plan["line"] != "full" and max(plan["sides"]) % 2 == 0 and alike
 
     def _link_classes(self) -> tuple[LinkClass, ...]:
-        names = self._core.classes()
+        names = self.classes
         kinds = zip(*(self.links[key].tolist() for key in ("class", "role", "bandwidth", "latency")), strict=True)
         counts = sorted(Counter(kinds).items())
         return tuple(LinkClass(names[kind], role, count, rate, delay) for (kind, role, rate, delay), count in counts)

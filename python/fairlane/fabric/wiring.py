@@ -28,6 +28,8 @@ class Cable:
     """What the source calls it, as ``4xQDR``."""
     line: int | None = None
     """Where the source says so."""
+    link_class: str | None = None
+    """The class of its links, as ``blue``; None for one by the levels of its ends."""
 
     def __str__(self) -> str:
         if self.ports is None:
@@ -43,6 +45,8 @@ class Cable:
             found["bandwidth"] = BANDWIDTH.format(self.bandwidth)
         if self.latency is not None:
             found["latency"] = DURATION.format(self.latency)
+        if self.link_class is not None:
+            found["class"] = self.link_class
         return found
 
 
@@ -60,6 +64,8 @@ class Wiring:
     """Switches by GUID, where there are some."""
     lids: Mapping[int, str] = field(default_factory=dict)
     """Hosts by the local identifier of their first port, where there are some."""
+    groups: tuple[int, int] | None = None
+    """Switches of a group and of a row of it, if it is a fabric of groups: switches are numbered group by group."""
     remarks: tuple[str, ...] = ()
     """What its reader found odd."""
     source: Path | None = None
@@ -77,6 +83,8 @@ class Wiring:
     def parameters(self) -> dict[str, Any]:
         """The parameters of the topology ``imported``, as a scenario takes them."""
         found: dict[str, Any] = {"hosts": list(self.hosts), "links": [cable.parameters() for cable in self.cables]}
+        if self.groups:
+            found["groups"] = dict(zip(("switches", "row"), self.groups, strict=True))
         if self.tables:
             found["tables"] = {switch: list(ports) for switch, ports in self.tables.items()}
         return found
@@ -84,7 +92,7 @@ class Wiring:
     def save(self, path: Path) -> None:
         """Writes a file for ``topology = "imported"``, a line for each cable and table."""
         parameters = self.parameters()
-        parts = [f'"hosts": {json.dumps(parameters["hosts"])}']
+        parts = [f'"{key}": {json.dumps(parameters[key])}' for key in ("hosts", "groups") if key in parameters]
         parts.append('"links": [\n' + ",\n".join(f"  {json.dumps(link)}" for link in parameters["links"]) + "\n]")
         if self.tables:
             rows = (f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in parameters["tables"].items())
@@ -94,8 +102,13 @@ class Wiring:
         except OSError as error:
             raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
 
+    @property
+    def usual_routing(self) -> str:
+        """Its own tables if it has some, minimal routing if it is a fabric of groups, else up/down."""
+        return "tables" if self.tables else "minimal" if self.groups else "up_down"
+
     def fabric(self, routing: str | None = None) -> Fabric:
-        """The fabric with a routing, by default its own tables if it has some, else up/down.
+        """The fabric with a routing: by default its own tables if it has some, minimal if it has groups, else up/down.
 
         Raises ``ScenarioError`` with the file if it was read from one, else ``BuildError``.
         """
@@ -103,7 +116,7 @@ class Wiring:
         from fairlane.scenario.resolve import fabric_spec
         from fairlane.scenario.scenario import read_table
 
-        table = {"topology": "imported", "routing": routing or ("tables" if self.tables else "up_down")}
+        table = {"topology": "imported", "routing": routing or self.usual_routing}
         try:
             return Fabric.build(fabric_spec(read_table(FabricTable, {**table, **self.parameters()})))
         except BuildError as error:

@@ -37,11 +37,12 @@ def plan(
     placements: int | None = None,
     periods: int | None = None,
     beside: Sequence[str] = (),
+    cabling: str | None = None,
 ) -> Plan:
     """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
 
     ``placements`` and ``periods`` are upper bounds on what each experiment has. Controllers ``beside`` the paper's own
-    are run and shown, and no claim is judged by them.
+    are run and shown, and no claim is judged by them. ``cabling`` is one of the paper's ways to cable its machine.
     """
     if name not in PAPERS:
         raise ScenarioError(Problem.unknown("paper", "paper", name, list(PAPERS), name))
@@ -52,7 +53,9 @@ def plan(
     for controller in beside:
         if controller not in CONTROLLERS:
             raise ScenarioError(Problem.unknown("--beside", "controller", controller, list(CONTROLLERS), controller))
-    options = Options(quick, placements, periods, beside)
+    if cabling is not None and paper.cablings and cabling not in paper.cablings:
+        raise ScenarioError(Problem.unknown("--cabling", "cabling", cabling, paper.cablings, cabling))
+    options = Options(quick, placements, periods, beside, cabling)
     refused = sorted(options.given - paper.options)
     if refused:
         allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(paper.options)]

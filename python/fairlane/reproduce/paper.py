@@ -31,11 +31,13 @@ class Options:
     """At most so many iterations of a controller."""
     beside: Sequence[str] = ()
     """Controllers that are run and shown beside the paper's own; no claim is judged by them."""
+    cabling: str | None = None
+    """How the machine is cabled, other than by default."""
 
     @property
     def given(self) -> set[str]:
         """Those that say something and that not every paper has."""
-        return {name for name in ("placements", "periods", "beside") if getattr(self, name)}
+        return {name for name in ("placements", "periods", "beside", "cabling") if getattr(self, name)}
 
 
 @dataclass(frozen=True)
@@ -127,3 +129,5 @@ class Paper:
     """Chooses what some experiments take."""
     options: frozenset[str] = frozenset()
     """Which ones it has of those that not every paper has."""
+    cablings: Sequence[str] = ()
+    """How its machine may be cabled, the default first."""

@@ -3,8 +3,8 @@
 //! HPC system based on a dragonfly network", SC 2012).
 //!
 //! A bundle of blue links ends at a pair of neighbouring switches of the group and is shared out between the two.
-//! Bundles are dealt out over the pairs in turn, so that those to one group end far apart. Which pair a site's cables
-//! end at is its own affair; this is an even choice.
+//! Bundles are dealt out over all pairs in turn, so that those to one group end far apart, or row by row, so that every
+//! row of switches, a chassis, has a bundle to each other group; Edison was cabled so.
 //!
 //! Hosts are numbered switch by switch, switches row by row and group by group. Ports of a switch: hosts, green, black,
 //! blue.
@@ -32,11 +32,30 @@ pub const ENTRY: Entry = Entry {
     build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
 };
 
-const PRESETS: &[Preset] = &[Preset {
-    name: "edison",
-    summary: "NERSC's Edison: 15 groups of 16 x 6 switches, 4 hosts each, six four-link bundles between two groups",
-    params: || json!({ "groups": 15, "bundles": 6 }),
-}];
+const PRESETS: &[Preset] = &[
+    Preset {
+        name: "edison",
+        summary: "NERSC's Edison: 15 groups of 16 x 6 switches, 4 hosts each, six four-link bundles between two groups",
+        params: || json!({ "groups": 15, "bundles": 6 }),
+    },
+    Preset {
+        name: "edison-cabling",
+        summary: "Edison with its blue cables as they were: a bundle between two groups in each row, in order of groups",
+        params: || json!({ "groups": 15, "bundles": 6, "bundles_by": "row", "arrangement": "absolute" }),
+    },
+];
+
+/// How the bundles of a group are dealt out over its pairs of neighbouring switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum BundlesBy {
+    /// Over all pairs of the group in turn.
+    #[default]
+    Group,
+    /// Row by row: one bundle to each other group over the pairs of the first row in turn, the next over those of the
+    /// second, and so on.
+    Row,
+}
 
 /// A dragonfly whose groups are grids of switches.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -73,6 +92,9 @@ struct Params {
     /// Blue ports of a switch, which are at least as many as are used. Default: 10.
     #[serde(default = "ten")]
     blue_ports: u32,
+    /// How a group's bundles are dealt out over its pairs of neighbouring switches. Default: group.
+    #[serde(default)]
+    bundles_by: BundlesBy,
     /// In which order a group's bundles lead to the other groups. Default: palm_tree.
     #[serde(default)]
     arrangement: Arrangement,
@@ -130,6 +152,7 @@ fn examples() -> Value {
         { "groups": 4, "columns": 4, "rows": 3, "hosts_per_switch": 2 },
         { "groups": 5, "columns": 3, "rows": 3, "hosts_per_switch": 1, "bundles": 2, "bundle_links": 3, "black": 1 },
         { "groups": 1 },
+        { "groups": 4, "columns": 3, "rows": 2, "hosts_per_switch": 1, "bundles": 3, "bundle_links": 2, "bundles_by": "row" },
     ])
 }
 
@@ -178,9 +201,28 @@ impl Params {
     /// The switch at which a link of a bundle ends.
     fn bundle_end(&self, end: End, link: u32) -> SwitchId {
         let size = self.columns * self.rows;
-        let pairs = size.div_ceil(2);
-        let place = end.port % pairs * 2 + link % 2;
-        SwitchId(end.group * size + place.min(size - 1))
+        let (first, port, width) = match self.bundles_by {
+            BundlesBy::Group => (0, end.port, size),
+            BundlesBy::Row => {
+                let (round, port) = (end.port / (self.groups - 1), end.port % (self.groups - 1));
+                // The rounds of one row follow each other.
+                (round % self.rows * self.columns, port + round / self.rows * (self.groups - 1), self.columns)
+            }
+        };
+        let place = port % width.div_ceil(2) * 2 + link % 2;
+        SwitchId(end.group * size + first + place.min(width - 1))
+    }
+
+    /// The most blue ports that a switch uses.
+    fn used_ports(&self) -> u64 {
+        let (bundles, links) = (u64::from(self.bundles), u64::from(self.bundle_links));
+        let (width, rounds) = match self.bundles_by {
+            BundlesBy::Group => (u64::from(self.columns) * u64::from(self.rows), bundles),
+            BundlesBy::Row => (u64::from(self.columns), bundles.div_ceil(u64::from(self.rows))),
+        };
+        // The share of a bundle that the busier switch of a pair has; a last switch without a partner has all of it.
+        let share = if width % 2 == 1 { links } else { links.div_ceil(2) };
+        (rounds * u64::from(self.groups - 1)).div_ceil(width.div_ceil(2)) * share
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -202,9 +244,7 @@ impl Params {
         lattice::check_hosts(self.hosts, switches, self.hosts_per_switch, "groups x columns x rows")?;
         let bundles = u64::from(self.bundles) * u64::from(self.groups - 1);
         let links = u64::from(self.bundle_links);
-        // The share of a bundle that the busier switch of a pair has; a last switch without a partner has all of it.
-        let share = if size % 2 == 1 { links } else { links.div_ceil(2) };
-        let used = bundles.div_ceil(size.div_ceil(2)) * share;
+        let used = self.used_ports();
         if used > u64::from(self.blue_ports) {
             let allowed = format!(
                 "at least {used}: {bundles} bundles of {links} links end at the {size} switches of a group; or fewer \
@@ -263,9 +303,38 @@ mod tests {
     }
 
     #[test]
+    fn row_by_row_every_row_has_a_bundle_to_each_other_group() {
+        let graph = build(json!({ "preset": "edison-cabling" }));
+        assert_eq!(class(&graph, "blue"), 15 * 14 * 24);
+        let mut bundles = std::collections::BTreeMap::new();
+        let mut ports = vec![0; graph.switches()];
+        for link in (0..).map(LinkId).take(graph.links().len()).filter(|link| graph.role(*link) == Role::Global) {
+            let (Vertex::Switch(from), Vertex::Switch(to)) = (graph.link(link).from, graph.link(link).to) else {
+                panic!("global links are between switches")
+            };
+            assert_eq!(from.0 % 2, to.0 % 2, "a bundle joins switches of one side of their pairs");
+            *bundles.entry((from.0 / 16, from.0 % 16 / 2, to.0 / 16, to.0 % 16 / 2)).or_insert(0) += 1;
+            ports[from.index()] += 1;
+        }
+        // Rows are numbered through: the same row of both groups, the pair by the order of the other groups.
+        assert!(bundles.values().all(|links| *links == 4));
+        for &(from, near, to, far) in bundles.keys() {
+            let place = |own: u32, other: u32| (if other < own { other } else { other - 1 }) % 8;
+            assert_eq!(from % 6, to % 6);
+            assert_eq!((near, far), (place(from / 6, to / 6), place(to / 6, from / 6)));
+        }
+        assert_eq!(bundles.len(), 15 * 14 * 6);
+        assert_eq!([2, 4].map(|used| ports.iter().filter(|ports| **ports == used).count()), [360, 1080]);
+    }
+
+    #[test]
     fn errors_say_what_is_allowed() {
         for (params, expected) in [
             (json!({ "groups": 200, "bundles": 6 }), "fabric.blue_ports = 10: at least 50: 1194 bundles of 4 links"),
+            (
+                json!({ "groups": 42, "bundles": 6, "bundles_by": "row" }),
+                "fabric.blue_ports = 10: at least 12: 246 bundles of 4 links",
+            ),
             (json!({ "groups": 2, "rows": 0 }), "fabric.rows = 0: at least 1"),
             (json!({ "preset": "edison", "hosts": 5576 }), "fabric.hosts = 5576: groups x columns x rows x"),
             (json!({ "preset": "edson" }), "did you mean \"edison\"?"),

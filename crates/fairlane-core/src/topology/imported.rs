@@ -11,7 +11,7 @@ use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Entry, Forwarding, Graph, GraphBuilder, Size, Vertex, lattice};
+use super::{Entry, Forwarding, Graph, GraphBuilder, Plan, Size, Vertex, lattice};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -48,12 +48,29 @@ struct Params {
     /// of `hosts`; 0 where there is none. They need links with port numbers.
     #[serde(default)]
     tables: BTreeMap<String, Vec<u32>>,
+    /// For a fabric of groups, as a dragonfly: how large they are. The first switches that the links name are the first
+    /// group, and so on. Levels are not looked for then, and routings of fabrics of groups fit.
+    #[serde(default)]
+    groups: Option<GroupsParams>,
     /// Bandwidth of cables that have none of their own. Default: 100 Gb/s.
     #[serde(default = "lattice::default_bandwidth")]
     bandwidth: BitsPerSec,
     /// Latency of cables that have none of their own. Default: 100 ns.
     #[serde(default = "lattice::default_latency")]
     latency: Picoseconds,
+}
+
+/// The groups of a fabric.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GroupsParams {
+    /// Switches of a group.
+    #[schemars(range(min = 1))]
+    switches: u32,
+    /// Switches of a row, where a group is a grid of rows. Default: all of a group.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    row: Option<u32>,
 }
 
 /// A cable.
@@ -65,6 +82,9 @@ struct CableParams {
     /// The numbers of the ports at the two ends. A port has one cable.
     #[serde(default)]
     ports: Option<[u32; 2]>,
+    /// The class of its links, if both ends are switches. Default: by the levels of the ends, as "level 1 up".
+    #[serde(default)]
+    class: Option<String>,
     /// Bandwidth. Default: that of the fabric.
     #[serde(default)]
     bandwidth: Option<BitsPerSec>,
@@ -73,7 +93,7 @@ struct CableParams {
     latency: Option<Picoseconds>,
 }
 
-/// Shapes that differ in kind: a tree with a trunk, mixed speeds and a host with two cables; a ring, with tables.
+/// Shapes that differ in kind: a tree with a trunk, mixed speeds and a host with two cables; a ring, with tables; groups.
 fn examples() -> Value {
     let cable = |a: &str, b: &str| json!({ "ends": [a, b] });
     let numbered = |a: &str, b: &str, ports: [u32; 2]| json!({ "ends": [a, b], "ports": ports });
@@ -96,6 +116,15 @@ fn examples() -> Value {
             ],
             "tables": { "s": [1, 2, 2, 3], "t": [2, 1, 3, 2], "u": [2, 2, 1, 3], "v": [3, 3, 2, 1] },
         },
+        {
+            "hosts": ["a", "b", "c", "d"],
+            "groups": { "switches": 2 },
+            "links": [
+                cable("a", "s"), cable("b", "t"), cable("c", "u"), cable("d", "v"),
+                { "ends": ["s", "t"], "class": "local" }, { "ends": ["u", "v"], "class": "local" },
+                { "ends": ["t", "u"], "class": "global" }, { "ends": ["s", "v"], "class": "global" },
+            ],
+        },
     ])
 }
 
@@ -116,22 +145,25 @@ impl Params {
         }
         let names = Names::new(self)?;
         names.check_ports(self)?;
-        let levels = names.levels();
+        let levels = if self.groups.is_some() { vec![0; names.switches.len()] } else { names.levels() };
         names.check_connected()?;
         let mut graph = GraphBuilder::default();
         graph.add_hosts(u32::try_from(self.hosts.len()).unwrap_or(u32::MAX));
         levels.iter().for_each(|level| _ = graph.add_switch(*level));
         let level = |vertex| match vertex {
-            Vertex::Host(_) => 0,
-            Vertex::Switch(switch) => levels[switch.index()],
+            Vertex::Host(_) => None,
+            Vertex::Switch(switch) => Some(levels[switch.index()]),
         };
         for (cable, &[a, b]) in self.links.iter().zip(&names.ends) {
-            let [ab, ba] = classes(level(a), level(b));
+            let [ab, ba] = cable.classes(level(a), level(b));
             let bandwidth = cable.bandwidth.unwrap_or(self.bandwidth);
             graph.add_cable(a, b, bandwidth, cable.latency.unwrap_or(self.latency), &ab, &ba);
             cable.ports.into_iter().for_each(|ports| graph.number_ports(ports));
         }
         graph.set_names(self.hosts.clone(), names.switches.iter().map(|name| (*name).to_owned()).collect());
+        if let Some(groups) = self.groups {
+            graph.set_plan(groups.plan(names.switches.len())?);
+        }
         if !self.tables.is_empty() {
             graph.set_forwarding(names.forwarding(self)?);
         }
@@ -139,22 +171,40 @@ impl Params {
     }
 }
 
-/// The classes of the two links of a cable, by the levels of its ends.
-fn classes(a: u8, b: u8) -> [String; 2] {
-    let low = a.min(b);
-    let name = |from: u8, to: u8| match from.cmp(&to) {
-        _ if low == 0 => {
-            if from == 0 {
-                "host up".to_owned()
-            } else {
-                "host down".to_owned()
-            }
+impl GroupsParams {
+    /// The plan of so many switches.
+    fn plan(self, switches: usize) -> Result<Plan, BuildError> {
+        let row = self.row.unwrap_or(self.switches);
+        if self.switches == 0 || !switches.is_multiple_of(self.switches as usize) {
+            let allowed = format!("a divisor of the {switches} switches that the links name");
+            return Err(BuildError::value("fabric.groups.switches", self.switches, allowed));
         }
-        std::cmp::Ordering::Less => format!("level {low} up"),
-        std::cmp::Ordering::Equal => format!("level {low} across"),
-        std::cmp::Ordering::Greater => format!("level {low} down"),
-    };
-    [name(a, b), name(b, a)]
+        if row == 0 || !self.switches.is_multiple_of(row) {
+            let allowed = format!("a divisor of the {} switches of a group", self.switches);
+            return Err(BuildError::value("fabric.groups.row", row, allowed));
+        }
+        Ok(Plan::Groups { switches: self.switches, row })
+    }
+}
+
+impl CableParams {
+    /// The classes of its two links, by the levels of its ends; a host has none.
+    fn classes(&self, a: Option<u8>, b: Option<u8>) -> [String; 2] {
+        let (Some(a), Some(b)) = (a, b) else {
+            return [a, b].map(|from| if from.is_none() { "host up".to_owned() } else { "host down".to_owned() });
+        };
+        if let Some(class) = &self.class {
+            return [class.clone(), class.clone()];
+        }
+        let low = a.min(b);
+        let name = |from: u8, to: u8| match from.cmp(&to) {
+            std::cmp::Ordering::Less => format!("level {low} up"),
+            std::cmp::Ordering::Equal if low == 0 => "between switches".to_owned(),
+            std::cmp::Ordering::Equal => format!("level {low} across"),
+            std::cmp::Ordering::Greater => format!("level {low} down"),
+        };
+        [name(a, b), name(b, a)]
+    }
 }
 
 /// What the names in the links stand for.

@@ -6,7 +6,7 @@ and one for each timestep, and ``dataset`` stores these. Claims are judged in ``
 
 from fairlane.reproduce.paper import Paper
 from fairlane.reproduce.smith2018.checks import CHECKS
-from fairlane.reproduce.smith2018.experiments import EXPERIMENTS
+from fairlane.reproduce.smith2018.experiments import CABLINGS, EXPERIMENTS
 from fairlane.reproduce.smith2018.selection import select
 
 __all__ = ["PAPER"]
@@ -17,5 +17,7 @@ PAPER = Paper(
     experiments=EXPERIMENTS,
     checks=CHECKS,
     select=select,
+    options=frozenset({"cabling"}),
+    cablings=tuple(CABLINGS),
 )
 """The paper."""

@@ -17,7 +17,19 @@ from typing import Any
 
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Cell", "Scale", "cells_of", "computes_more", "traced", "written"]
+__all__ = [
+    "CABLINGS",
+    "EXPERIMENTS",
+    "FULL",
+    "QUICK",
+    "Cell",
+    "Scale",
+    "cabled",
+    "cells_of",
+    "computes_more",
+    "traced",
+    "written",
+]
 
 RANKS_PER_HOST = 16
 JOB = "milc"
@@ -92,8 +104,19 @@ QUICK = Scale(
 )
 """A machine of a twenty-fourth of the size."""
 
+CABLINGS: Mapping[str, Mapping[str, Any]] = {
+    "even": {},
+    "edison": {"arrangement": "absolute", "bundles_by": "row"},
+}
+"""Where blue cables end: dealt out over all pairs of switches of a group, or as Edison's did (``docs/fabrics.md``)."""
+
 EXPERIMENTS: Sequence[str] = ("runs", "traces")
 """The runs, and some of them again with a record of their fastest and slowest timestep."""
+
+
+def cabled(scale: Scale, cabling: str) -> Scale:
+    """The same with its machine cabled in one of the ways of ``CABLINGS``."""
+    return replace(scale, fabric={**scale.fabric, **CABLINGS[cabling]})
 
 
 def computes_more(timestep: int, scale: Scale) -> bool:

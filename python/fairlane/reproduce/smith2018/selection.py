@@ -5,7 +5,17 @@ from dataclasses import dataclass
 
 from fairlane.reproduce.paper import Done, Options
 from fairlane.reproduce.running import simulation
-from fairlane.reproduce.smith2018.experiments import FULL, QUICK, Cell, Scale, cells_of, traced, written
+from fairlane.reproduce.smith2018.experiments import (
+    CABLINGS,
+    FULL,
+    QUICK,
+    Cell,
+    Scale,
+    cabled,
+    cells_of,
+    traced,
+    written,
+)
 from fairlane.reproduce.smith2018.measured import Measured
 from fairlane.study.task import Task
 
@@ -52,4 +62,4 @@ def task(cell: Cell, scale: Scale) -> Task:
 
 def select(experiments: Sequence[str], options: Options) -> Selection:
     """Chooses the scale."""
-    return Selection(experiments, QUICK if options.quick else FULL)
+    return Selection(experiments, cabled(QUICK if options.quick else FULL, options.cabling or next(iter(CABLINGS))))
