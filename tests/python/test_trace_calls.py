@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.workload.trace import read_trace
 from otf2_archive import Archive, collective, recv, send
@@ -81,6 +82,36 @@ def test_check_and_run_refuse_with_the_same_list(
     assert all(
         'scenario.toml:5: jobs[0].trace.path = "' in line and ": cannot be simulated: MPI_" in line for line in lines
     )
+
+
+def test_calls_that_cannot_be_simulated_are_left_out_on_demand(
+    mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    some = scenario(tmp_path, mixed, 'trace.leave_out = ["MPI_File_*", "MPI_Iallreduce"]')
+    assert [line.partition("simulated: ")[2].split(":")[0] for line in refusals(capsys, some)] == [
+        "MPI_Neighbor_alltoall",
+        "MPI_Put",
+    ]
+    most = 'trace.leave_out = ["MPI_File_*", "MPI_Iallreduce", "MPI_Neighbor_*", "MPI_Put"]'
+    whole = scenario(tmp_path, mixed, f"{most}\ntrace.repeat = false")
+    assert execute(["check", str(whole)]) == 0
+    left_out = "12 MPI_Iallreduce, 4 MPI_Neighbor_alltoall, 1 MPI_File_open, 1 MPI_Put"
+    note = f"note: job 'traces' leaves out of its trace: {left_out}\n"
+    assert note in capsys.readouterr().out
+    simulation = Simulation(Scenario.load(whole))
+    assert simulation.run_for("10 ms")
+    table = simulation.table("calls")
+    counts = dict(zip(table["call"].tolist(), table["count"].tolist(), strict=True))
+    assert {call: count for call, count in counts.items() if count} == {"allreduce": 12, "recv": 1, "send": 1}
+
+
+def test_what_need_not_be_left_out_is_refused(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    calls = '"MPI_File_open", "MPI_Iallreduce", "MPI_Neighbor_alltoall", "MPI_Put"'
+    (line,) = refusals(capsys, scenario(tmp_path, mixed, f'trace.leave_out = [{calls}, "MPI_Ialreduce"]'))
+    assert (
+        'jobs[0].trace.leave_out[4] = "MPI_Ialreduce": no such call of the trace has to be left out; allowed: ' in line
+    )
+    assert 'did you mean "MPI_Iallreduce"?' in line
 
 
 def test_a_trace_that_can_be_simulated_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,6 +67,9 @@ pub struct Options {
     pub message_scale: f64,
     /// What counts as an iteration.
     pub iteration: Iteration,
+    /// Calls by name, or by the beginning of a name and `*`: their records that cannot be simulated are left out instead of
+    /// refused. [`describe`] takes no notice of it.
+    pub leave_out: Vec<String>,
     /// Start over at the end of the trace, for ever.
     pub repeat: bool,
     /// The library that reads OTF2: `libotf2.so`, or the extension module of the Python package `otf2`.
@@ -80,6 +83,7 @@ impl Default for Options {
             rank_scales: Vec::new(),
             message_scale: 1.0,
             iteration: Iteration::Pass,
+            leave_out: Vec::new(),
             repeat: true,
             otf2_library: None,
         }
@@ -103,6 +107,14 @@ impl Options {
             return wrong("message_scale", self.message_scale, "above 0 and of at most 1000000");
         }
         Ok(())
+    }
+
+    /// Whether records of a call that cannot be simulated are left out.
+    fn leaves_out(&self, call: &str) -> bool {
+        let names = |pattern: &String| {
+            pattern.strip_suffix('*').map_or_else(|| pattern == call, |beginning| call.starts_with(beginning))
+        };
+        self.leave_out.iter().any(names)
     }
 
     /// What the compute times of a rank are multiplied by.

@@ -87,8 +87,15 @@ def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
         building(resolved.engine)
     except Problems as problems:
         raise Problems(*(_of_job(problem, copies) for problem in problems.problems)) from None
-    notes = tuple(_rail_notes(copies, resolved, fabric))
+    notes = (*_trace_notes(copies), *_rail_notes(copies, resolved, fabric))
     return copies, replace(resolved, jobs=_with_power(scenario, copies, resolved.jobs, fabric.hosts), notes=notes)
+
+
+def _trace_notes(copies: list[Copy]) -> Iterator[str]:
+    """What is left out of the jobs' traces."""
+    for copy in copies:
+        if copy.job.trace and (left_out := copy.job.trace.left_out()):
+            yield f"job {copy.name!r} leaves out of its trace: {left_out}"
 
 
 def _rail_notes(copies: list[Copy], resolved: Resolved, fabric: Fabric) -> Iterator[str]:

@@ -1,30 +1,61 @@
 """What of a recorded trace cannot be simulated: known before a simulation starts, from the trace's description."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, nearest
 
-__all__ = ["file_marks", "iteration_problems", "repeat_problems", "unsupported_lines", "unsupported_problems"]
+__all__ = [
+    "file_marks",
+    "iteration_problems",
+    "left_out_text",
+    "repeat_problems",
+    "unsupported_lines",
+    "unsupported_problems",
+]
 
 MOST_SHOWN = 8
 """Problems, or names, that an error lists; ``trace describe`` has all."""
 
 
-def unsupported_lines(description: Mapping[str, Any]) -> Iterator[str]:
+def _is_named(call: str, patterns: Iterable[str]) -> bool:
+    """Whether a call is one of those that are left out: by its name, or by its beginning and an asterisk."""
+    return any(call.startswith(one[:-1]) if one.endswith("*") else call == one for one in patterns)
+
+
+def unsupported_lines(description: Mapping[str, Any], leave_out: Sequence[str] = ()) -> Iterator[str]:
     """For each call and reason: how many calls cannot be simulated, where the first is, and why."""
     for entry in description["unsupported"]:
+        if _is_named(entry["call"], leave_out):
+            continue
         calls = f"{entry['count']:,} call{'s' if entry['count'] > 1 else ''}"
         of = f"{entry['ranks']:,} rank{'s' if entry['ranks'] > 1 else ''}"
         first = f"first in rank {entry['first_rank']}, record {entry['first_record']:,}"
         yield f"{entry['call']}: {calls} of {of}, {first}: {entry['reason']}"
 
 
-def unsupported_problems(description: Mapping[str, Any], path: str) -> list[Problem]:
-    """Why the trace at ``path`` cannot be simulated; nothing if it can be."""
-    lines = list(unsupported_lines(description))
-    problems = [Problem("path", f"cannot be simulated: {line}", path) for line in lines[:MOST_SHOWN]]
+def left_out_text(description: Mapping[str, Any], leave_out: Sequence[str]) -> str:
+    """How many calls of which names are left out."""
+    counts: Counter[str] = Counter()
+    for entry in description["unsupported"]:
+        if _is_named(entry["call"], leave_out):
+            counts[entry["call"]] += entry["count"]
+    return ", ".join(f"{count:,} {call}" for call, count in counts.most_common())
+
+
+def unsupported_problems(description: Mapping[str, Any], leave_out: Sequence[str], path: str) -> list[Problem]:
+    """Why the trace at ``path`` cannot be simulated without what is left out; nothing if it can be."""
+    calls = sorted({entry["call"] for entry in description["unsupported"]})
+    names = ", ".join(calls) or "nothing: every recorded call can be simulated"
+    problems = [
+        Problem(f"leave_out[{at}]", "no such call of the trace has to be left out", one, names, nearest(one, calls))
+        for at, one in enumerate(leave_out)
+        if not any(_is_named(call, [one]) for call in calls)
+    ]
+    lines = list(unsupported_lines(description, leave_out))
+    problems += [Problem("path", f"cannot be simulated: {line}", path) for line in lines[:MOST_SHOWN]]
     if len(lines) > MOST_SHOWN:
         more = f"cannot be simulated: {len(lines) - MOST_SHOWN} more kinds of calls, which trace describe lists"
         problems.append(Problem("path", more, path))

@@ -19,7 +19,13 @@ from fairlane.inputs.document import current_document
 from fairlane.inputs.expansion import ExpansionError, Limited
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.workload.builder import CollectiveKind
-from fairlane.workload.recorded import file_marks, iteration_problems, repeat_problems, unsupported_problems
+from fairlane.workload.recorded import (
+    file_marks,
+    iteration_problems,
+    left_out_text,
+    repeat_problems,
+    unsupported_problems,
+)
 
 if TYPE_CHECKING:
     from fairlane.power.job import Pace
@@ -85,6 +91,9 @@ class Trace(BaseModel):
     message_scale: float = Field(
         1.0, gt=0, le=1e6, description="factor on the bytes of messages and collectives, rounded"
     )
+    leave_out: tuple[str, ...] = Field(
+        (), description="calls, by name or by its beginning and *, whose records that cannot be simulated are left out"
+    )
     repeat: bool = Field(True, description="start over at the end")
     memory_bound: float = Field(
         0.0, ge=0, le=1, description="part of the compute time that waits for memory: a power cap does not slow it down"
@@ -99,7 +108,7 @@ class Trace(BaseModel):
         try:
             trace = unpack(self.path)
             description = self._description(trace)
-            problems = unsupported_problems(description, str(self.path))
+            problems = unsupported_problems(description, self.leave_out, str(self.path))
             problems += iteration_problems(description, self.iteration.collective, self.iteration.region)
             if self.repeat:
                 problems += repeat_problems(description, str(self.path))
@@ -108,6 +117,10 @@ class Trace(BaseModel):
             return _core.open_trace(str(trace), self._options(pace))
         except (_core.BuildError, _core.RunError, OSError) as error:
             raise Problems(Problem("path", str(error).removeprefix("trace: "), str(self.path))) from None
+
+    def left_out(self) -> str | None:
+        """What of the trace ``leave_out`` leaves out, with counts; None without it."""
+        return left_out_text(self._description(unpack(self.path)), self.leave_out) if self.leave_out else None
 
     def describe(self) -> dict[str, Any]:
         """Ranks, events, calls, bytes, communicators, requests, windows, neighbours and CPU time of the trace.
@@ -143,6 +156,7 @@ class Trace(BaseModel):
                 "rank_scales": pace.factors() if pace else [],
                 "message_scale": self.message_scale,
                 "iteration": self._iteration(),
+                "leave_out": self.leave_out,
                 "repeat": self.repeat,
                 "otf2_library": _otf2_library(),
             }

@@ -110,10 +110,11 @@ fn readers(files: &[PathBuf], options: &Options) -> Result<Vec<RankReader>, Trac
             return Err(TraceError::unknown_name("iteration.region", name, "call", &known));
         }
     }
+    let options = Arc::new(options.clone());
     let ranks = u32::try_from(files.len()).expect("invariant: ranks are numbered with 32 bits");
     (0..ranks)
         .zip(files)
-        .map(|(rank, file)| Ok(RankReader::new(Arc::new(TraceFile::open(file)?), rank, ranks, options)))
+        .map(|(rank, file)| Ok(RankReader::new(Arc::new(TraceFile::open(file)?), rank, ranks, &options)))
         .collect()
 }
 

@@ -29,7 +29,7 @@ pub struct RankReader {
     pub(super) file: Arc<TraceFile>,
     rank: u32,
     ranks: u32,
-    repeat: bool,
+    options: Arc<Options>,
     /// The trace cancels requests, so that each must be followed to know whether it is real.
     pub(super) cancels: bool,
     /// The operations so far.
@@ -85,10 +85,10 @@ impl State {
 
 impl RankReader {
     /// At the first record.
-    pub fn new(file: Arc<TraceFile>, rank: u32, ranks: u32, options: &Options) -> Self {
+    pub fn new(file: Arc<TraceFile>, rank: u32, ranks: u32, options: &Arc<Options>) -> Self {
         let cancels = file.calls.as_ref().is_none_or(|calls| calls[CANCEL] > 0);
         let state = State::new(&file, rank, ranks);
-        Self { file, rank, ranks, repeat: options.repeat, cancels, out: Emitter::new(options, rank), state }
+        Self { file, rank, ranks, options: Arc::clone(options), cancels, out: Emitter::new(options, rank), state }
     }
 
     /// The record that was read last.
@@ -119,8 +119,10 @@ impl RankReader {
     /// Reads one record and emits what it means; `false` at the end of the trace.
     fn step(&mut self) -> Result<bool, TraceError> {
         match self.survey()? {
-            Step { fault: Some(problem), .. } => Err(self.error(problem)),
-            Step { more, fault: None } => Ok(more),
+            Step { fault: Some(problem), .. } if !self.options.leaves_out(self.record().format().name) => {
+                Err(self.error(problem))
+            }
+            Step { more, .. } => Ok(more),
         }
     }
 
@@ -161,9 +163,9 @@ impl RankReader {
         for handle in self.state.communicators.clear() {
             self.out.op(Op::CommFree(handle));
         }
-        self.out.end_pass(self.repeat).map_err(|problem| self.error(problem))?;
+        self.out.end_pass(self.options.repeat).map_err(|problem| self.error(problem))?;
         self.state = State::new(&self.file, self.rank, self.ranks);
-        self.state.finished = !self.repeat;
+        self.state.finished = !self.options.repeat;
         Ok(())
     }
 

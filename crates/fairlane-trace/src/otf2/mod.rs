@@ -44,8 +44,8 @@ fn archive(anchor: &Path, options: &Options) -> Result<Arc<Archive>, TraceError>
 
 /// One reader per rank.
 fn readers(archive: &Arc<Archive>, anchor: &Path, options: &Options) -> Vec<RankReader> {
-    let anchor = Arc::new(anchor.to_owned());
-    let reader = |(rank, _)| RankReader::new(Arc::clone(archive), Arc::clone(&anchor), rank, options);
+    let (anchor, options) = (Arc::new(anchor.to_owned()), Arc::new(options.clone()));
+    let reader = |(rank, _)| RankReader::new(Arc::clone(archive), Arc::clone(&anchor), rank, &options);
     (0..).zip(&archive.definitions.ranks).map(reader).collect()
 }
 

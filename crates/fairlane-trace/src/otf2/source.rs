@@ -29,7 +29,7 @@ pub struct RankReader {
     archive: Arc<Archive>,
     anchor: Arc<PathBuf>,
     rank: u32,
-    repeat: bool,
+    options: Arc<Options>,
     /// The operations so far.
     pub out: Emitter,
     /// The communicators that this rank has defined; they stay defined from pass to pass.
@@ -107,10 +107,10 @@ impl State {
 
 impl RankReader {
     /// At the first event.
-    pub fn new(archive: Arc<Archive>, anchor: Arc<PathBuf>, rank: u32, options: &Options) -> Self {
+    pub fn new(archive: Arc<Archive>, anchor: Arc<PathBuf>, rank: u32, options: &Arc<Options>) -> Self {
         let state = State::new(&archive, rank);
         let out = Emitter::new(options, rank);
-        Self { archive, anchor, rank, repeat: options.repeat, out, defined: HashSet::new(), state }
+        Self { archive, anchor, rank, options: Arc::clone(options), out, defined: HashSet::new(), state }
     }
 
     /// The event that was read last.
@@ -131,10 +131,10 @@ impl RankReader {
     /// Reads one event and emits what it means; `false` at the end of the trace.
     fn step(&mut self) -> Result<bool, TraceError> {
         match self.survey()? {
-            Step { fault: Some(Fault { call, record, problem }), .. } => {
+            Step { fault: Some(Fault { call, record, problem }), .. } if !self.options.leaves_out(&call) => {
                 Err(TraceError::Record { file: self.anchor.to_path_buf(), rank: self.rank, record, call, problem })
             }
-            Step { more, fault: None } => Ok(more),
+            Step { more, .. } => Ok(more),
         }
     }
 
@@ -250,9 +250,9 @@ impl RankReader {
         let mut open: Vec<RequestId> = self.state.requests.drain().filter_map(|(_, request)| request).collect();
         open.sort_unstable();
         open.into_iter().for_each(|request| self.out.op(Op::RequestFree(request)));
-        self.out.end_pass(self.repeat).map_err(|problem| self.error(problem))?;
+        self.out.end_pass(self.options.repeat).map_err(|problem| self.error(problem))?;
         self.state = State::new(&self.archive, self.rank);
-        self.state.finished = !self.repeat;
+        self.state.finished = !self.options.repeat;
         Ok(())
     }
 

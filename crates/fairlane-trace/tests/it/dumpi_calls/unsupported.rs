@@ -1,12 +1,12 @@
 //! Calls that cannot be simulated: a simulation refuses them by name, a description counts them and reads on.
 
-use fairlane_core::program::{CollectiveKind, SendMode};
+use fairlane_core::program::{CollectiveKind, Op, SendMode};
 use fairlane_trace::{Iteration, Options, TraceError, describe, open};
 use tempfile::TempDir;
 
 use super::{send, to};
 use crate::dumpi_writer::Arg::{self, B, D, H, I, L, Q, S, T, TS};
-use crate::dumpi_writer::{INT, WORLD, Writer, operations, problem, write};
+use crate::dumpi_writer::{INT, WORLD, Writer, open_copies, operations, problem, write};
 
 /// A call with its arguments: number, name, arguments, why it is refused.
 type Refused = (u16, &'static str, &'static [Arg<'static>], &'static str);
@@ -137,6 +137,32 @@ fn a_trace_without_them_has_none() {
     assert_eq!(operations(&mut w)[0], send(2, 12, 77, SendMode::Standard));
     let totals = found.iteration_collectives["allreduce"];
     assert_eq!((totals.calls, totals.ranks, found.ranks_without_iterations), (4, 4, 0));
+}
+
+#[test]
+fn records_that_cannot_be_simulated_are_left_out_on_demand() {
+    let mut w = Writer::new();
+    w.call(230, &[H(2), T("out.dat"), B(5), H(2), H(4)]).call(281, &[H(4)]).call(0, &to(3, 2, 77));
+    // Of this call, only what is not known is left out.
+    w.call(8, &super::start(1, 2, 5, 20)).call(18, &[I(2), L(&[33, 20]), S(&[])]);
+    let mut ops = |calls: &[&str]| {
+        let leave_out = calls.iter().map(|&call| call.to_owned()).collect();
+        let options = Options { repeat: false, leave_out, ..Options::default() };
+        let (_directory, mut sources) = open_copies(&w.finish(), 4, &options).unwrap();
+        let mut found = Vec::new();
+        loop {
+            match sources[1].next_op() {
+                Ok(Some(Op::Compute(_))) => {}
+                Ok(Some(op)) => found.push(op),
+                Ok(None) => return Ok(found),
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    assert!(ops(&["MPI_File_open", "MPI_Waitall"]).unwrap_err().contains("(MPI_File_sync)"));
+    assert!(ops(&["MPI_File_*"]).unwrap_err().contains("(MPI_Waitall)"));
+    let expected = [send(2, 12, 77, SendMode::Standard), super::isend(2, 4, 5, 0), Op::Wait(0), Op::MarkProgress];
+    assert_eq!(ops(&["MPI_File_*", "MPI_Waitall"]).unwrap(), expected);
 }
 
 #[test]
