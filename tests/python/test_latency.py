@@ -14,6 +14,7 @@ from fairlane import Scenario, ScenarioError, Simulation, _core, load
 from fairlane.results.latency import QUANTILES, Latency, summarize
 from fairlane.runner import run
 from fairlane.workload import JobScript, OpenLoop
+from fairlane.workload.injection import injection_of
 
 BANDWIDTH, LATENCY, SWITCH, HEADER, MTU = 100 * 10**9, 100_000, 70_000, 26, 4096
 OVERHEAD, CONTROL = 200_000, 64
@@ -228,6 +229,14 @@ def test_ranks_of_a_host_share_its_link_and_sizes_have_a_distribution() -> None:
     assert wire / (4 * 4e9 * BANDWIDTH / 8e12) == pytest.approx(0.6, rel=0.05)
     messages = simulated.latency().exact.filter(pl.col("of") == "message")["count"].sum()
     assert wire / messages == pytest.approx(2560 + HEADER, rel=0.03)
+
+
+@pytest.mark.parametrize(("rails", "rate"), [(None, 4 * BANDWIDTH), ({"policy": "only", "only": 1}, 3 * BANDWIDTH)])
+def test_several_adapters_add_up_unless_one_is_named(rails: dict[str, Any] | None, rate: int) -> None:
+    adapters = [{}, {"bandwidth": "300 Gb/s"}]
+    fabric = {**SWITCH_OF_FOUR, "rails": {"count": 2, "wiring": "planes", "adapters": adapters}}
+    resolved = scenario(fabric=fabric, job={"rails": rails}).resolve()
+    assert injection_of(resolved, resolved.jobs[0]).bandwidths == [rate] * 4
 
 
 def test_the_same_seed_generates_the_same_load_and_another_another() -> None:

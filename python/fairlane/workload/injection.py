@@ -1,6 +1,5 @@
 """What a rank can inject: its part of its host's links, and what a message takes on the wire."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -46,12 +45,16 @@ UNKNOWN = Injection((1e11,), 4096, 26)
 def injection_of(resolved: "Resolved", job: "ResolvedJob") -> Injection:
     """That of the ranks of ``job``; ranks of a host share the links of the adapters that the job uses, evenly."""
     fabric = Fabric.build(resolved.tables["fabric"])
-    links, policy = fabric.links, job.rails or {}
-    ranks_of = Counter(job.hosts)
-    by_host: dict[int, float] = {}
-    for host in ranks_of:
-        rates = links["bandwidth"][numpy.flatnonzero(links["from_host"] == host)].tolist()
-        used = rates if policy.get("policy", "round_robin") != "only" else [rates[policy["only"]]]
-        by_host[host] = sum(used) / ranks_of[host]
+    policy = job.rails or {}
+    own = numpy.flatnonzero(fabric.links["from_host"] >= 0)  # the adapters' links, those of a host in order of rail
+    hosts, rates = fabric.links["from_host"][own], fabric.links["bandwidth"][own].astype(float)
+    if policy.get("policy") == "only":
+        order = numpy.argsort(hosts, kind="stable")
+        first = numpy.searchsorted(hosts[order], numpy.arange(fabric.hosts))
+        of_hosts = rates[order][first + policy["only"]]
+    else:
+        of_hosts = numpy.bincount(hosts, weights=rates, minlength=fabric.hosts)
+    ranks = numpy.bincount(job.hosts, minlength=fabric.hosts)
     network = resolved.tables["network"]
-    return Injection([by_host[host] for host in job.hosts], network["mtu"], network["header"])
+    bandwidths = [float(of_hosts[host] / ranks[host]) for host in job.hosts]
+    return Injection(bandwidths, network["mtu"], network["header"])
