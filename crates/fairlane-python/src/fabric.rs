@@ -88,6 +88,22 @@ impl Fabric {
         links(&self.graph).into_dict(py)
     }
 
+    /// Mean bandwidth of the hosts' links (bits per second), and mean latency of all links (picoseconds).
+    #[allow(clippy::cast_precision_loss, reason = "means for estimates")]
+    fn wires(&self) -> (f64, f64) {
+        let links = self.graph.links();
+        let mean = |sum: u128, count: usize| sum as f64 / count.max(1) as f64;
+        let of_hosts = links.iter().take_while(|link| matches!(link.from, Vertex::Host(_)));
+        let (bits, hosts) =
+            of_hosts.fold((0, 0), |(bits, count), link| (bits + u128::from(link.bandwidth.0), count + 1));
+        (mean(bits, hosts), mean(links.iter().map(|link| u128::from(link.latency.0)).sum(), links.len()))
+    }
+
+    /// How many adapters each host has.
+    fn adapters(&self) -> Vec<usize> {
+        (0..).take(self.graph.hosts()).map(|host| self.graph.ports(Vertex::Host(HostId(host))).len()).collect()
+    }
+
     /// Adapters of each host that have an address of their own.
     #[getter]
     fn rails(&self) -> u32 {

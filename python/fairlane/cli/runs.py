@@ -72,13 +72,24 @@ def check(
             }
             for job in resolved.jobs
         ]
+        needs = resolved.estimate
+        estimate = needs and {name: getattr(needs, name) for name in ("memory", "seconds", "packet_hops")}
         head = {"scenario": resolved.name, "seed": resolved.seed, "duration_ps": resolved.duration}
         print_json(
-            {**head, "virtual_lanes": lanes, "jobs": jobs, "code": [str(one) for one in code], "notes": resolved.notes}
+            {
+                **head,
+                "estimate": estimate,
+                "virtual_lanes": lanes,
+                "jobs": jobs,
+                "code": [str(one) for one in code],
+                "notes": resolved.notes,
+            }
         )
         return
     typer.echo(str(loaded))
     typer.echo(f"  {lanes_text(lanes)}")
+    if resolved.estimate is not None:
+        typer.echo(f"  {resolved.estimate}")
     for job in resolved.jobs:
         hosts = shortened(names[host] for host in job.hosts)
         typer.echo(f"  {job.name}: {plural(job.ranks, 'rank')} of {job.workload} on {hosts}")

@@ -150,8 +150,11 @@ class Fabric:
     @cached_property
     def adapters_of_hosts(self) -> NDArray[numpy.int64]:
         """How many adapters each host has."""
-        of_hosts = self.links["from_host"]
-        return numpy.bincount(of_hosts[of_hosts >= 0], minlength=self.hosts)
+        return numpy.array(self._core.adapters(), numpy.int64)
+
+    def wires(self) -> tuple[float, float]:
+        """Mean bandwidth of the hosts' links, bits per second, and mean latency of all links, ps."""
+        return self._core.wires()
 
     def adapters(self, hosts: Sequence[int]) -> int:
         """How many adapters each of these hosts has at least."""

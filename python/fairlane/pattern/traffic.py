@@ -81,12 +81,18 @@ class Traffic:
 
 def program_of(job: "Job", ranks: int, seed: int = 1, number: int = 0) -> _core.Program:
     """A job's program for counting: one pass of a trace, or the period of a workload, with no time to compute."""
+    from fairlane.estimate.program import counted
     from fairlane.workload.builder import JobScript
 
     if job.trace:
         return job.trace.model_copy(update={"repeat": False, "compute_scale": 0.0}).program()
     assert job.workload is not None, "a job has a workload or a trace"
     workload = job.workload
+    _check_ranks(ranks)
+    written = counted(workload, ranks, workload.period)
+    # Its collectives are counted by a rule of thumb.
+    _check(round(sum(weight * traffic.sent for weight, traffic in written.ranks) * workload.period / 4))
+    _check(round(written.operations / 4))
     script = JobScript(ranks, seed=seed, job=number, variant=workload.variant, iterations=workload.period)
     return workload.program(script, 0)
 
@@ -94,8 +100,7 @@ def program_of(job: "Job", ranks: int, seed: int = 1, number: int = 0) -> _core.
 def observe(program: _core.Program) -> Traffic:
     """Runs a program that ends, and counts its messages. Raises ``ScenarioError`` or ``RunError`` if it cannot."""
     ranks = program.ranks
-    if ranks > MOST_RANKS:
-        raise ScenarioError(Problem("ranks", "too many for a communication matrix", ranks, f"up to {MOST_RANKS}"))
+    _check_ranks(ranks)
     if ranks == 1:
         nothing = numpy.zeros((2, 1, 1), numpy.int64)
         return Traffic(nothing, nothing, {kind: {} for kind in KINDS})
@@ -106,6 +111,11 @@ def observe(program: _core.Program) -> Traffic:
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
     return _counted(simulation, ranks)
+
+
+def _check_ranks(ranks: int) -> None:
+    if ranks > MOST_RANKS:
+        raise ScenarioError(Problem("ranks", "too many for a communication matrix", ranks, f"up to {MOST_RANKS}"))
 
 
 def _check(packets: int) -> None:

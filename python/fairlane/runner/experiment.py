@@ -169,7 +169,7 @@ def later_iteration(engine: Runnable, driver: Driver) -> int | None:
         if engine.packet_hops >= hops or engine.now >= LATER_PS:
             return None
         try:
-            engine.run_window_budget(engine.now + step, LATER_HOPS // 10)
+            engine.run_window_budget(min(engine.now + step, LATER_PS), LATER_HOPS // 10)
         except _core_error():
             return None  # it fails after the time that was asked for
         step *= 2

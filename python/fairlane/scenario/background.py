@@ -92,7 +92,7 @@ class Background(Table):
         default={"dist": "lognorm", "s": 1.0, "scale": 32, "least": 2, "most": 512}, validate_default=True
     )
     """How many hosts a job has."""
-    ranks_per_host: int = Field(1, ge=1)
+    ranks_per_host: int = Field(1, ge=1, le=1024)
     """Ranks on each of them."""
     start: DurationDistribution = Field(default=0, validate_default=True)
     """When a job arrives; one that arrives before the simulation does is there from the beginning."""

@@ -31,6 +31,12 @@ from fairlane.workload.trace import Trace
 
 __all__ = ["Arbiter", "FabricTable", "Job", "Kinds", "Mpi", "Network", "Placement", "Qos", "Table"]
 
+MOST_JOBS = 4096
+"""Jobs on one fabric; the simulator has a cell for every two of them."""
+MOST_RANKS = 2**26
+"""Ranks of a job, and of a host: more than any machine's memory has room for."""
+LARGEST_COUNT = 2**63 - 1
+"""The largest whole number that the simulator counts to."""
 _GB_PER_S = 8 * 10**9
 
 
@@ -223,7 +229,7 @@ class Placement(BaseModel):
     """Name of the strategy, or ``list`` for ``hosts``."""
     seed: int | None = Field(None, ge=0, le=LARGEST_SEED)
     """Seed of random choices; without it the scenario's."""
-    ranks_per_host: int = Field(1, ge=1)
+    ranks_per_host: int = Field(1, ge=1, le=MOST_RANKS)
     """How many consecutive ranks share a host."""
     mapping: MappingField = Field(default_factory=Linear)
     """Which rank goes to which of the hosts (see ``fairlane list mappings``): a name, or a table with parameters."""
@@ -273,9 +279,9 @@ class Job(Table):
 
     name: str | None = Field(None, min_length=1)
     """Its name; without one, that of its workload or trace. Copies get a number behind it."""
-    count: int = Field(1, ge=1)
+    count: int = Field(1, ge=1, le=MOST_JOBS)
     """How many copies."""
-    ranks: int | None = Field(None, ge=1)
+    ranks: int | None = Field(None, ge=1, le=MOST_RANKS)
     """How many ranks; a trace has its own number."""
     workload: WorkloadField | None = None
     """What its ranks do: a name, or a table with the name and its parameters."""
@@ -285,7 +291,7 @@ class Job(Table):
     """A recorded application instead of a workload."""
     placement: PlacementField | None = None
     """Its own placement instead of the scenario's."""
-    ranks_per_host: int | None = Field(None, ge=1)
+    ranks_per_host: int | None = Field(None, ge=1, le=MOST_RANKS)
     """How many consecutive ranks share a host, instead of the placement's number."""
     service_level: Level | None = None
     """Service level of its messages, unless a rank or the traffic kind has one."""
@@ -298,7 +304,7 @@ class Job(Table):
     """The most that each socket of its hosts may draw, instead of the scenario's ``power.cap``."""
     start: Duration = 0
     """When it arrives: its ranks do nothing before."""
-    stop: Annotated[int, Field(strict=True, ge=1)] | str | None = None
+    stop: Annotated[int, Field(strict=True, ge=1, le=LARGEST_COUNT)] | str | None = None
     """When it departs: after a number of iterations, or at a time; without it never."""
     stream: int | None = Field(None, ge=0)
     """Number of its random streams; without it, its place among all copies of all jobs. Copies count up from it."""

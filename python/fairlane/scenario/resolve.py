@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
+from fairlane.estimate import Path, estimate, fabric_parts, within_memory
 from fairlane.fabric import Fabric
 from fairlane.inputs.parameters import named
 from fairlane.inputs.problems import Problems
@@ -45,7 +46,7 @@ _HEED_S = 0.1
 
 def resolve(scenario: "Scenario") -> Resolved:
     """Decides everything; raises ``Problems`` with what cannot be built."""
-    scenario = with_background(scenario)
+    scenario = _expanded(scenario)
     # Everything but the programs is tried first: calibrating compute times takes a while.
     copies, resolved = _decide(scenario)
     stop = Event()
@@ -60,7 +61,14 @@ def resolve(scenario: "Scenario") -> Resolved:
 
 def decide(scenario: "Scenario") -> Resolved:
     """Hosts, lanes and arbiter, tried out with jobs that do nothing; raises ``Problems``."""
-    return _decide(with_background(scenario))[1]
+    return _decide(_expanded(scenario))[1]
+
+
+def _expanded(scenario: "Scenario") -> "Scenario":
+    """The same with the jobs of its background, if there is memory for its fabric."""
+    fabric = fabric_spec(scenario.fabric)
+    within_memory(building(lambda: fabric_parts(fabric, len(set(sl2vl(scenario)) or {0}))), scenario)
+    return with_background(scenario)
 
 
 def without_strategy(scenario: "Scenario") -> "Scenario":
@@ -74,6 +82,9 @@ def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
     scenario, copies = _with_strategy(scenario, list(_copies(scenario)))
     tables = _tables(scenario)
     fabric = building(lambda: Fabric.build(tables["fabric"]))
+    path = Path.of(tables["fabric"], fabric, len(set(tables["qos"]["sl2vl"]) or {0}), scenario.network.switch_latency)
+    found = estimate(scenario, copies, path)
+    within_memory(found.parts, scenario)
     hosts = place(scenario, fabric, copies)
     marked = {*scenario.observe.iterations, *filter(None, [counted and counted.job])}
     idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
@@ -88,7 +99,8 @@ def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
     except Problems as problems:
         raise Problems(*(_of_job(problem, copies) for problem in problems.problems)) from None
     notes = (*_trace_notes(copies), *_rail_notes(copies, resolved, fabric))
-    return copies, replace(resolved, jobs=_with_power(scenario, copies, resolved.jobs, fabric.hosts), notes=notes)
+    powered = _with_power(scenario, copies, resolved.jobs, fabric.hosts)
+    return copies, replace(resolved, jobs=powered, notes=notes, estimate=found)
 
 
 def _trace_notes(copies: list[Copy]) -> Iterator[str]:
@@ -289,6 +301,11 @@ def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) 
         raise RunError(str(error), slug=error.slug) from None
     except CalibrationError as error:
         raise Problems(Problem(f"{copy.key}.workload.compute_share", str(error), workload.target_share)) from None
+    except OverflowError:
+        words = "its parameters make a number that the simulator cannot hold"
+        raise Problems(
+            Problem(f"{copy.key}.workload", words, allowed="sizes below 1 TiB, times below 53 days")
+        ) from None
     except Exception as error:
         file = file_of(workload)
         if isinstance(error, RunError | CancelledError) or file is None:

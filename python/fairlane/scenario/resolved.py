@@ -10,6 +10,7 @@ from fairlane.errors import BuildError
 from fairlane.power.job import JobPower
 
 if TYPE_CHECKING:
+    from fairlane.estimate import Estimate
     from fairlane.scenario.observe import CountersAt
 
 __all__ = ["Resolved", "ResolvedJob"]
@@ -88,6 +89,8 @@ class Resolved:
     """After whose iterations flits and stalls are read."""
     notes: tuple[str, ...] = ()
     """What a user should know before acting on results, a sentence each: printed by ``check`` and after a run."""
+    estimate: "Estimate | None" = None
+    """The memory and time that a run takes, about; None where nobody has asked."""
 
     @property
     def spec(self) -> dict[str, Any]:

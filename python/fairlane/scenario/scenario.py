@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
@@ -16,7 +16,7 @@ from fairlane.scenario.checks import check
 from fairlane.scenario.models import FabricTable, Job, Mpi, Network, Placement, PlacementField, Qos
 from fairlane.scenario.observe import Observe
 from fairlane.seeds import LARGEST_SEED
-from fairlane.units import DURATION, Duration
+from fairlane.units import DURATION, Duration, Size
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Scenario(BaseModel):
     """Seed of all random choices."""
     duration: Duration = Field(60 * 10**9, gt=0)
     """Simulated time."""
+    memory: Annotated[Size, Field(gt=0)] | None = None
+    """The most memory that a run may take, as estimated before; without it that of the machine."""
     fabric: FabricTable
     """Hosts, switches and links."""
     network: Network = Field(default_factory=Network)
@@ -80,6 +82,7 @@ class Scenario(BaseModel):
             name: str = "scenario",
             seed: int = 1,
             duration: str = "60 ms",
+            memory: str | None = ...,
             network: Network | Mapping[str, Any] = ...,
             qos: Qos | Mapping[str, Any] = ...,
             mpi: Mpi | Mapping[str, Any] = ...,

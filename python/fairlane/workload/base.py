@@ -4,9 +4,11 @@ from typing import Any, ClassVar, Self
 
 import numpy
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fairlane import _core
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
 from fairlane.seeds import Purpose
 from fairlane.units import Duration, Size
 from fairlane.wording import plural
@@ -16,6 +18,8 @@ from fairlane.workload.imbalance import ImbalanceField, Uniform
 __all__ = ["KIB", "Workload"]
 
 KIB = 1024
+LARGEST_NUMBER = 2**32 - 1
+"""The largest whole number among a workload's parameters."""
 
 
 class Workload(BaseModel):
@@ -53,6 +57,22 @@ class Workload(BaseModel):
             raise ValueError("compute and compute_share exclude each other: give one")
         return self
 
+    @model_validator(mode="after")
+    def _countable(self) -> Self:
+        large = {name: value for name, value in self.whole_numbers().items() if value > LARGEST_NUMBER}
+        if large:
+            allowed = f"at most {LARGEST_NUMBER}"
+            raise Problems(*(Problem(name, "out of range", value, allowed) for name, value in large.items()))
+        return self
+
+    def whole_numbers(self) -> dict[str, int]:
+        """The parameters that count something, without those that have a unit."""
+        return {
+            name: int(getattr(self, name))
+            for name, info in type(self).model_fields.items()
+            if info.annotation is int and not any(isinstance(one, BeforeValidator) for one in info.metadata)
+        }
+
     @classmethod
     def summary(cls) -> str:
         """One line about it: the first of its documentation."""
@@ -72,6 +92,13 @@ class Workload(BaseModel):
         if ranks < self.minimum_ranks:
             return f"at least {plural(self.minimum_ranks, 'rank')}"
         return "an even number of ranks" if self.even_ranks and ranks % 2 else None
+
+    def offered(self) -> tuple[float, float] | None:
+        """The part of its hosts' injection bandwidth that it offers whatever becomes of it, and the mean message size.
+
+        None for a workload of iterations.
+        """
+        return None
 
     @property
     def target_share(self) -> float:

@@ -43,6 +43,7 @@ class JobScript:
         pace: "Pace | None" = None,
         stop: Event | None = None,
         injection: "Callable[[], Injection] | None" = None,
+        builder: _core.ProgramBuilder | None = None,
     ) -> None:
         self.ranks = ranks
         """How many ranks the job has."""
@@ -52,7 +53,7 @@ class JobScript:
         """After how many iterations it ends; None for never."""
         self.key = (seed, job, variant)
         """Seed, number of the job, and variant: what its random numbers depend on."""
-        self._builder = _core.ProgramBuilder(ranks)
+        self._builder = _core.ProgramBuilder(ranks) if builder is None else builder
         self._stop = stop
         self._injection = injection
         self._drawn: dict[str, Any] = {}

@@ -68,6 +68,11 @@ class OpenLoop(Workload):
             return [self.message_size]
         return [max(0, round(size)) for size in self.sizes.quantiles(_SIZES)]
 
+    @override
+    def offered(self) -> tuple[float, float]:
+        """Its load, and the mean of its sizes."""
+        return self.load, fmean(self.message_sizes())
+
     def senders(self, ranks: int) -> list[int]:
         """The ranks that send: those that have a target other than themselves."""
         if self.pattern.share < 1:

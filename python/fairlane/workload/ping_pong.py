@@ -28,8 +28,8 @@ class PingPong(Workload):
     @model_validator(mode="before")
     @classmethod
     def _one_round(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("sizes") and "period" not in given:
-            return {**given, "period": len(given["sizes"])}
+        if isinstance(given, dict) and isinstance(given.get("sizes"), list) and "period" not in given:
+            return {**given, "period": max(1, len(given["sizes"]))}
         return given
 
     @model_validator(mode="after")

@@ -1,0 +1,209 @@
+"""The parts of a scenario's memory, and its packet-hops."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from fairlane import _core
+from fairlane.errors import BuildError, Problem
+from fairlane.estimate.machine import machine_memory
+from fairlane.estimate.program import Counted, counted
+from fairlane.estimate.text import bytes_text, seconds_text
+from fairlane.estimate.traffic import Load, Path, load_of, recorded_load
+from fairlane.inputs.problems import Problems
+
+if TYPE_CHECKING:
+    from fairlane.scenario.placing import Copy
+    from fairlane.scenario.scenario import Scenario
+
+__all__ = ["Estimate", "Part", "estimate", "fabric_parts", "within_memory"]
+
+BASE = 200 * 2**20
+"""Bytes of Python with the libraries that a run loads."""
+DRAW = 24
+"""Bytes of a random number that makes a compute time, while it is drawn."""
+MESSAGES_AT_ONCE = 64
+"""Messages of a rank that are under way at the same time, at most."""
+PER_LINK, PER_OPERATION, PER_RANK = 4e-6, 1.2e-6, 4e-5
+"""Seconds for a link, an operation of a program and a rank, until a simulation can start."""
+START = 2.0
+"""Seconds until Python and its libraries have started, and for a small run's figures."""
+GRAPH = 110
+"""Bytes of a link in the graph, while it is built."""
+WAY = 6
+"""Bytes of a switch's way to a leaf, in routings that list them, while they are found."""
+RANK = 700
+"""Bytes of a rank besides the simulator's record of it: its host, in lists and tables."""
+MESSAGE = 400
+"""Bytes of a message that is under way, with its packets."""
+PORT_ROW = 450
+"""Bytes of a port's lane in tables that are made at the end."""
+SAMPLE_ROW = 100
+DEPARTURE = 230
+MARK = 60
+_FIXED = ("d_mod_k", "minimal", "dimension_order", "up_down", "tables")
+"""Routings that do not look at loads."""
+MOST_BYTES = 2**40
+"""The largest message."""
+SHOWN = 3
+"""How many parts a refusal names."""
+LARGE = 40_000
+"""Ports of a fabric whose records fit no cache: there a packet-hop takes longest."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a key of the scenario takes."""
+
+    key: str
+    """The key."""
+    what: str
+    """What it makes so large."""
+    bytes: float
+
+    def __str__(self) -> str:
+        return f"{self.key}: {bytes_text(self.bytes)} ({self.what})"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run of the scenario takes."""
+
+    parts: tuple[Part, ...]
+    """What depends on the scenario, the largest first."""
+    packet_hops: float
+    """Of all jobs together; jobs alone are simulated besides."""
+    seconds: float
+    """Time on one core, jobs alone and tables included."""
+
+    @property
+    def memory(self) -> float:
+        """Bytes of memory at the most."""
+        return BASE + sum(part.bytes for part in self.parts)
+
+    def __str__(self) -> str:
+        return f"about {bytes_text(self.memory)} of memory, {seconds_text(self.seconds)} on one core"
+
+
+def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
+    """Raises ``Problems`` if these parts take more memory than there may be."""
+    needed, most = BASE + sum(part.bytes for part in parts), scenario.memory or machine_memory()
+    if needed <= most:
+        return
+    large = sorted(parts, key=lambda part: -part.bytes)
+    shown = "; ".join(map(str, [part for part in large if part.bytes > needed / 100][:SHOWN]))
+    whose = "the key memory" if scenario.memory else "this machine, unless the key memory gives another amount"
+    words = f"the scenario needs about {bytes_text(needed)} of memory: {shown}"
+    raise Problems(Problem(large[0].key, words, allowed=f"at most {bytes_text(most)}, that of {whose}"))
+
+
+def fabric_parts(fabric: Mapping[str, Any], lanes: int) -> list[Part]:
+    """What a fabric takes that has not been built; raises ``BuildError`` if it cannot be."""
+    try:
+        _, switches, links = _core.fabric_size(json.dumps(fabric))
+    except _core.BuildError as error:
+        raise BuildError(str(error), slug=error.slug, path=error.path) from None
+    engines = min(2, _cores())  # one is tried out before; at the end jobs alone run beside all together
+    adaptive = fabric["routing"] not in _FIXED
+    port, _, _ = _core.footprint(lanes, adaptive)
+    ways = WAY * min(switches, links // 2) * switches / 2 if fabric["routing"] in ("up_down", "tables") else 0
+    total = links * (GRAPH * 2 + port * engines + PORT_ROW * lanes) + ways
+    words = f"{links:,} ports, {lanes} {'lane' if lanes == 1 else 'lanes'} each, {switches:,} switches"
+    return [Part("fabric", words, total)]
+
+
+def estimate(scenario: "Scenario", copies: Sequence["Copy"], path: Path) -> Estimate:
+    """What the scenario takes, whose jobs have not been placed."""
+    lanes = len(path.lanes)
+    parts = fabric_parts(path.fabric, lanes)
+    loads: dict[str, Load] = {}
+    sums: dict[str, _Job] = {}
+    for copy in copies:
+        job = sums.setdefault(copy.key, _Job(copy))
+        program = job.add(copy)
+        loads[copy.name] = (
+            recorded_load(scenario, copy, path) if program is None else load_of(scenario, copy, program, path)
+        )
+    for job in sums.values():
+        parts += job.parts(lanes)
+    parts += _tables(scenario, path, copies, loads)
+    hops = sum(load.packet_hops for load in loads.values())
+    ranks, operations = (sum(getattr(job, name) for job in sums.values()) for name in ("ranks", "operations"))
+    simulations = 1 if len(copies) == 1 else 2  # all together, and each alone
+    setup = PER_LINK * path.links + PER_OPERATION * operations + PER_RANK * ranks
+    seconds = START + setup + simulations * hops * _per_hop(path.links) * 1e-9
+    return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds)
+
+
+class _Job:
+    """The copies of a job of the scenario."""
+
+    def __init__(self, copy: "Copy") -> None:
+        self.key = copy.key
+        self.ranks = 0
+        self.operations = self.messages = self.draws = 0.0
+        self._program: Counted | None = None
+        if copy.job.workload is not None:
+            stop = copy.job.stop if isinstance(copy.job.stop, int) else None
+            self._program = counted(copy.job.workload, copy.ranks, stop)
+            _check_messages(copy, self._program)
+
+    def add(self, copy: "Copy") -> Counted | None:
+        """One copy more; its program, unless it is a trace."""
+        self.ranks += copy.ranks
+        if self._program is not None and copy.job.workload is not None:
+            self.operations += self._program.operations
+            self.messages += sum(weight * traffic.sent for weight, traffic in self._program.ranks)
+            self.draws = DRAW * copy.job.workload.period * copy.ranks
+        return self._program
+
+    def parts(self, lanes: int) -> Iterator[Part]:
+        """What they take."""
+        _, rank, operation = _core.footprint(lanes, False)
+        at_once = min(self.messages, MESSAGES_AT_ONCE * self.ranks)
+        yield Part(f"{self.key}.ranks", f"{self.ranks:,} ranks", self.ranks * (rank + RANK))
+        yield Part(
+            f"{self.key}.workload", f"{self.operations:,.0f} operations", self.operations * operation + self.draws
+        )
+        yield Part(f"{self.key}.workload", f"{at_once:,.0f} messages at once", at_once * MESSAGE)
+
+
+def _check_messages(copy: "Copy", program: Counted) -> None:
+    """No message is too large."""
+    largest = max((size for _, traffic in program.ranks for size in traffic.messages), default=0)
+    if largest > MOST_BYTES:
+        words = f"a message of {bytes_text(largest)}"
+        raise Problems(Problem(f"{copy.key}.workload", words, allowed=f"at most {bytes_text(MOST_BYTES)}"))
+
+
+def _per_hop(links: int) -> float:
+    """Nanoseconds of a packet-hop, from those measured on fabrics of 64 to 8192 hosts; see docs/performance.md."""
+    share = min(1.0, max(0.0, (links - 400) / LARGE))
+    return 90 + 90 * share
+
+
+def _tables(scenario: "Scenario", path: Path, copies: Sequence["Copy"], loads: Mapping[str, Load]) -> Iterator[Part]:
+    """The tables that observation keeps."""
+    observe, hops = scenario.observe, sum(load.packet_hops for load in loads.values())
+    yield Part("jobs", f"{len(copies):,} jobs, each with each", 40.0 * len(copies) ** 2)
+    if observe.departures:
+        yield Part("observe.departures", f"about {hops:,.0f} departures", DEPARTURE * hops)
+    if observe.interference_by_port:
+        pairs = min(len(copies), 16) ** 2
+        yield Part("observe.interference_by_port", f"up to {pairs} pairs of jobs a port", 60.0 * pairs * path.links)
+    if observe.interval:
+        times = ceil(scenario.duration / observe.interval)
+        rows = min(float(times * path.links * len(path.lanes)), hops)
+        yield Part("observe.interval", f"{times:,} samples of {path.links:,} ports", SAMPLE_ROW * rows)
+    kept = {*observe.iterations, *([observe.counters_at.job] if observe.counters_at else [])}
+    for copy in copies:
+        if copy.name in kept:
+            marks = loads[copy.name].iterations
+            yield Part("observe.iterations", f"{marks:,.0f} iterations a rank", MARK * marks * copy.ranks)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,135 @@
+"""How many packet-hops a job makes: packets of an iteration, times links on the way, times iterations in its time.
+
+An iteration is taken to last as long as the compute time of the rank that computes longest, the CPU time of its
+messages, their time on its own link, and a latency for each time that it waits. Other jobs do not slow it down here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from fairlane import _core
+from fairlane.estimate.program import Counted
+from fairlane.estimate.tally import Traffic
+from fairlane.fabric import Fabric
+from fairlane.units import CLOCK_END
+
+if TYPE_CHECKING:
+    from fairlane.scenario.placing import Copy
+    from fairlane.scenario.scenario import Scenario
+
+__all__ = ["Load", "Path", "load_of", "recorded_load"]
+
+ROUTES = 48
+"""Routes that are looked at for the mean length."""
+CONTROL = 3
+"""Control messages of a rendezvous."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """What a packet meets on its way."""
+
+    fabric: Mapping[str, Any]
+    links: int
+    """Links of the fabric."""
+    lanes: Sequence[tuple[int, int]]
+    """Lanes of every port."""
+    hops: float
+    """Mean number of links between two hosts."""
+    bandwidth: float
+    """Bits per second of a host's link, the mean."""
+    latency: float
+    """Of a packet without payload from host to host, ps."""
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any], fabric: Fabric, virtual_lanes: int, switch_latency: int) -> "Path":
+        """That of a fabric that is built."""
+        _, _, links = _core.fabric_size(json.dumps(spec))
+        lanes = fabric.required_virtual_lanes(virtual_lanes)
+        rng, hosts = Random(0), fabric.hosts
+        pairs = [rng.sample(range(hosts), 2) for _ in range(ROUTES)] if hosts > 1 else []
+        routes = [fabric.route(*pair) for pair in pairs]
+        hops = sum(map(len, routes)) / len(routes) if routes else 1.0
+        bandwidth, latency = fabric.wires()
+        return cls(spec, links, lanes, hops, bandwidth, latency * hops + switch_latency * (hops - 1))
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a job does in the simulated time."""
+
+    packet_hops: float
+    iterations: float
+    """Iterations of a rank."""
+
+
+def load_of(scenario: "Scenario", copy: "Copy", program: Counted, path: Path) -> Load:
+    """That of a workload."""
+    workload = copy.job.workload
+    assert workload is not None, "only for jobs with a workload"
+    sent = sum(weight * traffic.sent for weight, traffic in program.ranks)
+    mean = sum(weight * traffic.bytes for weight, traffic in program.ranks) / sent if sent else 0.0
+    communication = max((_communication(scenario, traffic, mean, path) for _, traffic in program.ranks), default=0.0)
+    compute, offered = workload.compute, workload.offered()
+    if offered is not None:
+        per_host = copy.job.ranks_per_host or (copy.job.placement or scenario.placement).ranks_per_host
+        communication = _wire(scenario, offered[1], path) * min(per_host, copy.ranks) / offered[0]
+    time = communication / (1 - workload.target_share) if compute is None else communication + compute
+    iterations = _span(scenario, copy) / max(time, 1.0)
+    if isinstance(copy.job.stop, int):
+        iterations = min(iterations, copy.job.stop)
+    packets = sum(weight * _packets(scenario, traffic) for weight, traffic in program.ranks)
+    return Load(packets * path.hops * iterations, iterations)
+
+
+def recorded_load(scenario: "Scenario", copy: "Copy", path: Path) -> Load:
+    """That of a trace, from its description: at the pace at which it was recorded."""
+    trace = copy.job.trace
+    assert trace is not None, "only for jobs with a trace"
+    told = trace.describe()
+    steps = max(1, (copy.ranks - 1).bit_length())
+    calls = [(kind["calls"], kind["bytes"]) for kind in told["collectives"].values()]
+    sent = told["p2p_messages"] + sum(count for count, _ in calls) * steps
+    size = (told["p2p_bytes"] + sum(size for _, size in calls) * steps) * trace.message_scale
+    packets = sent + size / scenario.network.mtu
+    computed = (told.get("cpu_seconds") or 0.0) - (told.get("cpu_seconds_in_mpi") or 0.0)
+    mean = size / sent if sent else 0.0
+    own = Traffic({mean: sent / copy.ranks}, sent / copy.ranks, sent / copy.ranks)
+    time = 1e12 * computed / copy.ranks * trace.compute_scale + _communication(scenario, own, mean, path)
+    passes = _span(scenario, copy) / max(time, 1.0)
+    if not trace.repeat:
+        passes = min(1.0, passes)
+    return Load(packets * path.hops * passes, passes)
+
+
+def _span(scenario: "Scenario", copy: "Copy") -> float:
+    """How long the job is there, ps."""
+    end = min(scenario.duration, copy.job.stay.end, CLOCK_END)
+    return max(0.0, float(end - copy.job.start))
+
+
+def _communication(scenario: "Scenario", traffic: Traffic, mean: float, path: Path) -> float:
+    """Time of a rank's communication in an iteration, ps; ``mean`` is the size of the messages that come to it."""
+    mpi = scenario.mpi
+    overhead = traffic.sent * mpi.send_overhead + traffic.received * mpi.receive_overhead
+    moved = max(traffic.bytes, mean * traffic.received)
+    trips = 3 if mean > mpi.eager_threshold else 1
+    return overhead + _wire(scenario, moved, path) + traffic.rounds * trips * path.latency
+
+
+def _wire(scenario: "Scenario", moved: float, path: Path) -> float:
+    """Time of so many bytes on a host's link, ps, headers included."""
+    return 8e12 / path.bandwidth * moved * (1 + scenario.network.header / scenario.network.mtu)
+
+
+def _packets(scenario: "Scenario", traffic: Traffic) -> float:
+    """Packets of a rank in an iteration."""
+    mpi, mtu = scenario.mpi, scenario.network.mtu
+    return sum(
+        count * (max(1, ceil(size / mtu)) + (CONTROL if size > mpi.eager_threshold else 0))
+        for size, count in traffic.messages.items()
+    )

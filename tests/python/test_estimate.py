@@ -1,0 +1,233 @@
+"""Estimates of memory and time: near what is measured, and made before anything of their size is allocated."""
+
+import copy
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlane import FairlaneError, Scenario, ScenarioError, Simulation
+from fairlane.estimate import bytes_text, machine_memory, seconds_text
+from fairlane.estimate.program import counted
+from fairlane.estimate.tally import Tally
+from fairlane.inputs.tables import entries
+from fairlane.pattern import program_of
+from fairlane.placement import STRATEGIES
+from fairlane.scenario.models import Job
+from fairlane.workload import WORKLOADS, JobScript, Rank, Workload
+
+REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers"
+FABRIC = {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16}
+SMALL: dict[str, Any] = {
+    "duration": "100 us",
+    "fabric": FABRIC,
+    "jobs": [{"name": "one", "ranks": 4, "workload": {"name": "ring", "compute": "5 us"}}],
+}
+HUGE = 10**12
+WAVEFRONTS = ("kripke", "lu", "milc", "sweep3d")
+"""Ranks of these wait for others' computations in every iteration, and `milc` has iterations in its timesteps."""
+SECONDS = 1.0
+"""CPU time in which an answer has to come, fabric and programs of what is not refused included."""
+
+
+@pytest.mark.parametrize("ranks", [2, 16, 60])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_length_of_a_program_is_known_from_some_of_its_ranks(name: str, ranks: int) -> None:
+    workload = WORKLOADS[name]()
+    if workload.problem_with(ranks) or workload.offered():
+        pytest.skip("not for so many ranks, or without a script")
+    total, compute = 0, [[1] * workload.period for _ in workload.imbalance.stages(workload.variant)]
+    for index in range(ranks):
+        tally: Any = Tally(ranks, 10**9)
+        workload.write(Rank(JobScript(ranks, builder=tally), index, tally), compute)
+        total += tally.operations
+    assert total / 2 <= counted(workload, ranks, None).operations <= 2 * total
+
+
+@pytest.mark.parametrize("name", ["flood_pairs", "uniform_random", "ring", "ping_pong", "all_to_all"])
+def test_messages_that_are_not_written_are_counted(name: str) -> None:
+    messages = 500
+
+    def operations(**parameters: Any) -> float:
+        workload: Workload = WORKLOADS[name](messages_per_iteration=messages, **parameters)
+        return counted(workload, 16, None).operations
+
+    exact = 0
+    for index in range(16):
+        tally: Any = Tally(16, 10**9)
+        workload = WORKLOADS[name](messages_per_iteration=messages, period=1)
+        workload.write(Rank(JobScript(16, builder=tally), index, tally), [[1]])
+        exact += tally.operations
+    assert operations(period=1) == pytest.approx(exact, rel=0.3)
+    assert operations(period=5) == pytest.approx(5 * operations(period=1), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in WAVEFRONTS])
+def test_packet_hops_are_known_before_they_are_simulated(name: str) -> None:
+    compute = {} if WORKLOADS[name]().offered() else {"compute": "5 us"}
+    job = {"name": name, "ranks": 16, "workload": {"name": name, **compute}}
+    simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job], duration="1 ms"))
+    simulation.run_for("1 ms")
+    estimate = simulation.scenario.estimate
+    assert estimate is not None
+    assert simulation.packet_hops / 2 < estimate.packet_hops < 2 * simulation.packet_hops
+
+
+MEASURE = """
+import resource, sys
+from fairlane import Scenario, Simulation
+simulation = Simulation(Scenario.load(sys.argv[1]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, simulation.scenario.estimate.memory)
+"""
+
+
+def test_memory_is_known_before_it_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "large.toml"
+    file.write_text(
+        'duration = "10 us"\n[fabric]\ntopology = "fat_tree"\nhosts = 16384\nlevels = 3\nradix = 64\n'
+        '[[jobs]]\nranks = 16384\nworkload = { name = "uniform_random", compute = "5 us" }\n'
+    )
+    done = subprocess.run([sys.executable, "-c", MEASURE, str(file)], capture_output=True, text=True, check=True)
+    measured, estimated = map(float, done.stdout.split())
+    # What a run takes besides, for figures and tables, is in the estimate only.
+    assert measured / 1.5 < estimated < 3 * measured
+
+
+@pytest.mark.parametrize(
+    ("file", "key"), [("large_count", "jobs[0].count"), ("large_messages", "jobs[0].workload.messages_per_iteration")]
+)
+def test_large_numbers_are_refused_at_once(file: str, key: str) -> None:
+    started = time.process_time()
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.load(REPRODUCERS / f"{file}.toml").resolve()
+    assert time.process_time() - started < SECONDS
+    assert [problem.key for problem in caught.value.problems] == [key]
+    assert caught.value.problems[0].line in (17, 18)
+
+
+def placed(path: list[Any], value: Any) -> dict[str, Any]:
+    """The small scenario with a value at this place."""
+    scenario = copy.deepcopy(SMALL)
+    table: Any = scenario
+    for key in path[:-1]:
+        table = table.setdefault(key, {}) if isinstance(table, dict) else table[key]
+    table[path[-1]] = value
+    return scenario
+
+
+def numbers_of_tables(value: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    job = ["jobs", 0]
+    keys = [[*job, key] for key in ("ranks", "count", "ranks_per_host", "stop", "stream", "service_level")]
+    keys += [["qos", key] for key in ("service_levels", "lanes", "default")]
+    keys += [["fabric", key] for key in ("hosts", "radix", "levels", "leaf_down", "leaf_up", "rails")]
+    keys += [["seed"], ["power", "sockets"], ["power", "seed"], ["placement", "ranks_per_host"], ["placement", "seed"]]
+    for path in keys:
+        yield ".".join(map(str, path)), placed(path, value)
+    full = placed([*job, "ranks"], value)
+    full["jobs"][0]["ranks_per_host"] = value
+    yield "ranks and ranks_per_host", full
+    for key in ("ranks_per_host", "hosts", "seed"):
+        background = {"jobs": [{"workload": "ring"}], "hosts": 4, key: value}
+        yield f"background.{key}", placed(["background"], background)
+    for name, kind in STRATEGIES.items():
+        needed = {key: 2 for key, info in kind.model_fields.items() if info.is_required()}
+        for key, info in kind.model_fields.items():
+            if "int" in str(info.annotation):
+                table = {"strategy": name, **needed, key: value}
+                yield f"placement {name}.{key}", placed(["placement"], table)
+
+
+def numbers_of_fabrics(value: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for entry in entries("topology").values():
+        for example in entry.schema["examples"]:
+            for key, given in example.items():
+                if isinstance(given, int) and "bandwidth" not in key:
+                    yield f"{entry.name}.{key}", placed(["fabric"], {"topology": entry.name, **example, key: value})
+
+
+def numbers_of_workloads(value: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, kind in WORKLOADS.items():
+        for key in kind(compute=0).whole_numbers():
+            table = {"name": name, "compute": "5 us", key: value}
+            yield f"workload {name}.{key}", placed(["jobs", 0, "workload"], table)
+    imbalance = {"kind": "growing", "steps": value}
+    yield "imbalance", placed(["jobs", 0, "workload"], {"name": "ring", "compute": "5 us", "imbalance": imbalance})
+
+
+@pytest.mark.parametrize("value", [HUGE, 10**23])
+@pytest.mark.parametrize("numbers", [numbers_of_tables, numbers_of_fabrics, numbers_of_workloads])
+def test_any_number_may_be_huge(numbers: Any, value: int) -> None:
+    slow = {}
+    for name, scenario in numbers(value):
+        started = time.process_time()
+        with suppress(FairlaneError):  # nothing else, and nothing that is not ended by a test's time
+            Scenario(**scenario, memory="1 GiB").resolve()
+        spent = time.process_time() - started
+        if spent > SECONDS:
+            slow[name] = spent
+    assert not slow
+
+
+def test_a_pattern_of_too_much_is_refused_before_it_is_written() -> None:
+    for workload, ranks in (("ring", 50_000_000), ({"name": "ring", "messages_per_iteration": 10**9}, 64)):
+        job = Job.model_validate({"ranks": ranks, "workload": workload})
+        with pytest.raises(ScenarioError, match="too many for a communication matrix"):
+            program_of(job, ranks)
+
+
+def test_the_memory_that_may_be_taken_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ScenarioError, match=r"needs about .* MiB of memory.*at most 100 MiB, that of the key memory"):
+        Scenario(**SMALL, memory="100 MiB").resolve()
+    monkeypatch.setattr("fairlane.estimate.parts.machine_memory", lambda: 2**20)
+    with pytest.raises(ScenarioError, match=r"at most 1.0 MiB, that of this machine, unless the key memory"):
+        Scenario(**SMALL).resolve()
+    assert Scenario(**SMALL, memory="1 TiB").resolve().jobs
+
+
+def test_the_largest_parts_are_named() -> None:
+    large = {"ranks": 64, "workload": {"name": "flood_pairs", "compute": "5 us", "messages_per_iteration": 30_000_000}}
+    with pytest.raises(ScenarioError) as caught:
+        Scenario(**{**SMALL, "jobs": [*SMALL["jobs"], large]}).resolve()
+    assert caught.value.problems[0].key == "jobs[1].workload"
+    assert "operations" in str(caught.value)
+
+
+def test_the_machine_s_memory_is_what_its_limits_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = machine_memory()
+    assert 2**28 < whole < 2**50
+    monkeypatch.setattr("resource.getrlimit", lambda _: (2**30, 2**31))
+    assert machine_memory() == min(whole, 2**30)
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (100, "100 B"),
+        (1.24 * 2**30, "1.2 GiB"),
+        (999 * 2**20, "1,000 MiB"),
+        (1001 * 2**20, "1.0 GiB"),
+        (2**64, "16 EiB"),
+    ],
+)
+def test_memory_in_words(amount: float, words: str) -> None:
+    assert bytes_text(amount) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.3, "less than a second"),
+        (7.04, "7.0 s"),
+        (80, "80 s"),
+        (180, "3.0 min"),
+        (5000, "83 min"),
+        (10**6, "12 days"),
+    ],
+)
+def test_time_in_words(seconds: float, words: str) -> None:
+    assert seconds_text(seconds) == words
