@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
 from fairlane import Scenario, ScenarioError, Simulation, _core, load
+from fairlane.results import print_summary
 from fairlane.results.latency import QUANTILES, Latency, summarize
 from fairlane.runner import run
 from fairlane.workload import JobScript, OpenLoop
@@ -294,6 +297,23 @@ def test_wrong_parameters_are_named(workload: dict[str, Any], words: list[str]) 
     with pytest.raises(ScenarioError) as raised:
         scenario(job={"ranks": 8, "workload": {"name": "open_loop", **workload}})
     assert all(word in str(raised.value) for word in words), str(raised.value)
+
+
+def test_the_summary_shows_latency_by_job_and_kind_in_any_width(tmp_path: Path) -> None:
+    jobs = [{"name": name, "ranks": 2, "workload": name} for name in ("flood_pairs", "all_to_all")]
+    found = run(
+        Scenario(fabric=SWITCH_OF_FOUR, jobs=jobs, duration="2 ms"), out=tmp_path / "run", progress=False, figures=False
+    )
+    for width, packets in ((200, True), (72, False)):
+        out = StringIO()
+        print_summary(found, Console(width=width, file=out))
+        printed = out.getvalue()
+        table = printed[printed.index("Latency") : printed.index("victim")].splitlines()
+        rows = {line.split()[0]: line.split() for line in table if line.strip()}
+        assert ("control" in rows) is packets
+        assert rows["bulk"][1] == rows["flood_pairs"][1]
+        assert ("packets" in rows["job"]) is packets
+        assert all(len(line) <= width for line in table)
 
 
 def test_a_run_keeps_latencies_unless_counters_are_off(tmp_path: Path) -> None:

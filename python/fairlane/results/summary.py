@@ -38,9 +38,11 @@ def print_summary(run: Run, console: Console | None = None) -> None:
         console.print(Text(note, style="yellow"), soft_wrap=True)
     if run.iterations is not None and run.iterations["seconds"].count():
         console.print(iterations_table(run.iterations))
-    latency = latency_table(run, by_workload=run.jobs.height > MOST_COLUMNS)
+    many = run.jobs.height > MOST_COLUMNS
+    latency = latency_table(run, by_workload=many)
     if latency is not None:
-        console.print(latency)
+        fits = _fits(console, latency.renderables[1])
+        console.print(latency if fits else latency_table(run, by_workload=many, packets=False))
     if run.power is not None:
         console.print(power_table(run.power))
     if run.interference["seconds"].sum() > 0:
