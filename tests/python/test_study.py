@@ -104,6 +104,26 @@ def test_runs_are_those_of_fairlane_run(folder: Path) -> None:
     assert default["improvement"].null_count() == default.height
 
 
+@pytest.mark.parametrize(
+    "observe",
+    [
+        'iterations = ["ring"]',
+        'record = { job = "ring", stop = "20 us" }',
+        'counters_at = "ring"',
+        'iterations = ["flood-0", "ring"]',
+    ],
+)
+def test_what_is_observed_of_a_job_is_not_asked_of_others_alone(folder: Path, observe: str) -> None:
+    """Isolated runs of background jobs have not the job whose iterations are kept."""
+    idle = '[background]\nhosts = 2\nseed = 1\nfill = 1.0\njobs = [{ workload = "flood_pairs" }]\n'
+    text = SCENARIO.replace("[fabric]", f"[observe]\n{observe}\n[fabric]", 1).replace("hosts = 16", "hosts = 18")
+    (folder / "small.toml").write_text(f"{text.replace('radix = 8', 'radix = 12')}\n{idle}")
+    found = computed(folder, 'scenario = "small.toml"\n[treatments.first]\nset = { "jobs[0].service_level" = 1 }\n')
+    assert found.failures.is_empty(), found.failures["error"].to_list()
+    assert "background-0" in found.work["name"].to_list()
+    assert found.work["isolated_iterations"].null_count() == 0
+
+
 def test_compute_times_are_those_of_the_default_run(folder: Path) -> None:
     """Calibration on a treated fabric would change the programs that are compared."""
     text = SCENARIO.replace('compute = "5 us"', "compute_share = 0.5")
