@@ -171,3 +171,17 @@ def test_a_job_that_has_sent_nothing_yet_is_named() -> None:
     # It is alone already: the one simulation goes on to its first iteration.
     assert without.startswith("No W for idle: no iteration was completed within 20")
     assert run.jobs["enough_ps"].item() >= 50 * MS
+
+
+def test_open_loop_load_has_no_w() -> None:
+    """Its messages are generated whatever becomes of those before: how many there are says nothing of the network."""
+    flood = {"name": "flood_pairs", "compute": "10 us", "messages_per_iteration": 4}
+    load = {"name": "open_loop", "load": 0.2}
+    jobs = [{"name": "app", "ranks": 8, "workload": flood}, {"name": "load", "ranks": 8, "workload": load}]
+    run = simulated("2 ms", jobs=jobs)
+    assert run.jobs["w"].is_null().to_list() == [False, True]
+    assert run.jobs["isolated_iterations"].is_null().to_list() == [False, True]
+    assert list(notes(run)) == []
+    alone = simulated("1 ms", jobs=jobs[1:])
+    assert alone.jobs["w"].to_list() == [None]
+    assert list(notes(alone)) == []

@@ -63,7 +63,7 @@ class FakeScenario:
 
     @property
     def jobs(self) -> list[Any]:
-        common = {"marks": False, "power": None, "background": False, "start": 0}
+        common = {"marks": False, "power": None, "background": False, "start": 0, "iterates": True}
         return [
             SimpleNamespace(name=job["name"], workload=f"{job['name']} pattern", stop=None, **common)
             for job in self.specs

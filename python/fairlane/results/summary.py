@@ -178,12 +178,15 @@ def _time_spent(run: Run) -> str:
     spent = run.meta.timings
     if spent is None:
         return ""
-    speed = f" ({run.meta.packet_hops / spent.engine_s / 1e6:.1f} M packet-hops/s)" if spent.engine_s else ""
     parts = {"set-up": spent.set_up_s, "calibration": spent.calibration_s, "simulation": spent.simulation_s}
     more = {"tables": spent.writing_s, "figures": spent.figures_s}
     known = parts | {name: value for name, value in more.items() if value is not None}
     each = ", ".join(f"{name} {wall_time(value)}" for name, value in known.items())
-    return f"Wall time {wall_time(sum(known.values()))}: {each}; co-run engine {wall_time(spent.engine_s)}{speed}\n"
+    lines = f"Wall time {wall_time(sum(known.values()))}: {each}\n"
+    if not spent.engine_s:
+        return lines
+    speed = f"{run.meta.packet_hops / spent.engine_s / 1e6:.1f} M packet-hops/s"
+    return f"{lines}Engine, co-run {wall_time(spent.engine_s)}: {speed}\n"
 
 
 def _cell(value: float, share: float, style: str = "") -> Text:

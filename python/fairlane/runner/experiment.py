@@ -66,7 +66,7 @@ class Experiment:
         self._together = Gauge(scenario.duration)
         # A job with no other beside it is alone already.
         self._is_alone = isolated and len(scenario.jobs) == 1
-        compared = [number for number, job in enumerate(scenario.jobs) if not job.background]
+        compared = [number for number, job in enumerate(scenario.jobs) if job.iterates and not job.background]
         self._alone = {job: Gauge(scenario.duration) for job in compared} if isolated and not self._is_alone else {}
         self._sampler = PortSampler(scenario.sample_interval) if scenario.sample_interval else None
         asked = scenario.counters_at
@@ -91,7 +91,7 @@ class Experiment:
         together, complete = first.result()
         done = {job: future.result() for job, future in others.items()}
         partial = not complete or None in done.values()
-        if self._is_alone:
+        if self._is_alone and self._scenario.jobs[0].iterates:
             done = {0: together}
         alone = [done.get(job) if complete else None for job in range(len(self._scenario.jobs))]
         return Outcome(
@@ -127,7 +127,7 @@ class Experiment:
         self._counted = self._counters.table(engine) if self._counters else None
         self._record = {name: frame(engine.table(name)) for name in self._scenario.recorded}
         measured = Measured.of(engine)
-        if self._is_alone and complete:
+        if self._is_alone and complete and self._scenario.jobs[0].iterates:
             measured = replace(measured, first_iteration=later_iteration(engine, self._driver))
         return measured, complete
 

@@ -259,6 +259,7 @@ def _job(copy: Copy, hosts: list[int], program: _core.Program, compute: int | No
         start=copy.job.start,
         stop=copy.job.departure,
         background=copy.job.background,
+        iterates=copy.job.workload is None or copy.job.workload.iterates,
     )
 
 

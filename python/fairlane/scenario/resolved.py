@@ -46,6 +46,8 @@ class ResolvedJob:
     """Whether the time of every iteration is kept, for the table ``marks``."""
     calibrated: tuple[float, float] | None = field(default=None, compare=False)
     """From when to when its compute time was calibrated, on the monotonic clock, s; None if it was given."""
+    iterates: bool = True
+    """Whether it has iterations that runs can be compared by; open-loop load has not."""
     background: bool = False
     """Whether it is one of the jobs drawn beside the scenario's own: nobody asks how it does alone."""
 

@@ -48,6 +48,8 @@ class Cell:
     """The workload of each job."""
     ranks: Sequence[int]
     """How many ranks each job has."""
+    iterates: Sequence[bool]
+    """Whether each job has iterations that runs can be compared by."""
     baselines: dict[str, Baseline] = field(default_factory=dict)
     runs: dict[str, Task] = field(default_factory=dict)
     """The treated runs, by treatment."""
@@ -129,7 +131,9 @@ def _cell(study: Study, point: Point) -> Cell:
         treated[name] = outcome
     if problems:
         raise ScenarioError(problems)
-    return Cell(point, written, treated, [job.workload for job in decided.jobs], [job.ranks for job in decided.jobs])
+    jobs = decided.jobs
+    lists = [job.workload for job in jobs], [job.ranks for job in jobs], [job.iterates for job in jobs]
+    return Cell(point, written, treated, *lists)
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:

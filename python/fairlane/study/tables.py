@@ -164,7 +164,7 @@ def _work(cell: Cell, kinds: Mapping[str, Treatment], executed: Executed) -> Ite
         runs = {DEFAULT: default, **{it: executed.of(cell.runs[it]) for it, of in kinds.items() if of.baseline == name}}
         for job, label in enumerate(cell.written.names):
             reference = kind.work(default, label) if default else None
-            isolated = _isolated(kind, baseline, job, label, executed)
+            isolated = _isolated(kind, baseline, job, label, executed) if cell.iterates[job] else None
             for treatment, answer in runs.items():
                 if answer is None:
                     continue

@@ -36,7 +36,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     with watch.lap("simulating"):
         engine, _ = drive(resolved, Gauge(resolved.duration, told=watch.reached), Driver())
         measured, hops, digest = Work.of(engine), engine.packet_hops, engine.digest()
-        if len(resolved.jobs) == 1:
+        if len(resolved.jobs) == 1 and resolved.jobs[0].iterates:
             measured = replace(measured, first_iteration=later_iteration(engine, Driver()))
     reached = milestones(measured, [job.start for job in resolved.jobs])
     rows = (

@@ -36,6 +36,8 @@ class Workload(BaseModel):
     """The fewest ranks that it makes sense for."""
     even_ranks: ClassVar[bool] = False
     """Whether the number of ranks must be even."""
+    iterates: ClassVar[bool] = True
+    """Whether how far its iterations come says how fast it is; not of load that is generated whatever becomes of it."""
 
     message_size: Size = Field(32 * KIB, description="bytes of a message")
     messages_per_iteration: int = Field(1, ge=1, description="messages to each partner in an iteration")

@@ -46,6 +46,7 @@ class OpenLoop(Workload):
     pattern: DestinationsField = Field(default_factory=Uniform, description="to whom each rank sends")
     compute: Duration | None = 0
 
+    iterates: ClassVar[bool] = False
     closed: ClassVar[frozenset[str]] = _CLOSED
 
     @model_validator(mode="after")
