@@ -19,6 +19,7 @@ from fairlane.inputs.document import current_document
 from fairlane.inputs.expansion import ExpansionError, Limited
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.workload.builder import CollectiveKind
+from fairlane.workload.otf2 import describe_apart, is_otf2
 from fairlane.workload.recorded import (
     file_marks,
     iteration_problems,
@@ -175,8 +176,10 @@ def read_trace(path: Path) -> Trace:
 
 
 @lru_cache(maxsize=64)
-def _describe(trace: str, options: str, _marks: tuple[tuple[str, int, int], ...]) -> str:
+def _describe(trace: str, options: str, marks: tuple[tuple[str, int, int], ...]) -> str:
     """The description of a trace, which a process makes once as long as the files stay as they are."""
+    if is_otf2(Path(trace)):
+        return describe_apart(trace, options, sum(size for _, size, _ in marks))
     return _core.describe_trace(trace, options)
 
 

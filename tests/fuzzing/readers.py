@@ -1,0 +1,448 @@
+"""What is fuzzed: for every reader real inputs, how they are damaged, and the commands that read them."""
+
+import gzip
+import io
+import shutil
+import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from fairlane.fabric.wiring import Wiring
+from fuzzing.mutate import damaged
+from small_study import CONTROLLED, SCENARIO, STUDY
+
+__all__ = ["READERS", "Reader", "prepare"]
+
+RIDGE = ("--model", "ridge", "--folds", "2", "--coverage", "0.8")
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data"
+Command = Sequence[str]
+
+SMALL = """
+name = "small"
+duration = "100 us"
+[fabric]
+topology = "fat_tree"
+hosts = 8
+levels = 1
+[observe]
+interval = "20 us"
+iterations = ["a"]
+record = { job = "a", start = "30 us", stop = "60 us" }
+[power]
+cap = "80 W"
+[[jobs]]
+name = "a"
+ranks = 4
+service_level = 0
+workload = { name = "flood_pairs", compute = "5 us", message_size = "8 KiB", jitter = 0.1 }
+placement = { strategy = "list", hosts = "host[0-2],host3" }
+[[jobs]]
+name = "b"
+ranks = 3
+start = "10 us"
+stop = 20
+workload = { name = "ring", compute = "5 us" }
+[background]
+fill = 0.5
+hosts = 1
+[[background.jobs]]
+workload = { name = "ring", compute = "5 us" }
+"""
+SWITCHES = """
+duration = "50 us"
+seed = 3
+[fabric]
+topology = "dragonfly"
+groups = 4
+switches_per_group = 4
+hosts_per_switch = 2
+bandwidth = "10 GB/s"
+global_links = 3
+routing = "ugal_l"
+[network]
+mtu = "4 KiB"
+buffer = "32 KiB"
+[qos]
+service_levels = 2
+lanes = 8
+arbiter = { name = "weighted_round_robin", weights = [1, 7] }
+[placement]
+strategy = "random"
+ranks_per_host = 2
+[[jobs]]
+ranks = 8
+count = 2
+workload = { name = "uniform_random", compute = "2 us" }
+"""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One kind of input."""
+
+    name: str
+    """What it is called."""
+    inputs: Callable[[Path], Sequence[Path]]
+    """Makes the whole inputs in a folder: files, or folders of files."""
+    commands: Callable[[Path, Path, Random], Command]
+    """The command that reads a damaged input; what it writes goes into the other folder."""
+    text: bool = True
+    """Whether files are text."""
+    damages: str = "*"
+    """Which files of a folder are damaged."""
+    reseal: bool = False
+    """Whether manifests are made to fit in half of the cases."""
+    weight: int = 4
+    """How often it has its turn, compared with the others."""
+    files: Sequence[str] = field(default_factory=tuple)
+    """Files that are beside the input, whole."""
+
+
+def prepare(reader: Reader, source: Path, folder: Path, rng: Random | None) -> Path:
+    """A copy of an input, damaged as the random numbers say, or without these as it is."""
+    copy = folder / source.name
+    if source.is_file():
+        copy.write_bytes(damaged(source.read_bytes(), rng, text=reader.text) if rng else source.read_bytes())
+        for name in reader.files:
+            shutil.copy(source.parent / name, folder)
+        return copy
+    shutil.copytree(source, copy)
+    if rng is None:
+        return copy
+    files = sorted(path for path in copy.rglob(reader.damages) if path.is_file())
+    for path in rng.sample(files, min(len(files), rng.choice((1, 1, 2)))):
+        if rng.random() < 0.05:
+            path.unlink()
+        elif path.suffix == ".parquet" and rng.random() < 0.5:
+            _damage_table(path, rng)
+        else:
+            path.write_bytes(damaged(path.read_bytes(), rng, text=path.suffix in (".json", ".toml")))
+    if reader.reseal and rng.random() < 0.7:
+        _reseal(copy)
+    return copy
+
+
+def _reseal(folder: Path) -> None:
+    from sealed import reseal
+
+    try:
+        reseal(folder)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return  # the manifest itself is damaged, or a file is gone
+
+
+def _damage_table(path: Path, rng: Random) -> None:
+    """Damage that Parquet itself does not notice."""
+    import polars as pl
+
+    table = pl.read_parquet(path)
+    if not table.width:
+        return
+    name = rng.choice(table.columns)
+    column, kind = pl.col(name), table.schema[name]
+    number = kind.is_numeric()
+    changes: list[Callable[[], pl.DataFrame]] = [
+        lambda: table.drop(name),
+        lambda: table.rename({name: f"{name}x"}),
+        table.clear,
+        lambda: table.with_columns(pl.lit(None, kind).alias(name)),
+        lambda: table.with_columns(column.cast(pl.String)),
+        lambda: pl.concat([table, table]),
+        lambda: table.head(1),
+        lambda: table.sample(fraction=1.0, shuffle=True, seed=1),
+        lambda: table.with_columns((pl.lit(2**31) if number else pl.lit("x")).cast(kind, strict=False).alias(name)),
+        lambda: table.with_columns((column * 0 if number else pl.lit("")).cast(kind, strict=False).alias(name)),
+        lambda: table.with_columns((column * float("nan") if kind.is_float() else column).alias(name)),
+    ]
+    rng.choice(changes)().write_parquet(path)
+
+
+def _written(folder: Path, **files: str) -> list[Path]:
+    made = []
+    for name, text in files.items():
+        path = folder / name.replace("__", ".")
+        path.write_text(text)
+        made.append(path)
+    return made
+
+
+def _scenarios(folder: Path) -> list[Path]:
+    quick = (ROOT / "examples" / "quickstart.toml").read_text().replace("compute_share", "variant = 1 # compute_share")
+    return _written(folder, small__toml=SMALL, dragonfly__toml=SWITCHES, study__toml=SCENARIO, quickstart__toml=quick)
+
+
+def _look(path: Path, out: Path, rng: Random) -> Command:
+    looks = (
+        ["check", str(path)],
+        ["check", str(path)],
+        ["place", str(path)],
+        ["fabric", "describe", str(path)],
+        ["run", str(path), "--duration", "20 us", "--no-isolated", "--quiet", "--out", str(out / "run")],
+    )
+    return rng.choice(looks)
+
+
+def _studies(folder: Path) -> list[Path]:
+    (folder / "small.toml").write_text(SCENARIO)
+    return _written(
+        folder,
+        levels__toml=STUDY + CONTROLLED,
+        designed__toml='scenario = "small.toml"\ndesign = { runs = 4, seed = 1 }\nseeds = [1, 2]\n'
+        '[parameters]\n"network.buffer" = ["32 KiB", "64 KiB"]\n"jobs[0].ranks" = [2, 4]\n',
+        cases__toml='scenario = "small.toml"\nplacements = ["packed", { strategy = "random", seed = 3 }]\n'
+        '[[cases]]\nname = "a"\nset = { "jobs[0].ranks" = 2 }\n[[cases]]\nname = "b"\n',
+    )
+
+
+def _fabrics(folder: Path) -> list[Path]:
+    from fairlane.fabric import read_wiring
+
+    dump = DATA / "fabrics" / "x5.ibnetdiscover"
+    wiring = read_wiring(dump)
+    rows = [f"{cable.ends[0]},{cable.ends[1]},40 Gbps" for cable in wiring.cables]
+    csv = _written(folder, links__csv="\n".join(["from,to,bandwidth", *rows]) + "\n")
+    return [*csv, Path(shutil.copy(dump, folder))]
+
+
+def _tables(folder: Path) -> list[Path]:
+    from fairlane.fabric import read_wiring
+
+    dump = Path(shutil.copy(DATA / "fabrics" / "x5.ibnetdiscover", folder))
+    wiring = read_wiring(dump)
+    towards = {host: _ports_towards(wiring, host) for host in wiring.lids.values()}
+    blocks = []
+    for guid, switch in wiring.guids.items():
+        lines = [f"0x{lid:04x} {towards[host][switch]:03d} : (x)" for lid, host in wiring.lids.items()]
+        head = f"Unicast lids [0x0-0x50] of switch Lid 1 guid 0x{guid:016x} ({switch}):\n  Lid  Out   Destination"
+        blocks.append("\n".join([head, *lines, f"{len(lines)} valid lids dumped"]))
+    return _written(folder, tables__lft="\n".join(blocks) + "\n")
+
+
+def _ports_towards(wiring: Wiring, host: str) -> dict[str, int]:
+    """The port of each switch that a shortest path to the host begins with."""
+    found: dict[str, int] = {host: 0}
+    near = [host]
+    while near:
+        further = []
+        for cable in wiring.cables:
+            for (one, other), at in ((cable.ends, 1), (cable.ends[::-1], 0)):
+                if one in near and other not in found and cable.ports:
+                    found[other] = cable.ports[at]
+                    further.append(other)
+        near = further
+    return found
+
+
+def _imported(folder: Path) -> list[Path]:
+    from fairlane.fabric import read_wiring
+
+    read_wiring(DATA / "fabrics" / "x5.ibnetdiscover").save(folder / "x5.json")
+    text = SCENARIO.partition("[qos]")[0].partition("[fabric]")[0]
+    jobs = "[[jobs]]\nranks = 4\nworkload = { name = 'ring', compute = '5 us' }\n"
+    (folder / "imported.toml").write_text(f'{text}[fabric]\ntopology = "imported"\nfile = "x5.json"\n{jobs}')
+    return [folder / "x5.json"]
+
+
+def _logs(folder: Path) -> list[Path]:
+    raw = gzip.decompress((DATA / "jobs" / "nasa-ipsc-1993-first-400.swf.gz").read_bytes()).splitlines(keepends=True)
+    (folder / "log.swf").write_bytes(b"".join(raw[:150]))
+    return [folder / "log.swf"]
+
+
+def _packed_logs(folder: Path) -> list[Path]:
+    (path,) = _logs(folder)
+    packed = folder / "log.swf.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    return [packed]
+
+
+def _archives(folder: Path) -> list[Path]:
+    import pyarrow
+
+    made = []
+    for name in ("testtrace-4.dumpi", "stencil4d-32.otf2"):
+        path = folder / f"{name}.tar.zst"
+        with (
+            pyarrow.output_stream(str(path), compression="zstd") as plain,
+            tarfile.open(fileobj=plain, mode="w|") as tar,
+        ):
+            tar.add(DATA / "traces" / name, name)
+        made.append(path)
+    return [*made, Path(shutil.copy(DATA / "traces" / "npb_ft-64.tar.zst", folder))]
+
+
+def _tars(folder: Path) -> list[Path]:
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as tar:
+        tar.add(DATA / "traces" / "testtrace-4.dumpi", "t")
+    (folder / "trace.tar").write_bytes(plain.getvalue())
+    return [folder / "trace.tar"]
+
+
+def _pack(path: Path, out: Path, _rng: Random) -> Command:
+    import pyarrow
+
+    packed = out / "trace.tar.zst"
+    with pyarrow.output_stream(str(packed), compression="zstd") as stream:
+        stream.write(path.read_bytes())
+    return ["trace", "describe", str(packed)]
+
+
+def _trace(path: Path, _out: Path, rng: Random) -> Command:
+    return rng.choice(
+        (["trace", "describe", str(path)], ["trace", "describe", str(path)], ["trace", "pattern", str(path)])
+    )
+
+
+def _runs(folder: Path) -> list[Path]:
+    from fairlane.cli.main import execute
+
+    (folder / "small.toml").write_text(SMALL)
+    assert execute(["run", str(folder / "small.toml"), "--out", str(folder / "run"), "--quiet"]) == 0
+    for path in (folder / "run").glob("*.png"):
+        path.unlink()
+    return [folder / "run"]
+
+
+def _ask(path: Path, out: Path, rng: Random) -> Command:
+    return rng.choice(
+        (
+            ["query", str(path), "select * from jobs"],
+            ["query", str(path), "select count(*) from ports join ranks on true"],
+            ["plot", str(path)],
+            ["analyze", str(path), "--job", "a", "--quiet", "--out", str(out)],
+        )
+    )
+
+
+def _stored_studies(folder: Path) -> list[Path]:
+    from fairlane.cli.main import execute
+
+    (folder / "small.toml").write_text(SCENARIO)
+    (folder / "levels.toml").write_text(STUDY.replace("[1, 2]", "[1]").replace("placements = 2\n", ""))
+    command = ["study", str(folder / "levels.toml"), "--out", str(folder / "out"), "--workers", "1", "--quiet"]
+    assert execute(command) == 0
+    for path in (folder / "out").glob("*.png"):
+        path.unlink()
+    return [folder / "out"]
+
+
+def _ask_study(path: Path, _out: Path, rng: Random) -> Command:
+    return rng.choice((["query", str(path), "select * from work"], ["plot", str(path)]))
+
+
+def _models(folder: Path) -> list[Path]:
+    from fairlane.scheduler import load_model
+
+    load_model("torus-128").save(folder / "model.toml")
+    return [folder / "model.toml"]
+
+
+def _predictors(folder: Path) -> list[Path]:
+    import numpy
+    import polars as pl
+
+    from fairlane.cli.main import execute
+
+    rng = numpy.random.default_rng(1)
+    rows = 48
+    frame = pl.DataFrame({"run": numpy.arange(rows) // 6, "timestep": numpy.arange(rows) % 6})
+    counters = {f"flits_sum_vc{lane}": rng.uniform(1, 9, rows) for lane in range(3)}
+    table = frame.with_columns(**counters, seconds=pl.Series(rng.uniform(1, 2, rows)))
+    table.write_csv(folder / "runs.csv")
+    table.write_parquet(folder / "runs.parquet")
+    command = ["predict", "fit", str(folder / "runs.csv"), "--out", str(folder / "model.json"), *RIDGE]
+    assert execute(command) == 0
+    return [folder / "model.json"]
+
+
+def _counters(folder: Path) -> list[Path]:
+    _predictors(folder)
+    return [folder / "runs.csv", folder / "runs.parquet"]
+
+
+def _lists(folder: Path) -> list[Path]:
+    lists = [f"host[{start}-{start + 3}]" for start in range(0, 12, 4)] + ["host[0-1,3],host7", "host[4-6],host15"]
+    return _written(folder, lists__txt="\n".join(lists))
+
+
+def _hosts(path: Path, out: Path, rng: Random) -> Command:
+    text = path.read_text(errors="replace")
+    line = rng.choice(text.split("\n") or [""]).replace("\\", "").replace('"', "").replace("\0", "")
+    (out / "small.toml").write_text(SCENARIO.partition('[[jobs]]\nname = "ring"')[0].replace("count = 2\n", ""))
+    return ["place", str(out / "small.toml"), "--set", f'jobs[0].placement={{strategy="list",hosts="{line[:4000]}"}}']
+
+
+def _mixes(folder: Path) -> list[Path]:
+    _logs(folder)
+    return [Path(shutil.copy(ROOT / "examples" / "schedules" / "pattern-mix.toml", folder))]
+
+
+def _import(path: Path, out: Path, _rng: Random) -> Command:
+    return ["fabric", "import", str(path), "--out", str(out / "fabric.json")]
+
+
+def _import_tables(path: Path, out: Path, rng: Random) -> Command:
+    return [*_import(path.with_name("x5.ibnetdiscover"), out, rng), "--tables", str(path)]
+
+
+def _check_imported(path: Path, _out: Path, _rng: Random) -> Command:
+    return ["check", str(path.with_name("imported.toml"))]
+
+
+def _with_mix(path: Path, out: Path, rng: Random) -> Command:
+    return [*_schedule(path.with_name("log.swf"), out, rng), "--mix", str(path)]
+
+
+def _resume(path: Path, _out: Path, _rng: Random) -> Command:
+    return ["RESUME", str(path)]
+
+
+def _plan(path: Path, _out: Path, _rng: Random) -> Command:
+    return ["PLAN", str(path)]
+
+
+def _show(path: Path, _out: Path, _rng: Random) -> Command:
+    return ["slowdown", "show", str(path)]
+
+
+def _apply(path: Path, out: Path, _rng: Random) -> Command:
+    return ["predict", "apply", str(path), str(path.with_name("runs.csv")), "--out", str(out / "predicted.csv")]
+
+
+def _fit(path: Path, out: Path, _rng: Random) -> Command:
+    return ["predict", "fit", str(path), "--out", str(out / "model.json"), *RIDGE]
+
+
+def _schedule(path: Path, _out: Path, _rng: Random) -> Command:
+    return ["schedule", str(path), "--set", "sides=[4,4,8]", "--allocator", "linear", "--jobs", "60"]
+
+
+def _recorded(name: str) -> Callable[[Path], Sequence[Path]]:
+    return lambda _folder: [DATA / "traces" / name]
+
+
+READERS: Sequence[Reader] = (
+    Reader("scenario", _scenarios, _look, weight=8),
+    Reader("study", _studies, _plan, files=["small.toml"]),
+    Reader("fabric", _fabrics, _import),
+    Reader("forwarding tables", _tables, _import_tables, files=["x5.ibnetdiscover"], weight=2),
+    Reader("imported", _imported, _check_imported, files=["imported.toml"]),
+    Reader("log", _logs, _schedule),
+    Reader("packed log", _packed_logs, _schedule, text=False),
+    Reader("mix", _mixes, _with_mix, files=["log.swf"], weight=2),
+    Reader("dumpi", _recorded("testtrace-4.dumpi"), _trace, text=False),
+    Reader("otf2", _recorded("stencil4d-32.otf2"), _trace, text=False),
+    Reader("archive", _archives, _trace, text=False),
+    Reader("tar", _tars, _pack, text=False),
+    Reader("run", _runs, _ask, reseal=True, text=False, weight=6),
+    Reader("stored study", _stored_studies, _ask_study, reseal=True, text=False, damages="*.*"),
+    Reader("answers", _stored_studies, _resume, text=False, damages="*.json", weight=2),
+    Reader("slowdown model", _models, _show, weight=2),
+    Reader("predictor", _predictors, _apply, files=["runs.csv"], weight=2),
+    Reader("counters", _counters, _fit, weight=2),
+    Reader("host lists", _lists, _hosts, weight=2),
+)
