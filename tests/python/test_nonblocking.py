@@ -106,11 +106,12 @@ def test_a_started_persistent_request_is_the_call_that_it_stands_for() -> None:
     def persistent(rank: Rank) -> None:
         left, right = (rank.index - 1) % rank.ranks, (rank.index + 1) % rank.ranks
         requests = [rank.recv_init(left), rank.send_init(right, 20_000), rank.send_init(right, 8)]
+        total = rank.collective_init("allreduce", 64)
         rank.wait(requests[0])  # not started: nothing to wait for
         with rank.repeat(3):
-            rank.start_all(requests[:2])
+            rank.start_all([*requests[:2], total])
             rank.compute(1000)
-            rank.wait_all(requests[:2])
+            rank.wait_all([*requests[:2], total])
         rank.request_free(requests[2])
 
     def plain(rank: Rank) -> None:
@@ -118,6 +119,7 @@ def test_a_started_persistent_request_is_the_call_that_it_stands_for() -> None:
         with rank.repeat(3):
             rank.irecv(left)
             rank.isend(right, 20_000)
+            rank.icollective("allreduce", 64)
             rank.compute(1000)
             rank.wait_all()
 

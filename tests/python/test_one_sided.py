@@ -194,6 +194,42 @@ def test_post_and_start_let_through_who_was_named() -> None:
     assert target == origin + trip(CONTROL) + COSTS.receive_overhead
 
 
+def test_a_record_has_the_payload_of_operations_and_what_their_waits_waited_for() -> None:
+    def write(rank: Rank) -> None:
+        rank.win_create(0)
+        rank.win_lock_all(0)
+        rank.compute(10**9 - 10**6 * rank.index)
+        rank.mark_progress()
+        if rank.index == 0:
+            rank.put(0, 1, SIZE)
+            rank.win_flush(0)
+            rank.get(0, 1, 1000)
+            rank.win_flush(0)
+
+    spec = core.spec(case(2))
+    spec["observe"]["record"] = {"job": 0, "from": 0, "to": 10**12}
+    simulation = _core.Simulation(json.dumps(spec), [program(2, write)])
+    simulation.run_until(10**12)
+    called = core.outcome(simulation).progress[0, 0].first
+    table = simulation.table("messages")
+    messages, waits = core.decode(table), core.decode(simulation.table("waits"))
+    put, get = (index for index, sent in enumerate(messages["sent_at"]) if sent >= called)
+    arrived = called + COSTS.send_overhead + trip(SIZE)
+    acknowledged = arrived + trip(CONTROL)
+    fetched = acknowledged + COSTS.send_overhead + trip(CONTROL) + trip(1000)
+    assert [messages[name][put] for name in ("from_rank", "to_rank", "bytes")] == [0, 1, SIZE]
+    assert [messages[name][put] for name in ("sent_at", "received_at", "acknowledged_at")] == [
+        called,
+        arrived,
+        acknowledged,
+    ]
+    assert [messages[name][get] for name in ("from_rank", "to_rank", "bytes", "received_at")] == [1, 0, 1000, fetched]
+    last = [index for index, rank in enumerate(waits["rank"]) if rank == 0][-2:]
+    assert [waits["message"][index] for index in last] == [messages["message"][put], messages["message"][get]]
+    assert [waits["end"][index] for index in last] == [acknowledged, fetched]
+    assert core.decode(simulation.table("ranks"))["late_partner"][0] == 0
+
+
 def test_ranks_of_one_host_use_memory() -> None:
     outcome = run(2, lambda rank: fenced(rank, lambda: rank.put(0, 1 - rank.index, SIZE)), case(2, hosts=[0, 0]))
     assert not outcome.departures

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from fairlane.workload.collectives import CollectiveKind
 from fairlane.workload.writer import Request, Writer
 
 __all__ = ["PersistentCalls"]
@@ -23,12 +24,20 @@ class PersistentCalls(Writer):
             "recv_init", lambda request: self._builder.irecv(self.index, source, request, tag, comm)
         )
 
+    def collective_init(
+        self, kind: CollectiveKind, volume: int | list[int] = 0, *, comm: int = 0, root: int = 0
+    ) -> Request:
+        """Describes a collective. Starting it is an ``icollective``, in the order of the calls on ``comm``."""
+        return self._new_persistent(
+            f"{kind}_init",
+            lambda request: self._builder.icollective(self.index, kind, request, volume, comm, root),
+        )
+
     def start(self, request: Request) -> None:
         """Starts a persistent request. Raises ``ValueError`` if there is no such one, or if it is under way."""
         if request not in self._persistent:
-            raise ValueError(
-                f"rank {self.index} has no persistent request {request}: send_init and recv_init make some"
-            )
+            made_by = "send_init, recv_init and collective_init make some"
+            raise ValueError(f"rank {self.index} has no persistent request {request}: {made_by}")
         name, write = self._persistent[request]
         if request in self._open:
             raise ValueError(f"rank {self.index} has started request {request} ({name}) already: a wait comes first")

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::Mpi;
 use super::messaging::Messaging;
-use super::protocol::Stage;
 use super::rank::{NEVER, RankState};
+use super::transfer::Stage;
 use super::words;
 use crate::error::{RunError, StuckRank};
 use crate::ids::{HostId, JobId};

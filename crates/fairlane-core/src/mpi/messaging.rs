@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::collectives::Phase;
 use super::communicator::Agreements;
-use super::protocol::{Stage, Transfer};
 use super::rails::Rails;
 use super::rank::{NEVER, RankState};
+use super::transfer::{Stage, Transfer};
 use super::{Parameters, words};
 use crate::error::RunError;
 use crate::ids::{HostId, JobId};

@@ -26,6 +26,7 @@ mod rails;
 mod rank;
 mod request;
 mod schedule;
+mod transfer;
 mod wait;
 mod window;
 mod words;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::messaging::Messaging;
-use super::protocol::Stage;
+use super::transfer::Stage;
 use crate::ids::{JobId, Rank};
 use crate::network::Injection;
 use crate::units::Bytes;

@@ -6,7 +6,7 @@ use super::collectives::{Algorithm, Call, Phase};
 use super::creation::After;
 use super::matching::Pattern;
 use super::messaging::Messaging;
-use super::protocol::Send;
+use super::transfer::Send;
 use crate::program::{CommHandle, SendMode, Tag, WindowHandle};
 
 /// An operation that a rank is in.
