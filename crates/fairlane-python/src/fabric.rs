@@ -20,6 +20,9 @@ use crate::errors;
 /// More hops than any route has.
 const TOO_LONG: usize = 10_000;
 
+/// What `Fabric.coverage` returns.
+type CoverageRow<'py> = (Bound<'py, PyBytes>, usize, bool, f64, Option<f64>, (usize, usize));
+
 /// Hosts, switches and links, and the routes between them.
 #[pyclass(frozen, module = "fairlane._core")]
 pub struct Fabric {
@@ -117,6 +120,16 @@ impl Fabric {
         let mut route = Vec::new();
         self.walk((source, destination), rail, |link| route.push(link.0))?;
         Ok(route)
+    }
+
+    /// What the routing uses of the fabric: a byte for each link, 1 if a route takes it; destinations whose routes were
+    /// followed; whether the links are exact; the shares of minimal paths and of minimal routes; sources, of how many.
+    fn coverage<'py>(&self, py: Python<'py>, budget: u64) -> CoverageRow<'py> {
+        let found = py.detach(|| routing::coverage(&self.graph, &*self.routing, budget));
+        let used: Vec<u8> = found.used.iter().map(|used| u8::from(*used)).collect();
+        let bytes = PyBytes::new(py, &used);
+        let routes = found.minimal_routes;
+        (bytes, found.destinations, found.is_exact, found.minimal_paths, routes, found.sources)
     }
 
     /// What each link carries (64-bit floats) if `hosts[i]` sends `bytes[i * hosts.len() + j]` to `hosts[j]` over rail 0.

@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod choices;
+mod coverage;
 mod d_mod_k;
 mod detours;
 mod dimension_order;
@@ -27,6 +28,7 @@ use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::topology::{Graph, Size};
+pub use coverage::{Coverage, coverage};
 pub use loads::{Loads, Visit};
 
 /// One step of a packet's way.
@@ -100,6 +102,16 @@ pub trait Routing: Send + Sync {
     /// A packet to `to` will soon stand at `at`: fetches what [`Routing::next_hop`] will read. Changes nothing, and is worth
     /// it only where tables do not fit the fast caches.
     fn prefetch(&self, _at: SwitchId, _to: HostId) {}
+
+    /// Whether a packet at `at` can be routed to a host: false only where parts of a fabric are joined through hosts alone.
+    fn reaches(&self, _at: SwitchId, _to: HostId) -> bool {
+        true
+    }
+
+    /// How many virtual lanes are routed each in its own way; those that follow are routed as the last.
+    fn routed_lanes(&self) -> u8 {
+        1
+    }
 
     /// Whether hops depend on loads or on what is noted in the packet: then [`Routing::choose`] is asked, at each switch.
     fn adaptive(&self) -> bool {

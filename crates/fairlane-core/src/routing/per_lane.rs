@@ -78,6 +78,14 @@ impl Routing for PerLane {
         self.of(vl).virtual_channels()
     }
 
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        self.lanes.iter().all(|routing| routing.reaches(at, to))
+    }
+
+    fn routed_lanes(&self) -> u8 {
+        u8::try_from(self.lanes.len()).unwrap_or(u8::MAX)
+    }
+
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
         self.of(0).next_hop(at, previous, to)
     }

@@ -40,6 +40,15 @@ impl Routing for OnPlanes {
         self.inner.channels_of(vl)
     }
 
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        let (_, at) = self.planes.inside(at);
+        self.inner.reaches(at, self.host(to))
+    }
+
+    fn routed_lanes(&self) -> u8 {
+        self.inner.routed_lanes()
+    }
+
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
         let (plane, at) = self.planes.inside(at);
         self.outside(plane, self.inner.next_hop(at, self.inside(plane, previous), self.host(to)))

@@ -115,6 +115,10 @@ impl Tables {
 }
 
 impl Routing for Tables {
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        self.link(at, to).is_some()
+    }
+
     #[inline]
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let link = self.link(at, to).expect("invariant: every way was followed when the tables were read");

@@ -1,39 +1,50 @@
-//! Up/down routing of any connected fabric: the shortest ways that never go up after they went down (M. D. Schroeder
+//! Up/down routing of any connected fabric: the shortest paths that never go up after they went down (M. D. Schroeder
 //! et al., "Autonet: a high-speed, self-configuring local area network using point-to-point links", IEEE J. Selected
 //! Areas in Communications 9, 1991; OpenSM's `updn`).
 //!
 //! Switches are put into an order, and a link goes *up* if it leads to a later one: by level, then by the number of
-//! links to other switches, then by number. Where some switch is not reached in that order (the levels of a torus say
-//! nothing), the order is by nearness to a central switch, which always works. Among equally long ways, parallel links
-//! of a trunk included, the destination decides, differently at each switch.
+//! links to other switches, then by number. One virtual channel is enough: a cycle would have to go up after it went
+//! down. A packet that went down is never sent up again, so what it came over matters.
 //!
-//! One virtual channel is enough: a cycle would have to go up after it went down. A packet that went down is never sent
-//! up again, so what it came over matters.
+//! Where a tree has hosts above its leaves, some pairs have no such path: two hosts at two spines. Their packets go up
+//! once more after they went down, on a second virtual channel. Each channel by itself has no cycle, and no packet comes
+//! back from the second to the first. Pairs that have an up/down path keep it, on the first channel.
+//!
+//! Where a fabric is no tree and some switch is not reached in the order by levels (the levels of a torus say nothing),
+//! the order is by nearness to a central switch, which always works.
+//!
+//! Equally long paths, parallel links of a trunk included, are shared out by destination: see [`Sharing`].
+//!
+//! Parts of a fabric that are joined only through hosts, the planes of several rails, are routed each by itself: in each
+//! a host is reached over its first link there.
 //!
 //! The table holds two short numbers for each switch and each switch with hosts: the links for packets that may still go
-//! up, and for those that may not.
+//! up, and for those that came down.
 
+mod distances;
 mod order;
+mod sharing;
 
 use schemars::schema_for;
 
 use std::collections::HashMap;
 
-use self::order::Order;
-use super::choices::{Choices, Ends, spread};
+use self::distances::Distances;
+use self::order::{Order, parts};
+use self::sharing::Sharing;
+use super::choices::Choices;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::prefetch_at;
-use crate::topology::{Graph, Vertex};
+use crate::topology::{self, Graph, Vertex};
 
 const NAME: &str = "up_down";
-const FAR: u32 = u32::MAX;
 
 /// Up/down routing's line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "shortest ways that never go up after they went down, on any connected fabric",
+    summary: "shortest paths that never go up after they went down, on any connected fabric",
     schema: || schema_for!(NoParams),
     build: |graph, params| {
         NoParams::check(params)?;
@@ -41,29 +52,95 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
+/// Where hosts hang, in each part of the fabric.
+struct Ends {
+    /// The part of each switch.
+    parts: Vec<u32>,
+    hosts: usize,
+    /// By part and host: the switch at the host's first link there, and the switch's link to the host.
+    ends: Vec<Option<(SwitchId, LinkId)>>,
+}
+
+impl Ends {
+    /// Finds the ends; a part that a host sends into must reach all hosts.
+    fn new(graph: &Graph) -> Result<Self, BuildError> {
+        let (parts, count) = parts(graph);
+        let hosts = graph.hosts();
+        let mut found = Self { parts, hosts, ends: vec![None; count * hosts] };
+        let mut entered = vec![false; count];
+        for host in (0..).take(hosts).map(HostId) {
+            for (number, link) in graph.ports(Vertex::Host(host)).map(|link| graph.link(link)).enumerate() {
+                let Vertex::Switch(switch) = link.to else {
+                    let name = graph.host_name(host);
+                    let allowed = format!("for hosts that hang at switches, and {name:?} does not");
+                    return Err(BuildError::value("fabric.routing", NAME, allowed));
+                };
+                let part = found.parts[switch.index()] as usize;
+                entered[part] |= number == 0;
+                found.ends[part * hosts + host.index()].get_or_insert((switch, link.reverse));
+            }
+        }
+        let of_part = |part: usize| &found.ends[part * hosts..(part + 1) * hosts];
+        if (0..count).any(|part| entered[part] && of_part(part).contains(&None)) {
+            return Err(BuildError::value("fabric.routing", NAME, "needs a connected fabric"));
+        }
+        Ok(found)
+    }
+
+    #[inline]
+    fn find(&self, at: SwitchId, to: HostId) -> Option<(SwitchId, LinkId)> {
+        self.ends[self.parts[at.index()] as usize * self.hosts + to.index()]
+    }
+
+    #[inline]
+    fn of(&self, at: SwitchId, to: HostId) -> (SwitchId, LinkId) {
+        self.find(at, to).expect("invariant: a part that packets enter reaches every host")
+    }
+
+    /// The switches at which packets leave the fabric, in ascending order.
+    fn leaves(&self) -> Vec<SwitchId> {
+        let mut leaves: Vec<SwitchId> = self.ends.iter().flatten().map(|(switch, _)| *switch).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        leaves
+    }
+}
+
 struct UpDown {
     ends: Ends,
     /// The column of each switch with hosts.
     columns: Vec<u32>,
     leaves: usize,
-    /// By switch and column: the number of the list for packets that may go up, and for those that may not.
+    /// By switch and column: the number of the list for packets that may go up, and for those that came down.
     ways: Vec<[u16; 2]>,
     /// The first list of each switch.
     first: Vec<u32>,
     lists: Choices,
+    sharing: Sharing,
     /// Which links go down.
     descends: Vec<bool>,
+    channels: u8,
 }
 
 impl UpDown {
     fn new(graph: &Graph) -> Result<Self, BuildError> {
-        let ends = Ends::new(graph, NAME)?;
-        let leaves = leaves(graph, &ends);
-        for order in [Order::by_levels(graph), Order::by_nearness(graph)] {
-            let distances = Distances::new(graph, &order, &leaves);
-            if distances.reach_all(&leaves) {
-                return Self::with(graph, ends, &leaves, &order, &distances);
+        let ends = Ends::new(graph)?;
+        let leaves = ends.leaves();
+        let by_levels = Order::by_levels(graph);
+        let mut distances = Distances::new(graph, &by_levels, &leaves);
+        if distances.reach_all(&leaves, &ends.parts) {
+            return Self::with(graph, ends, &leaves, &by_levels, &distances);
+        }
+        if topology::is_tree(graph) {
+            distances.allow_second_ascent(graph, &by_levels);
+            if distances.reach_all(&leaves, &ends.parts) {
+                return Self::with(graph, ends, &leaves, &by_levels, &distances);
             }
+        }
+        let order = Order::by_nearness(graph);
+        let distances = Distances::new(graph, &order, &leaves);
+        if distances.reach_all(&leaves, &ends.parts) {
+            return Self::with(graph, ends, &leaves, &order, &distances);
         }
         Err(BuildError::value("fabric.routing", NAME, "needs a connected fabric"))
     }
@@ -85,15 +162,17 @@ impl UpDown {
             ways: Vec::with_capacity(graph.switches() * leaves.len()),
             first: Vec::new(),
             lists: Choices::default(),
+            sharing: Sharing::new(graph),
             descends,
+            channels: distances.channels(),
         };
         let mut made = 0;
         for at in (0..).take(graph.switches()).map(SwitchId) {
             let mut known: HashMap<Vec<LinkId>, u16> = HashMap::new();
             routing.first.push(made);
             for column in 0..leaves.len() {
-                let mut number = |may_rise| {
-                    let list = distances.steps(graph, &routing.descends, at, column, may_rise);
+                let mut number = |came_down| {
+                    let list = distances.steps(graph, &routing.descends, at, column, came_down);
                     if let Some(number) = known.get(&list) {
                         return Ok(*number);
                     }
@@ -104,12 +183,12 @@ impl UpDown {
                             format!("too many different ways at {:?}", graph.switch_name(at)),
                         )
                     })?;
-                    routing.lists.push(list.iter().copied());
+                    routing.lists.push(routing.sharing.sorted(graph, &list));
                     made += 1;
                     known.insert(list, number);
                     Ok(number)
                 };
-                routing.ways.push([number(true)?, number(false)?]);
+                routing.ways.push([number(false)?, number(true)?]);
             }
         }
         Ok(routing)
@@ -117,99 +196,35 @@ impl UpDown {
 }
 
 impl Routing for UpDown {
+    fn virtual_channels(&self) -> u8 {
+        self.channels
+    }
+
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        self.ends.find(at, to).is_some()
+    }
+
     #[inline]
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        let (target, down) = self.ends.of(to);
+        let (target, down) = self.ends.of(at, to);
         if at == target {
-            return Hop { link: down, channel: 0 };
+            return Hop { link: down, channel: previous.channel };
         }
         let way = self.ways[at.index() * self.leaves + self.columns[target.index()] as usize];
-        let list = self.first[at.index()] + u32::from(way[usize::from(self.descends[previous.link.index()])]);
-        Hop { link: self.lists.pick(list as usize, || spread(at, to)), channel: 0 }
+        let came_down = self.descends[previous.link.index()];
+        let list = self.lists.list((self.first[at.index()] + u32::from(way[usize::from(came_down)])) as usize);
+        let link = match list {
+            [only] => *only,
+            list => list[self.sharing.index(at, to, list.len())],
+        };
+        let rises_again = came_down && !self.descends[link.index()];
+        Hop { link, channel: previous.channel + u8::from(rises_again) }
     }
 
     fn prefetch(&self, at: SwitchId, to: HostId) {
-        let (target, _) = self.ends.of(to);
+        let (target, _) = self.ends.of(at, to);
         let column = self.columns[target.index()] as usize;
         prefetch_at(&self.ways, at.index() * self.leaves + column);
-    }
-}
-
-/// The switches that have hosts.
-fn leaves(graph: &Graph, ends: &Ends) -> Vec<SwitchId> {
-    let has_hosts = ends.leaves(graph.switches());
-    (0..).map(SwitchId).zip(has_hosts).filter_map(|(switch, has)| has.then_some(switch)).collect()
-}
-
-/// How far every switch is from every leaf: going down only, and going up first.
-struct Distances {
-    leaves: usize,
-    /// By switch and column.
-    down: Vec<u32>,
-    any: Vec<u32>,
-}
-
-impl Distances {
-    fn new(graph: &Graph, order: &Order, leaves: &[SwitchId]) -> Self {
-        let size = graph.switches() * leaves.len();
-        let mut distances = Self { leaves: leaves.len(), down: vec![FAR; size], any: Vec::new() };
-        for (column, leaf) in leaves.iter().enumerate() {
-            distances.down[leaf.index() * leaves.len() + column] = 0;
-        }
-        // A link down leads to a switch that is earlier in the order, whose distances are known then.
-        for &at in &order.rising {
-            for link in graph.ports(Vertex::Switch(at)).map(|link| graph.link(link)) {
-                if let Vertex::Switch(to) = link.to
-                    && order.descends(link)
-                {
-                    relax(&mut distances.down, leaves.len(), at, to);
-                }
-            }
-        }
-        distances.any = distances.down.clone();
-        for &at in order.rising.iter().rev() {
-            for link in graph.ports(Vertex::Switch(at)).map(|link| graph.link(link)) {
-                if let Vertex::Switch(to) = link.to
-                    && !order.descends(link)
-                {
-                    relax(&mut distances.any, leaves.len(), at, to);
-                }
-            }
-        }
-        distances
-    }
-
-    /// Whether a way leads from every leaf to every other.
-    fn reach_all(&self, leaves: &[SwitchId]) -> bool {
-        leaves.iter().all(|leaf| !self.row(&self.any, *leaf).contains(&FAR))
-    }
-
-    fn row<'d>(&self, distances: &'d [u32], at: SwitchId) -> &'d [u32] {
-        &distances[at.index() * self.leaves..(at.index() + 1) * self.leaves]
-    }
-
-    /// The links that lead a step along a shortest way; none at the leaf itself, or where no packet comes.
-    fn steps(&self, graph: &Graph, descends: &[bool], at: SwitchId, column: usize, may_rise: bool) -> Vec<LinkId> {
-        let place = |switch: SwitchId| switch.index() * self.leaves + column;
-        let length = if may_rise { self.any[place(at)] } else { self.down[place(at)] };
-        let nearer = |link: &LinkId| {
-            let Vertex::Switch(to) = graph.link(*link).to else { return false };
-            let beyond = match (descends[link.index()], may_rise) {
-                (true, _) => self.down[place(to)],
-                (false, true) => self.any[place(to)],
-                (false, false) => FAR,
-            };
-            length != 0 && length != FAR && beyond.saturating_add(1) == length
-        };
-        graph.ports(Vertex::Switch(at)).filter(nearer).collect()
-    }
-}
-
-/// Shortens the distances from `at` by those over its neighbour `to`.
-fn relax(distances: &mut [u32], leaves: usize, at: SwitchId, to: SwitchId) {
-    let (at, to) = (at.index() * leaves, to.index() * leaves);
-    for column in 0..leaves {
-        distances[at + column] = distances[at + column].min(distances[to + column].saturating_add(1));
     }
 }
 

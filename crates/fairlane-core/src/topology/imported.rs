@@ -1,9 +1,8 @@
 //! Fabrics given link by link: real clusters, or anything that no other topology describes.
 //!
 //! Hosts are numbered in the order of `hosts`; every other name in the links is a switch, numbered in order of first
-//! appearance. The level of a switch is guessed: switches with hosts are leaves, level 1, and the level of the others is
-//! one more than their distance from the nearest leaf. Ports of a vertex are numbered in the order of its links. Cables
-//! between the same two ends are a trunk; a host may have several.
+//! appearance. The levels of the switches are inferred, see [`super::tiers`]. Ports of a vertex are numbered in the order
+//! of its links. Cables between the same two ends are a trunk; a host may have several.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -11,6 +10,7 @@ use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::tiers::Cabling;
 use super::{Entry, Forwarding, Graph, GraphBuilder, Plan, Size, Vertex, lattice};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
@@ -25,9 +25,6 @@ pub const ENTRY: Entry = Entry {
     size: |json| crate::table::params::<Params>("fabric", json)?.size(),
     build: |json| crate::table::params::<Params>("fabric", json)?.build(),
 };
-
-/// The highest level that is told apart from those above it.
-const TOP: u8 = 100;
 
 /// A fabric given link by link.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -296,11 +293,19 @@ impl<'p> Names<'p> {
     }
 
     fn levels(&self) -> Vec<u8> {
-        let distances = self.distances(0..self.hosts.len());
-        let level = |distance: &Option<usize>| {
-            distance.and_then(|distance| u8::try_from(distance).ok()).map_or(TOP, |level| level.clamp(1, TOP))
-        };
-        distances[self.hosts.len()..].iter().map(level).collect()
+        let mut hosts = vec![0_u32; self.switches.len()];
+        let mut cables: Vec<BTreeMap<usize, u32>> = vec![BTreeMap::new(); self.switches.len()];
+        for ends in &self.ends {
+            match *ends {
+                [Vertex::Switch(a), Vertex::Switch(b)] => {
+                    *cables[a.index()].entry(b.index()).or_default() += 1;
+                    *cables[b.index()].entry(a.index()).or_default() += 1;
+                }
+                [Vertex::Switch(switch), _] | [_, Vertex::Switch(switch)] => hosts[switch.index()] += 1,
+                [Vertex::Host(_), Vertex::Host(_)] => {}
+            }
+        }
+        Cabling { hosts, neighbours: cables.into_iter().map(|around| around.into_iter().collect()).collect() }.levels()
     }
 
     fn check_connected(&self) -> Result<(), BuildError> {
@@ -369,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_distances_from_hosts() {
+    fn levels_of_a_tree_are_distances_from_hosts() {
         let graph = crate::topology::build("imported", &examples()[0]).unwrap();
         // leaf0, leaf1, leaf2, spine0, spine1.
         let levels: Vec<u8> = (0..5).map(|switch| graph.level(SwitchId(switch))).collect();

@@ -17,6 +17,7 @@ mod plan;
 mod preset;
 mod rails;
 mod size;
+mod tiers;
 mod torus;
 
 use schemars::Schema;
@@ -27,6 +28,7 @@ pub use graph::{Graph, GraphBuilder, Link, Vertex};
 pub use plan::{Grid, Line, Plan, Role};
 pub use rails::{Adapter, Planes, Rails, Wiring};
 pub use size::Size;
+pub use tiers::is_tree;
 
 /// A topology that can be asked for by name.
 #[derive(Debug)]

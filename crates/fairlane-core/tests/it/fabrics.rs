@@ -1,6 +1,6 @@
 //! Fabrics to try the laws on.
 
-use fairlane_core::ids::SwitchId;
+use fairlane_core::ids::{LinkId, SwitchId};
 use fairlane_core::topology::{self, Entry, Graph, GraphBuilder, Size, Vertex};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -134,6 +134,36 @@ pub fn imported() -> impl Strategy<Value = Sample> {
         let names: Vec<String> = (0..hosts.len()).map(|host| format!("h{host}")).collect();
         Sample { topology: "imported", params: json!({ "hosts": names, "links": links }) }
     })
+}
+
+/// A fabric as a list of cables, with more hosts at some of its switches; and the number that each switch has there.
+/// Hosts keep their numbers, and those that are added follow.
+pub fn cabled(graph: &Graph, more: &[SwitchId]) -> (Sample, Vec<SwitchId>) {
+    let mut numbers: Vec<Option<u32>> = vec![None; graph.switches()];
+    let mut next = 0..;
+    let mut name = |vertex| match vertex {
+        Vertex::Host(host) => format!("h{host}"),
+        Vertex::Switch(switch) => {
+            numbers[switch.index()] = numbers[switch.index()].or_else(|| next.next());
+            format!("s{switch}")
+        }
+    };
+    let mut hosts: Vec<String> = (0..graph.hosts()).map(|host| format!("h{host}")).collect();
+    let cables = graph.links().iter().zip((0..).map(LinkId)).filter(|(link, id)| link.reverse > *id);
+    let mut links: Vec<Value> = cables
+        .map(|(link, _)| {
+            let ends = [name(link.from), name(link.to)];
+            json!({ "ends": ends, "bandwidth": link.bandwidth.0, "latency": link.latency.0 })
+        })
+        .collect();
+    for (number, switch) in more.iter().enumerate() {
+        let cable = graph.links()[0];
+        hosts.push(format!("m{number}"));
+        let ends = [format!("m{number}"), name(Vertex::Switch(*switch))];
+        links.push(json!({ "ends": ends, "bandwidth": cable.bandwidth.0, "latency": cable.latency.0 }));
+    }
+    let numbers = numbers.into_iter().map(|number| SwitchId(number.unwrap())).collect();
+    (Sample { topology: "imported", params: json!({ "hosts": hosts, "links": links }) }, numbers)
 }
 
 /// A fabric of any kind, small.

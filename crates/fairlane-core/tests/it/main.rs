@@ -11,4 +11,5 @@ mod routing_laws;
 mod saturation;
 mod shortcuts;
 mod simulation_laws;
+mod tier_laws;
 mod topology_laws;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::fabrics;
 
 /// The hops of a packet from one host to another, the host's own link first.
-fn route(graph: &Graph, routing: &dyn Routing, from: HostId, to: HostId) -> Vec<Hop> {
+pub fn route(graph: &Graph, routing: &dyn Routing, from: HostId, to: HostId) -> Vec<Hop> {
     let first = graph.ports(Vertex::Host(from)).next().unwrap();
     let mut hops = vec![Hop { link: first, channel: 0 }];
     let bound = graph.switches() * usize::from(routing.virtual_channels()) + 1;
@@ -35,14 +35,14 @@ fn route(graph: &Graph, routing: &dyn Routing, from: HostId, to: HostId) -> Vec<
 }
 
 /// A queue of a link: its virtual lane, and its channel.
-type Queue = (LinkId, u8, u8);
+pub type Queue = (LinkId, u8, u8);
 
 /// What waits for what.
-type Waits = HashMap<Queue, HashSet<Queue>>;
+pub type Waits = HashMap<Queue, HashSet<Queue>>;
 
 /// Which queue a packet in which queue can wait for, on the way from each of these hosts to each other, whatever the loads.
 /// Checks that a packet stays on the fabric, within the channels of its lane, and comes to its host.
-fn waits(graph: &Graph, routing: &dyn Routing, ends: &[HostId]) -> Waits {
+pub fn waits(graph: &Graph, routing: &dyn Routing, ends: &[HostId]) -> Waits {
     let mut waits = Waits::new();
     let hosts = || ends.iter().copied();
     // Virtual lanes may have routings of their own if packets are routed at switches.
@@ -87,7 +87,7 @@ fn hosts(graph: &Graph) -> Vec<HostId> {
 
 /// The hosts between which ways are tried: the first of every switch that has some, so that on small fabrics all ways between
 /// switches are; of large ones as many as time allows, for where loads decide there are many ways.
-fn ends(graph: &Graph, routing: &dyn Routing) -> Vec<HostId> {
+pub fn ends(graph: &Graph, routing: &dyn Routing) -> Vec<HostId> {
     let switch = |host: &HostId| graph.ports(Vertex::Host(*host)).next().map(|link| graph.link(link).to);
     let mut all = hosts(graph);
     all.dedup_by_key(|host| switch(host));
@@ -136,7 +136,7 @@ fn waits_on(routes: impl Iterator<Item = Vec<Hop>>) -> Waits {
 }
 
 /// Whether there is no cycle in which each waits for the next. Then nothing deadlocks, and every way has an end.
-fn no_cycle(waits_for: &Waits) -> bool {
+pub fn no_cycle(waits_for: &Waits) -> bool {
     // Take away what nothing waits for, until nothing or only cycles are left.
     let mut waiters: HashMap<_, usize> = waits_for.keys().map(|key| (*key, 0)).collect();
     waits_for.values().flatten().for_each(|key| *waiters.get_mut(key).unwrap() += 1);
@@ -195,12 +195,12 @@ fn reach(graph: &Graph, from: HostId) -> Vec<Option<usize>> {
 }
 
 /// Links on a shortest way from `from` to every host.
-fn distances(graph: &Graph, from: HostId) -> Vec<usize> {
+pub fn distances(graph: &Graph, from: HostId) -> Vec<usize> {
     reach(graph, from).into_iter().map(Option::unwrap).collect()
 }
 
 /// The greatest number of routes over one link when every host sends to the host `shift` further.
-fn heaviest_link(graph: &Graph, routing: &dyn Routing, shift: usize) -> usize {
+pub fn heaviest_link(graph: &Graph, routing: &dyn Routing, shift: usize) -> usize {
     let hosts = graph.hosts();
     let mut load = vec![0; graph.links().len()];
     for from in 0..hosts {

@@ -19,14 +19,26 @@ impl Order {
         Self::by_key(graph, |switch| (graph.level(switch), neighbours(graph, switch).count()))
     }
 
-    /// Nearest to a central switch last. A central switch is nearest to those furthest away; of several it is one with
-    /// many links to other switches.
+    /// Nearest to a central switch last, in each part of the fabric. A central switch is nearest to those furthest away;
+    /// of several it is one with many links to other switches.
     pub fn by_nearness(graph: &Graph) -> Self {
         let all = || (0..).take(graph.switches()).map(SwitchId);
-        let furthest = |switch: &SwitchId| distances(graph, *switch).into_iter().max();
-        let centre = all().min_by_key(|switch| (furthest(switch), Reverse(neighbours(graph, *switch).count())));
-        let distances = distances(graph, centre.unwrap_or_default());
-        Self::by_key(graph, |switch| Reverse(distances[switch.index()]))
+        let (parts, count) = parts(graph);
+        let furthest = |switch: SwitchId| distances(graph, switch).into_iter().filter(|far| *far != usize::MAX).max();
+        let mut centres: Vec<Option<_>> = vec![None; count];
+        for switch in all() {
+            let key = (furthest(switch), Reverse(neighbours(graph, switch).count()));
+            let centre = &mut centres[parts[switch.index()] as usize];
+            if centre.is_none_or(|(best, _)| key < best) {
+                *centre = Some((key, switch));
+            }
+        }
+        let mut nearest = vec![usize::MAX; graph.switches()];
+        for (_, centre) in centres.into_iter().flatten() {
+            let found = distances(graph, centre);
+            nearest.iter_mut().zip(found).for_each(|(nearest, distance)| *nearest = distance.min(*nearest));
+        }
+        Self::by_key(graph, |switch| Reverse(nearest[switch.index()]))
     }
 
     fn by_key<K: Ord>(graph: &Graph, key: impl Fn(SwitchId) -> K) -> Self {
@@ -66,4 +78,28 @@ fn distances(graph: &Graph, from: SwitchId) -> Vec<usize> {
         }
     }
     distances
+}
+
+/// The connected part of each switch, numbered in order of their first switches, and how many there are. Hosts join
+/// nothing.
+pub(super) fn parts(graph: &Graph) -> (Vec<u32>, usize) {
+    let mut parts = vec![u32::MAX; graph.switches()];
+    let mut count = 0;
+    for first in (0..).take(graph.switches()).map(SwitchId) {
+        if parts[first.index()] != u32::MAX {
+            continue;
+        }
+        parts[first.index()] = count;
+        let mut open = vec![first];
+        while let Some(at) = open.pop() {
+            for next in neighbours(graph, at) {
+                if parts[next.index()] == u32::MAX {
+                    parts[next.index()] = count;
+                    open.push(next);
+                }
+            }
+        }
+        count += 1;
+    }
+    (parts, count as usize)
 }

@@ -1,0 +1,360 @@
+//! The levels of the switches of a cabled tree, inferred from the whole structure.
+//!
+//! Hosts alone do not say which switches are leaves: management, storage and gateway hosts hang at aggregation and core
+//! switches too, and some leaves have no host. The levels sought are those for which the cables between switches join
+//! adjacent levels, hosts hang at level 1, and every switch above level 1 has switches below it. Each connected part of
+//! the switches (a plane, a rail) is levelled by itself, in four steps:
+//!
+//! 1. Candidates. The switches with at least `t` hosts, or with at least a given share of their ports used for hosts,
+//!    are taken for leaves; the level of every other switch is one more than its distance from the nearest leaf.
+//! 2. Descent. The best candidates are improved switch by switch as long as [`cable_cost`] and host costs fall.
+//! 3. Ambiguous switches, all of whose neighbours have level 2, are put below or above these by what they join: see
+//!    [`Part::side`].
+//! 4. The cheapest candidate that is a tree ([`Census::is_tree`]) is taken. Where there is none, the levels are
+//!    distances from the nearest switch with hosts, which say little: a torus, a dragonfly, a random graph.
+//!
+//! Everything is deterministic, and linear in the number of cables but for constant factors.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::{Graph, Vertex};
+use crate::ids::{HostId, SwitchId};
+
+/// The highest level that is told apart from those above it.
+pub(super) const TOP: u8 = 100;
+/// Candidates of either kind, and how many of them are improved.
+const THRESHOLDS: usize = 24;
+const IMPROVED: usize = 6;
+/// Passes of the descent over all switches.
+const PASSES: usize = 16;
+
+/// How the cables and hosts of a fabric lie with respect to its levels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Census {
+    /// Cables between switches, and those of them within a level.
+    cables: u64,
+    across: u64,
+    /// Cables between switches whose levels differ by more than one.
+    skipping: u64,
+    /// Cables to hosts, and those of them above level 1.
+    hosts: u64,
+    upper: u64,
+    /// Switches above level 1 that join nothing below.
+    floating: u64,
+    cost: u64,
+}
+
+impl Census {
+    /// Counts a cable between switches of these levels.
+    fn count(&mut self, a: u8, b: u8, cables: u64) {
+        self.cables += cables;
+        self.across += if a == b { cables } else { 0 };
+        self.skipping += if a.abs_diff(b) > 1 { cables } else { 0 };
+    }
+
+    /// Whether levels describe the fabric: at most a tenth of the cables between switches stay within a level and a fifth
+    /// do not join adjacent ones, at most a third of the hosts hang above level 1, and every switch above level 1 has
+    /// something below it.
+    fn is_tree(&self) -> bool {
+        let flat = self.across * 10 > self.cables || (self.across + self.skipping) * 5 > self.cables;
+        !flat && self.upper * 3 <= self.hosts && self.floating == 0
+    }
+}
+
+/// Whether the levels of a fabric describe it as a tree.
+#[must_use]
+pub fn is_tree(graph: &Graph) -> bool {
+    let mut census = Census::default();
+    for switch in (0..).take(graph.switches()).map(SwitchId) {
+        let (own, mut below) = (graph.level(switch), false);
+        for link in graph.ports(Vertex::Switch(switch)) {
+            match graph.link(link).to {
+                Vertex::Switch(other) => {
+                    census.count(own, graph.level(other), 1);
+                    below |= graph.level(other) < own;
+                }
+                Vertex::Host(HostId(_)) => {
+                    census.hosts += 1;
+                    census.upper += u64::from(own > 1);
+                    below = true;
+                }
+            }
+        }
+        if own == 0 {
+            return false;
+        }
+        census.floating += u64::from(own > 1 && !below);
+    }
+    census.is_tree()
+}
+
+/// Switches, the cables to hosts at each, and the cables between them.
+pub(super) struct Cabling {
+    /// Cables to hosts, by switch.
+    pub hosts: Vec<u32>,
+    /// By switch: its neighbours in ascending order, with the number of cables to each.
+    pub neighbours: Vec<Vec<(usize, u32)>>,
+}
+
+impl Cabling {
+    /// The level of every switch.
+    pub fn levels(&self) -> Vec<u8> {
+        let mut levels = vec![TOP; self.hosts.len()];
+        for members in self.parts() {
+            let part = Part { cabling: self, members };
+            let found = part.levels();
+            part.members.iter().for_each(|&switch| levels[switch] = found[switch]);
+        }
+        levels
+    }
+
+    /// The connected parts, each in ascending order.
+    fn parts(&self) -> Vec<Vec<usize>> {
+        let mut seen = vec![false; self.hosts.len()];
+        let mut parts = Vec::new();
+        for first in 0..self.hosts.len() {
+            if std::mem::replace(&mut seen[first], true) {
+                continue;
+            }
+            let mut part = vec![first];
+            let mut next = 0;
+            while let Some(&at) = part.get(next) {
+                next += 1;
+                for &(other, _) in &self.neighbours[at] {
+                    if !std::mem::replace(&mut seen[other], true) {
+                        part.push(other);
+                    }
+                }
+            }
+            part.sort_unstable();
+            parts.push(part);
+        }
+        parts
+    }
+
+    /// Cables between a switch and others.
+    fn cables(&self, switch: usize) -> u64 {
+        self.neighbours[switch].iter().map(|(_, cables)| u64::from(*cables)).sum()
+    }
+
+    /// Whether at least a `part` of `whole` of a switch's cables lead to hosts.
+    fn is_hosting(&self, switch: usize, part: u64, whole: u64) -> bool {
+        let hosts = u64::from(self.hosts[switch]);
+        hosts > 0 && hosts * whole >= part * (hosts + self.cables(switch))
+    }
+}
+
+/// Which side of level 2 a switch that joins only switches of level 2 is on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Leaf,
+    Above,
+}
+
+/// A connected part of the switches. Levels are held for all switches; those of others are not looked at.
+struct Part<'c> {
+    cabling: &'c Cabling,
+    members: Vec<usize>,
+}
+
+impl Part<'_> {
+    fn levels(&self) -> Vec<u8> {
+        let usual = self.distances(|switch| self.cabling.hosts[switch] > 0);
+        let mut candidates: Vec<(u64, Vec<u8>)> = Vec::new();
+        for leaves in self.leaf_sets() {
+            let levels = self.distances(|switch| leaves.contains(&switch));
+            let cost = self.census(&levels).cost;
+            if candidates.iter().all(|(_, known)| *known != levels) {
+                candidates.push((cost, levels));
+            }
+        }
+        // Stable: of equals the one with more leaves stays first.
+        candidates.sort_by_key(|(cost, _)| *cost);
+        candidates.truncate(IMPROVED);
+        let improved = candidates.into_iter().map(|(_, mut levels)| {
+            self.descend(&mut levels);
+            for _ in 0..2 {
+                self.settle(&mut levels);
+            }
+            (self.census(&levels), levels)
+        });
+        let trees = improved.filter(|(census, _)| census.is_tree());
+        trees.min_by_key(|(census, _)| census.cost).map_or(usual, |(_, levels)| levels)
+    }
+
+    /// Sets of switches that may be the leaves, without those that are empty; the first is all switches with hosts.
+    fn leaf_sets(&self) -> Vec<BTreeSet<usize>> {
+        let counts: BTreeSet<u32> = self.members.iter().map(|switch| self.cabling.hosts[*switch]).collect();
+        let counts: Vec<u32> = counts.into_iter().filter(|count| *count > 0).collect();
+        let step = counts.len().div_ceil(THRESHOLDS).max(1);
+        let by_count = counts.iter().step_by(step).map(|least| {
+            self.members.iter().copied().filter(|switch| self.cabling.hosts[*switch] >= *least).collect()
+        });
+        let whole = THRESHOLDS as u64;
+        let by_share = (1..whole).map(|part| {
+            self.members.iter().copied().filter(|switch| self.cabling.is_hosting(*switch, part, whole)).collect()
+        });
+        by_count.chain(by_share).filter(|set: &BTreeSet<usize>| !set.is_empty()).collect()
+    }
+
+    /// One more than the distance from the nearest leaf.
+    fn distances(&self, is_leaf: impl Fn(usize) -> bool) -> Vec<u8> {
+        let mut levels = vec![TOP; self.cabling.hosts.len()];
+        let mut fresh: VecDeque<usize> = self.members.iter().copied().filter(|switch| is_leaf(*switch)).collect();
+        let mut seen = vec![false; levels.len()];
+        for &leaf in &fresh {
+            (levels[leaf], seen[leaf]) = (1, true);
+        }
+        while let Some(at) = fresh.pop_front() {
+            for &(next, _) in &self.cabling.neighbours[at] {
+                if !std::mem::replace(&mut seen[next], true) {
+                    levels[next] = (levels[at] + 1).min(TOP);
+                    fresh.push_back(next);
+                }
+            }
+        }
+        levels
+    }
+
+    fn census(&self, levels: &[u8]) -> Census {
+        let mut census = Census::default();
+        for &switch in &self.members {
+            let (own, hosts) = (levels[switch], u64::from(self.cabling.hosts[switch]));
+            census.hosts += hosts;
+            let mut below = hosts > 0;
+            for &(other, cables) in &self.cabling.neighbours[switch] {
+                below |= levels[other] < own;
+                // Each cable is seen from both ends.
+                census.count(own, levels[other], u64::from(cables));
+                census.cost += u64::from(cables) * cable_cost(own, levels[other]);
+            }
+            census.cost += 2 * self.host_cost(switch, own, levels);
+            census.upper += if own > 1 { hosts } else { 0 };
+            census.floating += u64::from(own > 1 && !below);
+        }
+        census
+    }
+
+    /// What hosts above level 1 cost: 1 each, or 8 where the switch does not join at least two below it.
+    fn host_cost(&self, switch: usize, own: u8, levels: &[u8]) -> u64 {
+        if own == 1 {
+            return 0;
+        }
+        let below = self.cabling.neighbours[switch].iter().filter(|(other, _)| levels[*other] < own).count();
+        u64::from(self.cabling.hosts[switch]) * if below < 2 { 8 } else { 1 }
+    }
+
+    /// Gives each switch in turn its cheapest level, until none changes.
+    fn descend(&self, levels: &mut [u8]) {
+        for _ in 0..PASSES {
+            let mut changed = false;
+            for &switch in &self.members {
+                let best = self.best(switch, levels);
+                changed |= best != levels[switch];
+                levels[switch] = best;
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// The cheapest level of a switch, its own one if no other is cheaper.
+    fn best(&self, switch: usize, levels: &[u8]) -> u8 {
+        let mut around: BTreeMap<u8, u64> = BTreeMap::new();
+        for &(other, cables) in &self.cabling.neighbours[switch] {
+            *around.entry(levels[other]).or_default() += u64::from(cables);
+        }
+        let Some((&lowest, _)) = around.first_key_value() else { return levels[switch] };
+        let cost = |own: u8| {
+            let cables: u64 = around.iter().map(|(level, cables)| cables * cable_cost(own, *level)).sum();
+            cables + self.host_cost(switch, own, levels)
+        };
+        let options = around.keys().flat_map(|level| [level.saturating_sub(1), level.saturating_add(1).min(TOP)]);
+        // A switch above level 1 has something below it.
+        let options = options.filter(|level| *level == 1 || *level > lowest);
+        let mut best = (cost(levels[switch]), levels[switch]);
+        for option in options {
+            let found = cost(option);
+            if found < best.0 {
+                best = (found, option);
+            }
+        }
+        best.1
+    }
+
+    /// Puts every switch that joins only switches of level 2 below or above these.
+    fn settle(&self, levels: &mut [u8]) {
+        let joins_middle = |switch: usize| {
+            let around = &self.cabling.neighbours[switch];
+            !around.is_empty() && around.iter().all(|(other, _)| levels[*other] == 2)
+        };
+        let open: Vec<usize> = self.members.iter().copied().filter(|switch| joins_middle(*switch)).collect();
+        let mut spare: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+        let mut settled = Vec::new();
+        for switch in open {
+            if self.cabling.hosts[switch] == 0 {
+                spare.entry(self.around(switch)).or_default().push(switch);
+            } else if self.cabling.is_hosting(switch, 1, 3) || self.side(switch, levels) == Side::Leaf {
+                settled.push((switch, 1));
+            } else {
+                settled.push((switch, 3));
+            }
+        }
+        for (around, switches) in spare {
+            let alike = self.leaves_alike(&around, levels);
+            let level = if alike > switches.len() { 1 } else { 3 };
+            settled.extend(switches.into_iter().map(|switch| (switch, level)));
+        }
+        settled.into_iter().for_each(|(switch, level)| levels[switch] = level);
+    }
+
+    fn around(&self, switch: usize) -> Vec<usize> {
+        self.cabling.neighbours[switch].iter().map(|(other, _)| *other).collect()
+    }
+
+    /// Where a switch with few hosts is. The switches that a leaf joins have most of their other leaves in common: they
+    /// are the spines of one subtree. Those that a core switch joins have few, for they are of several subtrees.
+    fn side(&self, switch: usize, levels: &[u8]) -> Side {
+        let leaves: Vec<BTreeSet<usize>> = self.cabling.neighbours[switch]
+            .iter()
+            .map(|(spine, _)| {
+                let below = self.cabling.neighbours[*spine].iter().map(|(leaf, _)| *leaf);
+                below.filter(|leaf| *leaf != switch && levels[*leaf] == 1).collect()
+            })
+            .collect();
+        let (mut common, mut possible) = (0, 0);
+        for pair in leaves.windows(2) {
+            common += pair[0].intersection(&pair[1]).count();
+            possible += pair[0].len().min(pair[1].len());
+        }
+        if common * 2 >= possible { Side::Leaf } else { Side::Above }
+    }
+
+    /// How many leaves with hosts join nearly the same spines: two thirds of what either joins.
+    fn leaves_alike(&self, around: &[usize], levels: &[u8]) -> usize {
+        let mut common: BTreeMap<usize, usize> = BTreeMap::new();
+        for &spine in around {
+            for &(leaf, _) in &self.cabling.neighbours[spine] {
+                if levels[leaf] == 1 && self.cabling.hosts[leaf] > 0 {
+                    *common.entry(leaf).or_default() += 1;
+                }
+            }
+        }
+        let alike = |(leaf, common): (usize, usize)| {
+            let either = around.len() + self.cabling.neighbours[leaf].len() - common;
+            common * 3 >= either * 2
+        };
+        common.into_iter().filter(|found| alike(*found)).count()
+    }
+}
+
+/// What a cable costs between switches of these levels: nothing if they are adjacent, most within a level.
+fn cable_cost(a: u8, b: u8) -> u64 {
+    match a.abs_diff(b) {
+        0 => 4,
+        1 => 0,
+        2 => 3,
+        _ => 4,
+    }
+}
