@@ -8,7 +8,7 @@ use fairlane_core::network::Network;
 use fairlane_core::program::Op;
 use fairlane_core::routing::{self, Hop, Routing};
 use fairlane_core::simulation::{self, FabricSpec};
-use fairlane_core::topology::{Graph, Link, Size, Vertex};
+use fairlane_core::topology::{Graph, Link, Size, Vertex, is_tree};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -73,6 +73,11 @@ impl Fabric {
     /// The level of each switch; 0 where there are no levels.
     fn levels(&self) -> Vec<u8> {
         (0..).take(self.graph.switches()).map(|switch| self.graph.level(SwitchId(switch))).collect()
+    }
+
+    /// Whether the levels describe the fabric as a tree.
+    fn is_tree(&self) -> bool {
+        is_tree(&self.graph)
     }
 
     /// Virtual channels of the routing.

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fairlane.fabric.coverage import share_text
 from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.wording import significant
 
 if TYPE_CHECKING:
     from fairlane.fabric import FabricDescription, Survey
+    from fairlane.fabric.coverage import Coverage
 
-__all__ = ["fabric_lines", "lanes_text", "survey_lines", "tell_renamed"]
+__all__ = ["fabric_lines", "lanes_text", "routes_text", "survey_lines", "tell_renamed"]
 
 MOST_RENAMED = 20
 """Changed names that are reported one by one."""
@@ -35,13 +37,33 @@ def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
     yield f"diameter   {least}{plural(fabric.diameter, 'link')}"
     share = f", {fabric.bisection / fabric.full_bisection:.0%} of what the hosts can send"
     bound = "" if fabric.bisection_is_exact else "at most "
-    yield f"bisection  {bound}{_rate(fabric.bisection)}{share if fabric.full_bisection else ''}"
+    used = fabric.usable_bisection / fabric.full_bisection if fabric.full_bisection else 0
+    usable = f" (routing can use {used:.0%})" if fabric.usable_bisection < fabric.bisection else ""
+    yield f"bisection  {bound}{_rate(fabric.bisection)}{share if fabric.full_bisection else ''}{usable}"
+    yield f"routes     {routes_text(fabric.coverage)}"
+    for idle in fabric.coverage.idle:
+        rest = f" and {idle.links - len(idle.first)} more" if idle.links > len(idle.first) else ""
+        yield f"  idle     {idle.links} of {idle.total} {idle.name}: {', '.join(idle.first)}{rest}"
     *first, last = fabric.virtual_channels
     if first:
         some = "; ".join(f"lane {lane}: {channels}" for lane, channels in enumerate(first))
         yield f"channels   of the routings, by virtual lane: {some}; lane {len(first)} and above: {last}"
     else:
         yield f"channels   {last} of the routing: as many lanes for each service level"
+    for words in fabric.exceptions:
+        yield f"exception  {words}"
+    for words in fabric.coverage.warnings:
+        yield f"warning    {words}"
+
+
+def routes_text(coverage: Coverage) -> str:
+    """The shares of minimal routes and paths: ``100% of host pairs have a minimal route; ...``."""
+    measured, all_of_them = coverage.sources
+    sample = "" if measured == all_of_them else f" (from {measured} of {all_of_them} switches)"
+    paths = f"{share_text(coverage.minimal_paths)} of the minimal paths use only links on routes{sample}"
+    if coverage.minimal_routes is None:
+        return paths
+    return f"{share_text(coverage.minimal_routes)} of host pairs have a minimal route; {paths}"
 
 
 def _adapters(fabric: FabricDescription) -> str:

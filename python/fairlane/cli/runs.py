@@ -52,8 +52,10 @@ def check(
     All problems are reported at once. Nothing is simulated but what calibration takes. Code that the scenario names is
     listed; it runs, and what it does is checked, only with --allow-code.
     """
+    from dataclasses import asdict
+
     from fairlane import Scenario, required_virtual_lanes
-    from fairlane.cli.fabric_text import lanes_text
+    from fairlane.cli.fabric_text import lanes_text, routes_text
     from fairlane.fabric import Fabric
     from fairlane.inputs.code import listing
     from fairlane.slurm import shortened
@@ -63,7 +65,8 @@ def check(
         loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
         resolved = loaded.decide() if code else loaded.resolve()
     lanes = required_virtual_lanes(loaded.fabric, qos=loaded)
-    names = Fabric.build(resolved.tables["fabric"]).host_names
+    fabric = Fabric.build(resolved.tables["fabric"])
+    names, coverage = fabric.host_names, fabric.coverage
     if as_json:
         jobs = [
             {
@@ -80,6 +83,7 @@ def check(
                 **head,
                 "estimate": estimate,
                 "virtual_lanes": lanes,
+                "coverage": asdict(coverage),
                 "jobs": jobs,
                 "code": [str(one) for one in code],
                 "notes": resolved.notes,
@@ -88,6 +92,9 @@ def check(
         return
     typer.echo(str(loaded))
     typer.echo(f"  {lanes_text(lanes)}")
+    typer.echo(f"  routes: {routes_text(coverage)}")
+    for words in coverage.warnings:
+        typer.echo(f"  warning: {words}")
     if resolved.estimate is not None:
         typer.echo(f"  {resolved.estimate}")
     for job in resolved.jobs:

@@ -1,6 +1,7 @@
 """Fabrics: what they consist of, what real ones look like when they are read, and pictures of them."""
 
 from fairlane.fabric.compare import Comparison, compare
+from fairlane.fabric.coverage import Coverage, IdleLinks
 from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.survey import Survey, survey
 from fairlane.fabric.view import Fabric, FabricDescription, LinkClass, columns
@@ -9,8 +10,10 @@ from fairlane.fabric.wiring import Cable, Wiring, from_networkx
 __all__ = [
     "Cable",
     "Comparison",
+    "Coverage",
     "Fabric",
     "FabricDescription",
+    "IdleLinks",
     "LinkClass",
     "Survey",
     "Wiring",

@@ -22,7 +22,7 @@ class Survey:
     switches: int
     cables: int
     levels: dict[int, tuple[str, ...]]
-    """The switches of each level: 1 has hosts, each further one is a link further from them."""
+    """The switches of each level: 1 are the leaves of a tree, which have most hosts."""
     tree: str
     """What kind of tree it looks like, or why like none."""
     hosts_per_leaf: dict[str, int]
@@ -54,12 +54,12 @@ def survey(wiring: Wiring) -> Survey:
         switches=len(levels),
         cables=len(wiring.cables),
         levels={level: tuple(names) for level, names in sorted(by_level.items())},
-        tree=_tree(wiring, levels),
+        tree=_tree(wiring, levels, fabric),
         hosts_per_leaf={leaf: at_leaf[leaf] for leaf in leaves},
         adapters=dict(sorted(Counter(cables.values()).items(), reverse=True)),
         oversubscription={leaf: down[leaf] / up[leaf] for leaf in leaves if up[leaf]},
         kinds=dict(Counter(_kind(cable) for cable in wiring.cables).most_common()),
-        odd=tuple(_odd(wiring, levels)),
+        odd=tuple(_odd(wiring, levels, fabric)),
     )
 
 
@@ -88,13 +88,13 @@ def _trunks(wiring: Wiring, levels: dict[str, int]) -> Counter[tuple[str, str]]:
     return Counter((low, high) for low, high in pairs)
 
 
-def _tree(wiring: Wiring, levels: dict[str, int]) -> str:
+def _tree(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> str:
     top = max(levels.values())
     if wiring.groups:
         return _of_groups(wiring, *wiring.groups)
     trunks = _trunks(wiring, levels)
     across = sum(count for (low, high), count in trunks.items() if levels[low] == levels[high])
-    if across:
+    if not fabric.is_tree:
         words = "no tree: every switch has hosts" if top == 1 else "no tree"
         return f"{words}, and {across} of {trunks.total()} cables between switches stay within a level"
     if top == 1:
@@ -129,11 +129,12 @@ def _of_groups(wiring: Wiring, size: int, row: int) -> str:
     return f"{words}; {missing} pairs of groups are not joined" if missing and counts else words
 
 
-def _odd(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
+def _odd(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> Iterator[str]:
     yield from wiring.remarks
     if wiring.groups:
         yield from _odd_hosts(wiring)
         return
+    yield from fabric.exceptions
     yield from _odd_speeds(wiring, levels)
     yield from _odd_trunks(wiring, levels)
     yield from _odd_hosts(wiring)

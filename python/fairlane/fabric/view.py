@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from fairlane import _core
 from fairlane.errors import BuildError, ScenarioError
+from fairlane.fabric.coverage import Coverage, measure
+from fairlane.fabric.exceptions import exceptions
 
 if TYPE_CHECKING:
     from fairlane.inputs.hosts import Host
@@ -63,7 +65,8 @@ class FabricDescription:
     adapters: dict[int, int]
     """How many hosts have 1, 2, ... adapters, the most first."""
     switches: dict[int, int]
-    """How many switches there are at each level; level 1 has hosts, level n is n - 1 links above it."""
+    """How many switches there are at each level: level 1 are the leaves of a tree. Where a fabric has no levels, level
+    n is n links from the nearest host."""
     plan: Mapping[str, Any]
     """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
     links: tuple[LinkClass, ...]
@@ -76,10 +79,16 @@ class FabricDescription:
     the first hosts and the last ones, and on a grid those by each coordinate."""
     bisection_is_exact: bool
     """Whether no other half can let less through; else the bisection may be less."""
+    usable_bisection: int
+    """The same over the links that routes take."""
     full_bisection: int
     """What the hosts' own links would let through, bits per second."""
     virtual_channels: tuple[int, ...]
     """Virtual channels that packets of virtual lanes 0, 1, ... need; lanes beyond the last need as many as that one."""
+    coverage: Coverage
+    """What the routing uses of the fabric."""
+    exceptions: tuple[str, ...]
+    """Hosts, cables and links that do not fit the levels of a tree."""
 
 
 class Fabric:
@@ -186,6 +195,30 @@ class Fabric:
         weights = numpy.ascontiguousarray(traffic, dtype="<f8")
         return numpy.frombuffer(self._core.loads(list(hosts), weights.tobytes()), dtype="<f8")
 
+    @cached_property
+    def _coverage(self) -> tuple[Coverage, NDArray[numpy.bool_]]:
+        return measure(self._core, self.links, self.link_name)
+
+    @property
+    def coverage(self) -> Coverage:
+        """What the routing uses of the fabric."""
+        return self._coverage[0]
+
+    @property
+    def used_links(self) -> NDArray[numpy.bool_]:
+        """By link: whether a route between two hosts takes it."""
+        return self._coverage[1]
+
+    @cached_property
+    def is_tree(self) -> bool:
+        """Whether its levels describe it as a tree: most cables join adjacent levels, most hosts are at level 1."""
+        return self._core.is_tree()
+
+    @property
+    def exceptions(self) -> tuple[str, ...]:
+        """Hosts above level 1 and cables that do not join adjacent levels, if the fabric is a tree."""
+        return tuple(exceptions(self)) if self.is_tree else ()
+
     def required_virtual_lanes(self, virtual_lanes: int) -> list[tuple[int, int]]:
         """Every pair of a virtual lane, below ``virtual_lanes``, and a virtual channel that it has."""
         return self._core.required_virtual_lanes(virtual_lanes)
@@ -216,6 +249,8 @@ class Fabric:
         halves = list(self._halves())
         diameter, diameter_is_exact = self._diameter()
         first, second = halves[0]
+        bisection, used = min(self._flow(*half) for half in halves), self.used_links
+        usable = bisection if used.all() else min(self._flow(*half, used) for half in halves)
         return FabricDescription(
             hosts=self.hosts,
             host_list=shortened(self.host_names, 60),
@@ -226,11 +261,14 @@ class Fabric:
             links=self._link_classes(),
             diameter=diameter,
             diameter_is_exact=diameter_is_exact,
-            bisection=min(self._flow(*half) for half in halves),
+            bisection=bisection,
             bisection_is_exact=self._is_even_grid(),
             full_bisection=min(self._injection(first), self._injection(second)),
             plan=self.plan,
             virtual_channels=self._channels(),
+            usable_bisection=usable,
+            coverage=self.coverage,
+            exceptions=self.exceptions,
         )
 
     def _channels(self) -> tuple[int, ...]:
@@ -292,7 +330,9 @@ class Fabric:
         return distances
 
     def _switch_levels(self) -> list[int]:
-        """One more than the links between a switch and the nearest switch that has hosts."""
+        """The level of each switch; without levels, one more than the links to the nearest switch that has hosts."""
+        if min(self.levels, default=0) > 0:
+            return self.levels
         from scipy.sparse.csgraph import dijkstra
 
         graph = self._graph(whole=True)
@@ -315,8 +355,11 @@ class Fabric:
     def _injection(self, hosts: NDArray[Any]) -> int:
         return int(self.links["bandwidth"][numpy.isin(self.links["from_host"], hosts)].sum())
 
-    def _flow(self, first: NDArray[Any], second: NDArray[Any]) -> int:
-        """The greatest flow between two sets of hosts. Capacities are counted in their greatest common divisor."""
+    def _flow(self, first: NDArray[Any], second: NDArray[Any], used: NDArray[numpy.bool_] | None = None) -> int:
+        """The greatest flow between two sets of hosts, over the links in ``used`` if it is given.
+
+        Capacities are counted in their greatest common divisor.
+        """
         from scipy.sparse import coo_array, csr_array
         from scipy.sparse.csgraph import maximum_flow
 
@@ -324,6 +367,8 @@ class Fabric:
             return 0
         unit = gcd(*self.links["bandwidth"].tolist())
         capacity = self.links["bandwidth"] // unit
+        if used is not None:
+            capacity = numpy.where(used, capacity, 0)
         source = self.hosts + self.switches
         bound = int(capacity.sum())
         # The solver counts in 32 bits. Without a large common divisor the flow is rounded down a little.

@@ -68,7 +68,8 @@ fn spaced(count: usize) -> impl Iterator<Item = HostId> {
     };
     // Near the golden section, and without a common divisor.
     let step = (count * 618 / 1000..).find(|step| common(*step, count) == 1).unwrap_or(1);
-    (0..count).map(move |number| HostId(u32::try_from(number * step % count).expect("invariant: fewer than 2^32 hosts")))
+    (0..count)
+        .map(move |number| HostId(u32::try_from(number * step % count).expect("invariant: fewer than 2^32 hosts")))
 }
 
 /// A link between switches?
@@ -219,8 +220,12 @@ struct Shares {
 impl Shares {
     fn new(graph: &Graph, routing: &dyn Routing, used: &[bool], budget: u64) -> Self {
         let adapters = adapters(graph);
-        let leaves: Vec<SwitchId> =
-            (0..).map(SwitchId).zip(&adapters).filter(|(_, found)| !found.is_empty()).map(|(switch, _)| switch).collect();
+        let leaves: Vec<SwitchId> = (0..)
+            .map(SwitchId)
+            .zip(&adapters)
+            .filter(|(_, found)| !found.is_empty())
+            .map(|(switch, _)| switch)
+            .collect();
         let affordable = usize::try_from(budget / (graph.links().len() as u64).max(1)).unwrap_or(usize::MAX).max(1);
         let step = leaves.len().div_ceil(affordable).max(1);
         let (mut paths, mut minimal, mut pairs) = (0.0, 0_u64, 0_u64);

@@ -187,9 +187,10 @@ impl Part<'_> {
         let counts: BTreeSet<u32> = self.members.iter().map(|switch| self.cabling.hosts[*switch]).collect();
         let counts: Vec<u32> = counts.into_iter().filter(|count| *count > 0).collect();
         let step = counts.len().div_ceil(THRESHOLDS).max(1);
-        let by_count = counts.iter().step_by(step).map(|least| {
-            self.members.iter().copied().filter(|switch| self.cabling.hosts[*switch] >= *least).collect()
-        });
+        let by_count = counts
+            .iter()
+            .step_by(step)
+            .map(|least| self.members.iter().copied().filter(|switch| self.cabling.hosts[*switch] >= *least).collect());
         let whole = THRESHOLDS as u64;
         let by_share = (1..whole).map(|part| {
             self.members.iter().copied().filter(|switch| self.cabling.is_hosting(*switch, part, whole)).collect()
@@ -235,13 +236,15 @@ impl Part<'_> {
         census
     }
 
-    /// What hosts above level 1 cost: 1 each, or 8 where the switch does not join at least two below it.
+    /// What hosts above level 1 cost: 1 each, or 8 at the top of a single other switch, which joins nothing.
     fn host_cost(&self, switch: usize, own: u8, levels: &[u8]) -> u64 {
         if own == 1 {
             return 0;
         }
-        let below = self.cabling.neighbours[switch].iter().filter(|(other, _)| levels[*other] < own).count();
-        u64::from(self.cabling.hosts[switch]) * if below < 2 { 8 } else { 1 }
+        let around = || self.cabling.neighbours[switch].iter().map(|(other, _)| levels[*other]);
+        let below = around().filter(|level| *level < own).count();
+        let joins = below > 1 || around().any(|level| level > own);
+        u64::from(self.cabling.hosts[switch]) * if joins { 1 } else { 8 }
     }
 
     /// Gives each switch in turn its cheapest level, until none changes.
@@ -295,7 +298,7 @@ impl Part<'_> {
         for switch in open {
             if self.cabling.hosts[switch] == 0 {
                 spare.entry(self.around(switch)).or_default().push(switch);
-            } else if self.cabling.is_hosting(switch, 1, 3) || self.side(switch, levels) == Side::Leaf {
+            } else if self.cabling.is_hosting(switch, 1, 2) || self.side(switch, levels) == Side::Leaf {
                 settled.push((switch, 1));
             } else {
                 settled.push((switch, 3));

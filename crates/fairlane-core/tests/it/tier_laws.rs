@@ -1,8 +1,8 @@
 //! What holds of the levels of cabled fabrics, and of up/down routing on trees with hosts at any level.
 
 use fairlane_core::ids::{HostId, LinkId, SwitchId};
-use fairlane_core::routing::{self, Hop, Routing, coverage};
-use fairlane_core::topology::{Graph, Vertex, is_tree};
+use fairlane_core::routing::{self, Routing, coverage};
+use fairlane_core::topology::{Graph, is_tree};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -140,8 +140,11 @@ fn fabrics_that_are_no_trees_are_not_taken_for_any() {
         ("torus", json!({ "sides": [5, 3], "hosts_per_switch": 4, "mesh": true })),
         ("dragonfly", json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 })),
         ("hyperx", json!({ "sides": [4, 4], "trunks": [1, 1], "hosts_per_switch": 4 })),
-        ("cascade", json!({ "groups": 3, "columns": 4, "rows": 3, "hosts_per_switch": 4, "black": 1, "bundles": 1,
-                            "bundle_links": 2, "blue_ports": 9 })),
+        (
+            "cascade",
+            json!({ "groups": 3, "columns": 4, "rows": 3, "hosts_per_switch": 4, "black": 1, "bundles": 1,
+                            "bundle_links": 2, "blue_ports": 9 }),
+        ),
     ] {
         let graph = Sample { topology, params: params.clone() }.build();
         let (sample, _) = fabrics::cabled(&graph, &[]);
@@ -264,8 +267,8 @@ fn line_cards_of_a_chassis_may_have_hosts_or_leaves_below() {
 /// Ten thousand switches of three levels, with hosts at a hundred of those above.
 #[test]
 fn large_trees_are_levelled_in_seconds() {
-    let params = json!({ "hosts": 65536, "levels": 3, "radix": 64, "leaf_down": 16, "leaf_up": 16,
-                         "aggregation_down": 16, "aggregation_up": 16, "leaves_per_pod": 16 });
+    let params = json!({ "hosts": 18432, "levels": 3, "radix": 96, "leaf_down": 4, "leaf_up": 48,
+                         "aggregation_down": 48, "aggregation_up": 48, "leaves_per_pod": 48 });
     let graph = Sample { topology: "fat_tree", params }.build();
     let upper = upper(&graph);
     let more: Vec<SwitchId> = upper.iter().step_by(upper.len() / 100).copied().collect();
@@ -273,7 +276,7 @@ fn large_trees_are_levelled_in_seconds() {
     let start = std::time::Instant::now();
     let cabled = sample.build();
     let time = start.elapsed();
-    assert!(graph.switches() > 8000, "{}", graph.switches());
+    assert!(graph.switches() > 10_000, "{}", graph.switches());
     assert!(keeps_levels(&graph, &cabled, &numbers));
     assert!(time.as_secs() < 20, "{time:?}");
 }
@@ -302,7 +305,8 @@ fn coverage_finds_what_no_route_takes() {
     let hosts: Vec<&String> = hosts.iter().filter(used).collect();
     let graph = Sample { topology: "imported", params: json!({ "hosts": hosts, "links": cables }) }.build();
     let found = coverage(&graph, &*up_down(&graph), BUDGET);
-    let idle: Vec<_> = graph.links().iter().zip(&found.used).filter(|(_, used)| !**used).map(|(link, _)| link).collect();
+    let idle: Vec<_> =
+        graph.links().iter().zip(&found.used).filter(|(_, used)| !**used).map(|(link, _)| link).collect();
     assert_eq!(idle.len(), 4, "two cables, both ways");
     let stub = idle.iter().flat_map(|link| [link.from, link.to]).filter(|end| graph.ports(*end).len() == 2);
     assert_eq!(stub.count(), 4);
@@ -333,9 +337,9 @@ proptest! {
         let (cabled, numbers) = with_hosts_above(&graph, count, seed);
         let routing = up_down(&cabled);
         prop_assert!(no_cycle(&waits(&cabled, &*routing, &ends(&cabled, &*routing))));
-        let leaf = |host: u32| cabled.ports(Vertex::Host(HostId(host))).next().map(|link| cabled.link(link).to);
-        let _: Option<Hop> = None;
-        prop_assume!(leaf(0) != leaf(u32::try_from(graph.hosts() - 1).unwrap()));
+        // In a single subtree core switches without hosts cannot be told from leaves without hosts.
+        let top = usize::from(levels(&graph).into_iter().max().unwrap());
+        prop_assume!(distances(&graph, HostId(0))[graph.hosts() - 1] == 2 * top);
         prop_assert!(is_tree(&cabled));
         for from in (0..).take(cabled.hosts()).map(HostId).step_by(3) {
             let shortest = distances(&cabled, from);

@@ -63,14 +63,7 @@ impl Distances {
     }
 
     /// The links that lead a step along a shortest path; none at the leaf itself, or where no packet comes.
-    pub fn steps(
-        &self,
-        graph: &Graph,
-        descends: &[bool],
-        at: SwitchId,
-        column: usize,
-        came_down: bool,
-    ) -> Vec<LinkId> {
+    pub fn steps(&self, graph: &Graph, descends: &[bool], at: SwitchId, column: usize, came_down: bool) -> Vec<LinkId> {
         let place = |switch: SwitchId| switch.index() * self.leaves + column;
         let here = place(at);
         let plain = if came_down { &self.down } else { &self.any };

@@ -77,7 +77,8 @@ impl Tree {
 
 /// By level of a switch: the product of the usual numbers of parents from level `low` on and below its own.
 fn strides(parents: &[u32], low: usize, top: usize) -> Vec<u32> {
-    let product = |level: usize| parents[low.min(level)..level].iter().fold(1_u32, |all, some| all.saturating_mul(*some));
+    let product =
+        |level: usize| parents[low.min(level)..level].iter().fold(1_u32, |all, some| all.saturating_mul(*some));
     (0..=top).map(product).collect()
 }
 
@@ -125,7 +126,10 @@ fn ranks(graph: &Graph) -> Vec<(u8, u32)> {
 fn places(graph: &Graph, levels: &[u8]) -> Vec<u32> {
     let mut places = vec![0; levels.len()];
     let mut by_level: Vec<Vec<SwitchId>> = vec![Vec::new(); 1 + usize::from(levels.iter().copied().max().unwrap_or(0))];
-    (0..).take(levels.len()).map(SwitchId).for_each(|switch| by_level[usize::from(levels[switch.index()])].push(switch));
+    (0..)
+        .take(levels.len())
+        .map(SwitchId)
+        .for_each(|switch| by_level[usize::from(levels[switch.index()])].push(switch));
     for members in by_level.iter_mut().rev() {
         let parent = |switch: &SwitchId| {
             let ends = graph.ports(Vertex::Switch(*switch)).map(|link| graph.link(link).to);

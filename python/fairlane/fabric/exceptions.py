@@ -1,0 +1,57 @@
+"""What does not fit the levels of a tree: hosts above the leaves, cables within a level, cables that skip one."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairlane.fabric.view import Fabric
+
+__all__ = ["exceptions"]
+
+_NAMED = 4
+"""Hosts, switches and cables of one kind that are named."""
+
+
+def exceptions(fabric: "Fabric") -> Iterator[str]:
+    """Sentences, one for each kind of exception."""
+    yield from _hosts_above(fabric)
+    links = fabric.links
+    keys = ("from_switch", "to_switch", "from_level", "to_level", "from_name", "to_name")
+    across: dict[int, list[str]] = defaultdict(list)
+    skipping: dict[tuple[int, int], list[str]] = defaultdict(list)
+    total = 0
+    for a, b, level, other, begin, end in zip(*(links[key].tolist() for key in keys), strict=True):
+        if not 0 <= a < b:
+            continue
+        total += 1
+        if level == other:
+            across[level].append(f"{begin} to {end}")
+        elif abs(level - other) > 1:
+            skipping[min(level, other), max(level, other)].append(f"{begin} to {end}")
+    for level, found in sorted(across.items()):
+        yield f"{len(found)} of {total} cables between switches join two of level {level}: {_some(found)}"
+    for (low, high), found in sorted(skipping.items()):
+        yield f"{len(found)} of {total} cables between switches join level {low} with level {high}: {_some(found)}"
+
+
+def _hosts_above(fabric: "Fabric") -> Iterator[str]:
+    """Hosts at switches above level 1, by level."""
+    links = fabric.links
+    by_level: dict[int, dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+    names: dict[int, str] = {}
+    keys = ("from_host", "to_switch", "to_level", "from_name", "to_name")
+    for host, switch, level, begin, end in zip(*(links[key].tolist() for key in keys), strict=True):
+        if host >= 0 and level > 1:
+            by_level[level][switch][begin] = None
+            names[switch] = end
+    for level, switches in sorted(by_level.items()):
+        hosts = {host for found in switches.values() for host in found}
+        words = [f"{names[switch]} ({_some(list(found))})" for switch, found in sorted(switches.items())]
+        verb = "is at a switch" if len(hosts) == 1 else "are at switches"
+        yield f"{len(hosts)} of {fabric.hosts} hosts {verb} of level {level}: {_some(words)}"
+
+
+def _some(words: Sequence[str]) -> str:
+    rest = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
+    return ", ".join(words[:_NAMED]) + rest
