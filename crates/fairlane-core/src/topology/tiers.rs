@@ -6,7 +6,8 @@
 //! the switches (a plane, a rail) is levelled by itself, in four steps:
 //!
 //! 1. Candidates. The switches with at least `t` hosts, or with at least a given share of their ports used for hosts,
-//!    are taken for leaves; the level of every other switch is one more than its distance from the nearest leaf.
+//!    are taken for leaves; the level of every other switch is one more than its distance from the nearest leaf. The same
+//!    is tried with those added to the leaves that have hosts and only lower neighbours then.
 //! 2. Descent. The best candidates are improved switch by switch as long as [`cable_cost`] and host costs fall.
 //! 3. Ambiguous switches, all of whose neighbours have level 2, are put below or above these by what they join: see
 //!    [`Part::side`].
@@ -160,13 +161,18 @@ struct Part<'c> {
 impl Part<'_> {
     fn levels(&self) -> Vec<u8> {
         let usual = self.distances(|switch| self.cabling.hosts[switch] > 0);
+        let known = self.census(&usual);
         let mut candidates: Vec<(u64, Vec<u8>)> = Vec::new();
-        for leaves in self.leaf_sets() {
-            let levels = self.distances(|switch| leaves.contains(&switch));
-            let cost = self.census(&levels).cost;
+        let mut consider = |levels: Vec<u8>| {
             if candidates.iter().all(|(_, known)| *known != levels) {
-                candidates.push((cost, levels));
+                candidates.push((self.census(&levels).cost, levels));
             }
+        };
+        for mut leaves in self.leaf_sets() {
+            let levels = self.distances(|switch| leaves.contains(&switch));
+            leaves.extend(self.peaks(&levels));
+            consider(levels);
+            consider(self.distances(|switch| leaves.contains(&switch)));
         }
         // Stable: of equals the one with more leaves stays first.
         candidates.sort_by_key(|(cost, _)| *cost);
@@ -178,8 +184,18 @@ impl Part<'_> {
             }
             (self.census(&levels), levels)
         });
-        let trees = improved.filter(|(census, _)| census.is_tree());
+        let better = |census: &Census| census.is_tree() && (known.is_tree() || census.cost < known.cost);
+        let trees = improved.filter(|(census, _)| better(census));
         trees.min_by_key(|(census, _)| census.cost).map_or(usual, |(_, levels)| levels)
+    }
+
+    /// Switches with hosts that join only switches below them, and at least one: leaves that were missed, or tops.
+    fn peaks(&self, levels: &[u8]) -> Vec<usize> {
+        let is_peak = |switch: &usize| {
+            let around = &self.cabling.neighbours[*switch];
+            !around.is_empty() && around.iter().all(|(other, _)| levels[*other] < levels[*switch])
+        };
+        self.members.iter().copied().filter(|switch| self.cabling.hosts[*switch] > 0).filter(is_peak).collect()
     }
 
     /// Sets of switches that may be the leaves, without those that are empty; the first is all switches with hosts.
@@ -273,7 +289,8 @@ impl Part<'_> {
             let cables: u64 = around.iter().map(|(level, cables)| cables * cable_cost(own, *level)).sum();
             cables + self.host_cost(switch, own, levels)
         };
-        let options = around.keys().flat_map(|level| [level.saturating_sub(1), level.saturating_add(1).min(TOP)]);
+        // Of equals the higher level comes first: a switch without hosts is rather above than below what it joins.
+        let options = around.keys().rev().flat_map(|level| [level.saturating_add(1).min(TOP), level.saturating_sub(1)]);
         // A switch above level 1 has something below it.
         let options = options.filter(|level| *level == 1 || *level > lowest);
         let mut best = (cost(levels[switch]), levels[switch]);
@@ -298,7 +315,7 @@ impl Part<'_> {
         for switch in open {
             if self.cabling.hosts[switch] == 0 {
                 spare.entry(self.around(switch)).or_default().push(switch);
-            } else if self.cabling.is_hosting(switch, 1, 2) || self.side(switch, levels) == Side::Leaf {
+            } else if self.side(switch, levels) == Side::Leaf {
                 settled.push((switch, 1));
             } else {
                 settled.push((switch, 3));
@@ -316,14 +333,21 @@ impl Part<'_> {
         self.cabling.neighbours[switch].iter().map(|(other, _)| *other).collect()
     }
 
-    /// Where a switch with few hosts is. The switches that a leaf joins have most of their other leaves in common: they
-    /// are the spines of one subtree. Those that a core switch joins have few, for they are of several subtrees.
+    /// Where a switch with hosts is. The switches that a leaf joins have most of their other leaves in common: they are the
+    /// spines of one subtree. Those that a core switch joins have few, for they are of several subtrees; none at all, if it
+    /// has more hosts than a core switch is expected to have.
     fn side(&self, switch: usize, levels: &[u8]) -> Side {
         let leaves: Vec<BTreeSet<usize>> = self.cabling.neighbours[switch]
             .iter()
             .map(|(spine, _)| {
                 let below = self.cabling.neighbours[*spine].iter().map(|(leaf, _)| *leaf);
-                below.filter(|leaf| *leaf != switch && levels[*leaf] == 1).collect()
+                let all: BTreeSet<usize> = below
+                    .filter(|leaf| *leaf != switch && levels[*leaf] == 1 && self.cabling.hosts[*leaf] > 0)
+                    .collect();
+                // Others with few hosts may be what this one is.
+                let sure: BTreeSet<usize> =
+                    all.iter().copied().filter(|leaf| self.cabling.is_hosting(*leaf, 1, 2)).collect();
+                if sure.is_empty() { all } else { sure }
             })
             .collect();
         let (mut common, mut possible) = (0, 0);
@@ -331,7 +355,8 @@ impl Part<'_> {
             common += pair[0].intersection(&pair[1]).count();
             possible += pair[0].len().min(pair[1].len());
         }
-        if common * 2 >= possible { Side::Leaf } else { Side::Above }
+        let many_hosts = self.cabling.is_hosting(switch, 1, 2);
+        if common * 2 >= possible || (many_hosts && common > 0) { Side::Leaf } else { Side::Above }
     }
 
     /// How many leaves with hosts join nearly the same spines: two thirds of what either joins.

@@ -4,11 +4,15 @@ use fairlane_core::ids::{HostId, LinkId, SwitchId};
 use fairlane_core::routing::{self, Routing, coverage};
 use fairlane_core::topology::{Graph, is_tree};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use crate::fabrics::{self, Sample};
 use crate::routing_laws::{distances, ends, heaviest_link, no_cycle, route, waits};
 
+/// Shapes that are drawn.
+const CASES: usize = 10000;
 /// More hops than any test follows.
 const BUDGET: u64 = u64::MAX;
 
@@ -325,29 +329,45 @@ fn a_small_budget_makes_coverage_a_bound() {
     assert_eq!((part.sources, whole.sources), ((1, 32), (32, 32)));
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// Where there are two subtrees at least, hosts at up to an eighth above the leaves change no level. Every route is
-    /// as short as any path, and nothing can deadlock.
-    #[test]
-    fn hosts_above_the_leaves_change_no_level(sample in fabrics::fat_tree(), share in 0..=8_usize, seed in 0..1000_usize) {
+/// Where a fat-tree has two subtrees at least, hosts above the leaves, up to an eighth of all, change no level, and every
+/// route is as short as any path. The levels are inferred, so the shapes are drawn from a fixed seed.
+#[test]
+fn hosts_above_the_leaves_change_no_level() {
+    let mut runner = TestRunner::deterministic();
+    let mut tried = 0;
+    for _ in 0..CASES {
+        let (sample, share, seed) =
+            (fabrics::fat_tree(), 0..=8_usize, 0..1000_usize).new_tree(&mut runner).unwrap().current();
         let graph = sample.build();
-        let count = graph.hosts() * share / 64;
-        let (cabled, numbers) = with_hosts_above(&graph, count, seed);
-        let routing = up_down(&cabled);
-        prop_assert!(no_cycle(&waits(&cabled, &*routing, &ends(&cabled, &*routing))));
         // In a single subtree core switches without hosts cannot be told from leaves without hosts.
         let top = usize::from(levels(&graph).into_iter().max().unwrap());
-        prop_assume!(distances(&graph, HostId(0))[graph.hosts() - 1] == 2 * top);
-        prop_assert!(is_tree(&cabled));
-        for from in (0..).take(cabled.hosts()).map(HostId).step_by(3) {
+        if distances(&graph, HostId(0))[graph.hosts() - 1] < 2 * top {
+            continue;
+        }
+        tried += 1;
+        let (cabled, numbers) = with_hosts_above(&graph, graph.hosts() * share / 64, seed);
+        let found: Vec<u8> = numbers.iter().map(|switch| cabled.level(*switch)).collect();
+        assert_eq!(found, levels(&graph), "{sample:?}, {share} of 64 above the leaves, seed {seed}");
+        let routing = up_down(&cabled);
+        for from in (0..).take(cabled.hosts()).map(HostId).step_by(5) {
             let shortest = distances(&cabled, from);
-            for to in (0..).take(cabled.hosts()).map(HostId).filter(|to| *to != from).step_by(2) {
-                prop_assert_eq!(route(&cabled, &*routing, from, to).len(), shortest[to.index()]);
+            for to in (0..).take(cabled.hosts()).map(HostId).filter(|to| *to != from).step_by(3) {
+                assert_eq!(route(&cabled, &*routing, from, to).len(), shortest[to.index()]);
             }
         }
-        let kept = keeps_levels(&graph, &cabled, &numbers);
-        prop_assert!(kept, "{:?} {:?}", levels(&graph), numbers.iter().map(|it| cabled.level(*it)).collect::<Vec<_>>());
+    }
+    assert!(tried > CASES / 2, "{tried}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Wherever hosts are, nothing can deadlock.
+    #[test]
+    fn hosts_above_the_leaves_bring_no_cycle(sample in fabrics::fat_tree(), share in 0..=64_usize, seed in 0..1000_usize) {
+        let graph = sample.build();
+        let (cabled, _) = with_hosts_above(&graph, graph.hosts() * share / 64, seed);
+        let routing = up_down(&cabled);
+        prop_assert!(no_cycle(&waits(&cabled, &*routing, &ends(&cabled, &*routing))));
     }
 }
