@@ -1,8 +1,8 @@
-"""Levels of imported trees with hosts above the leaves, what up/down routing uses of them, and what is said of it."""
+"""Levels of imported trees with hosts above the leaves, what up/down routing uses of them, and what is reported."""
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections import Counter
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ FAT_TREES = [example for example in entries("topology")["fat_tree"].schema["exam
 
 
 def cabled(fabric: Fabric, above: int, seed: int = 1) -> tuple[Wiring, dict[str, int]]:
-    """A fat-tree as a list of cables with ``above`` more hosts at random switches above the leaves; its levels by name."""
+    """A fat-tree as cables, with ``above`` more hosts at random switches above the leaves; its levels by name."""
     ends = zip(
         *(fabric.links[key].tolist() for key in ("from_host", "from_switch", "to_host", "to_switch")), strict=True
     )
@@ -43,8 +43,7 @@ def tree_of_206(management: int = 10) -> Wiring:
     """
     hosts = [f"node{number}" for number in range(7 * 14 * 12)]
     cables = [Cable((host, f"leaf{number // 12}")) for number, host in enumerate(hosts)]
-    joined = [(7 * 0 + pod, leaf, spine) for pod, leaf, spine in product(range(7), range(14), range(12))]
-    for number, (pod, leaf, spine) in enumerate(joined):
+    for number, (pod, leaf, spine) in enumerate(product(range(7), range(14), range(12))):
         if number % 20 != 7:
             cables.append(Cable((f"leaf{14 * pod + leaf}", f"spine{12 * pod + spine}")))
     for pod, spine, core, _ in product(range(7), range(12), range(2), range(7)):
@@ -54,7 +53,7 @@ def tree_of_206(management: int = 10) -> Wiring:
 
 
 def time_per_iteration(fabric: dict[str, Any], ranks: int, **workload: Any) -> float:
-    """Microseconds of an iteration of a job on the first hosts, in order: until the last rank has marked the last one."""
+    """Microseconds of an iteration of a job on the first hosts, in order: until the last rank has marked it."""
     job = {
         "name": "a",
         "ranks": ranks,
@@ -118,3 +117,134 @@ def test_management_hosts_cost_the_tree_of_206_switches_nothing() -> None:
         for management in (0, 10)
     ]
     assert times[1] == pytest.approx(times[0], rel=0.02)
+
+
+def test_traffic_between_management_hosts_of_two_spines_arrives() -> None:
+    """They have no up/down path: their packets go up again on a second virtual channel."""
+    wiring = tree_of_206()
+    first = len(wiring.hosts) - 10
+    fabric = {"topology": "imported", **wiring.parameters()}
+    job = {
+        "name": "management",
+        "ranks": 10,
+        "placement": {"strategy": "list", "hosts": list(range(first, first + 10))},
+        "workload": {"name": "all_to_all", "compute": "1 us", "message_size": "1 KiB"},
+    }
+    simulation = Simulation(Scenario(duration="200 us", fabric=fabric, jobs=[job]))
+    simulation.run_until("200 us")
+    assert simulation.work()["management"] > 2
+    built = wiring.fabric("up_down")
+    assert built.required_virtual_lanes(1) == [(0, 0), (0, 1)]
+    # Down to a leaf and up again: two links between switches.
+    assert len(built.route(first, first + 1)) == 4
+
+
+def ring(switches: int = 6) -> Wiring:
+    """Two hosts at each switch."""
+    cables = [Cable((f"h{host}", f"s{host // 2}")) for host in range(2 * switches)]
+    cables += [Cable((f"s{switch}", f"s{(switch + 1) % switches}")) for switch in range(switches)]
+    return Wiring(tuple(f"h{host}" for host in range(2 * switches)), tuple(cables))
+
+
+def test_a_ring_is_no_tree_and_some_of_its_routes_are_not_minimal() -> None:
+    found = survey(ring())
+    assert found.tree == "no tree: every switch has hosts, and 6 of 6 cables between switches stay within a level"
+    assert set(found.levels) == {1}
+    coverage = ring().fabric("up_down").coverage
+    # No path passes the bottom of the order, which is opposite of the top: two of the 30 ordered pairs of switches have
+    # their only minimal path through it.
+    assert coverage.minimal_routes == pytest.approx(28 / 30)
+    assert ring().fabric("up_down").exceptions == ()
+
+
+def random_graph(switches: int, degree: int, seed: int) -> Wiring:
+    """Switches joined at random, as in a Jellyfish, four hosts each."""
+    draw = random.Random(seed)
+    ends = [switch for switch in range(switches) for _ in range(degree)]
+    draw.shuffle(ends)
+    pairs = Counter((min(pair), max(pair)) for pair in zip(ends[::2], ends[1::2], strict=True) if pair[0] != pair[1])
+    cables = [Cable((f"h{host}", f"s{host // 4}")) for host in range(4 * switches)]
+    cables += [Cable((f"s{a}", f"s{b}")) for a, b in pairs]
+    return Wiring(tuple(f"h{host}" for host in range(4 * switches)), tuple(cables))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_graphs_are_no_trees(seed: int) -> None:
+    found = survey(random_graph(40, 6, seed))
+    assert found.tree.startswith("no tree: every switch has hosts")
+
+
+def test_idle_links_are_counted_named_and_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two leaves of two hosts, two spines, and a switch that only one spine joins, by two cables: four idle links."""
+    ends = [("a0", "leaf0"), ("a1", "leaf0"), ("b0", "leaf1"), ("b1", "leaf1")]
+    ends += [(leaf, spine) for leaf in ("leaf0", "leaf1") for spine in ("spine0", "spine1")]
+    ends += [("spine0", "spare"), ("spine0", "spare")]
+    wiring = Wiring(("a0", "a1", "b0", "b1"), tuple(map(Cable, ends)))
+    wiring.save(tmp_path / "small.json")
+    arguments = ["--topology", "imported", "--set", f"file={tmp_path / 'small.json'}"]
+    assert execute(["fabric", "describe", *arguments]) == 0
+    text = capsys.readouterr().out
+    assert (
+        "routes     100% of host pairs have a minimal route; 100% of the minimal paths use only links on routes" in text
+    )
+    assert sum(line.startswith("warning") for line in text.splitlines()) == 2
+    assert "2 of 2 level 2 up links are used by no route" in text
+    assert execute(["fabric", "describe", *arguments, "--json"]) == 0
+    coverage = json.loads(capsys.readouterr().out)["coverage"]
+    assert {idle["name"]: (idle["links"], idle["total"]) for idle in coverage["idle"]} == {
+        "level 2 up": (2, 2),
+        "level 2 down": (2, 2),
+    }
+    assert all("spine0" in name and "spare" in name for idle in coverage["idle"] for name in idle["first"])
+    assert (coverage["minimal_paths"], coverage["minimal_routes"], coverage["idle_is_exact"]) == (1, 1, True)
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(
+        'duration = "1 us"\n[fabric]\ntopology = "imported"\nfile = "small.json"\n'
+        '[[jobs]]\nname = "a"\nranks = 2\nworkload = "ping_pong"\n',
+        encoding="utf-8",
+    )
+    assert execute(["check", str(scenario)]) == 0
+    assert "warning: 2 of 2 level 2 up links are used by no route" in capsys.readouterr().out
+
+
+def test_the_bisection_is_also_that_of_the_links_in_use() -> None:
+    """Forwarding tables that send everything over one of two spines: half of what the cables could carry."""
+    ends = [("a0", "leaf0"), ("a1", "leaf0"), ("b0", "leaf1"), ("b1", "leaf1")]
+    ends += [(leaf, spine) for leaf in ("leaf0", "leaf1") for spine in ("spine0", "spine1")]
+    taken: Counter[str] = Counter()
+    cables = []
+    for pair in ends:
+        taken.update(pair)
+        cables.append(Cable(pair, ports=(taken[pair[0]], taken[pair[1]])))
+    tables = {"leaf0": (1, 2, 3, 3), "leaf1": (3, 3, 1, 2), "spine0": (1, 1, 2, 2)}
+    wiring = Wiring(("a0", "a1", "b0", "b1"), tuple(cables), tables=tables)
+    described = wiring.fabric("tables").describe()
+    assert (described.bisection, described.usable_bisection) == (200 * 10**9, 100 * 10**9)
+    assert described.coverage.minimal_paths == 0.5
+    assert described.coverage.warnings == (
+        "2 of 4 level 1 up links are used by no route",
+        "2 of 4 level 1 down links are used by no route",
+        "only 50% of the minimal paths use only links on routes",
+    )
+    spread = wiring.fabric("up_down").describe()
+    assert spread.usable_bisection == spread.bisection
+    assert spread.coverage.warnings == ()
+
+
+def test_planes_that_are_joined_only_through_hosts_are_routed_each_by_itself() -> None:
+    """Two planes of two leaves and a spine; a message over a host's second adapter stays in the second plane."""
+    cables = []
+    for plane in "pq":
+        cables += [Cable((f"h{host}", f"{plane}leaf{host // 2}")) for host in range(4)]
+        cables += [Cable((f"{plane}leaf{leaf}", f"{plane}spine")) for leaf in range(2)]
+    wiring = Wiring(("h0", "h1", "h2", "h3"), tuple(cables))
+    assert survey(wiring).tree.startswith("a tree of 2 levels, 4 - 2 switches")
+    fabric = wiring.fabric("up_down")
+    names = fabric.links["from_name"]
+    for rail, plane in enumerate("pq"):
+        assert [names[link] for link in fabric.route(0, 3, rail)[1:]] == [
+            f"{plane}leaf0",
+            f"{plane}spine",
+            f"{plane}leaf1",
+        ]
+    assert fabric.coverage.idle == ()

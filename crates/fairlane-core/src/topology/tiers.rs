@@ -8,7 +8,8 @@
 //! 1. Candidates. The switches with at least `t` hosts, or with at least a given share of their ports used for hosts,
 //!    are taken for leaves; the level of every other switch is one more than its distance from the nearest leaf. The same
 //!    is tried with those added to the leaves that have hosts and only lower neighbours then.
-//! 2. Descent. The best candidates are improved switch by switch as long as [`cable_cost`] and host costs fall.
+//! 2. Descent. The best candidates are improved switch by switch, greatest gain first, as long as their cost falls: that
+//!    of cables, [`cable_cost`], and that of hosts above level 1.
 //! 3. Ambiguous switches, all of whose neighbours have level 2, are put below or above these by what they join: see
 //!    [`Part::side`].
 //! 4. The cheapest candidate that is a tree ([`Census::is_tree`]) is taken. Where there is none, the levels are
@@ -27,7 +28,7 @@ pub(super) const TOP: u8 = 100;
 const THRESHOLDS: usize = 24;
 const IMPROVED: usize = 6;
 /// Passes of the descent over all switches.
-const PASSES: usize = 16;
+const PASSES: usize = 40;
 
 /// How the cables and hosts of a fabric lie with respect to its levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -263,28 +264,34 @@ impl Part<'_> {
         u64::from(self.cabling.hosts[switch]) * if joins { 1 } else { 8 }
     }
 
-    /// Gives each switch in turn its cheapest level, until none changes.
+    /// Moves switches to their cheapest levels until none gains. In each pass those move that gain more than any neighbour
+    /// would: the switch that is wrong gains more than those that could adapt to it.
     fn descend(&self, levels: &mut [u8]) {
+        let mut moves = vec![(0, 0); levels.len()];
         for _ in 0..PASSES {
-            let mut changed = false;
             for &switch in &self.members {
-                let best = self.best(switch, levels);
-                changed |= best != levels[switch];
-                levels[switch] = best;
+                moves[switch] = self.best(switch, levels);
             }
-            if !changed {
+            let leads = |switch: usize| {
+                let key = |switch: usize| (moves[switch].0, std::cmp::Reverse(switch));
+                moves[switch].0 > 0
+                    && self.cabling.neighbours[switch].iter().all(|(other, _)| key(*other) < key(switch))
+            };
+            let leading: Vec<usize> = self.members.iter().copied().filter(|switch| leads(*switch)).collect();
+            if leading.is_empty() {
                 return;
             }
+            leading.into_iter().for_each(|switch| levels[switch] = moves[switch].1);
         }
     }
 
-    /// The cheapest level of a switch, its own one if no other is cheaper.
-    fn best(&self, switch: usize, levels: &[u8]) -> u8 {
+    /// What a switch gains at its cheapest level, and that level.
+    fn best(&self, switch: usize, levels: &[u8]) -> (u64, u8) {
         let mut around: BTreeMap<u8, u64> = BTreeMap::new();
         for &(other, cables) in &self.cabling.neighbours[switch] {
             *around.entry(levels[other]).or_default() += u64::from(cables);
         }
-        let Some((&lowest, _)) = around.first_key_value() else { return levels[switch] };
+        let Some((&lowest, _)) = around.first_key_value() else { return (0, levels[switch]) };
         let cost = |own: u8| {
             let cables: u64 = around.iter().map(|(level, cables)| cables * cable_cost(own, *level)).sum();
             cables + self.host_cost(switch, own, levels)
@@ -293,14 +300,15 @@ impl Part<'_> {
         let options = around.keys().rev().flat_map(|level| [level.saturating_add(1).min(TOP), level.saturating_sub(1)]);
         // A switch above level 1 has something below it.
         let options = options.filter(|level| *level == 1 || *level > lowest);
-        let mut best = (cost(levels[switch]), levels[switch]);
+        let own = cost(levels[switch]);
+        let mut best = (own, levels[switch]);
         for option in options {
             let found = cost(option);
             if found < best.0 {
                 best = (found, option);
             }
         }
-        best.1
+        (own - best.0, best.1)
     }
 
     /// Puts every switch that joins only switches of level 2 below or above these.
