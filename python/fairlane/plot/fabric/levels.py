@@ -20,6 +20,10 @@ MOST_IN_FULL = 48
 """Switches of a level up to which all are drawn."""
 MOST_HOSTS = 160
 MOST_SUBTREES = 10
+NAME_LETTERS = 150
+"""Letters of names of switches that fit side by side."""
+SHORTEST_NAME = 5
+"""Names are left out where each would have fewer letters."""
 NAMES: dict[int, tuple[str, ...]] = {1: ("switch",), 2: ("leaf", "spine"), 3: ("leaf", "aggregation", "core")}
 
 
@@ -99,6 +103,10 @@ def _full(axes: Axes, tree: _Tree) -> None:
     for level, row in tree.rows.items():
         parts.dots(axes, [places[switch] for switch in row], parts.SWITCH, size, "s")
         axes.text(-0.02, level, tree.name(level), ha="right", va="center", fontsize=11)
+        room = NAME_LETTERS // len(row)
+        for switch in row if room >= SHORTEST_NAME else []:
+            name = parts.cut(tree.fabric.switch_names[switch], room)
+            parts.words(axes, places[switch][0], level + 0.16, name, 7.5, "#555555", on="white")
     axes.set_xlim(-0.1, 1.02)
     axes.set_ylim(0.05, tree.top + 0.35)
     rows = [(parts.rate(rate), found, parts.LINE) for rate, found in colour.items()]

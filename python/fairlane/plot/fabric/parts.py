@@ -133,6 +133,11 @@ def words(
     axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour, zorder=5, bbox=patch)
 
 
+def cut(name: str, letters: int) -> str:
+    """A name, cut off where it has more letters."""
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+
+
 def circle(count: int, radius: float = 1.0, centre: Point = (0.0, 0.0), start: float = np.pi / 2) -> Floats:
     """Points around a circle, clockwise from the top."""
     angles = start - 2 * np.pi * np.arange(count) / max(count, 1)

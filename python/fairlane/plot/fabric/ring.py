@@ -27,7 +27,9 @@ def figure(fabric: Fabric) -> Figure:
     parts.dots(axes, places, parts.SWITCH, float(np.clip(9000 / fabric.switches, 8, 260)))
     if fabric.switches <= 60:
         for switch, (x, y) in enumerate(places):
-            parts.words(axes, 1.1 * x, 1.1 * y, plural(hosts[switch], "host") if hosts[switch] else "", 9, "#555555")
+            name = parts.cut(fabric.switch_names[switch], 14)
+            words = f"{name}\n{plural(hosts[switch], 'host')}" if hosts[switch] else name
+            parts.words(axes, 1.13 * x, 1.13 * y, words, 8, "#555555")
     axes.set_xlim(-1.28, 1.28)
     axes.set_ylim(-1.28, 1.28)
     parts.legend(axes, [("switch", parts.SWITCH, parts.DOT), ("cable; wider: a trunk", parts.GLOBAL, parts.LINE)])
