@@ -112,14 +112,10 @@ def _trace_notes(copies: list[Copy]) -> Iterator[str]:
 
 def _rail_notes(copies: list[Copy], resolved: Resolved, fabric: Fabric) -> Iterator[str]:
     """Which jobs use fewer adapters than their hosts have, and why."""
-    adapters, names = fabric.adapters_of_hosts, resolved.tables["fabric"]["params"].get("hosts")
-
-    def called(host: int) -> str:
-        return names[host] if isinstance(names, list) else f"host {host}"
-
+    adapters = fabric.adapters_of_hosts
     for copy, job in zip(copies, resolved.jobs, strict=True):
         found = {host: int(adapters[host]) for host in job.hosts}
-        yield from rail_notes(job.name, copy.job.rails, found, fabric.rails, called)
+        yield from rail_notes(job.name, copy.job.rails, found, fabric.rails, fabric.host_names.__getitem__)
 
 
 def _rails(scenario: "Scenario", copy: Copy, job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:
