@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlane.cli.command import AsJson, print_json
-from fairlane.results.text import plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -83,6 +82,8 @@ def _lines(found: Comparison, first: str, second: str) -> Iterator[str]:
 
 
 def _of(count: int, found: Comparison) -> str:
+    from fairlane.results.text import plural
+
     return f"{count} of {plural(found.switches, 'switch', 'switches')}"
 
 
@@ -93,6 +94,8 @@ def _ports(table: pl.DataFrame, name: str, side: str) -> str:
 
 def _group_lines(groups: pl.DataFrame) -> Iterator[str]:
     """Cables between groups: how many pairs have as many, and where they end alike."""
+    from fairlane.results.text import plural
+
     if groups.is_empty():
         return
     pairs = plural(groups.height, "pair of groups", "pairs of groups")
