@@ -193,3 +193,21 @@ def test_python_takes_names_where_it_takes_numbers() -> None:
     assert fabric.host_numbers(["host[2-4]", 7]) == [2, 3, 4, 7]
     with pytest.raises(ScenarioError, match=r'hosts = "host16": the fabric has no host of this name'):
         fabric.host_numbers("host16")
+
+
+def test_background_jobs_share_the_hosts_of_a_list() -> None:
+    tables: dict[str, Any] = {
+        "fabric": {"topology": "fat_tree", "hosts": 32},
+        "jobs": [{"workload": "all_to_all", "ranks": 4, "placement": {"hosts": "host[0-2],host5"}}],
+    }
+    kinds = [{"workload": "uniform_random", "hosts": 4}]
+    background = {"fill": 0.5, "jobs": kinds, "placement": {"hosts": "host[8-31]"}}
+    jobs = Scenario(**tables, background=background).decide().jobs
+    taken = [host for job in jobs[1:] for host in job.hosts]
+    assert jobs[0].hosts == (0, 1, 2, 5)
+    assert set(taken) <= set(range(8, 32))
+    assert len(taken) == len(set(taken)) == 14
+    with pytest.raises(ScenarioError, match=r'background\.placement\.hosts = "host32"'):
+        Scenario(**tables, background={**background, "placement": {"hosts": "host[8-32]"}}).decide()
+    with pytest.raises(ScenarioError, match=r"background\.placement\.hosts: host host5 is in jobs\[0\]"):
+        Scenario(**tables, background={**background, "placement": {"hosts": "host[5-31]"}}).decide()

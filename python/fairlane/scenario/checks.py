@@ -138,7 +138,10 @@ def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Ho
     tables: list[tuple[str, Placement | None, list[Job]]] = [
         ("placement", scenario.placement, [job for job in scenario.jobs if job.placement is None])
     ]
-    tables += [(f"jobs[{at}].placement", job.placement, [job]) for at, job in enumerate(scenario.jobs)]
+    own = [(at, job) for at, job in enumerate(scenario.jobs) if not job.background]
+    tables += [(f"jobs[{at}].placement", job.placement, [job]) for at, job in own]
+    drawn = [job for job in scenario.jobs if job.background]
+    tables += [("background.placement", job.placement, drawn) for job in drawn[:1]]  # they share one table
     for key, placement, jobs in tables:
         for host in named(placement) if placement else ():
             for owner, others in owners[host]:
