@@ -376,6 +376,11 @@ ENGINE: dict[str, tuple[Calls, Calls, str]] = {
         [WINDOW, ("win_lock", 0, 1, True)],
         r"can never go on.*WinLock\(exclusive, target 1, window 0\), a lock that rank \d holds",
     ),
+    "a window that nobody opens": (
+        [WINDOW, ("win_start", 0, [1, 2])],
+        [WINDOW],
+        r"can never go on.*rank 0 in WinStart\(targets 1, 2, window 0\)",
+    ),
     "a collective that one rank never calls": (
         [("recv", 1)],
         [("icollective", "allgather", 4, 64), ("wait", 4)],

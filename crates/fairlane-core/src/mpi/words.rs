@@ -63,8 +63,8 @@ fn rare(op: &Op) -> String {
         Op::WinUnlockAll { win } => format!("WinUnlockAll(window {win})"),
         Op::WinFlush { win, target: Some(target) } => format!("WinFlush(target {target}, window {win})"),
         Op::WinFlush { win, target: None } => format!("WinFlush(all targets, window {win})"),
-        Op::WinPost { win, group } => format!("WinPost({} origins, window {win})", group.len()),
-        Op::WinStart { win, group } => format!("WinStart({} targets, window {win})", group.len()),
+        Op::WinPost { win, group } => format!("WinPost({}, window {win})", numbers("origins", group)),
+        Op::WinStart { win, group } => format!("WinStart({}, window {win})", numbers("targets", group)),
         Op::WinComplete { win } => format!("WinComplete(window {win})"),
         Op::WinWait { win } => format!("WinWait(window {win})"),
         _ => unreachable!("invariant: the caller has taken every other operation"),
@@ -89,8 +89,12 @@ fn volume_of(volume: &Volume) -> String {
 }
 
 fn list(requests: &[u32]) -> String {
+    numbers("requests", requests)
+}
+
+fn numbers<N: ToString>(what: &str, all: &[N]) -> String {
     const SHOWN: usize = 6;
-    let shown: Vec<String> = requests.iter().take(SHOWN).map(u32::to_string).collect();
-    let more = if requests.len() > SHOWN { format!(" and {} more", requests.len() - SHOWN) } else { String::new() };
-    format!("requests {}{more}", shown.join(", "))
+    let shown: Vec<String> = all.iter().take(SHOWN).map(N::to_string).collect();
+    let more = if all.len() > SHOWN { format!(" and {} more", all.len() - SHOWN) } else { String::new() };
+    format!("{what} {}{more}", shown.join(", "))
 }
