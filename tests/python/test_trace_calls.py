@@ -166,6 +166,24 @@ def test_messages_between_groups_are_named(tmp_path: Path) -> None:
     assert all("is between two groups" in entry["reason"] for entry in refused)
 
 
+def test_ranks_that_a_communicator_does_not_have_are_named(tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "outside", 3)
+    nobody, others = archive.comm("nobody", []), archive.comm("others", [1, 2])
+    archive.call(0, "MPI_Send", send(9, archive.world, 7, 1000))
+    archive.call(0, "MPI_Recv", recv(3, archive.world, 7, 1000))
+    archive.call(0, "MPI_Allgather", *collective("ALLGATHER", nobody, 8, 8))
+    archive.everyone("MPI_Barrier", *collective("BARRIER", others, 0, 0))
+    refused = {entry["call"]: entry for entry in read_trace(archive.close()).describe()["unsupported"]}
+    assert {call: entry["count"] for call, entry in refused.items()} == {
+        "MPI_Allgather": 1,
+        "MPI_Barrier": 1,
+        "MPI_Recv": 1,
+        "MPI_Send": 1,
+    }
+    assert "rank 9 of communicator 0, which has 3 ranks" in refused["MPI_Send"]["reason"]
+    assert "this rank is not in communicator" in refused["MPI_Allgather"]["reason"]
+
+
 def test_a_trace_without_operations_cannot_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = Archive(tmp_path / "idle", 2)
     archive.call(0, "MPI_Send", send(0, archive.world, 7, 1000))

@@ -69,7 +69,7 @@ impl RankTally {
         match op {
             Op::Send { to, bytes, comm, .. } | Op::Isend { to, bytes, comm, .. } => {
                 self.messages += 1;
-                self.bytes += bytes.0;
+                self.bytes = self.bytes.saturating_add(bytes.0);
                 if let Some(&communicator) = self.current.get(comm) {
                     self.peers.entry(communicator).or_default().insert(to.0);
                 }
@@ -77,7 +77,7 @@ impl RankTally {
             Op::Rma { kind, bytes, .. } => {
                 let totals = self.one_sided.entry(kind.name()).or_default();
                 totals.calls += 1;
-                totals.bytes += bytes.0;
+                totals.bytes = totals.bytes.saturating_add(bytes.0);
             }
             Op::CommDup { comm, new } => self.made(*comm, *new, Made::Dup),
             Op::CommSplit { comm, new, color, key } => {
@@ -114,7 +114,9 @@ impl RankTally {
         match (sum, handed_in) {
             (HandedIn::Bytes(sum), HandedIn::Bytes(more))
             | (HandedIn::PerMember(sum), HandedIn::PerMember(more))
-            | (HandedIn::AtRoot { bytes: sum, .. }, HandedIn::AtRoot { bytes: more, .. }) => *sum += more,
+            | (HandedIn::AtRoot { bytes: sum, .. }, HandedIn::AtRoot { bytes: more, .. }) => {
+                *sum = sum.saturating_add(more)
+            }
             _ => unreachable!("invariant: the key tells them apart"),
         }
     }
@@ -222,13 +224,13 @@ pub fn add_up(ranks: &[RankTally], description: &mut Description) {
     let mut neighbours: Vec<HashSet<u32>> = vec![HashSet::new(); ranks.len()];
     for (rank, (tally, me)) in ranks.iter().zip(0_u32..).enumerate() {
         description.p2p_messages += tally.messages;
-        description.p2p_bytes += tally.bytes;
+        description.p2p_bytes = description.p2p_bytes.saturating_add(tally.bytes);
         let known = &memberships.known[rank];
         for (&(communicator, name, _), &(calls, handed_in)) in &tally.collectives {
             let members = known.get(&communicator);
             let bytes = match handed_in {
                 HandedIn::Bytes(bytes) => bytes,
-                HandedIn::PerMember(bytes) => bytes * members.map_or(0, |m| m.len() as u64),
+                HandedIn::PerMember(bytes) => bytes.saturating_mul(members.map_or(0, |m| m.len() as u64)),
                 HandedIn::AtRoot { root, bytes } => {
                     let is_root = members.is_some_and(|m| m.get(root as usize) == Some(&me));
                     if is_root { bytes } else { 0 }
@@ -236,7 +238,7 @@ pub fn add_up(ranks: &[RankTally], description: &mut Description) {
             };
             let totals: &mut CollectiveTotals = description.collectives.entry(name.to_owned()).or_default();
             totals.calls += calls;
-            totals.bytes += bytes;
+            totals.bytes = totals.bytes.saturating_add(bytes);
         }
         for (&kind, &calls) in &tally.kinds {
             let totals: &mut KindTotals = description.iteration_collectives.entry(kind.to_owned()).or_default();
@@ -246,7 +248,7 @@ pub fn add_up(ranks: &[RankTally], description: &mut Description) {
         for (&kind, operations) in &tally.one_sided {
             let totals: &mut CollectiveTotals = description.one_sided.entry(kind.to_owned()).or_default();
             totals.calls += operations.calls;
-            totals.bytes += operations.bytes;
+            totals.bytes = totals.bytes.saturating_add(operations.bytes);
         }
         for (communicator, &made) in &tally.windows {
             // Every member made it; the first one counts it.

@@ -181,6 +181,17 @@ impl Communicators {
         Ok(self.get(id)?.handle)
     }
 
+    /// The handle of a communicator that a message to or from `peer` uses.
+    pub fn handle_with(&self, id: i32, peer: Rank) -> Result<CommHandle, Fault> {
+        let communicator = self.get(id)?;
+        match communicator.size() {
+            Some(size) if peer.index() >= size => {
+                Err(format!("rank {} of communicator {id}, which has {size} ranks", peer.0))
+            }
+            _ => Ok(communicator.handle),
+        }
+    }
+
     /// Notes a communicator under a new handle.
     fn insert(&mut self, id: i32, group: Group, me: Option<u32>, dims: Option<Arc<[i32]>>) -> New {
         let handle = self.handles.take();
@@ -300,6 +311,14 @@ impl Communicators {
 }
 
 impl Communicator {
+    /// How many ranks it has, if that is known.
+    pub fn size(&self) -> Option<usize> {
+        match &self.group.members {
+            Members::All(size) => size.map(|size| size as usize),
+            Members::These(list) => Some(list.len()),
+        }
+    }
+
     /// This rank's coordinates, and the extents, of a communicator with a Cartesian topology.
     pub fn coordinates(&self) -> Result<(Vec<i32>, Arc<[i32]>), Fault> {
         let dims = self.dims.clone().ok_or("the communicator has no Cartesian topology that the trace records")?;

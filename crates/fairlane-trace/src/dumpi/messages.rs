@@ -60,7 +60,7 @@ impl RankReader {
     fn destination(&self, posting: &Posting) -> Result<Option<(Rank, Bytes, CommHandle)>, Fault> {
         let Ok(to) = u32::try_from(posting.peer) else { return Ok(None) };
         let bytes = self.state.sizes.bytes(posting.count, posting.datatype)?;
-        Ok(Some((Rank(to), Bytes(bytes), self.state.communicators.handle(posting.comm)?)))
+        Ok(Some((Rank(to), Bytes(bytes), self.state.communicators.handle_with(posting.comm, Rank(to))?)))
     }
 
     /// A receive's source and tag, after the status where it was posted with wildcards; `None` from `MPI_PROC_NULL`.

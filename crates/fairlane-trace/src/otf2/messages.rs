@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{Op, RequestId, SendMode};
+use fairlane_core::program::{CommHandle, Op, RequestId, SendMode};
 use fairlane_core::units::Bytes;
 
 use super::completions::Got;
@@ -15,6 +15,17 @@ use crate::lookahead::Outcome;
 pub type Probed = HashMap<u64, Message>;
 
 impl RankReader {
+    /// The partner of a message, and the handle of its communicator.
+    fn partner(&mut self, message: &Message) -> Result<(Rank, CommHandle), String> {
+        let comm = self.handle(message.comm)?;
+        match self.definitions().size_of(message.comm) {
+            Some(size) if message.peer as usize >= size => {
+                Err(format!("rank {} of communicator {}, which has {size} ranks", message.peer, message.comm))
+            }
+            _ => Ok((Rank(message.peer), comm)),
+        }
+    }
+
     pub(super) fn send(&mut self, message: &Message) -> Result<(), String> {
         let name = self.call().map_or("", |region| &region.name);
         match name {
@@ -29,9 +40,9 @@ impl RankReader {
             }
             _ => {
                 let mode = if name == "MPI_Ssend" { SendMode::Synchronous } else { SendMode::Standard };
-                let &Message { peer, tag, bytes, .. } = message;
-                let comm = self.handle(message.comm)?;
-                self.out.op(Op::Send { to: Rank(peer), bytes: Bytes(bytes), tag, comm, mode });
+                let &Message { tag, bytes, .. } = message;
+                let (to, comm) = self.partner(message)?;
+                self.out.op(Op::Send { to, bytes: Bytes(bytes), tag, comm, mode });
             }
         }
         Ok(())
@@ -39,29 +50,36 @@ impl RankReader {
 
     pub(super) fn isend(&mut self, message: &Message) -> Result<RequestId, String> {
         let mode = if self.is_in("MPI_Issend") { SendMode::Synchronous } else { SendMode::Standard };
-        let &Message { peer, tag, bytes, .. } = message;
-        let comm = self.handle(message.comm)?;
+        let &Message { tag, bytes, .. } = message;
+        let (to, comm) = self.partner(message)?;
         let request = self.take_request();
-        self.out.op(Op::Isend { to: Rank(peer), bytes: Bytes(bytes), tag, comm, mode, request });
+        self.out.op(Op::Isend { to, bytes: Bytes(bytes), tag, comm, mode, request });
         Ok(request)
     }
 
     /// Posts a receive for the message that it will get. One that gets none in the trace is not posted.
     pub(super) fn irecv(&mut self) -> Result<Option<RequestId>, String> {
-        let Outcome::Completed(Got::Message(Message { peer, comm, tag, .. })) = self.outcome()? else {
-            return Ok(None);
-        };
-        let comm = self.handle(comm)?;
+        let Outcome::Completed(Got::Message(message)) = self.outcome()? else { return Ok(None) };
+        self.post(&message).map(Some)
+    }
+
+    fn post(&mut self, message: &Message) -> Result<RequestId, String> {
+        let (from, comm) = self.partner(message)?;
         let request = self.take_request();
-        self.out.op(Op::Irecv { from: Some(Rank(peer)), tag: Some(tag), comm, request });
-        Ok(Some(request))
+        self.out.op(Op::Irecv { from: Some(from), tag: Some(message.tag), comm, request });
+        Ok(request)
+    }
+
+    pub(super) fn receive(&mut self, message: &Message) -> Result<(), String> {
+        let (from, comm) = self.partner(message)?;
+        self.out.op(Op::Recv { from: Some(from), tag: Some(message.tag), comm });
+        Ok(())
     }
 
     /// A probe has found a message: it blocks until the message is there.
     pub(super) fn probe(&mut self, message: &Message, number: u64) -> Result<(), String> {
-        let &Message { peer, tag, .. } = message;
-        let comm = self.handle(message.comm)?;
-        self.out.op(Op::Probe { from: Some(Rank(peer)), tag: Some(tag), comm });
+        let (from, comm) = self.partner(message)?;
+        self.out.op(Op::Probe { from: Some(from), tag: Some(message.tag), comm });
         if self.is_in("MPI_Mprobe") || self.is_in("MPI_Improbe") {
             self.probed().insert(number, *message);
         }
@@ -74,18 +92,13 @@ impl RankReader {
 
     /// Receives a message that a probe has found.
     pub(super) fn receive_matched(&mut self, number: u64) -> Result<(), String> {
-        let Message { peer, comm, tag, .. } = self.matched(number)?;
-        let comm = self.handle(comm)?;
-        self.out.op(Op::Recv { from: Some(Rank(peer)), tag: Some(tag), comm });
-        Ok(())
+        let message = self.matched(number)?;
+        self.receive(&message)
     }
 
     /// Posts a receive for a message that a probe has found.
     pub(super) fn post_matched(&mut self, number: u64) -> Result<RequestId, String> {
-        let Message { peer, comm, tag, .. } = self.matched(number)?;
-        let comm = self.handle(comm)?;
-        let request = self.take_request();
-        self.out.op(Op::Irecv { from: Some(Rank(peer)), tag: Some(tag), comm, request });
-        Ok(request)
+        let message = self.matched(number)?;
+        self.post(&message)
     }
 }

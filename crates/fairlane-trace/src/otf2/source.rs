@@ -9,7 +9,7 @@ use fairlane_core::program::{COMM_SELF, COMM_WORLD, CommHandle, Op, RequestId, S
 
 use super::completions::{Completions, Got};
 use super::definitions::{Definitions, Members, Region};
-use super::event::{Event, Events, Message, Moment};
+use super::event::{Event, Events, Moment};
 use super::library::Archive;
 use super::messages::Probed;
 use super::needs::{self, Need};
@@ -261,10 +261,7 @@ impl RankReader {
             Event::Enter(region, moment) => self.enter(region, moment)?,
             Event::Leave(_, moment) => self.leave(moment),
             Event::Send(message) => self.send(&message)?,
-            Event::Recv(Message { peer, comm, tag, .. }) => {
-                let comm = self.handle(comm)?;
-                self.out.op(Op::Recv { from: Some(Rank(peer)), tag: Some(tag), comm });
-            }
+            Event::Recv(message) => self.receive(&message)?,
             Event::Isend(message, request) => {
                 let own = self.isend(&message)?;
                 let own = if self.is_in("MPI_Ibsend") { self.give_up(own) } else { Some(own) };
@@ -399,7 +396,11 @@ impl RankReader {
             Members::These(members) => Arc::clone(members),
         };
         let new = id.checked_add(COMM_SELF + 1).ok_or_else(unknown)?;
-        if self.defined.insert(id) {
+        if !self.defined.contains(&id) {
+            if !members.contains(&Rank(self.rank)) {
+                return Err(format!("this rank is not in communicator {id}"));
+            }
+            self.defined.insert(id);
             self.out.op(Op::CommDefine { new, members });
         }
         Ok(new)

@@ -77,6 +77,7 @@ fn nonsense_is_named() {
     assert!(error(13, &[I(20), S(&[])]).contains("request 20 was started by no call"));
     assert!(error(52, &[H(9)]).contains("communicator 9 was made by no call"));
     assert!(error(52, &[H(1)]).contains("MPI_COMM_NULL"));
+    assert!(error(0, &to(1, 4, 1)).contains("rank 4 of communicator 2, which has 4 ranks"));
     assert!(error(0, &to(-3, 2, 1)).contains("a count of -3"));
     assert!(error(53, &[I(1), H(INT), I(-4), H(WORLD)]).contains("a root of -4"));
     assert!(error(16, &[I(1), L(&[20]), I(3), S(&[])]).contains("index 3 in a list of 1 requests"));
@@ -121,7 +122,7 @@ fn bytes_are_scaled_and_something_never_becomes_nothing() {
         [(1.0, 4, 4), (2.5, 10, 10), (0.3, 1, 1), (1e-3, 1, 1), (1e6, 4_000_000, 4_000_000)]
     {
         let options = Options { repeat: false, message_scale, ..Options::default() };
-        let (_directory, mut ranks) = open_copies(&bytes, 2, &options).unwrap();
+        let (_directory, mut ranks) = open_copies(&bytes, 3, &options).unwrap();
         let found: Vec<u64> = drain(&mut ranks[0])
             .iter()
             .filter_map(|op| match op {
@@ -140,7 +141,7 @@ fn iterations_and_repetition() {
     w.call(65, &[I(1), H(INT), B(3), H(4)]);
     let bytes = w.finish();
     let words = |iteration: Iteration, count: usize| {
-        let (_directory, mut ranks) = open_copies(&bytes, 2, &Options { iteration, ..Options::default() }).unwrap();
+        let (_directory, mut ranks) = open_copies(&bytes, 3, &Options { iteration, ..Options::default() }).unwrap();
         let ops = (0..count).map(|_| format!("{:?}", ranks[0].next_op().unwrap().unwrap()));
         ops.map(|w| w.split([' ', '(']).next().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
     };
@@ -152,11 +153,11 @@ fn iterations_and_repetition() {
     assert_eq!(words(Iteration::Region("MPI_Isend".to_owned()), 8), region);
 
     let never = Options { iteration: Iteration::Collective(CollectiveKind::Bcast), ..Options::default() };
-    let (_directory, mut ranks) = open_copies(&bytes, 2, &never).unwrap();
+    let (_directory, mut ranks) = open_copies(&bytes, 3, &never).unwrap();
     let error = (0..100).find_map(|_| ranks[0].next_op().err()).unwrap();
     assert!(error.contains("no collective \"bcast\""), "{error}");
     let misspelt = Options { iteration: Iteration::Region("MPI_Alreduce".to_owned()), ..Options::default() };
-    let error = open_copies(&bytes, 2, &misspelt).err().unwrap().to_string();
+    let error = open_copies(&bytes, 3, &misspelt).err().unwrap().to_string();
     assert!(error.contains("did you mean \"MPI_Allreduce\"?"), "{error}");
     let (_directory, mut ranks) =
         open_copies(&Writer::with_clocks(Clocks::None).finish(), 1, &Options::default()).unwrap();
