@@ -19,7 +19,11 @@ from fairlane.inputs.tables import entries
 from fairlane.pattern import program_of
 from fairlane.placement import STRATEGIES
 from fairlane.scenario.models import Job
+from fairlane.study import Study
+from fairlane.study.plan import plan
+from fairlane.study.running import affordable
 from fairlane.workload import WORKLOADS, JobScript, Rank, Workload
+from small_study import SCENARIO, STUDY
 
 REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers"
 FABRIC = {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16}
@@ -231,3 +235,19 @@ def test_memory_in_words(amount: float, words: str) -> None:
 )
 def test_time_in_words(seconds: float, words: str) -> None:
     assert seconds_text(seconds) == words
+
+
+def test_a_study_has_no_more_workers_than_memory_has_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    (tmp_path / "study.toml").write_text(STUDY)
+    planned = plan(Study.load(tmp_path / "study.toml"))
+    each = planned.cells[0].memory
+    assert each > 2**27
+    monkeypatch.setattr("fairlane.study.running.cores", lambda: 8)
+    for room in (1, 3, 20):
+        monkeypatch.setattr("fairlane.study.running.machine_memory", lambda room=room: int(1.1 * room * each))
+        assert affordable(planned, None) == min(8, room)
+        assert affordable(planned, room) == room
+    monkeypatch.setattr("fairlane.study.running.machine_memory", lambda: int(3.5 * each))
+    with pytest.raises(ScenarioError, match=r"--workers = 4: each takes about .* MiB of memory; allowed: at most 3"):
+        affordable(planned, 4)

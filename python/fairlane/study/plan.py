@@ -50,6 +50,10 @@ class Cell:
     """How many ranks each job has."""
     iterates: Sequence[bool]
     """Whether each job has iterations that runs can be compared by."""
+    memory: float = 0.0
+    """Bytes of memory that a simulation of it takes, about."""
+    allowed: int | None = None
+    """Bytes of memory that its scenario allows, if it says so."""
     baselines: dict[str, Baseline] = field(default_factory=dict)
     runs: dict[str, Task] = field(default_factory=dict)
     """The treated runs, by treatment."""
@@ -133,7 +137,8 @@ def _cell(study: Study, point: Point) -> Cell:
         raise ScenarioError(problems)
     jobs = decided.jobs
     lists = [job.workload for job in jobs], [job.ranks for job in jobs], [job.iterates for job in jobs]
-    return Cell(point, written, treated, *lists)
+    memory = decided.estimate.memory if decided.estimate else 0.0
+    return Cell(point, written, treated, *lists, memory, scenario.memory)
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:

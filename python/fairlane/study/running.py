@@ -10,7 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairlane.errors import ScenarioError
+from fairlane.errors import Problem, ScenarioError
+from fairlane.estimate import bytes_text, machine_memory
 from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import seal, unseal
 from fairlane.results.store import is_folder_of, new_folder
@@ -64,6 +65,8 @@ def run(
 
         find(dask)  # planning takes a while
     planned = plan(study)
+    if dask is None and (workers is not None or study.table.cluster is None):
+        workers = affordable(planned, workers)
     planning = time.monotonic() - begun
     with ExitStack() as ends:
         # A scheduler must be there before anything is written; where jobs are submitted, the folder has their logs.
@@ -136,6 +139,22 @@ def _connected(dask: str) -> Pool:
     from fairlane.study.cluster import connect
 
     return connect(dask)
+
+
+def affordable(plan: Plan, workers: int | None) -> int:
+    """How many workers of this machine there is memory for, at most its cores; or those asked for, if there is.
+
+    Raises ``ScenarioError`` if there is not.
+    """
+    largest = max((cell.memory for cell in plan.cells), default=0.0)
+    memory = max([machine_memory(), *(cell.allowed or 0 for cell in plan.cells)])
+    room = max(1, int(memory // max(largest, 1.0)))
+    if workers is None:
+        return min(cores(), room)
+    if workers > room:
+        words = f"each takes about {bytes_text(largest)} of memory"
+        raise ScenarioError(Problem("--workers", words, workers, f"at most {room}, for {bytes_text(memory)}"))
+    return workers
 
 
 def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> Pool:
