@@ -6,8 +6,8 @@ import selectors
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +52,8 @@ class _Worker:
 
     def __init__(self, seed: int, folder: Path) -> None:
         tests = Path(__file__).parents[1]
-        environment = {**os.environ, "PYTHONPATH": str(tests), "MPLBACKEND": "Agg", "POLARS_MAX_THREADS": "1"}
+        paths = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": paths, "MPLBACKEND": "Agg", "POLARS_MAX_THREADS": "1"}
         with (folder.parent / f"{folder.name}.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "fuzzing.worker", str(seed), str(folder)],
@@ -67,6 +68,7 @@ class _Worker:
         os.set_blocking(self._process.stdout.fileno(), False)
         self._lines.register(self._process.stdout, selectors.EVENT_READ)
         self._rest = b""
+        self._messages: deque[bytes] = deque()
         self.done = 0
         ready, _ = self._until("ready", LONGEST_START_S)
         if not ready:
@@ -87,8 +89,9 @@ class _Worker:
     def _until(self, key: str, longest: float, cpu: float = float("inf")) -> tuple[dict[str, object], str]:
         end, used = time.monotonic() + longest, self._cpu() + cpu
         while time.monotonic() < end:
-            for line in self._read():
-                found: dict[str, object] = json.loads(line)
+            self._read()
+            while self._messages:
+                found: dict[str, object] = json.loads(self._messages.popleft())
                 if key in found:
                     return found, ""
             code = self._process.poll()
@@ -104,12 +107,13 @@ class _Worker:
         self.kill()
         return {}, f"no answer in {longest:g} s"
 
-    def _read(self) -> Iterator[bytes]:
+    def _read(self) -> None:
+        """Takes in what the worker has said; more than one line may come at once."""
         assert self._process.stdout is not None
         if self._lines.select(POLL_S):
             self._rest += self._process.stdout.read() or b""
         *lines, self._rest = self._rest.split(b"\n")
-        yield from lines
+        self._messages.extend(lines)
 
     def _size(self) -> int:
         """Memory of the process and of those that it has started."""

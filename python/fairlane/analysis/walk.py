@@ -21,6 +21,7 @@ import polars as pl
 from fairlane.analysis.delays import with_parts
 from fairlane.analysis.packets import by_link, delayers, message_packets
 from fairlane.analysis.record import Record
+from fairlane.results.errors import ResultsError
 
 __all__ = ["Cause", "Walk", "longest_wait", "walk"]
 
@@ -106,8 +107,11 @@ class _Backwards:
         self.steps: list[dict[str, Any]] = []
 
     def message(self, number: int) -> dict[str, Any]:
-        """A message of the record by its number."""
-        return self._messages.row(int(np.searchsorted(self._numbers, number)), named=True)
+        """A message of the record by its number. Raises ``ResultsError`` if the record does not have it."""
+        at = int(np.searchsorted(self._numbers, number))
+        if at >= len(self._numbers) or self._numbers[at] != number:
+            raise ResultsError(f"the record: its waits name message {number}, which its messages do not have")
+        return self._messages.row(at, named=True)
 
     def go(self, row: int) -> tuple[Cause, int]:
         """Takes steps until something explains the wait; what that is, and how much longer the partner computed."""

@@ -27,6 +27,10 @@ _BOUNDS = ("least", "most")
 _PLACE = ("loc", "scale")
 
 
+LARGEST = 1e100
+"""The largest plain number."""
+
+
 @dataclass(frozen=True)
 class Distribution:
     """What a value is drawn from."""
@@ -142,6 +146,8 @@ def _number(key: str, given: Any, kind: Kind | None) -> float:
     if kind is None:
         if isinstance(given, bool) or not isinstance(given, int | float):
             raise Problems(Problem(key, "not a number", str(given), "a number, or a table with `dist`"))
+        if not abs(given) <= LARGEST:  # neither is what is not a number at all
+            raise Problems(Problem(key, "not a finite number", str(given)[:40], f"up to {LARGEST:g}"))
         return float(given)
     try:
         if isinstance(given, str) and given.strip().startswith("-"):

@@ -65,7 +65,7 @@ class Strategy(BaseModel):
     A subclass says in ``allocate`` which hosts it takes, and in ``check`` what its parameters need of the fabric.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     together: ClassVar[bool] = False
     """Whether the jobs of one placement table are dealt hosts in turn, and not one after the other."""

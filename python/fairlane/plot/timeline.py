@@ -20,6 +20,8 @@ def draw(run: Run) -> Figure | None:
     if run.samples is None or run.samples.is_empty():
         return None
     table = over_time(run.samples, run.ports)
+    if table.is_empty():  # ports that none of the samples is of
+        return None
     factor, unit = time_unit(run.meta.simulated_s)
     figure = canvas(12, 7)
     top, bottom = figure.subplots(2, 1, sharex=True)

@@ -21,7 +21,7 @@ _MILLI = 1000
 class PowerTable(BaseModel):
     """Sockets of each host, what they draw, and how far they may go. Defaults are a 115 W Xeon of 2013."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     sockets: int = Field(2, ge=1, le=8)
     """Sockets of each host."""

@@ -27,6 +27,8 @@ Integers = NDArray[numpy.int64]
 
 RUN, TIMESTEP, TARGET = "run", "timestep", "seconds"
 """What these columns are called by default."""
+LARGEST = 1e100
+"""The largest number: sums of squares of such numbers are finite still."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +167,14 @@ def _numeric(frame: pl.DataFrame, name: str, keys: list[str]) -> list[Problem]:
     column = frame[name]
     if not column.dtype.is_numeric():
         return [Problem(name, "not a column of numbers", str(column.dtype), "integers or floats")]
-    bad = frame.filter(~pl.col(name).cast(pl.Float64).is_finite().fill_null(False))
+    number = pl.col(name).cast(pl.Float64)
+    bad = frame.filter(~(number.is_finite() & (number.abs() <= LARGEST)).fill_null(False))
     if not bad.height:
         return []
     where = ", ".join(f"{key} {bad[key][0]}" for key in keys)
     value = "empty" if bad[name][0] is None else str(bad[name][0])
-    words = f"{bad.height} of {frame.height} cells are no finite numbers, the first at {where}"
-    return [Problem(name, words, value, "finite numbers")]
+    words = f"{bad.height} of {frame.height} cells are no finite numbers up to {LARGEST:g}, the first at {where}"
+    return [Problem(name, words, value, f"finite numbers up to {LARGEST:g}")]
 
 
 def _keyed(frame: pl.DataFrame, keys: list[str]) -> list[Problem]:

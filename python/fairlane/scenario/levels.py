@@ -24,7 +24,7 @@ Level = Annotated[int, Field(ge=0, le=MAX_LEVELS - 1)]
 class RankLevels(BaseModel):
     """Ranks with a service level of their own, and the level of the others."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     default: Level | None = Field(None, description="service level of the ranks that are not listed")
     ranks: dict[int, Level] = Field(default_factory=dict, description="service level by rank")

@@ -43,7 +43,7 @@ _GB_PER_S = 8 * 10**9
 class Table(BaseModel):
     """A table of a scenario: unknown keys are errors, and it does not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Parameterised(BaseModel):

@@ -22,7 +22,7 @@ MAX_RAILS = 8
 class Adapter(BaseModel):
     """An adapter that is not as the topology's links say."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     bandwidth: Annotated[Bandwidth, Field(gt=0)] | None = None
     """Bandwidth of its cable, both ways; without it the topology's."""
@@ -35,7 +35,7 @@ class Adapter(BaseModel):
 class Rails(BaseModel):
     """Adapters of each host, where there are several."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     count: int = Field(ge=1, le=MAX_RAILS)
     """How many adapters each host has."""
@@ -60,7 +60,7 @@ class Rails(BaseModel):
 class RailPolicy(BaseModel):
     """Which of its host's adapters each message of a job goes through."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     policy: Literal["round_robin", "stripe", "by_destination", "by_source", "only"] = "round_robin"
     """``round_robin``: each rank sends over one rail after the other, message by message. ``stripe``: payloads above

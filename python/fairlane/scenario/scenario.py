@@ -41,7 +41,7 @@ class Scenario(BaseModel):
     Raises ``ScenarioError`` with everything that is wrong.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     name: str = Field("scenario", min_length=1, pattern=r"^[^/\\]+$")
     """Name of the scenario; a run's folder is called after it."""

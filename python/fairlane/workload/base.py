@@ -30,7 +30,7 @@ class Workload(BaseModel):
     its time when the job runs alone; with ``compute``, Y is given.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     minimum_ranks: ClassVar[int] = 2
     """The fewest ranks that it makes sense for."""

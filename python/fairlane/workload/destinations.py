@@ -20,7 +20,7 @@ Draw = Callable[[], numpy.random.Generator]
 class Destinations(BaseModel):
     """To whom each rank sends."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     part: ClassVar[float] = 1.0
 

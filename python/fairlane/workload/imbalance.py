@@ -17,7 +17,7 @@ Parts = NDArray[numpy.float64]
 class Imbalance(BaseModel):
     """A division of compute time."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
         """Each rank's part of Y once the imbalance is as great as it gets."""
@@ -87,7 +87,7 @@ def _read(given: Any) -> Any:
         given = {"kind": given}
     if not isinstance(given, dict) or "kind" not in given:
         raise ValueError(f"expected a kind of imbalance or a table with `kind`: {', '.join(_KINDS)}")
-    if given["kind"] not in _KINDS:
+    if not isinstance(given["kind"], str) or given["kind"] not in _KINDS:
         raise Problems(Problem.unknown("kind", "imbalance", str(given["kind"]), list(_KINDS), given["kind"]))
     return validated(_KINDS[given["kind"]], given)
 

@@ -46,7 +46,7 @@ MOST_NAME = 1024
 class Iteration(BaseModel):
     """What counts as one iteration of a trace; without a choice, one pass from its start to its end."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     collective: CollectiveKind | None = Field(None, description="the stretch between two calls of this collective")
     region: str | None = Field(None, description="the stretch between two enters of this OTF2 region")
@@ -80,7 +80,7 @@ def _in_folder(path: Path) -> Path:
 class Trace(BaseModel):
     """A recorded application and how to replay it. It starts over when it ends, so the job keeps its load up."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     path: Annotated[Path, AfterValidator(_in_folder)] = Field(
         description="an OTF2 or DUMPI archive: its folder, its .otf2 or .meta file, or a .tar.zst with it"

@@ -26,7 +26,7 @@ class Slots:
 class Mapping(BaseModel):
     """Says which rank goes where. The fields of a subclass are its parameters, ``name`` first."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     @classmethod
     def summary(cls) -> str:
