@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from fairlane.fabric import Fabric
 from fairlane.pattern import observe, program_of
 from fairlane.scenario.models import Job
 from fairlane.workload.trace import read_trace, unpack
+from peak_memory import measured
 
 HERE = Path(__file__).parent.parent / "data" / "traces"
 FOLDERS = [HERE, *(Path(folder) for folder in [os.environ.get("FAIRLANE_TRACES")] if folder)]
@@ -112,12 +111,11 @@ def test_the_checks_are_there() -> None:
 
 
 MEASURE = """
-import resource, sys
+import sys
 from fairlane import Scenario, ScenarioError, Simulation
 simulation = Simulation(Scenario.load(sys.argv[1]))
 while simulation.work()["job"] < int(sys.argv[2]):
     simulation.run_for("50 us")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
@@ -129,14 +127,9 @@ def test_memory_does_not_grow_with_the_number_of_passes(name: str, tmp_path: Pat
         f'[[jobs]]\nname = "job"\ntrace = {{ path = "{ARCHIVES[name]}", compute_scale = 0.01 }}\n'
     )
 
-    def peak(passes: int) -> int:
-        """Resident memory in KiB."""
-        done = subprocess.run(
-            [sys.executable, "-c", MEASURE, str(file), str(passes)], check=True, capture_output=True, text=True
-        )
-        return int(done.stdout)
-
-    assert peak(20) - peak(2) < 5 * 1024
+    _, few = measured(MEASURE, file, 2)
+    _, many = measured(MEASURE, file, 20)
+    assert many - few < 5 * 2**20
 
 
 @pytest.mark.parametrize("name", ["lulesh-64.tar.zst", "otf2-amg-27.tar.zst"])

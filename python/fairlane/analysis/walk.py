@@ -155,6 +155,9 @@ class _Backwards:
         receiver_was_later = not message["eager"] and posted is not None and sent < posted < wait["end_ps"]
         side, origin = ("to_rank", posted) if receiver_was_later else ("from_rank", sent)
         under_way = wait["end_ps"] - origin
+        if under_way < 0:
+            words = f"message {wait['message']} begins after the end of the wait that it ends"
+            raise ResultsError(f"the record: {words}, at {wait['end_ps']} ps of rank {wait['rank']}")
         ends = {name: message[name] for name in ("from_rank", "to_rank", "bytes")}
         return (
             step

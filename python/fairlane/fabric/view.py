@@ -238,7 +238,7 @@ class Fabric:
         leaves = [self.leaf_of[host] for host in hosts]
         if min(leaves, default=0) < 0:
             return self._distances(list(hosts), whole=True)[:, list(hosts)].astype(numpy.int64)
-        distinct, place = numpy.unique(leaves, return_inverse=True)
+        distinct, place = numpy.unique(numpy.array(leaves, dtype=numpy.int64), return_inverse=True)
         between = self._distances(distinct.tolist())[:, distinct].astype(numpy.int64)
         return between[numpy.ix_(place, place)]
 

@@ -50,8 +50,9 @@ def draw(found: Analysis) -> Figure | None:
 def _shown(walk: Walk) -> list[dict[str, Any]]:
     """The steps whose message is known, up to a number of ranks."""
     kept: list[dict[str, Any]] = []
+    ranks: set[int] = set()
     for step in walk.steps.iter_rows(named=True):
-        ranks = {rank for one in [*kept, step] for rank in _ranks(one)}
+        ranks |= set(_ranks(step))
         if step["message"] is None or (kept and len(ranks) > MOST_RANKS):
             break
         kept.append(step)
