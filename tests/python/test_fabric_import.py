@@ -199,6 +199,7 @@ def test_forwarding_tables_are_followed(written: Write) -> None:
         ),
         ("lid 2 1xSDR", "lid 2 1xQQR", 5, "unknown speed 1xQQR; allowed: a number of lanes and one of SDR, DDR"),
         ('[4]\t"S-00000000000000a2"[2]', '[5]\t"S-00000000000000a2"[2]', 6, "has no port 5: it has 4"),
+        ('[4]\t"S-00000000000000a2"[2]', f'[{"4" * 5000}]\t"S-00000000000000a2"[2]', 6, ""),
     ],
 )
 def test_dumps_that_contradict_themselves_are_refused_by_line(
@@ -263,6 +264,7 @@ def test_a_list_of_links_is_read(written: Write) -> None:
         ("200 Gb/s,500 ns", "200,500 ns", 6, "bandwidth = 200: a bandwidth needs a unit"),
         ("leaf1,spine,3,2,200 Gb/s,", "leaf1,spine,3", 7, "has 3 cells, and the header 6: is the file cut off?"),
         ("from_port", "form_port", 2, 'did you mean "from_port"?'),
+        ("leaf1,spine,3", f"leaf1,spine,{'3' * 5000}", 7, "not a number from 1 to 65535"),
     ],
 )
 def test_lists_that_are_wrong_are_refused_by_line(written: Write, old: str, new: str, line: int, words: str) -> None:
@@ -271,6 +273,12 @@ def test_lists_that_are_wrong_are_refused_by_line(written: Write, old: str, new:
         read_wiring(file)
     assert f"{file}:{line}: " in str(error.value)
     assert words in str(error.value)
+
+
+def test_more_cables_than_memory_is_for_are_refused(written: Write) -> None:
+    lines = ["from,to,cables,from_kind,to_kind", *(f"h{number},s,4096,host,switch" for number in range(1000))]
+    with pytest.raises(ScenarioError, match=r"links.csv:978: more than 4,000,000 cables"):
+        read_wiring(written("links.csv", "\n".join(lines)))
 
 
 def test_fabrics_that_are_not_connected_name_who_is_cut_off(written: Write) -> None:

@@ -75,7 +75,7 @@ def _span(given: str) -> tuple[int | None, int | None]:
     """What 3..9, 3.., ..9 or 3 stand for."""
     from fairlane.errors import Problem, ScenarioError
 
-    found = re.fullmatch(r"(\d*)(\.\.)?(\d*)", given.strip())
+    found = re.fullmatch(r"(\d{0,9})(\.\.)?(\d{0,9})", given.strip())
     if found is None or not (found[1] or found[3]):
         raise ScenarioError(
             Problem("--iterations", "no range of iterations", given, "FIRST..LAST, FIRST.., ..LAST, ONE")

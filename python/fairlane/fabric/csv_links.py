@@ -18,6 +18,10 @@ __all__ = ["is_csv", "read_csv"]
 _REQUIRED = ("from", "to")
 _OPTIONAL = ("from_port", "to_port", "bandwidth", "latency", "cables", "from_kind", "to_kind")
 _KINDS = ("host", "switch")
+_MOST = {"from_port": 65_535, "to_port": 65_535, "cables": 4096}
+"""The largest numbers that there may be."""
+_MOST_CABLES = 4_000_000
+"""More cables than any fabric has; they are kept in memory one by one."""
 
 
 def is_csv(text: str) -> bool:
@@ -34,6 +38,9 @@ def read_csv(text: str, file: Path) -> Wiring:
     for line, row in _rows(text, file):
         try:
             cables += _cables(row, line)
+            if len(cables) > _MOST_CABLES:
+                words = f"more than {_MOST_CABLES:,} cables up to here"
+                raise ScenarioError(Problem("", words, file=str(file), line=line))
             for side, end in zip(_REQUIRED, (row["from"], row["to"]), strict=True):
                 _kind(row, side, end, kinds)
         except ValueError as error:
@@ -78,8 +85,8 @@ def _cables(row: dict[str, str], line: int) -> list[Cable]:
 
 def _number(row: dict[str, str], key: str) -> int | None:
     given = row.get(key, "")
-    if given and not (given.isdecimal() and int(given) > 0):
-        raise ValueError(f"{key} = {given}: not a number above zero")
+    if given and not (given.isdecimal() and len(given) <= 9 and 0 < int(given) <= _MOST[key]):
+        raise ValueError(f"{key} = {given[:40]}: not a number from 1 to {_MOST[key]}")
     return int(given) if given else None
 
 

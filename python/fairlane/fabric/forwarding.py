@@ -13,9 +13,9 @@ from fairlane.fabric.wiring import Wiring
 
 __all__ = ["with_tables"]
 
-_BLOCK = re.compile(r"Unicast lids .*guid (0x[0-9a-fA-F]+)")
-_ENTRY = re.compile(r"(0x[0-9a-fA-F]+)\s+(\d+)\s*(:.*)?$")
-_END = re.compile(r"(\d+) (?:valid )?lids dumped")
+_BLOCK = re.compile(r"Unicast lids .*guid (0x[0-9a-fA-F]{1,16})")
+_ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*(:.*)?$")
+_END = re.compile(r"(\d{1,9}) (?:valid )?lids dumped")
 _HEADING = re.compile(r"\s*(Lid\s+Out|Port\s+Info|#)")
 
 

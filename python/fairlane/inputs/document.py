@@ -31,7 +31,7 @@ def dotted(path: Sequence[str | int]) -> str:
 
 def undotted(key: str) -> KeyPath:
     """The path behind what ``dotted`` writes."""
-    return tuple(int(number) if number else name for number, name in re.findall(r"\[(\d+)\]|([^.\[\]]+)", key))
+    return tuple(int(number) if number else name for number, name in re.findall(r"\[(\d{1,9})\]|([^.\[\]]+)", key))
 
 
 @dataclass(frozen=True)

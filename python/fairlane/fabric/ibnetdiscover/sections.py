@@ -25,15 +25,15 @@ LANE_RATES = {
 }
 """Data rate of one lane, bits per second."""
 
-_VERTEX = re.compile(r'(Switch|Ca|Rt)\s+(\d+)\s+"([^"]+)"\s*#\s*"([^"]*)"(.*)')
+_VERTEX = re.compile(r'(Switch|Ca|Rt)\s+(\d{1,9})\s+"([^"]+)"\s*#\s*"([^"]*)"(.*)')
 _GUID_OF_PORT = r"(?:\[ext \d+\])?(?:\([^()]*\))?"
-_PORT = re.compile(rf'\[(\d+)\]{_GUID_OF_PORT}\s+"([^"]+)"\[(\d+)\]{_GUID_OF_PORT}\s*(#.*)')
+_PORT = re.compile(rf'\[(\d{{1,9}})\]{_GUID_OF_PORT}\s+"([^"]+)"\[(\d{{1,9}})\]{_GUID_OF_PORT}\s*(#.*)')
 _PORT_BEGINS = re.compile(r"\[\d*\]?(?=$|[\s(\[])|\[\d+$")
-_SPEED = re.compile(r"\b(\d+)x([A-Z]+\d*)\s*$")
-_ENDS_WITH_LID = re.compile(r"\blid \d+\s*$")
+_SPEED = re.compile(r"\b(\d{1,9})x([A-Z]+\d*)\s*$")
+_ENDS_WITH_LID = re.compile(r"\blid \d{1,9}\s*$")
 _QUOTED = re.compile(r'"([^"]*)"')
-_OWN_LID = re.compile(r"#\s*lid (\d+)")
-_LID = re.compile(r"\blid (\d+)")
+_OWN_LID = re.compile(r"#\s*lid (\d{1,9})")
+_LID = re.compile(r"\blid (\d{1,9})")
 _GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b")
 _CARD = re.compile(r"sysimgguid=0x([0-9a-fA-F]{1,16})\b")
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=|(Non-)?Chassis\b|#")
