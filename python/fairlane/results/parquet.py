@@ -19,10 +19,10 @@ from fairlane.results.schemas import Schema
 __all__ = ["check_columns", "read_parquet"]
 
 
-def read_parquet(path: Path, schema: Schema | None = None, keys: Sequence[str] = ()) -> pl.DataFrame:
+def read_parquet(path: Path, schema: Schema | None = None, empty: Sequence[str] = ()) -> pl.DataFrame:
     """A table. Raises ``ResultsError`` naming file and column if it is damaged, too large, or not as in ``schema``.
 
-    Columns in ``keys`` must not have empty cells.
+    Only columns of the schema in ``empty`` may have empty cells.
     """
     import pyarrow
     import pyarrow.parquet
@@ -43,11 +43,11 @@ def read_parquet(path: Path, schema: Schema | None = None, keys: Sequence[str] =
             raise
         raise ResultsError(f"{path}: is not a Parquet file, or damaged: {_first_line(error)}") from error
     if schema is not None:
-        check_columns(path, found, schema, keys)
+        check_columns(path, found, schema, empty)
     return found
 
 
-def check_columns(path: Path, table: pl.DataFrame, schema: Schema, keys: Sequence[str] = ()) -> None:
+def check_columns(path: Path, table: pl.DataFrame, schema: Schema, empty: Sequence[str] = ()) -> None:
     """Raises ``ResultsError`` if a column is missing, of another type, or has nulls where it must not."""
     for name, kind in schema.items():
         if name not in table.columns:
@@ -56,7 +56,7 @@ def check_columns(path: Path, table: pl.DataFrame, schema: Schema, keys: Sequenc
             raise ResultsError(f"{path}: column {name!r} is missing; expected a column of {_kind(kind)}{hint}")
         if table.schema[name] != kind:
             raise ResultsError(f"{path}: column {name!r} is of {table.schema[name]}; expected {_kind(kind)}")
-        if name in keys and table[name].null_count():
+        if name not in empty and table[name].null_count():
             raise ResultsError(f"{path}: column {name!r} has empty cells; expected {_kind(kind)} in every row")
 
 

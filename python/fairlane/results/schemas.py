@@ -5,12 +5,12 @@ Their versions are ``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-__all__ = ["ANALYSIS", "RUN", "RUN_KEYS", "STUDY", "STUDY_KEYS", "Schema"]
+__all__ = ["ANALYSIS", "RUN", "RUN_EMPTY", "STUDY", "STUDY_EMPTY", "Schema"]
 
 Schema = Mapping[str, Any]
 """Columns that a table has at least, and their types."""
@@ -197,8 +197,27 @@ RUN: Mapping[str, Schema] = {
 }
 """The tables of a run. With ``observe.onward_waiting``, ``ports`` has a column ``onward_waiting_ps``; ``counters`` has
 one for each counter and virtual channel."""
-RUN_KEYS = ("job", "name", "workload", "rank", "ranks", "span_ps", "link", "lane", "delayed", "delaying", "iteration")
-"""Columns of a run's tables that are never null."""
+RUN_EMPTY: Mapping[str, Sequence[str]] = {
+    "interference": ["share_of_time"],
+    "iterations": ["seconds"],
+    "jobs": [
+        "seconds_per_iteration",
+        "compute_share",
+        "communication_share",
+        "isolated_iterations",
+        "isolated_seconds_per_iteration",
+        "compared_iterations",
+        "compared_ps",
+        "isolated_compared_ps",
+        "w",
+        "w_iterations",
+        "enough_ps",
+    ],
+    "messages": ["posted_at_ps", "received_at_ps", "acknowledged_at_ps"],
+    "power": ["cap_w"],
+    "waits": ["message"],
+}
+"""Columns of a run's tables whose cells may be empty; all others are full."""
 
 _POINT: Schema = {"point": pl.UInt32, "case": pl.String, "placement": pl.UInt32, "seed": pl.UInt64}
 STUDY: Mapping[str, Schema] = {
@@ -249,8 +268,30 @@ STUDY: Mapping[str, Schema] = {
     },
 }
 """The tables of a study. Each has a column for every parameter, too."""
-STUDY_KEYS = ("point", "placement", "seed", "treatment", "name", "workload", "ranks", "iterations", "term")
-"""Columns of a study's tables that are never null."""
+STUDY_EMPTY: Mapping[str, Sequence[str]] = {
+    "runs": ["case", "job", "packet_hops", "digest"],
+    "work": [
+        "case",
+        "seconds_per_iteration",
+        "default_iterations",
+        "default_seconds_per_iteration",
+        "isolated_iterations",
+        "isolated_seconds_per_iteration",
+        "compared_iterations",
+        "compared_ps",
+        "isolated_compared_ps",
+        "w",
+        "improvement",
+        "enough_ps",
+        "w_iterations",
+        "improvement_iterations",
+        "iterations_per_second",
+    ],
+    "periods": ["case"],
+    "failures": ["case", "job"],
+    "effects": ["factor", "share", "p"],
+}
+"""Columns of a study's tables whose cells may be empty; all others are full."""
 
 ANALYSIS: Mapping[str, Schema] = {
     "iterations": RUN["iterations"],

@@ -17,7 +17,7 @@ from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Sealed, seal
 from fairlane.results.parquet import read_parquet
 from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta
-from fairlane.results.schemas import RUN, RUN_KEYS
+from fairlane.results.schemas import RUN, RUN_EMPTY
 from fairlane.results.study import META as STUDY_META
 from fairlane.results.study import StudyResults
 
@@ -94,7 +94,10 @@ def load_run(folder: str | Path) -> Run:
     sealed = Sealed.open(folder, "run", SCHEMA_VERSION)
     sealed.path(META)
     there = [name for name in Run.ON_DEMAND if f"{name}.parquet" in sealed]
-    tables = {name: read_parquet(sealed.path(f"{name}.parquet"), RUN[name], RUN_KEYS) for name in (*Run.TABLES, *there)}
+    tables = {
+        name: read_parquet(sealed.path(f"{name}.parquet"), RUN[name], RUN_EMPTY.get(name, ()))
+        for name in (*Run.TABLES, *there)
+    }
     _check_names(folder, tables)
     return Run(meta=meta, folder=folder, **tables)
 

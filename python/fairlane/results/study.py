@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_parquet
-from fairlane.results.schemas import STUDY, STUDY_KEYS
+from fairlane.results.schemas import STUDY, STUDY_EMPTY
 
 __all__ = ["META", "StudyMeta", "StudyResults"]
 
@@ -107,5 +107,8 @@ class StudyResults:
             raise ResultsError(f"{path}: {words}")
         sealed = Sealed.open(folder, "study", STUDY_SCHEMA_VERSION)
         sealed.path(META)
-        tables = {name: read_parquet(sealed.path(f"{name}.parquet"), STUDY[name], STUDY_KEYS) for name in cls.TABLES}
+        tables = {
+            name: read_parquet(sealed.path(f"{name}.parquet"), STUDY[name], STUDY_EMPTY.get(name, ()))
+            for name in cls.TABLES
+        }
         return cls(meta=meta, folder=folder, **tables)

@@ -13,7 +13,7 @@ from rich.text import Text
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, sufficient
 from fairlane.results.parquet import read_parquet
-from fairlane.results.schemas import STUDY
+from fairlane.results.schemas import STUDY, STUDY_EMPTY
 from fairlane.results.study import StudyResults
 from fairlane.results.summary import console_for_tables
 from fairlane.results.text import listed, number, percent, plural, seconds
@@ -61,7 +61,7 @@ def print_study(study: StudyResults, console: Console | None = None) -> None:
         for note in comparison_notes(study.work):
             console.print(Text(note, style="yellow"), soft_wrap=True)
     if study.folder and (study.folder / EFFECTS).is_file():
-        console.print(effects_table(read_parquet(study.folder / EFFECTS, STUDY["effects"])))
+        console.print(effects_table(read_parquet(study.folder / EFFECTS, STUDY["effects"], STUDY_EMPTY["effects"])))
         console.print(Text(ABOUT_EFFECTS, style="dim"))
     for failure in study.failures.head(MOST_FAILURES).iter_rows(named=True):
         what = f"{failure['treatment']} run" + (f" of {failure['job']}" if failure["job"] else "")
