@@ -1,15 +1,19 @@
-"""Sweeps of open-loop load: what is accepted against theory, verdicts, what is stored, and wrong input."""
+"""Sweeps of open-loop load: what is accepted against theory, verdicts, what is stored and resumed, and wrong input."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from fairlane import Scenario, ScenarioError, Simulation
+from fairlane import Scenario, ScenarioError, Simulation, load
 from fairlane.cli.main import execute
-from fairlane.saturation import ACCEPTED_IN_FULL, OpenLoopOptions, Saturation, loads_of, prepared, sweep
+from fairlane.results import query
+from fairlane.results.errors import ResultsError
+from fairlane.saturation import ACCEPTED_IN_FULL, OpenLoopOptions, Plan, Saturation, loads_of, prepared, sweep
+from fairlane.saturation.measure import Cell, measure
 
 DRAGONFLY = {
     "topology": "dragonfly",
@@ -156,11 +160,15 @@ def test_the_command_stores_tables_and_a_figure(tmp_path: Path, capsys: pytest.C
     assert execute(["saturate", str(file), "--out", str(out), *options]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {path.name for path in out.iterdir()} == {
+        "answers",
+        "manifest.json",
         "points.csv",
         "points.parquet",
         "runs.parquet",
         "saturation.json",
         "saturation.png",
+        "scenario.toml",
+        "spec.json",
     }
     runs = pl.read_parquet(out / "runs.parquet")
     assert runs.select("load", "seed").rows() == [(0.2, 7), (0.2, 8), (0.4, 7), (0.4, 8)]
@@ -168,3 +176,70 @@ def test_the_command_stores_tables_and_a_figure(tmp_path: Path, capsys: pytest.C
     assert printed["points"][0]["accepted"] == pytest.approx(runs["accepted"][:2].mean())
     assert json.loads((out / "saturation.json").read_text())["duration_ps"] == 100_000_000
     assert execute(["saturate", str(file), "--out", str(out), *options]) == 2, "the folder is taken"
+
+
+SMALL = ["--replicates", "2", "--duration", "50 us", "--quiet"]
+
+
+def stored(folder: Path, *options: str, loads: str = "0.2,0.4") -> int:
+    """The command on a small switch, in ``folder / "out"``."""
+    file = folder / "scenario.toml"
+    file.write_text(scenario().text)
+    return execute(["saturate", str(file), "--out", str(folder / "out"), "--load", loads, *SMALL, *options])
+
+
+def test_what_is_stored_is_not_simulated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated: list[tuple[float, int]] = []
+
+    def spied(plan: Plan, load: float, seed: int, *rest: Any) -> Cell | None:
+        simulated.append((load, seed))
+        return measure(plan, load, seed, *rest)
+
+    monkeypatch.setattr(
+        sys.modules["fairlane.saturation.sweep"], "measure", spied
+    )  # the package has a function of that name
+    assert stored(tmp_path) == 0
+    assert sorted(simulated) == [(0.2, 1), (0.2, 2), (0.4, 1), (0.4, 2)]
+    out = tmp_path / "out"
+    before = (out / "points.parquet").read_bytes()
+    # As a process leaves it that is killed after three of four, the last one half written.
+    first, second, *_ = sorted((out / "answers").iterdir())
+    first.unlink()
+    second.write_bytes(second.read_bytes()[:100])
+    for name in ("manifest.json", "points.parquet", "points.csv", "runs.parquet", "saturation.json", "saturation.png"):
+        (out / name).unlink()
+    simulated.clear()
+    assert stored(tmp_path, "--resume") == 0
+    assert len(simulated) == 2
+    assert (out / "points.parquet").read_bytes() == before
+    assert json.loads((out / "saturation.json").read_text())["recomputed"] == [f"answers/{second.name}"]
+    simulated.clear()
+    assert stored(tmp_path, "--resume", loads="0.2,0.3") == 0, "loads can be added"
+    assert sorted(simulated) == [(0.3, 1), (0.3, 2)]
+
+
+def test_a_sweep_is_read_again_and_damage_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert stored(tmp_path) == 0
+    out = tmp_path / "out"
+    found = load(out)
+    assert isinstance(found, Saturation)
+    assert found.points["load"].to_list() == [0.2, 0.4]
+    assert query(out, "select count(*) as n from runs")["n"].to_list() == [4]
+    (out / "saturation.png").unlink()
+    assert execute(["plot", str(out)]) == 0
+    assert (out / "saturation.png").is_file()
+    (out / "runs.parquet").write_bytes((out / "runs.parquet").read_bytes() + b"x")
+    with pytest.raises(ResultsError, match=r"runs\.parquet: has changed"):
+        load(out)
+
+
+def test_a_sweep_goes_on_only_if_it_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert stored(tmp_path) == 0
+    assert stored(tmp_path, "--resume", "--message-size", "1 KiB") == 2
+    assert 'workload.message_size was "4 KiB", is "1 KiB"' in capsys.readouterr().err
+    assert execute(["saturate", "scenario.toml", "--resume"]) == 2
+    assert "no unfinished sweep 'scenario-saturation'" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import typer
 
 from fairlane.cli.command import AsJson, OutFolder, Quiet, Seed, add, completing, print_json
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, tell_damaged
 
 __all__ = ["add_to"]
 
@@ -40,6 +40,7 @@ def saturate(
     message_size: Annotated[str | None, typer.Option(help='Message size, as "4 KiB".')] = None,
     arrivals: Annotated[str | None, typer.Option(help="poisson or fixed.")] = None,
     allow_code: AllowCode = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
     out: OutFolder = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -47,26 +48,29 @@ def saturate(
     """Sweep open-loop load: accepted throughput and latency at each load, and where the fabric saturates.
 
     All open-loop jobs of the scenario get each of the loads. A scenario without one is simulated with one open-loop
-    job on all of its hosts in place of its jobs.
+    job on all of its hosts in place of its jobs. What is finished is stored at once; after an interruption --resume
+    goes on, also with more loads or replicates.
     """
     from fairlane import Scenario
-    from fairlane.results.store import new_folder
-    from fairlane.saturation import OpenLoopOptions, loads_of, prepared, print_saturation, sweep
+    from fairlane.saturation import OpenLoopOptions, loads_of, opened, prepared, print_saturation, sweep
 
     wanted = loads_of(load, loads)
     options = OpenLoopOptions(pattern, message_size, arrivals)
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
-    folder = new_folder(f"{loaded.name}-saturation", datetime.now().astimezone(), out)
     plan = prepared(loaded, wanted, replicates=replicates, options=options, duration=duration, warm_up=warm_up)
     if plan.added and not quiet:
         typer.echo("The scenario has no open-loop job: one on all hosts takes the place of its jobs.", err=True)
-    found = sweep(plan, progress=not quiet).save(folder)
+    store = opened(plan, datetime.now().astimezone(), out, resume=resume)
+    found = sweep(plan, store=store, progress=not quiet).save(store)
+    tell_damaged(store.damaged, store.folder)
     if as_json:
         print_json({"points": found.points, **found.meta, "folder": found.folder})
     elif quiet:
         typer.echo(found.folder)
     else:
         print_saturation(found)
+    if found.meta["partial"] and not quiet:
+        typer.echo(f"fairlane: what is finished is stored; go on with --resume --out {store.folder}", err=True)
     return ExitCode.INTERRUPTED if found.meta["partial"] else ExitCode.DONE
 
 

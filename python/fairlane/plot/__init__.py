@@ -1,4 +1,4 @@
-"""Pictures of a run or a study: how much jobs are slowed down, by whom, and where in the fabric.
+"""Pictures of a run, a study or a sweep of loads: how much jobs are slowed down, by whom, and where in the fabric.
 
 A new figure is one file with a ``draw(run)`` and one line in ``FIGURES``.
 """
@@ -9,13 +9,24 @@ from typing import TypeVar
 
 from matplotlib.figure import Figure
 
-from fairlane.plot import interference, iterations, power, slowdown, study, study_conditions, timeline, utilisation
+from fairlane.plot import (
+    interference,
+    iterations,
+    power,
+    saturation,
+    slowdown,
+    study,
+    study_conditions,
+    timeline,
+    utilisation,
+)
 from fairlane.plot.style import styled
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 from fairlane.results.study import StudyResults
+from fairlane.saturation.results import Saturation
 
-__all__ = ["FIGURES", "ON_DEMAND_FIGURES", "STUDY_FIGURES", "draw_all"]
+__all__ = ["FIGURES", "ON_DEMAND_FIGURES", "SATURATION_FIGURES", "STUDY_FIGURES", "draw_all"]
 
 _T = TypeVar("_T")
 
@@ -39,9 +50,12 @@ STUDY_FIGURES: dict[str, Callable[[StudyResults], Figure | None]] = {
 }
 """The same for studies."""
 
+SATURATION_FIGURES: dict[str, Callable[[Saturation], Figure | None]] = {"saturation.png": saturation.draw}
+"""The same for sweeps of loads."""
 
-def draw_all(results: Run | StudyResults) -> list[Path]:
-    """Draws every figure that a run or a study has data for into its folder, and returns their paths.
+
+def draw_all(results: Run | StudyResults | Saturation) -> list[Path]:
+    """Draws every figure that a run, a study or a sweep has data for into its folder, and returns their paths.
 
     Raises:
         ResultsError: it has no folder, or the folder cannot be written.
@@ -50,6 +64,8 @@ def draw_all(results: Run | StudyResults) -> list[Path]:
         raise ResultsError("the run is only in memory; save it before drawing it")
     if isinstance(results, StudyResults):
         return _draw(results, STUDY_FIGURES, results.folder)
+    if isinstance(results, Saturation):
+        return _draw(results, SATURATION_FIGURES, results.folder)
     return _draw(results, {**FIGURES, **ON_DEMAND_FIGURES}, results.folder)
 
 

@@ -21,7 +21,7 @@ from fairlane.results.errors import ResultsError, writing
 __all__ = ["MANIFEST", "Kind", "Sealed", "check_listed", "seal", "sha256_of", "unseal"]
 
 MANIFEST = "manifest.json"
-Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis"]
+Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation"]
 """What a folder can be of."""
 
 

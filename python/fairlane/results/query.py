@@ -1,4 +1,4 @@
-"""SQL over a run or a study: DuckDB reads the Parquet files of its folder in place, as views, and writes nothing."""
+"""SQL over a run, a study or a sweep of loads: DuckDB reads the Parquet files in place, as views; it writes nothing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from fairlane.results.study import StudyResults
 if TYPE_CHECKING:
     import duckdb
 
+    from fairlane.saturation import Saturation
+
 
 def query(folder: str | Path, sql: str) -> pl.DataFrame:
-    """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables of a run or a study.
+    """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables of a run, a study or a sweep.
 
     Raises:
-        ResultsError: there is neither in ``folder``, or the query is wrong; names the tables and the nearest column.
+        ResultsError: ``folder`` has none of them, or the query is wrong; names the tables and the nearest column.
     """
     import duckdb
 
@@ -50,7 +52,7 @@ def _check_reads_only(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
         raise ResultsError("query: tables are only read; give one SELECT (or DESCRIBE, SHOW, EXPLAIN)")
 
 
-def _explain(run: Run | StudyResults, message: str) -> str:
+def _explain(run: Run | StudyResults | Saturation, message: str) -> str:
     """DuckDB's own words, and what there is to ask for."""
     tables = {name: table.columns for name, table in run.tables().items()}
     listed = f"tables: {', '.join(tables)}"

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 from pydantic import ValidationError
@@ -20,6 +21,9 @@ from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta
 from fairlane.results.schemas import RUN, RUN_EMPTY
 from fairlane.results.study import META as STUDY_META
 from fairlane.results.study import StudyResults
+
+if TYPE_CHECKING:
+    from fairlane.saturation import Saturation
 
 META = "run.json"
 SCENARIO = "scenario.toml"
@@ -73,13 +77,18 @@ def save(run: Run, folder: Path, scenario: str, resolved: str) -> Run:
     return run.stored(folder)
 
 
-def load(folder: str | Path) -> Run | StudyResults:
-    """Reads what is stored in a folder: a run or a study.
+def load(folder: str | Path) -> Run | StudyResults | Saturation:
+    """Reads what is stored in a folder: a run, a study or a sweep of loads.
 
     Raises:
-        ResultsError: there is neither in ``folder``, it is incomplete, or another version of fairlane wrote it.
+        ResultsError: there is none of them in ``folder``, it is incomplete, or another version of fairlane wrote it.
     """
+    from fairlane.saturation.results import META as SATURATION_META
+    from fairlane.saturation.results import Saturation
+
     folder = Path(folder)
+    if (folder / SATURATION_META).is_file():
+        return Saturation.load(folder)
     return StudyResults.load(folder) if (folder / STUDY_META).is_file() else load_run(folder)
 
 

@@ -3,7 +3,7 @@
 from fairlane.saturation.loads import loads_of
 from fairlane.saturation.plan import OpenLoopOptions, Plan, prepared
 from fairlane.saturation.results import ACCEPTED_IN_FULL, Saturation
-from fairlane.saturation.sweep import sweep
+from fairlane.saturation.sweep import opened, sweep
 from fairlane.saturation.table import print_saturation
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Plan",
     "Saturation",
     "loads_of",
+    "opened",
     "prepared",
     "print_saturation",
     "sweep",

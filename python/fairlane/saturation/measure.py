@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from statistics import fmean
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
@@ -20,7 +23,14 @@ if TYPE_CHECKING:
     from fairlane.saturation.plan import Plan
     from fairlane.scenario import Resolved, Scenario
 
-__all__ = ["Cell", "measure"]
+__all__ = ["Cell", "Measurement", "measure"]
+
+_SHARES = ("offered", "accepted", "links")
+_TABLES: Mapping[str, Mapping[str, Any]] = {
+    "exact": {"of": pl.String, "count": pl.UInt64, "sum": pl.Float64, "min": pl.UInt64, "max": pl.UInt64},
+    "histogram": {"of": pl.String, "low": pl.UInt64, "high": pl.UInt64, "count": pl.UInt64},
+}
+"""The tables of a cell: their columns, with types."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,42 @@ class Cell:
     histogram: pl.DataFrame
     """Their buckets."""
 
+    def answer(self) -> dict[str, Any]:
+        """What was measured, as JSON."""
+        tables = {name: getattr(self, name).to_dict(as_series=False) for name in _TABLES}
+        return {**{name: getattr(self, name) for name in _SHARES}, **tables}
+
+    @classmethod
+    def read(cls, load: float, seed: int, answer: Mapping[str, Any]) -> Self:
+        """From ``answer``."""
+        tables = (pl.DataFrame(answer[name], schema=schema) for name, schema in _TABLES.items())
+        return cls(load, seed, *(answer[name] for name in _SHARES), *tables)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One load on one seed that is to be measured, as a folder of answers knows it."""
+
+    load: float
+    seed: int
+    duration: int
+    """Simulated time, ps."""
+
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        return f"load {self.load:g}, seed {self.seed}"
+
+    @property
+    def cost(self) -> float:
+        """About how long it takes, compared with the others of its sweep."""
+        return self.load
+
+    @property
+    def digest(self) -> str:
+        """The same for those that have the same result, in one sweep."""
+        return sha256(json.dumps([self.load, self.seed, self.duration]).encode()).hexdigest()[:32]
+
 
 @dataclass(frozen=True)
 class _Source:
@@ -54,18 +100,27 @@ class _Source:
     """Bytes of a packet on the wire, on average."""
 
 
-def measure(plan: Plan, load: float, seed: int, driver: Driver) -> Cell | None:
-    """Simulates one load on one seed; None if the driver was stopped before its end."""
+def measure(
+    plan: Plan, load: float, seed: int, driver: Driver, reached: Callable[[float], None] | None = None
+) -> Cell | None:
+    """Simulates one load on one seed; None if the driver was stopped before its end.
+
+    ``reached`` is called with the share of it that is done whenever that has changed.
+    """
+
+    def part(until: int) -> Gauge:
+        return Gauge(until, told=None if reached is None else lambda share: reached(share * until / plan.duration))
+
     scenario = plan.at(load, seed)
     resolved = scenario.resolve()
     sources = _sources(scenario, resolved)
     jobs = pl.Series([source.job for source in sources], dtype=pl.UInt32)
     engine = resolved.engine()
     try:
-        if not driver.drive(engine, Gauge(plan.warm_up)):
+        if not driver.drive(engine, part(plan.warm_up)):
             return None
         before = _State.of(engine, jobs)
-        if not driver.drive(engine, Gauge(plan.duration)):
+        if not driver.drive(engine, part(plan.duration)):
             return None
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
@@ -12,6 +13,7 @@ from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario import Scenario
 from fairlane.scenario.models import Job
 from fairlane.scenario.resolve import building, fabric_spec
+from fairlane.study.task import files_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop
 
@@ -66,6 +68,15 @@ class Plan:
             for job in self.scenario.jobs
         ]
         return self.scenario.model_copy(update={"jobs": jobs, "seed": seed})
+
+    def check(self) -> None:
+        """Builds the first simulation. Raises ``ScenarioError`` for what only that finds out."""
+        self.at(self.loads[0], self.seeds[0]).resolve()
+
+    def files(self) -> list[tuple[str, int, int]]:
+        """Path, size and time of change of the files that the scenario names, as traces."""
+        file = self.scenario.file
+        return sorted(set(files_of(self.described()["scenario"], Path() if file is None else file.parent)))
 
     def described(self) -> Mapping[str, Any]:
         """What the results depend on besides load and seed."""

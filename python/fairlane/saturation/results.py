@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Self
 
 import polars as pl
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
-from fairlane.results.errors import writing
+from fairlane.results.errors import ResultsError
 from fairlane.results.latency import QUANTILES, summarize
+from fairlane.results.manifest import Sealed, seal, unseal
+from fairlane.results.parquet import read_parquet
+from fairlane.results.schemas import Schema
 from fairlane.saturation.measure import Cell
 
-__all__ = ["ACCEPTED_IN_FULL", "CONFIDENCE", "Saturation"]
+if TYPE_CHECKING:
+    from fairlane.study.store import Store
+
+__all__ = ["ACCEPTED_IN_FULL", "CONFIDENCE", "META", "SATURATION_SCHEMA_VERSION", "Saturation"]
+
+META = "saturation.json"
+CSV = "points.csv"
+SATURATION_SCHEMA_VERSION = 1
+"""Version of the layout of a sweep's folder and of its tables' columns."""
 
 ACCEPTED_IN_FULL = 0.97
 """A load is saturated if less than this part of what is generated is delivered."""
@@ -40,6 +51,10 @@ class Saturation:
     meta: Mapping[str, Any]
     """Provenance: version, scenario, warm-up, duration, seeds, whether it was interrupted."""
     folder: Path | None = None
+    """Where it is stored."""
+
+    TABLES: ClassVar = ("runs", "points")
+    """The names of the tables: attributes here, files in the folder, views in a query."""
 
     @classmethod
     def of(cls, cells: Iterable[Cell], meta: Mapping[str, Any]) -> Saturation:
@@ -75,32 +90,45 @@ class Saturation:
         undecided = self.points.filter((pl.col("saturated") == "undecided") & (pl.col("load") > (full or 0)))
         return f"{head}, undecided above" if undecided.height else f"{head}: not saturated"
 
-    def save(self, folder: Path) -> Saturation:
-        """Stores the tables (Parquet, and the points as CSV), the provenance and the figure in ``folder``.
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Both tables by name."""
+        return {name: getattr(self, name) for name in self.TABLES}
 
-        The folder appears under its name only when everything is in it. Raises ``ResultsError`` if that fails.
+    def save(self, store: Store) -> Saturation:
+        """Stores the tables (Parquet, and the points as CSV), the provenance and the figure in the sweep's folder.
+
+        Raises ``ResultsError`` if that fails.
         """
-        from fairlane.plot.saturation import draw
-        from fairlane.plot.style import styled
+        from fairlane.plot import draw_all
 
-        with writing(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        unseal(store.folder)
+        for name, table in self.tables().items():
+            store.write_table(f"{name}.parquet", table)
+        store.write(CSV, self.points.write_csv())
+        store.write(META, json.dumps(dict(self.meta), indent=2) + "\n")
+        seal(
+            store.folder,
+            "saturation",
+            SATURATION_SCHEMA_VERSION,
+            [*(f"{name}.parquet" for name in _SCHEMAS), CSV, META],
+        )
+        saved = Saturation(self.runs, self.points, self.meta, store.folder)
+        draw_all(saved)
+        return saved
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads a sweep from its folder. Raises ``ResultsError`` if it is not complete, or has changed."""
+        sealed = Sealed.open(folder, "saturation", SATURATION_SCHEMA_VERSION)
+        path = sealed.path(META)
         try:
-            with writing(folder), styled():
-                self.runs.write_parquet(unfinished / "runs.parquet")
-                self.points.write_parquet(unfinished / "points.parquet")
-                self.points.write_csv(unfinished / "points.csv")
-                text = json.dumps(dict(self.meta), indent=2)
-                (unfinished / "saturation.json").write_text(text + "\n", encoding="utf-8")
-                figure = draw(self)
-                if figure is not None:
-                    figure.savefig(unfinished / "saturation.png")
-                unfinished.chmod(0o755)
-                unfinished.rename(folder)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
-        return Saturation(self.runs, self.points, self.meta, folder)
+            meta = _Meta.validate_json(path.read_bytes())
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        keys = ("load", "seed", "seeds", "saturated")
+        tables = {name: read_parquet(sealed.path(f"{name}.parquet"), schema, keys) for name, schema in _SCHEMAS.items()}
+        return cls(**tables, meta=dict(meta), folder=folder)
 
 
 _LATENCIES = [
@@ -121,6 +149,23 @@ _POINT = {
     "saturated": pl.String,
     **_TYPES,
 }
+_SCHEMAS: Mapping[str, Schema] = {"runs": _RUN, "points": _POINT}
+
+
+class _Stored(TypedDict):
+    """What ``saturation.json`` holds."""
+
+    version: str
+    scenario: dict[str, Any]
+    warm_up_ps: int
+    duration_ps: int
+    loads: list[float]
+    seeds: list[int]
+    partial: bool
+    recomputed: NotRequired[list[str]]
+
+
+_Meta = TypeAdapter(_Stored)
 
 
 def _run(cell: Cell) -> dict[str, Any]:

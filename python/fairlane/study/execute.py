@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from fairlane.study.pool import Pool
 from fairlane.study.store import Store
-from fairlane.study.task import Computable
+from fairlane.study.task import Computable, Recognised
 
 __all__ = ["Executed", "Failure", "Watcher", "execute"]
 
@@ -50,7 +50,7 @@ class Executed:
         return self.answers.get(task.digest)
 
 
-UnderWay = tuple[Computable, float | None]
+UnderWay = tuple[Recognised, float | None]
 """A task that has been submitted, and the share of it that is done, if that is known."""
 
 

@@ -14,7 +14,7 @@ from fairlane.runner.progress import FIRST_LINE_S, LINES_S
 
 if TYPE_CHECKING:
     from fairlane.study.execute import UnderWay
-    from fairlane.study.task import Computable
+    from fairlane.study.task import Recognised
 
 __all__ = ["StudyProgress"]
 
@@ -50,7 +50,7 @@ class StudyProgress:
         if self._wanted and self._console.is_terminal:
             self._bar.stop()
 
-    def begin(self, tasks: Iterable[Computable], known: Iterable[Computable]) -> None:
+    def begin(self, tasks: Iterable[Recognised], known: Iterable[Recognised]) -> None:
         """These tasks are to be done; the known ones are."""
         every, found = list(tasks), list(known)
         self._started = time.monotonic()
@@ -58,7 +58,7 @@ class StudyProgress:
         self._cost, self._spent = sum(task.cost for task in every), sum(task.cost for task in found)
         self._known = self._spent
 
-    def done(self, task: Computable) -> None:
+    def done(self, task: Recognised) -> None:
         """One more."""
         self._count += 1
         self._spent += task.cost

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.estimate import bytes_text, machine_memory
-from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import seal, unseal
-from fairlane.results.store import is_folder_of, new_folder
+from fairlane.results.store import new_folder
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
 from fairlane.study.execute import Executed, execute
 from fairlane.study.plan import Plan, plan
@@ -22,7 +21,7 @@ from fairlane.study.pool import LocalPool, cores
 from fairlane.study.profile import profile
 from fairlane.study.progress import StudyProgress
 from fairlane.study.sheet import DATASET, EFFECTS, placement_name, store_design
-from fairlane.study.store import Store
+from fairlane.study.store import Store, unfinished
 from fairlane.study.study import Study
 from fairlane.study.tables import tables
 
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from fairlane.study.pool import Pool
 
 __all__ = ["run"]
+
+KIND = "study"
+STUDY = "study.toml"
 
 
 def run(
@@ -131,8 +133,13 @@ def _compute(plan: Plan, pool: Pool, store: Store, shown: StudyProgress, execute
 
 def _store(study: Study, started: datetime, out: Path | None, *, resume: bool) -> Store:
     if resume:
-        return Store.resume(out or _unfinished(study), study)
-    return Store.begin(new_folder(study.name, started, out), study)
+        return Store.resume(out or unfinished(study.name, KIND, _complete), KIND, study.spec)
+    return Store.begin(new_folder(study.name, started, out), KIND, study.spec, {STUDY: study.text})
+
+
+def _complete(folder: Path) -> bool:
+    """Whether its tables are there."""
+    return (folder / META).is_file()
 
 
 def _connected(dask: str) -> Pool:
@@ -172,15 +179,3 @@ def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> P
             failed.pop_all()
         return pool
     return LocalPool(cores() if workers is None else workers)
-
-
-def _unfinished(study: Study) -> Path:
-    """The latest folder of a study of this name that has no tables yet."""
-    specs = sorted(Path("runs").glob("*/spec.json"), key=lambda path: path.stat().st_mtime)
-    own = [path.parent for path in specs if is_folder_of(path.parent.name, study.name)]
-    open_ones = [folder for folder in own if not Store(folder).complete]
-    if not open_ones:
-        raise ResultsError(
-            f"runs: there is no unfinished study {study.name!r} to go on with; name its folder with --out"
-        )
-    return open_ones[-1]

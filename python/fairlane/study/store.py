@@ -1,11 +1,14 @@
-"""A study's folder while it is under way: every answer is written at once, and found again by its digest."""
+"""The folder of a study or a sweep of loads while it is under way.
+
+Every answer is written at once, with its SHA-256, and found again by its digest.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from importlib.metadata import version
 from io import BytesIO
@@ -14,19 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane.inputs.parse import parse_json
 from fairlane.results.errors import ResultsError, writing
-from fairlane.results.study import META
+from fairlane.results.store import is_folder_of
 from fairlane.study.sources import sources
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fairlane.study.plan import Plan
-    from fairlane.study.study import Study
-    from fairlane.study.task import Computable
+    from fairlane.study.task import Computable, Recognised
 
-__all__ = ["Store"]
+__all__ = ["Store", "unfinished"]
 
-STUDY = "study.toml"
 SPEC = "spec.json"
 CELLS = "cells.json"
 ANSWERS = "answers"
@@ -34,7 +35,7 @@ FAILED = "failed"
 
 
 class Store:
-    """The folder of a study."""
+    """A folder of answers. ``kind`` says what it is of, in messages; ``spec`` is all that its answers depend on."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,14 +45,15 @@ class Store:
         self._found = True
 
     @classmethod
-    def begin(cls, folder: Path, study: Study) -> Store:
-        """A new folder. Raises ``ResultsError`` if it cannot be made."""
+    def begin(cls, folder: Path, kind: str, spec: Mapping[str, Any], files: Mapping[str, str]) -> Store:
+        """A new folder, with ``files``: texts by name. Raises ``ResultsError`` if it cannot be made."""
         store = cls(folder)
         store._found = folder.exists()
         with writing(folder / ANSWERS):
             (folder / ANSWERS).mkdir(parents=True)
-        store.write(STUDY, study.text)
-        store.write(SPEC, json.dumps(_identity(study), indent=1))
+        for name, text in files.items():
+            store.write(name, text)
+        store.write(SPEC, json.dumps(_identity(kind, spec), indent=1))
         return store
 
     def undo(self) -> None:
@@ -61,18 +63,17 @@ class Store:
             self.folder.mkdir(exist_ok=True)
 
     @classmethod
-    def resume(cls, folder: Path, study: Study) -> Store:
-        """A folder that is there. Raises ``ResultsError`` if it is not of this study, naming what differs."""
+    def resume(cls, folder: Path, kind: str, spec: Mapping[str, Any]) -> Store:
+        """A folder that is there. Raises ``ResultsError`` if it is of something else, naming what differs."""
         try:
             before = parse_json((folder / SPEC).read_bytes())
         except (OSError, ValueError):
-            raise ResultsError(f"{folder}: holds no study that could go on ({SPEC} is missing)") from None
-        difference = next(_differences(before, _identity(study)), None)
+            raise ResultsError(f"{folder}: holds no {kind} that could go on ({SPEC} is missing)") from None
+        difference = next(_differences(before, _identity(kind, spec)), None)
         if difference is not None:
             key, was, now = difference
-            raise ResultsError(
-                f"{folder}: cannot go on, the study has changed: {key} was {_shown(was)}, is {_shown(now)}"
-            )
+            changed = f"{key.removeprefix(f'{kind}.')} was {_shown(was)}, is {_shown(now)}"
+            raise ResultsError(f"{folder}: cannot go on, the {kind} has changed: {changed}")
         return cls(folder)
 
     def write(self, name: str, content: str | bytes) -> None:
@@ -94,7 +95,7 @@ class Store:
         table.write_parquet(content)
         self.write(name, content.getvalue())
 
-    def answer(self, task: Computable) -> dict[str, Any] | None:
+    def answer(self, task: Recognised) -> dict[str, Any] | None:
         """What was found out about a task before. Raises ``ResultsError`` if it cannot be read.
 
         An answer that is not the one that was stored is none: it is named in ``damaged``, and computed again.
@@ -130,7 +131,7 @@ class Store:
         except OSError:  # as of a name that is too long
             return set()
 
-    def keep(self, task: Computable, found: Mapping[str, Any]) -> None:
+    def keep(self, task: Recognised, found: Mapping[str, Any]) -> None:
         """Stores what was found out about a task."""
         record = {"task": task.digest, "label": task.label, **found}
         self.write(f"{ANSWERS}/{task.digest}.json", json.dumps({"sha256": _checksum(record), **record}))
@@ -159,10 +160,15 @@ class Store:
         ]
         self.write(CELLS, json.dumps(cells))
 
-    @property
-    def complete(self) -> bool:
-        """Whether its tables are there."""
-        return (self.folder / META).is_file()
+
+def unfinished(name: str, kind: str, complete: Callable[[Path], bool]) -> Path:
+    """The latest folder in ``runs`` with this name that is not complete. Raises ``ResultsError`` if there is none."""
+    specs = sorted(Path("runs").glob(f"*/{SPEC}"), key=lambda path: path.stat().st_mtime)
+    own = [path.parent for path in specs if is_folder_of(path.parent.name, name)]
+    open_ones = [folder for folder in own if not complete(folder)]
+    if not open_ones:
+        raise ResultsError(f"runs: there is no unfinished {kind} {name!r} to go on with; name its folder with --out")
+    return open_ones[-1]
 
 
 def _checksum(record: Mapping[str, Any]) -> str:
@@ -170,8 +176,8 @@ def _checksum(record: Mapping[str, Any]) -> str:
     return sha256(json.dumps(record).encode()).hexdigest()
 
 
-def _identity(study: Study) -> dict[str, Any]:
-    return {"version": version("fairlane"), "sources": sources(), "study": study.spec}
+def _identity(kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"version": version("fairlane"), "sources": sources(), kind: spec}
 
 
 def _differences(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -183,7 +189,7 @@ def _differences(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, A
         for at, (one, other) in enumerate(zip(before, now, strict=True)):
             yield from _differences(one, other, f"{path}[{at}]")
     elif before != now:
-        yield path.removeprefix("study."), before, now
+        yield path, before, now
 
 
 def _shown(value: Any) -> str:

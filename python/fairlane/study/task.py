@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
 
-__all__ = ["Answer", "Computable", "Stopwatch", "Task", "files_of", "perform"]
+__all__ = ["Answer", "Computable", "Recognised", "Stopwatch", "Task", "files_of", "perform"]
 
 ANCHORS = (".meta", ".otf2")
 """A recording can be named by a file of these; what it consists of is beside it."""
@@ -31,8 +31,8 @@ Answer = dict[str, Any]
 """What comes of a task: JSON, the same wherever it was computed."""
 
 
-class Computable(Protocol):
-    """What workers can perform: an object that can be pickled."""
+class Recognised(Protocol):
+    """What can be stored with its result, and recognised when it comes again."""
 
     @property
     def label(self) -> str:
@@ -45,6 +45,10 @@ class Computable(Protocol):
     @property
     def digest(self) -> str:
         """The same for those that have the same result."""
+
+
+class Computable(Recognised, Protocol):
+    """What workers can perform: an object that can be pickled."""
 
     @property
     def written(self) -> Mapping[str, Any]:
