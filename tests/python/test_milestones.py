@@ -87,7 +87,10 @@ def test_without_a_common_iteration_there_is_no_w_but_how_long_it_would_take() -
     assert enough(none, later) == 5 + 10 * 42
     assert enough(none, none) is enough(none, None) is None
     assert enough(every(10, 100), every(10, 100)) is None, "ten are enough"
+    assert enough(every(10, 100), every(11, 100)) == 110, "the slower run decides, also if that is the isolated one"
     assert enough(Milestones(1, [3], 1, ended=4), every(3, 4)) is None, "it has no more"
+    # A program of three iterations that has ended in the isolated run only: until its end, at the slower pace.
+    assert enough(every(20, 40), replace(every(10, 30), ended=30)) == 60
     assert Milestones.read(json.loads(json.dumps(later.written()))) == later
 
 
@@ -161,6 +164,16 @@ def test_few_iterations_are_flagged() -> None:
     assert words.startswith("Too few iterations for a reliable W: flood-0 (")
     assert few(long.jobs).is_empty()
     assert list(notes(long)) == []
+
+
+def test_of_a_job_that_is_stopped_a_longer_run_has_no_more_iterations() -> None:
+    flood = {"name": "flood_pairs", "compute": "20 us", "messages_per_iteration": 4}
+    job = {"name": "app", "ranks": 8, "workload": flood, "stop": "200 us"}
+    run = simulated("2 ms", jobs=[job, {"name": "other", "ranks": 8, "workload": flood}])
+    assert run.jobs["stop_ps"].to_list() == [MS // 5, None]
+    (words,) = notes(run)
+    assert words.startswith("Too few iterations for a reliable W: app (")
+    assert words.endswith(f"; 10 take about {sufficient(few(run.jobs))}, but app is stopped before.")
 
 
 def test_a_job_that_has_sent_nothing_yet_is_named() -> None:

@@ -52,6 +52,7 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 "isolated_iterations": [20] * jobs,
                 "compared_iterations": [9 if job == 1 else 20 for job in range(jobs)],
                 "enough_ps": pl.Series([11 * 10**9 if job == 1 else None for job in range(jobs)], dtype=pl.UInt64),
+                "stop_ps": pl.Series([None] * jobs, dtype=pl.UInt64),
                 "w": [-0.01 * job for job in range(jobs)],
             }
         ),

@@ -139,6 +139,7 @@ def test_wrong_loads_are_named(given: str, words: str) -> None:
         (["--pattern", "transpose"], ["a square number of ranks"]),
         (["--message-size", "4 XB"], ["--message-size", "4 XB"]),
         (["--arrivals", "uniform"], ["--arrivals", "poisson"]),
+        (["--duration", "10 ns"], ["--duration", "nothing is left to measure"]),
         (["--duration", "10 us", "--warm-up", "10 us"], ["--warm-up", "nothing is left to measure"]),
     ],
 )
@@ -226,6 +227,13 @@ def test_a_sweep_is_read_again_and_damage_is_named(tmp_path: Path, monkeypatch: 
     assert isinstance(found, Saturation)
     assert found.points["load"].to_list() == [0.2, 0.4]
     assert query(out, "select count(*) as n from runs")["n"].to_list() == [4]
+    assert (
+        execute(
+            ["saturate", "scenario.toml", "--load", "0.1", "--replicates", "1", "--duration", "400 ns", "-o", "few"]
+        )
+        == 0
+    )
+    assert load(tmp_path / "few").points["accepted_low"].to_list() == [None], "one seed, and no message came in time"  # type: ignore[union-attr]
     (out / "saturation.png").unlink()
     assert execute(["plot", str(out)]) == 0
     assert (out / "saturation.png").is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any
@@ -42,10 +43,17 @@ def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[
             "w": row.get("w", 0.0),
             "improvement": row.get("improvement"),
             "enough_ps": row.get("enough_ps"),
+            "stop_ps": row.get("stop_ps"),
         }
         for at, row in enumerate(rows)
     ]
-    schema = {"case": pl.String, "w": pl.Float64, "improvement": pl.Float64, "enough_ps": pl.UInt64}
+    schema = {
+        "case": pl.String,
+        "w": pl.Float64,
+        "improvement": pl.Float64,
+        "enough_ps": pl.UInt64,
+        "stop_ps": pl.UInt64,
+    }
     work = pl.DataFrame(filled, schema_overrides=schema)
     points = work.select("case", *[name for name in PARAMETERS if name in work.columns], "placement", "seed")
     numbers: dict[tuple[Any, ...], int] = {}
@@ -159,6 +167,24 @@ def test_conditions_are_said_in_words() -> None:
     assert condition_of({"case": "tree", "a.x": 1, "b.x": 2}) == "tree, a.x 1, b.x 2"
     assert shown('["115 W", 3.5, true]') == "[115 W, 3.5, true]"
     assert shown("{not json") == "{not json"
+
+
+def test_runs_too_slow_for_a_time_per_iteration_count_as_the_slowest(fabrics: StudyResults) -> None:
+    """The median of those that were fast enough would make the slowest fabric the fastest."""
+    slow = pl.col("case") == "torus"
+    work = fabrics.work.with_columns(
+        pl.when(~slow | (pl.col("seed") == 1)).then(name).alias(name)
+        for name in ("seconds_per_iteration", "iterations_per_second")
+    )
+    found = replace(fabrics, work=work)
+    lines = printed(found)
+    assert next(line.split() for line in lines if line.startswith("torus"))[:5] == ["torus", "lu", "2", "–", "–"]
+    text = " ".join(lines)
+    assert "1 of 6 runs of a job has fewer than two iterations" in text
+    figure = study_conditions.draw(found)
+    assert figure is not None
+    assert "(torus)" not in figure.get_suptitle()
+    assert "count as the slowest" in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_rows_with_too_few_iterations_are_named() -> None:

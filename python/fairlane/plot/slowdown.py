@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from fairlane.plot.strips import draw_strips
 from fairlane.plot.style import INK, bare, canvas, colours, headline, percentages
 from fairlane.results.milestones import FEW_ITERATIONS
-from fairlane.results.notes import few, sufficient
+from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.run import Run
 from fairlane.results.text import listed, percent, plural
 
@@ -49,12 +49,12 @@ def _notes(jobs: pl.DataFrame, compared: pl.DataFrame) -> Iterator[str]:
     missing = jobs.filter(pl.col("w").is_null() & pl.col("isolated_iterations").is_not_null())
     if missing.height:
         time = sufficient(missing)
-        longer = f"; {FEW_ITERATIONS} take at least {time}" if time else ""
+        longer = f"; {FEW_ITERATIONS} take at least {time}{stops(missing)}" if time else ""
         yield f"Not shown, no iteration completed: {listed(missing['name'].to_list())}{longer}."
     hardly = few(compared)
     if hardly.height:
         fewer = f"fewer than {FEW_ITERATIONS} iterations in {plural(hardly.height, 'job')}"
-        yield f"Hatched: {fewer}; {FEW_ITERATIONS} take about {sufficient(hardly)}."
+        yield f"Hatched: {fewer}; {FEW_ITERATIONS} take about {sufficient(hardly)}{stops(hardly)}."
 
 
 def _title(compared: pl.DataFrame) -> str:

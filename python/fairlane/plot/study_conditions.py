@@ -18,9 +18,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fairlane.plot.style import GRID, INK, PALETTE, canvas, headline_of, percentages
+from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.study import StudyResults
 from fairlane.results.text import percent, plural, seconds
-from fairlane.study.conditions import CONDITION, condition_of, varied, with_condition
+from fairlane.study.conditions import CONDITION, condition_of, median_time, timeless, varied, with_condition
 
 __all__ = ["draw"]
 
@@ -28,6 +29,8 @@ DEFAULT, GREY = "default", "#8c8c8c"
 MOST_CONDITIONS, MOST_WORKLOADS = 16, 4
 RELATIVE = "relative"
 """Time per iteration over the job's median over conditions: what jobs of many workloads have in common."""
+TIMED = "timed"
+"""Whether a job has a time per iteration anywhere: some workloads have no iterations."""
 PANEL_INCHES, CONDITION_INCHES, LETTER_INCHES = 3.9, 0.34, 0.075
 LABEL_LETTERS, TITLE_LETTERS = 34, 6.6
 """Letters of a line of a condition's label, and of the title per inch."""
@@ -48,7 +51,8 @@ def draw(study: StudyResults) -> Figure | None:
     if len(conditions) < 2 or not work["seconds_per_iteration"].count():
         return None
     median = pl.col("seconds_per_iteration").filter(pl.col("treatment") == DEFAULT).median().over("name")
-    work = work.with_columns((pl.col("seconds_per_iteration") / median).alias(RELATIVE))
+    timed = pl.col("seconds_per_iteration").count().over("name") > 0
+    work = work.with_columns((pl.col("seconds_per_iteration") / median).alias(RELATIVE), timed.alias(TIMED))
     blocks = _blocks(work, conditions)
     runs = list(work.select("baseline", "treatment").unique(maintain_order=True).iter_rows())
     runs.sort(key=lambda run: run[1] != DEFAULT)
@@ -82,7 +86,13 @@ def draw(study: StudyResults) -> Figure | None:
                 )
     meta = study.meta
     what = f"{meta.study}: {plural(len(conditions), 'condition')}, {plural(meta.points, 'point')}. "
-    headline_of(figure, title, what + "A dot is a job at one placement and seed, a bar the median.")
+    hollow = work.filter(pl.col("w").is_not_null() & pl.col("enough_ps").is_not_null()).height and "w" in measures
+    notes = [
+        f"{what}A dot is a job at one placement and seed, a bar the median.",
+        f"Hollow: W over fewer than {FEW_ITERATIONS} iterations, not reliable." if hollow else None,
+        timeless(work),
+    ]
+    headline_of(figure, title, " ".join(filter(None, notes)))
     return figure
 
 
@@ -106,17 +116,22 @@ def _panel(axes: Axes, block: _Block, measure: str, runs: Sequence[tuple[str, st
     for at, (baseline, treatment) in enumerate(runs):
         of = block.rows.filter((pl.col("baseline") == baseline) & (pl.col("treatment") == treatment))
         for place, condition in enumerate(block.conditions):
-            values = of.filter(pl.col(CONDITION) == condition)[measure].drop_nulls().to_numpy()
-            if not values.size:
-                continue
+            found = of.filter(pl.col(CONDITION) == condition)
             y = place + (at - (len(runs) - 1) / 2) * height
-            axes.scatter(values, np.full(values.size, y), s=30, color=_colour(at), alpha=0.6, linewidths=0, zorder=3)
-            middle = float(np.median(values))
+            _dots(axes, found, measure, y, _colour(at))
+            middle = _median(found, measure)
+            if middle is None:
+                continue
             axes.plot([middle, middle], [y - 0.42 * height, y + 0.42 * height], color=INK, linewidth=2.4, zorder=4)
     axes.set_ylim(len(block.conditions) - 0.4, -0.6)
     labels = [fill(label, LABEL_LETTERS) if labelled else "" for label in block.conditions]
     axes.set_yticks(range(len(block.conditions)), labels, fontsize=10)
     axes.grid(axis="x", color=GRID)
+    if not block.rows[measure].count():
+        words = "no W" if measure == "w" else "no job has two iterations"
+        axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=GREY)
+        axes.set_xticks([])
+        return
     if measure == "seconds_per_iteration":
         axes.margins(x=0.08)
         axes.set_xlim(left=0)
@@ -127,6 +142,23 @@ def _panel(axes: Axes, block: _Block, measure: str, runs: Sequence[tuple[str, st
     if measure != RELATIVE:
         axes.xaxis.set_major_locator(MaxNLocator(5))
         percentages(axes.xaxis, signed=True)
+
+
+def _dots(axes: Axes, rows: pl.DataFrame, measure: str, y: float, colour: str) -> None:
+    """A dot for each row that has a value; hollow where W compares too few iterations."""
+    weak = pl.col("enough_ps").is_not_null() if measure == "w" else pl.lit(value=False)
+    for hollow, chosen in ((False, rows.filter(~weak)), (True, rows.filter(weak))):
+        values = chosen[measure].drop_nulls().to_numpy()
+        fill = {"facecolors": "none", "edgecolors": colour} if hollow else {"color": colour, "linewidths": 0}
+        axes.scatter(values, np.full(values.size, y), s=30, alpha=0.6, zorder=3, **fill)
+
+
+def _median(rows: pl.DataFrame, measure: str) -> float | None:
+    """The median of the rows of a condition; of a time none if half of them have none."""
+    of_time = measure in ("seconds_per_iteration", RELATIVE)
+    median = median_time(measure) if of_time else pl.col(measure).median()
+    found: float | None = (rows.filter(pl.col(TIMED)) if of_time else rows).select(median).item()
+    return found
 
 
 def _words(measure: str) -> str:
@@ -142,7 +174,11 @@ def _title(work: pl.DataFrame, conditions: Sequence[str], measures: Sequence[str
     """What differs most between conditions, in the default runs."""
     measure = "w" if "w" in measures else measures[0]
     default = work.filter(pl.col("treatment") == DEFAULT)
-    medians = default.group_by(CONDITION, maintain_order=True).agg(pl.col(measure).median()).drop_nulls()
+    compared = default.filter(pl.col("w").is_not_null())
+    if measure == "w" and compared.filter(pl.col("enough_ps").is_not_null()).height > compared.height / 2:
+        return f"{plural(len(conditions), 'condition')} compared, with too few iterations for a reliable W"
+    median = pl.col("w").median() if measure == "w" else median_time(measure)
+    medians = default.group_by(CONDITION, maintain_order=True).agg(median.alias(measure)).drop_nulls()
     if medians.is_empty():
         return f"{plural(len(conditions), 'condition')} compared"
     ordered = medians.sort(measure)

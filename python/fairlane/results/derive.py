@@ -83,6 +83,7 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
             "w",
             change(rate, isolated_rate).alias("w_iterations"),
             "enough_ps",
+            "stop_ps",
         )
     )
 
@@ -94,6 +95,7 @@ _COMPARED = {
     "isolated_compared_ps": pl.UInt64,
     "w": pl.Float64,
     "enough_ps": pl.UInt64,
+    "stop_ps": pl.UInt64,
 }
 
 
@@ -110,6 +112,7 @@ def _compared(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work |
             "isolated_compared_ps": found and found.reference_at,
             "w": found and found.change,
             "enough_ps": enough(here[job], there) if job in here else None,
+            "stop_ps": label.stop,
         }
 
 

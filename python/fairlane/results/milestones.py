@@ -42,6 +42,8 @@ class Milestones:
     """When it completed its first iteration after the end of the simulated time, if it was simulated on for that."""
     start: int = 0
     """When it began, ps after the beginning of the simulation."""
+    stop: int | None = None
+    """When it is stopped, ps after the beginning of the simulation; None if it is not."""
 
     def written(self) -> dict[str, Any]:
         """As JSON."""
@@ -92,16 +94,19 @@ def common(run: Milestones, reference: Milestones) -> Common | None:
 def enough(run: Milestones, isolated: Milestones | None) -> int | None:
     """The simulated time in which a job completes enough iterations for W, ps; None if it did or that is not known.
 
-    It goes by the mean time of its iterations so far. Of a job that completed none the isolated run's is a lower bound.
+    It goes by the mean time of its iterations so far, in the slower of both runs. Of a job that completed none in one
+    of them the other's is a lower bound. Of a program with fewer iterations it is the time until its end, at least.
     """
-    if run.ended is not None or run.iterations >= FEW_ITERATIONS:
+    if run.ended is not None or min(of.iterations for of in (run, isolated) if of) >= FEW_ITERATIONS:
         return None
-    pace = run.per_iteration or (isolated.per_iteration if isolated else None)
+    pace = max((of.per_iteration or 0 for of in (run, isolated) if of), default=0)
+    if isolated is not None and isolated.ended is not None and isolated.iterations < FEW_ITERATIONS:
+        return run.start + round(max(isolated.ended, pace * isolated.iterations))
     return run.start + round(FEW_ITERATIONS * pace) if pace else None
 
 
-def milestones(work: Work, starts: Sequence[int] = ()) -> dict[int, Milestones]:
-    """By job, of one simulation. ``starts`` says when each job began, ps; without it at once."""
+def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | None] = ()) -> dict[int, Milestones]:
+    """By job, of one simulation. ``starts`` and ``stops`` say when each job begins and is stopped, ps."""
     marks = {job: (stride, times) for job, stride, times in _marks(work.marks)}
     ended = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max())
     jobs = work.ranks.group_by("job", maintain_order=True).agg(pl.col("iterations").min(), ended.alias("ended"))
@@ -116,6 +121,7 @@ def milestones(work: Work, starts: Sequence[int] = ()) -> dict[int, Milestones]:
             ended=None if end is None else end - start,
             later=None if work.first_iteration is None else work.first_iteration - start,
             start=start,
+            stop=stops[job] if job < len(stops) else None,
         )
     return found
 

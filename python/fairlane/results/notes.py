@@ -12,7 +12,7 @@ from fairlane.results.run import Run
 from fairlane.results.text import listed, plural, seconds, time_unit
 from fairlane.wording import significant
 
-__all__ = ["few", "notes", "sufficient"]
+__all__ = ["few", "notes", "stops", "sufficient"]
 
 MANY = 5
 """Of so many jobs or more the iterations are summed up."""
@@ -33,6 +33,13 @@ def sufficient(jobs: pl.DataFrame) -> str | None:
     return f"{significant(ceil(longest / digit) * digit * 1e-12 / factor, 4)} {unit}"
 
 
+def stops(jobs: pl.DataFrame) -> str:
+    """Which of these jobs are stopped before that, to be added to a sentence: for them a longer run changes nothing."""
+    before = jobs.filter(pl.col("stop_ps") < pl.col("enough_ps"))
+    names = before["name"].unique(maintain_order=True).to_list()
+    return f", but {listed(names)} {'is' if len(names) == 1 else 'are'} stopped before" if names else ""
+
+
 def notes(run: Run) -> Iterator[str]:
     """Sentences about jobs that cannot be compared, or hardly."""
     yield from _silent(run)
@@ -48,12 +55,13 @@ def notes(run: Run) -> Iterator[str]:
         else:
             whose = "" if known.height == without.height else f" of {listed(known['name'].to_list())}"
             words += f"; {FEW_ITERATIONS} iterations{whose} take at least {time}"
-        yield f"{words}."
+        yield f"{words}{stops(without)}."
     hardly = few(asked)
     if hardly.height:
         counts = [f"{name} ({count})" for name, count in hardly.select("name", "compared_iterations").iter_rows()]
         whose = listed(counts) if hardly.height < MANY else f"{_those(hardly, asked)} ({_range(hardly)})"
-        yield f"Too few iterations for a reliable W: {whose}; {FEW_ITERATIONS} take about {sufficient(hardly)}."
+        time = f"{FEW_ITERATIONS} take about {sufficient(hardly)}{stops(hardly)}"
+        yield f"Too few iterations for a reliable W: {whose}; {time}."
 
 
 def _those(jobs: pl.DataFrame, every: pl.DataFrame) -> str:

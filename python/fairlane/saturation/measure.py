@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 
 from fairlane import _core
-from fairlane.errors import RunError
+from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.results.latency import Latency
 from fairlane.results.measured import frame
 from fairlane.runner.engine import Driver, Gauge
+from fairlane.units import DURATION
 from fairlane.workload.injection import injection_of
 from fairlane.workload.open_loop import OpenLoop
 
@@ -165,6 +166,9 @@ def _cell(load: float, seed: int, sources: list[_Source], before: _State, after:
         messages = row["messages_sent"] - row["messages_sent_before"]
         generated += row["bytes_sent"] - row["bytes_sent_before"] + messages * source.header_bytes
         delivered += packets.get(source.job, 0) * source.packet_bytes
+    if after.now == before.now:
+        words = "nothing is left to measure: a simulation goes on by a link's latency at least"
+        raise ScenarioError(Problem("--duration", words, DURATION.format(after.now)))
     possible = sum(source.bandwidth for source in sources) * (after.now - before.now) / 8e12
     links = (after.packet_hops - before.packet_hops) / max(1, after.packets - before.packets)
     return Cell(load, seed, generated / possible, delivered / possible, links, *_together(latency))

@@ -126,8 +126,10 @@ class Saturation:
         except ValidationError as error:
             first = error.errors()[0]
             raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-        keys = ("load", "seed", "seeds", "saturated")
-        tables = {name: read_parquet(sealed.path(f"{name}.parquet"), schema, keys) for name, schema in _SCHEMAS.items()}
+        tables = {
+            name: read_parquet(sealed.path(f"{name}.parquet"), schema, _EMPTY[name])
+            for name, schema in _SCHEMAS.items()
+        }
         return cls(**tables, meta=dict(meta), folder=folder)
 
 
@@ -150,6 +152,11 @@ _POINT = {
     **_TYPES,
 }
 _SCHEMAS: Mapping[str, Schema] = {"runs": _RUN, "points": _POINT}
+_EMPTY: Mapping[str, Sequence[str]] = {
+    "runs": _LATENCIES,
+    "points": [*_LATENCIES, *(name for name in _POINT if name.endswith(("_low", "_high"))), "ratio"],
+}
+"""Columns whose cells may be empty: no message was delivered, or there is one seed."""
 
 
 class _Stored(TypedDict):

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.wording import significant
+from fairlane.wording import plural, significant
 
-__all__ = ["CONDITION", "condition_of", "varied", "with_condition"]
+__all__ = ["CONDITION", "condition_of", "median_time", "timeless", "varied", "with_condition"]
 
 CONDITION = "condition"
 """The column that ``with_condition`` adds."""
@@ -32,6 +32,28 @@ def with_condition(work: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     by_point = dict(zip(points["point"].to_list(), labels, strict=True))
     column = pl.col("point").replace_strict(by_point, return_dtype=pl.String).alias(CONDITION)
     return work.with_columns(column), list(dict.fromkeys(labels))
+
+
+def median_time(name: str = "seconds_per_iteration") -> pl.Expr:
+    """The median of a time per iteration; null if half of the rows or more have none.
+
+    A row without one had too few iterations in the simulated time, so it counts as slower than all others: without
+    that the median would be of the fast ones.
+    """
+    median = pl.col(name).fill_null(float("inf")).median()
+    return pl.when(median.is_finite()).then(median)
+
+
+def timeless(work: pl.DataFrame) -> str | None:
+    """A sentence about rows without a time per iteration; None if all have one, or no job has iterations."""
+    missing = work.filter(pl.col("seconds_per_iteration").is_null())
+    if missing.is_empty() or missing.height == work.height:
+        return None
+    verb = "has" if missing.height == 1 else "have"
+    return (
+        f"{missing.height} of {plural(work.height, 'run')} of a job {verb} fewer than two iterations, so no time per "
+        "iteration; in medians they count as the slowest."
+    )
 
 
 def condition_of(values: Mapping[str, Any]) -> str:

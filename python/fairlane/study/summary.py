@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlane.results.milestones import FEW_ITERATIONS
-from fairlane.results.notes import few, sufficient
+from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
 from fairlane.results.schemas import STUDY, STUDY_EMPTY
 from fairlane.results.study import StudyResults
 from fairlane.results.summary import console_for_tables
 from fairlane.results.text import listed, number, percent, plural, seconds
-from fairlane.study.conditions import CONDITION, with_condition
+from fairlane.study.conditions import CONDITION, median_time, timeless, with_condition
 from fairlane.study.sheet import EFFECTS
 
 __all__ = ["print_study"]
@@ -58,7 +58,7 @@ def print_study(study: StudyResults, console: Console | None = None) -> None:
         for part in work_tables(study):
             console.print(part)
         console.print(Text(ABOUT_ALONE if alone_everywhere(study.work) else ABOUT, style="dim"))
-        for note in comparison_notes(study.work):
+        for note in filter(None, (timeless(study.work), *comparison_notes(study.work))):
             console.print(Text(note, style="yellow"), soft_wrap=True)
     if study.folder and (study.folder / EFFECTS).is_file():
         console.print(effects_table(read_parquet(study.folder / EFFECTS, STUDY["effects"], STUDY_EMPTY["effects"])))
@@ -134,8 +134,8 @@ def _by_condition(work: pl.DataFrame, study: StudyResults, several: bool) -> Tab
 def _summed(work: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return work.group_by(by, maintain_order=True).agg(
         pl.len().alias("jobs"),
-        pl.col("seconds_per_iteration").median().alias("seconds"),
-        pl.col("iterations_per_second").median().alias("rate"),
+        median_time().alias("seconds"),
+        pl.when(median_time().is_not_null()).then(pl.col("iterations_per_second").fill_null(0).median()).alias("rate"),
         pl.col("w").median(),
         pl.col("w").min().alias("worst_w"),
         pl.col("improvement").median(),
@@ -188,7 +188,7 @@ def comparison_notes(work: pl.DataFrame) -> Iterator[str]:
         where = f"{jobs}, {rows.height} of {plural(default.height, 'default run')} of a job"
         time = sufficient(rows)
         begin = "No W without a completed iteration" if kind == "without" else "Too few iterations for a reliable W"
-        yield f"{begin}: {where}" + (f"; {FEW_ITERATIONS} take about {time}." if time else ".")
+        yield f"{begin}: {where}" + (f"; {FEW_ITERATIONS} take about {time}{stops(rows)}." if time else ".")
 
 
 def effects_table(found: pl.DataFrame) -> Table:

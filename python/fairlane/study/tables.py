@@ -52,6 +52,7 @@ _WORK = {
     "w": pl.Float64,
     "improvement": pl.Float64,
     "enough_ps": pl.UInt64,
+    "stop_ps": pl.UInt64,
     "timed": pl.Boolean,
 }
 _PERIODS = {"treatment": pl.String, "name": pl.String, "period": pl.UInt32, "iterations": pl.UInt64}
@@ -214,6 +215,7 @@ def _against(done: Done, default: Done | None, isolated: Done | None) -> Row:
         "w": alone and alone.change,
         "improvement": before and before.change,
         "timed": done.milestones is not None,
+        "stop_ps": done.milestones and done.milestones.stop,
         "enough_ps": enough(done.milestones, isolated.milestones if isolated else None) if done.milestones else None,
     }
 

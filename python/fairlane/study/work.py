@@ -38,7 +38,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
         measured, hops, digest = Work.of(engine), engine.packet_hops, engine.digest()
         if len(resolved.jobs) == 1 and resolved.jobs[0].iterates:
             measured = replace(measured, first_iteration=later_iteration(engine, Driver()))
-    reached = milestones(measured, [job.start for job in resolved.jobs])
+    reached = milestones(measured, [job.start for job in resolved.jobs], [job.stop for job in resolved.jobs])
     rows = (
         work(measured, labels_of(resolved))
         .sort("job")
