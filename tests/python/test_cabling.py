@@ -183,7 +183,7 @@ def test_fabrics_are_compared_on_the_command_line(
     shape = f"cascade:groups={GROUPS}:rows={ROWS}:columns={COLUMNS}:hosts_per_switch=1:black=1:bundles=2:bundle_links=1"
     assert execute(["fabric", "compare", path, f"{shape}:bundles_by=row:arrangement=absolute"]) == 0
     text = capsys.readouterr().out
-    assert "3 pairs of groups: as many cables in 3" in text
+    assert "3 pairs of groups: equally many cables in 3" in text
     assert execute(["fabric", "compare", path, path]) == 0
     assert "all between the same switches in 3" in capsys.readouterr().out
     assert execute(["fabric", "compare", path, "cascade:groups=2", "--json"]) == 2

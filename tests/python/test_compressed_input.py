@@ -95,7 +95,7 @@ def test_a_gzip_log_of_zeros_takes_little_time_and_no_memory(tmp_path: Path) -> 
     with gzip.open(log, "wb", compresslevel=1) as out:
         for _ in range(80):
             out.write(bytes(1 << 20))
-    with pytest.raises(ScenarioError, match="is longer than 65536 letters"):
+    with pytest.raises(ScenarioError, match="is longer than 65536 characters"):
         read_log(log)
     with gzip.open(log, "wb", compresslevel=1) as out:
         out.write((JOB * 1000).encode())

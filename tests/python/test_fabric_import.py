@@ -361,5 +361,5 @@ def test_what_cannot_be_built_names_the_file_and_the_vertices(written: Write) ->
         read_wiring(apart).fabric()
     circle = LFTS.replace("0x000b 001 : (Channel", "0x000b 003 : (Channel", 1)
     wiring = read_wiring(written("dump", DUMP), written("circle.lfts", circle))
-    with pytest.raises(ScenarioError, match=r'circle\.lfts: .* to "node1" goes in a circle at "leaf"'):
+    with pytest.raises(ScenarioError, match=r'circle\.lfts: .* to "node1" loops at "leaf"'):
         wiring.fabric()

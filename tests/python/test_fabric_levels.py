@@ -184,9 +184,7 @@ def test_idle_links_are_counted_named_and_warned_of(tmp_path: Path, capsys: pyte
     arguments = ["--topology", "imported", "--set", f"file={tmp_path / 'small.json'}"]
     assert execute(["fabric", "describe", *arguments]) == 0
     text = capsys.readouterr().out
-    assert (
-        "routes     100% of host pairs have a minimal route; 100% of the minimal paths use only links on routes" in text
-    )
+    assert "routes     100% of host pairs have a minimal route; 100% of the minimal paths have no idle link" in text
     assert sum(line.startswith("warning") for line in text.splitlines()) == 2
     assert "2 of 2 level 2 up links are used by no route" in text
     assert execute(["fabric", "describe", *arguments, "--json"]) == 0
@@ -224,7 +222,7 @@ def test_the_bisection_is_also_that_of_the_links_in_use() -> None:
     assert described.coverage.warnings == (
         "2 of 4 level 1 up links are used by no route",
         "2 of 4 level 1 down links are used by no route",
-        "only 50% of the minimal paths use only links on routes",
+        "only 50% of the minimal paths have no idle link",
     )
     spread = wiring.fabric("up_down").describe()
     assert spread.usable_bisection == spread.bisection

@@ -109,7 +109,7 @@ def test_masked_guids_are_told_apart_by_lid(read: Read, text: str, keep: int) ->
     assert "x" * (16 - keep) in masked(text, keep)
     assert len(wiring.cables) == len(plain.cables)
     assert len(wiring.switches) == len(plain.switches)
-    assert any("masked identifiers: they are told apart by LID" in words for words in wiring.remarks)
+    assert any("masked identifiers: they are distinguished by LID" in words for words in wiring.remarks)
 
     def degrees(wiring: Wiring) -> list[int]:
         return sorted(Counter(end for cable in wiring.cables for end in cable.ends if end in wiring.switches).values())
@@ -210,7 +210,7 @@ def test_leaves_count_hosts_and_rails_are_shown(tmp_path: Path, capsys: pytest.C
         ("", ["job 'j' sends over the first adapter of each host only; its hosts have 1 to 2: see jobs.rails"]),
         (
             'rails = "round_robin"',
-            ["job 'j' is limited to 1 of 2 rails: b has 1 adapter, and a job has the rails that"],
+            ["job 'j' is limited to 1 of 2 rails: b has 1 adapter, and a job uses only rails that"],
         ),
         ("rails = { only = 0 }", []),
     ],

@@ -89,14 +89,14 @@ def test_commands_print_names(cluster: Path, capsys: pytest.CaptureFixture[str])
     assert "hosts cn[01-03],login_node; switches leaf[04-05],spine02" in printed("fabric", "describe", str(cluster)).out
     place = printed("place", str(cluster))
     assert "cn[01-03],login_node" in place.out
-    assert "'login node' is called login_node for Slurm" in place.err
+    assert "'login node' is written as login_node for Slurm" in place.err
     row = json.loads(printed("place", str(cluster), "--json").out)["all_to_all"]
     assert row["host_names_of_ranks"] == ["cn01", "cn02", "cn03", "login node"]
     assert (row["switch_names"], row["node_list"]) == (["leaf04", "leaf05"], "cn[01-03],login_node")
     conf = printed("fabric", "topology-conf", str(cluster))
-    assert conf.out.splitlines()[0] == "# host 'login node' is called login_node"
+    assert conf.out.splitlines()[0] == "# host 'login node' is written as login_node"
     assert "SwitchName=leaf05 Nodes=cn03,login_node" in conf.out.splitlines()
-    assert "is called login_node" in conf.err
+    assert "is written as login_node" in conf.err
 
 
 NAMES = st.lists(st.text(st.sampled_from("ab1 -_./é[]"), min_size=1, max_size=4), unique=True, max_size=12)
@@ -146,7 +146,7 @@ def test_scenarios_name_hosts_in_any_way(cluster: Path, hosts: Any, expected: tu
         (
             "cn[02-04]",
             "hosts",
-            'cn04": the fabric has no host of this name; allowed: the 4 hosts of the fabric: cn[01-03]',
+            'cn04": the fabric has no host with this name; allowed: the 4 hosts of the fabric: cn[01-03]',
         ),
         (["cn01", "longin_node", 2], "hosts", 'did you mean "login node"?'),
         ([0, "cn[02-x]"], "hosts[1]", "no range of numbers: '02-x'"),
@@ -184,14 +184,14 @@ def test_options_and_studies_name_hosts_too(cluster: Path, tmp_path: Path, capsy
     )
     assert execute(["study", str(study), "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
-    assert 'study.toml:2: placements[1].hosts = "cn09": the fabric has no host of this name' in error
+    assert 'study.toml:2: placements[1].hosts = "cn09": the fabric has no host with this name' in error
 
 
 def test_python_takes_names_where_it_takes_numbers() -> None:
     fabric = Fabric.build({"topology": "torus", "params": {"sides": [4, 4]}, "routing": "dimension_order"})
     assert fabric.route("host3", "host12") == fabric.route(3, 12)
     assert fabric.host_numbers(["host[2-4]", 7]) == [2, 3, 4, 7]
-    with pytest.raises(ScenarioError, match=r'hosts = "host16": the fabric has no host of this name'):
+    with pytest.raises(ScenarioError, match=r'hosts = "host16": the fabric has no host with this name'):
         fabric.host_numbers("host16")
 
 

@@ -109,7 +109,8 @@ def test_what_need_not_be_left_out_is_refused(mixed: Path, tmp_path: Path, capsy
     calls = '"MPI_File_open", "MPI_Iallreduce", "MPI_Neighbor_alltoall", "MPI_Put"'
     (line,) = refusals(capsys, scenario(tmp_path, mixed, f'trace.leave_out = [{calls}, "MPI_Ialreduce"]'))
     assert (
-        'jobs[0].trace.leave_out[4] = "MPI_Ialreduce": no such call of the trace has to be left out; allowed: ' in line
+        'jobs[0].trace.leave_out[4] = "MPI_Ialreduce": the trace has no such call that cannot be simulated; allowed: '
+        in line
     )
     assert 'did you mean "MPI_Iallreduce"?' in line
 
@@ -163,7 +164,7 @@ def test_messages_between_groups_are_named(tmp_path: Path) -> None:
     archive.call(1, "MPI_Recv", recv(0, between, 7, 1000))
     refused = read_trace(archive.close()).describe()["unsupported"]
     assert [entry["call"] for entry in refused] == ["MPI_Recv", "MPI_Send"]
-    assert all("is between two groups" in entry["reason"] for entry in refused)
+    assert all("is an intercommunicator" in entry["reason"] for entry in refused)
 
 
 def test_ranks_that_a_communicator_does_not_have_are_named(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ def advise(
     ],
     assignments: Assignments = None,
     job: Annotated[str | None, typer.Option(help="The application; by default the first job.")] = None,
-    cap: Annotated[str | None, typer.Option(help="Its power cap, as '65 W'.")] = None,
+    cap: Annotated[str | None, typer.Option(help="Its power cap, e.g. '65 W'.")] = None,
     level: Annotated[list[int] | None, typer.Option(help="A service level that it may have; by default all.")] = None,
-    length: Annotated[str | None, typer.Option(help="Length of each simulation, as '2 ms'.")] = None,
+    length: Annotated[str | None, typer.Option(help="Length of each simulation, e.g. '2 ms'.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds, and so placements, of each alternative.")] = 3,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A model that tells the run times, from 'fairlane learn'.")

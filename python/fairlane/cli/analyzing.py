@@ -20,18 +20,21 @@ def analyze(
     ] = None,
     iterations: Annotated[
         str | None,
-        typer.Option(metavar="FIRST..LAST", help="Look for the most delayed iteration among these; 20.. from 20 on."),
+        typer.Option(metavar="FIRST..LAST", help="Consider only these iterations; 20.. is from 20 on."),
     ] = None,
     threshold: Annotated[
         str | None,
-        typer.Option(help="Waits up to this are no delays, as '10 us'; by default what 99% of the isolated run's are."),
+        typer.Option(
+            help="Only longer waits count as delays, e.g. '10 us'; by default the 99th percentile of the isolated run."
+        ),
     ] = None,
     between_collectives: Annotated[
         bool,
-        typer.Option("--between-collectives", help="Look at the most delayed round between collectives only."),
+        typer.Option("--between-collectives", help="Analyse only the most delayed round between collectives."),
     ] = False,
     files: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="What paths in the scenario are relative to, as those of traces.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder that relative paths in the scenario refer to, e.g. those of traces."),
     ] = None,
     out: Annotated[Path | None, out_option("Folder of the pictures; by default RUN/analysis.", "DIR")] = None,
     allow_code: AllowCode = False,

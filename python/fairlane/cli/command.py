@@ -26,7 +26,9 @@ def out_option(help: str, metavar: str = "FILE") -> Any:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 """Print JSON instead of text."""
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables: only where the results are.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no tables; print only where the results are.")
+]
 """No progress and no tables."""
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Replace the scenario's seed.")]
 """A seed that replaces the scenario's."""
@@ -34,7 +36,7 @@ OutFolder = Annotated[Path | None, out_option("Folder of the results.", "DIR")]
 """A folder for the results."""
 OutFile = Annotated[Path | None, out_option("Write what is printed to FILE.")]
 """A file that takes what would be printed."""
-_Silent = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing: only the exit code.")]
+_Silent = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; only set the exit code.")]
 
 
 def add(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:

@@ -25,10 +25,10 @@ _SOURCE = "A scenario (.toml), a fabric's file as fabric import reads, or TOPOLO
 
 def compare_fabrics(
     first: Annotated[str, typer.Argument(metavar="FIRST", help=_SOURCE, show_default=False)],
-    second: Annotated[str, typer.Argument(metavar="SECOND", help="The other, in the same way.", show_default=False)],
+    second: Annotated[str, typer.Argument(metavar="SECOND", help="The other fabric, likewise.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Compare two fabrics with equally many switches cable by cable, switch by switch in the order of their numbers.
+    """Compare two fabrics cable by cable. Both must have the same number of switches; switches are compared by number.
 
     For example: fairlane fabric compare edison-links.txt.xz cascade:preset=edison
     """
@@ -71,25 +71,25 @@ def _lines(found: Comparison, first: str, second: str) -> Iterator[str]:
     yield f"first      {first}"
     yield f"second     {second}"
     as_many = _of(found.switches_with_as_many_hosts, found)
-    yield f"hosts      {found.hosts[0]} and {found.hosts[1]}; {as_many} have as many"
+    yield f"hosts      {found.hosts[0]:,} and {found.hosts[1]:,}; {as_many} have equally many"
     yield f"cables between switches   {'first':>8} {'second':>8} {'same':>8}   (same: between the same two switches)"
     for row in found.classes.iter_rows(named=True):
-        yield f"  {row['class']:23} {row['first']:8} {row['second']:8} {row['same']:8}"
+        yield f"  {row['class']:23} {row['first']:8,} {row['second']:8,} {row['same']:8,}"
     for name, alike in found.alike.iter_rows():
         sides = (_ports(found.ports, name, side) for side in ("first", "second"))
-        yield f"ports of class {name}: {'; '.join(sides)}; as many at {_of(alike, found)}"
+        yield f"ports of class {name}: {'; '.join(sides)}; equally many at {_of(alike, found)}"
     yield from _group_lines(found.groups)
 
 
 def _of(count: int, found: Comparison) -> str:
     from fairlane.results.text import plural
 
-    return f"{count} of {plural(found.switches, 'switch', 'switches')}"
+    return f"{count:,} of {plural(found.switches, 'switch', 'switches')}"
 
 
 def _ports(table: pl.DataFrame, name: str, side: str) -> str:
     rows = table.filter(table["class"] == name, table[side] > 0).select("ports", side).iter_rows()
-    return f"{side} " + ", ".join(f"{switches} switches x {ports}" for ports, switches in rows)
+    return f"{side} " + ", ".join(f"{switches:,} switches x {ports}" for ports, switches in rows)
 
 
 def _group_lines(groups: pl.DataFrame) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _group_lines(groups: pl.DataFrame) -> Iterator[str]:
     pairs = plural(groups.height, "pair of groups", "pairs of groups")
     as_many = int((groups["first"] == groups["second"]).sum())
     alike = int((groups["first"] == groups["same"]).sum())
-    yield f"{pairs}: as many cables in {as_many}, all between the same switches in {alike}"
+    yield f"{pairs}: equally many cables in {as_many}, all between the same switches in {alike}"
     counts = {key: sorted(groups[key].to_list()) for key in ("first", "second", "same")}
     ranges = (f"{key} {of_key[0]} to {of_key[-1]}" for key, of_key in counts.items())
     yield f"cables of a pair of groups: {', '.join(ranges)}"

@@ -29,7 +29,7 @@ def control(
     ],
     parameters: Annotated[
         list[str] | None,
-        typer.Option("--with", metavar="KEY=VALUE", help="A parameter, as threshold=0.9; can be given many times."),
+        typer.Option("--with", metavar="KEY=VALUE", help="A parameter, e.g. threshold=0.9; can be given many times."),
     ] = None,
     assignments: Assignments = None,
     mode: Annotated[str, typer.Option(help="episodes (fresh short simulations) or online.")] = "episodes",

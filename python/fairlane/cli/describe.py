@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-fabric_app = typer.Typer(help="Look at a fabric.", no_args_is_help=True)
-trace_app = typer.Typer(help="Look at a recorded trace.", no_args_is_help=True)
+fabric_app = typer.Typer(help="Import, describe, draw and compare fabrics.", no_args_is_help=True)
+trace_app = typer.Typer(help="Describe recorded traces and their communication patterns.", no_args_is_help=True)
 
 _ScenarioOrTopology = Annotated[
-    Path | None, typer.Argument(metavar="SCENARIO", help="A scenario, a TOML file; or give --topology.")
+    Path | None,
+    typer.Argument(
+        metavar="SCENARIO", help="A scenario (.toml), or a file of fabric import (.json); or give --topology."
+    ),
 ]
 
 
@@ -29,7 +32,7 @@ def describe_fabric(
     scenario: _ScenarioOrTopology = None,
     topology: TopologyName = None,
     routing: Annotated[
-        str | None, typer.Option(help="Name of a routing, with --topology; by default the topology's usual one.")
+        str | None, typer.Option(help="Name of a routing, with --topology; by default that of the topology.")
     ] = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
@@ -74,7 +77,11 @@ def draw_fabric(
 def import_fabric(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="Output of ibnetdiscover, or a CSV list of links.", show_default=False),
+        typer.Argument(
+            metavar="FILE",
+            help="Output of ibnetdiscover, a CSV list of links, or the cabling of a Cray Cascade; also packed by xz.",
+            show_default=False,
+        ),
     ],
     out: Annotated[Path | None, out_option("Where to write it; by default NAME.fabric.json here.")] = None,
     tables: Annotated[
@@ -82,16 +89,16 @@ def import_fabric(
     ] = None,
     node_name_map: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help='Names that override descriptions, a line 0xGUID "name" for each.'),
+        typer.Option(metavar="FILE", help='Names that override descriptions, one line 0xGUID "name" each.'),
     ] = None,
     switches_only: Annotated[
         bool, typer.Option("--switches-only", help="The dump of ibnetdiscover has the sections of switches only.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read a real fabric, say what it is, and write it as a file for scenarios.
+    """Read the fabric of a real cluster, describe it, and write it as a file for scenarios.
 
-    Says levels, what tree it looks like, hosts per leaf, oversubscription and odd cables. In a scenario:
+    Reports levels, shape, hosts per leaf, oversubscription and anomalies of the cabling. In a scenario:
     [fabric] topology = "imported", file = "NAME.fabric.json".
     """
     from dataclasses import asdict
@@ -179,7 +186,11 @@ def _chosen(
 
     if (scenario is None) == (topology is None):
         raise ScenarioError(Problem(command, "needs either a scenario or --topology"))
-    return _spec_of_file(scenario, assignments) if scenario else _spec(topology or "", routing, assignments)
+    if scenario is None:
+        return _spec({"topology": topology, "routing": routing}, assignments)
+    if scenario.suffix == ".json":
+        return _spec({"topology": "imported", "file": str(scenario), "routing": routing}, assignments)
+    return _spec_of_file(scenario, assignments)
 
 
 def _spec_of_file(scenario: Path, assignments: list[str] | None) -> dict[str, Any]:
@@ -190,12 +201,12 @@ def _spec_of_file(scenario: Path, assignments: list[str] | None) -> dict[str, An
         return fabric_spec(Scenario.load(scenario, set=assignments or ()).fabric)
 
 
-def _spec(topology: str, routing: str | None, assignments: list[str] | None) -> dict[str, Any]:
+def _spec(table: dict[str, Any], assignments: list[str] | None) -> dict[str, Any]:
     from fairlane.scenario.models import FabricTable
     from fairlane.scenario.resolve import fabric_spec
     from fairlane.scenario.scenario import read_table
 
-    return fabric_spec(read_table(FabricTable, {"topology": topology, "routing": routing}, assignments or ()))
+    return fabric_spec(read_table(FabricTable, table, assignments or ()))
 
 
 def describe_trace(

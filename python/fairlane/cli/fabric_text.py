@@ -60,7 +60,7 @@ def routes_text(coverage: Coverage) -> str:
     """The shares of minimal routes and paths: ``100% of host pairs have a minimal route; ...``."""
     measured, all_of_them = coverage.sources
     sample = "" if measured == all_of_them else f" (from {measured} of {all_of_them} switches)"
-    paths = f"{share_text(coverage.minimal_paths)} of the minimal paths use only links on routes{sample}"
+    paths = f"{share_text(coverage.minimal_paths)} of the minimal paths have no idle link{sample}"
     if coverage.minimal_routes is None:
         return paths
     return f"{share_text(coverage.minimal_routes)} of host pairs have a minimal route; {paths}"
@@ -90,7 +90,7 @@ def tell_renamed(given: Sequence[str], names: Sequence[str]) -> None:
     """Reports on standard error which names Slurm does not take, and what they are called for it."""
     renamed = [(before, after) for before, after in zip(given, names, strict=True) if before != after]
     for before, after in renamed[:MOST_RENAMED]:
-        typer.echo(f"fairlane: {before!r} is called {after} for Slurm", err=True)
+        typer.echo(f"fairlane: {before!r} is written as {after} for Slurm", err=True)
     if len(renamed) > MOST_RENAMED:
         typer.echo(f"fairlane: {len(renamed) - MOST_RENAMED} more names are changed for Slurm", err=True)
 
@@ -136,7 +136,7 @@ def survey_lines(found: Survey) -> Iterator[str]:
         least, most = min(found.oversubscription.values()), max(found.oversubscription.values())
         range_ = f"{least:.2f} : 1" if f"{least:.2f}" == f"{most:.2f}" else f"{least:.2f} : 1 to {most:.2f} : 1"
         yield f"oversubscription of leaves  {range_} (bandwidth to hosts : to switches)"
-    yield f"odd        {len(found.odd) or 'nothing'}"
+    yield f"anomalies  {len(found.odd) or 'none'}"
     for words in found.odd:
         yield f"  - {words}"
 

@@ -30,18 +30,18 @@ ScenarioFile = Annotated[
 Assignments = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help='Replace a value, as network.mtu="2 KiB"; can be given many times.'
+        "--set", metavar="KEY=VALUE", help='Replace a value, e.g. network.mtu="2 KiB"; can be given many times.'
     ),
 ]
 """Values that replace those of the file."""
 AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Run code that the input names, as the workload own.py:Ring.")
+    bool, typer.Option("--allow-code", help="Permit code that the input names, e.g. the workload own.py:Ring.")
 ]
 """Whether code that a scenario names may run."""
 TopologyName = Annotated[
     str | None,
     typer.Option(
-        help="Name of a topology; its parameters come by --set.",
+        help="Name of a topology; its parameters are given by --set.",
         autocompletion=completing("fairlane.inputs.tables:entries", "topology"),
     ),
 ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-workload_app = typer.Typer(help="Look at a workload.", no_args_is_help=True)
+workload_app = typer.Typer(help="Communication patterns of workloads.", no_args_is_help=True)
 
 _Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg or .pdf.")]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with the matrix.")]

@@ -29,7 +29,7 @@ _Table = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A row for each run and timestep, CSV or Parquet.", show_default=False)
 ]
 _Features = Annotated[
-    str | None, typer.Option(help="Names of counters, as 'flits_*,stalls_*'; by default all other numeric columns.")
+    str | None, typer.Option(help="Names of counters, e.g. 'flits_*,stalls_*'; by default all other numeric columns.")
 ]
 _Run = Annotated[str, typer.Option(help="Column that tells runs apart.")]
 _Timestep = Annotated[str, typer.Option(help="Column with the number of the timestep.")]

@@ -36,14 +36,16 @@ def reproduce(
     placements: Annotated[int | None, typer.Option(help="At most so many placements.")] = None,
     periods: Annotated[int | None, typer.Option(help="At most so many iterations of the algorithm.")] = None,
     beside: Annotated[
-        list[str] | None, typer.Option(metavar="CONTROLLER", help="Run and show this controller too, as slack.")
+        list[str] | None, typer.Option(metavar="CONTROLLER", help="Also run and show this controller, e.g. slack.")
     ] = None,
     cabling: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="How smith2018's machine is cabled: even, by default, or edison."),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
-    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, as tcp://host:8786.")] = None,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:

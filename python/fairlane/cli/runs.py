@@ -17,10 +17,12 @@ def run(
     scenario: ScenarioFile,
     assignments: Assignments = None,
     seed: Seed = None,
-    duration: Annotated[str | None, typer.Option(help='Replace the simulated time, as "60 ms".')] = None,
+    duration: Annotated[str | None, typer.Option(help='Replace the simulated time, e.g. "60 ms".')] = None,
     out: Annotated[Path | None, out_option("Folder of the run; by default a new one in runs/.", "DIR")] = None,
     allow_code: AllowCode = False,
-    isolated: Annotated[bool, typer.Option(help="Also simulate each job alone, to tell its slowdown.")] = True,
+    isolated: Annotated[
+        bool, typer.Option(help="Also simulate each job alone, to compute its throughput change W.")
+    ] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -101,7 +103,7 @@ def check(
         hosts = shortened(names[host] for host in job.hosts)
         typer.echo(f"  {job.name}: {plural(job.ranks, 'rank')} of {job.workload} on {hosts}")
     for one in code:
-        typer.echo(f"  names code: {one}; it has not run, and what it does is not checked without --allow-code")
+        typer.echo(f"  names code: {one}; it has not run and is not checked without --allow-code")
     for name in [] if code else files_of(job.workload for job in loaded.jobs):
         typer.echo(f"  runs code: {name}")
     for note in resolved.notes:

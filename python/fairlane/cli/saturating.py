@@ -18,27 +18,31 @@ def saturate(
     load: Annotated[
         str,
         typer.Option(
-            metavar="LOADS", help="Offered loads, parts of the injection bandwidth: a range, or a list as 0.1,0.5."
+            metavar="LOADS",
+            help="Offered loads as shares of the injection bandwidth: a range, or a list such as 0.1,0.5.",
         ),
     ] = "0.05..1",
     loads: Annotated[int, typer.Option(min=1, help="How many loads a range is divided into.")] = 20,
     replicates: Annotated[int, typer.Option(min=1, help="How many seeds each load is simulated with.")] = 3,
     seed: Seed = None,
     duration: Annotated[
-        str | None, typer.Option(help="Simulated time, warm-up included; else the scenario's, 400 us for added load.")
+        str | None,
+        typer.Option(
+            help="Simulated time, warm-up included; by default that of the scenario, 400 us without an open-loop job."
+        ),
     ] = None,
     warm_up: Annotated[
-        str | None, typer.Option(help="Simulated time before anything is counted; else 3/8 of the duration.")
+        str | None, typer.Option(help="Simulated time before measurement begins; by default 3/8 of the duration.")
     ] = None,
     pattern: Annotated[
         str | None,
         typer.Option(
-            help="Destination pattern: a name, or a table as '{ name = \"next_group\", group = 8 }'.",
+            help="Destination pattern: a name, or a table such as '{ name = \"next_group\", group = 8 }'.",
             autocompletion=completing("fairlane.workload.destinations:PATTERNS"),
         ),
     ] = None,
-    message_size: Annotated[str | None, typer.Option(help='Message size, as "4 KiB".')] = None,
-    arrivals: Annotated[str | None, typer.Option(help="poisson or fixed.")] = None,
+    message_size: Annotated[str | None, typer.Option(help='Message size, e.g. "4 KiB".')] = None,
+    arrivals: Annotated[str | None, typer.Option(help="Arrivals of messages: poisson or fixed.")] = None,
     allow_code: AllowCode = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
     out: OutFolder = None,
@@ -59,7 +63,7 @@ def saturate(
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
     plan = prepared(loaded, wanted, replicates=replicates, options=options, duration=duration, warm_up=warm_up)
     if plan.added and not quiet:
-        typer.echo("The scenario has no open-loop job: one on all hosts takes the place of its jobs.", err=True)
+        typer.echo("The scenario has no open-loop job: one on all hosts replaces its jobs.", err=True)
     store = opened(plan, datetime.now().astimezone(), out, resume=resume)
     found = sweep(plan, store=store, progress=not quiet).save(store)
     tell_damaged(store.damaged, store.folder)

@@ -46,7 +46,8 @@ def schedule(
         list[str] | None,
         typer.Option(
             metavar="NAME[:KEY=VALUE]...",
-            help="A placement strategy, as units:size=4; several. By default box (or domain), linear, and pattern.",
+            help="A placement strategy, e.g. units:size=4; can be given many times. By default box (or domain), "
+            "linear, and pattern.",
         ),
     ] = None,
     mix: Annotated[
@@ -213,7 +214,7 @@ def _check_files(out: Path | None, placed: Path | None) -> None:
     from fairlane.plot.files import FORMATS
 
     if out and out.suffix.lower() not in FORMATS:
-        raise ScenarioError(Problem("--out", "no kind of picture that can be drawn", str(out), ", ".join(FORMATS)))
+        raise ScenarioError(Problem("--out", "unknown picture format", str(out), ", ".join(FORMATS)))
     for file in (out, placed):
         if file and not file.parent.is_dir():
             raise ScenarioError(Problem("", "cannot be written: there is no such folder", file=str(file)))

@@ -19,7 +19,9 @@ def study(
     out: Annotated[Path | None, out_option("Folder of the study; by default a new one in runs/.", "DIR")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
-    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, as tcp://host:8786.")] = None,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")
+    ] = None,
     allow_code: AllowCode = False,
     profile: Annotated[bool, typer.Option("--profile", help="Say where the time went.")] = False,
     as_json: AsJson = False,

@@ -95,9 +95,12 @@ def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
         return
     large = sorted(parts, key=lambda part: -part.bytes)
     shown = "; ".join(map(str, [part for part in large if part.bytes > needed / 100][:SHOWN]))
-    whose = "the key memory" if scenario.memory else "this machine, unless the key memory gives another amount"
-    words = f"the scenario needs about {bytes_text(needed)} of memory: {shown}"
-    raise Problems(Problem(large[0].key, words, allowed=f"at most {bytes_text(most)}, that of {whose}"))
+    largest = f"; the largest parts are {shown}" if shown else ""
+    whose = (
+        "set by the key memory" if scenario.memory else "the memory of this machine; the key memory sets another limit"
+    )
+    words = f"the scenario needs about {bytes_text(needed)} of memory{largest}"
+    raise Problems(Problem(large[0].key, words, allowed=f"at most {bytes_text(most)}, {whose}"))
 
 
 def fabric_parts(fabric: Mapping[str, Any], lanes: int) -> list[Part]:

@@ -62,7 +62,7 @@ def host_numbers(hosts: Sequence[Host], names: Sequence[str]) -> list[int]:
             problems.append(Problem("", f"there is no host {number}", allowed=f"0 to {len(names) - 1}"))
         else:
             there = f"the {len(names)} hosts of the fabric: {shortened(names, 60)}"
-            problems.append(Problem("", "the fabric has no host of this name", one, there, nearest(str(one), names)))
+            problems.append(Problem("", "the fabric has no host with this name", one, there, nearest(str(one), names)))
     if problems:
         more = len(problems) - _MOST_SHOWN
         rest = [Problem("", f"and {more} more hosts that the fabric does not have")] if more > 0 else []

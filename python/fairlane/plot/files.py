@@ -19,7 +19,7 @@ FORMATS = (".png", ".svg", ".pdf")
 def write(draw: Callable[[], Figure], path: Path) -> Path:
     """Draws in the house's style and returns the path. Raises ``ScenarioError`` if that is not possible."""
     if path.suffix.lower() not in FORMATS:
-        raise ScenarioError(Problem("output", "no kind of picture that can be drawn", str(path), ", ".join(FORMATS)))
+        raise ScenarioError(Problem("--out", "unknown picture format", str(path), ", ".join(FORMATS)))
     with styled():
         picture = draw()
         try:

@@ -144,7 +144,7 @@ class Clusters(Part):
         from sklearn.cluster import SpectralClustering
 
         if count >= len(known):
-            words = f"more clusters than {plural(len(known), 'run')} can be told into"
+            words = f"more clusters than {plural(len(known), 'run')} can be divided into"
             raise ScenarioError(Problem("clusters", words, count, f"at most {len(known) - 1}"))
         bandwidth = float(numpy.median(between[numpy.triu_indices(len(known), 1)])) or 1.0
         affinity = _affinity(between, bandwidth)

@@ -89,7 +89,7 @@ def _distance(centred: Floats, precision: Floats) -> float:
 def check_coverage(runs: int, coverage: float) -> None:
     """Raises ``ScenarioError`` if so many runs are too few for an interval."""
     if not 0 < coverage <= runs / (runs + 1) * (1 + 1e-12):
-        words = f"{plural(runs, 'run')} cannot tell an interval for so many of the timesteps"
+        words = f"{plural(runs, 'run')} cannot give an interval for so many of the timesteps"
         raise ScenarioError(Problem("coverage", words, coverage, f"above 0, at most {runs / (runs + 1):.4g}"))
 
 

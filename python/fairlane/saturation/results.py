@@ -84,7 +84,7 @@ class Saturation:
     def verdict(self) -> str:
         """Where saturation lies, in a line."""
         full, saturated = self.saturation()
-        head = "No load is accepted in full" if full is None else f"All is accepted up to load {full:g}"
+        head = "No load is accepted in full" if full is None else f"All offered load is accepted up to load {full:g}"
         if saturated is not None:
             return f"{head}, saturated from {saturated:g} on"
         undecided = self.points.filter((pl.col("saturated") == "undecided") & (pl.col("load") > (full or 0)))

@@ -44,10 +44,10 @@ def _remarks(found: Saturation) -> list[str]:
     """What the columns are, where saturation lies, and what is weak about the figures."""
     points = found.points
     lines = [
-        "Offered, accepted: parts of the injection bandwidth of the ranks that send, headers included. Latency: of "
+        "Offered, accepted: shares of the injection bandwidth of the sending ranks, headers included. Latency: of "
         f"messages delivered after the warm-up, from generation to last byte. ±: {CONFIDENCE:.0%} over seeds.",
-        f"Saturated: less than {ACCEPTED_IN_FULL:.0%} of what is generated is delivered, by the whole interval over "
-        "seeds; latencies there grow with the simulated time.",
+        f"Saturated: the whole interval of accepted over offered is below {ACCEPTED_IN_FULL:.0%}; latencies there grow "
+        "with the simulated time.",
     ]
     if points.height and points["accepted"].count():
         best = points.sort("accepted").row(-1, named=True)
@@ -55,14 +55,12 @@ def _remarks(found: Saturation) -> list[str]:
             f"{found.verdict()}. Highest accepted throughput: {best['accepted']:.3f} at load {best['load']:g}."
         )
     if len(found.meta["seeds"]) < 2:
-        lines.append("One seed has no interval, so nothing is decided: take --replicates 2 or more.")
+        lines.append("One seed gives no confidence interval, so saturation is undecided: use --replicates 2 or more.")
     few = [row["load"] for row in points.iter_rows(named=True) if (row["message_count"] or 0) < FEW]
     if few:
-        lines.append(
-            f"Fewer than {FEW} messages at {', '.join(f'{load:g}' for load in few)}: take a longer --duration."
-        )
+        lines.append(f"Fewer than {FEW} messages at {', '.join(f'{load:g}' for load in few)}: use a longer --duration.")
     if found.meta["partial"]:
-        lines.append("Interrupted: loads and seeds that were not complete are left out.")
+        lines.append("Interrupted: incomplete loads and seeds are left out.")
     return lines
 
 

@@ -113,7 +113,7 @@ def rail_notes(
         others = f" (and {len(short) - 1} more of its hosts)" if len(short) > 1 else ""
         has = f"has {fewest} adapter{'s' * (fewest != 1)}"
         words = f"job {name!r} is limited to {fewest} of {most} rails"
-        yield f"{words}: {called(short[0])}{others} {has}, and a job has the rails that each of its hosts has"
+        yield f"{words}: {called(short[0])}{others} {has}, and a job uses only rails that all of its hosts have"
 
 
 def _dealt(hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> list[int]:

@@ -99,7 +99,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             text = io.TextIOWrapper(plain, "utf-8", errors="replace")
             for number, line in enumerate(iter(lambda: text.readline(_MOST_LINE), ""), start=1):
                 if len(line) == _MOST_LINE:
-                    words = f"is longer than {_MOST_LINE} letters: not a job log"
+                    words = f"is longer than {_MOST_LINE} characters: not a job log"
                     raise ScenarioError(Problem("line", words, file=str(path), line=number))
                 if number > _MOST_LINES:
                     raise ExpansionError(f"has more than {_MOST_LINES} lines")

@@ -52,7 +52,7 @@ def topology_conf(fabric: Fabric, hosts: Sequence[str], switches: Sequence[str],
     above = _merged(fabric, names, set(at_leaf)) if merged else _wired(fabric, names, set(at_leaf))
     lines.update({name: f"Switches={compress(below)}" for name, below in above.items()})
     remarks = [
-        f"# {kind} {given!r} is called {name}\n"
+        f"# {kind} {given!r} is written as {name}\n"
         for kind, before, after in (("host", hosts, nodes), ("switch", switches, names))
         for given, name in zip(before, after, strict=True)
         if given != name

@@ -50,7 +50,9 @@ def unsupported_problems(description: Mapping[str, Any], leave_out: Sequence[str
     calls = sorted({entry["call"] for entry in description["unsupported"]})
     names = ", ".join(calls) or "nothing: every recorded call can be simulated"
     problems = [
-        Problem(f"leave_out[{at}]", "no such call of the trace has to be left out", one, names, nearest(one, calls))
+        Problem(
+            f"leave_out[{at}]", "the trace has no such call that cannot be simulated", one, names, nearest(one, calls)
+        )
         for at, one in enumerate(leave_out)
         if not any(_is_named(call, [one]) for call in calls)
     ]

@@ -250,7 +250,7 @@ def _check_member(member: tarfile.TarInfo, room: int) -> None:
     """Refuses what no recording has."""
     name = member.name if len(member.name) <= 60 else f"{member.name[:57]}..."
     if member.name.count("/") >= MOST_DEPTH or len(member.name) > MOST_NAME:
-        raise ExpansionError(f"member {name!r}: a path with more than {MOST_DEPTH} levels or {MOST_NAME} letters")
+        raise ExpansionError(f"member {name!r}: a path with more than {MOST_DEPTH} levels or {MOST_NAME} characters")
     if not (member.isreg() or member.isdir()) or member.issparse():
         raise ExpansionError(f"member {name!r}: neither a plain file nor a folder")
     if member.size > room:

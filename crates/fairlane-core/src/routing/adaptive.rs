@@ -57,7 +57,8 @@ impl Adaptive {
         let regular = |(number, span): (usize, Option<Span>)| {
             span.ok_or_else(|| {
                 let name = graph.switch_name(SwitchId(u32::try_from(number).unwrap_or(u32::MAX)));
-                let allowed = format!("needs a regular fat-tree, and {name:?} is not like the others of its level");
+                let allowed =
+                    format!("needs a regular fat-tree, and {name:?} differs from the other switches of its level");
                 BuildError::value("fabric.routing", NAME, allowed)
             })
         };

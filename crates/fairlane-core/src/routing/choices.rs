@@ -20,7 +20,7 @@ impl Ends {
                 _ => Err(BuildError::value(
                     "fabric.routing",
                     routing,
-                    format!("for hosts that hang at switches, and {:?} does not", graph.host_name(host)),
+                    format!("for hosts that are attached to switches, and {:?} is not", graph.host_name(host)),
                 )),
             }
         };

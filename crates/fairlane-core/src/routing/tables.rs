@@ -98,7 +98,7 @@ impl Tables {
                 }
             }
             if own.contains(&at) {
-                return lost(at, "goes in a circle");
+                return lost(at, "loops");
             }
             if passed[at.index()] == Some(to) {
                 return Ok(());
@@ -107,7 +107,7 @@ impl Tables {
             passed[at.index()] = Some(to);
             match graph.link(link).to {
                 Vertex::Host(host) if host == to => return Ok(()),
-                Vertex::Host(_) => return lost(at, "is given to another host"),
+                Vertex::Host(_) => return lost(at, "is delivered to another host"),
                 Vertex::Switch(next) => (at, last) = (next, Some(link)),
             }
         }
@@ -186,11 +186,11 @@ mod tests {
             ),
             (
                 json!({ "s": [1, 2, 2, 2], "t": [3, 1, 2, 3], "u": [3, 3, 1, 2], "v": [2, 2, 3, 1] }),
-                "a packet from \"s\" to \"d\" goes in a circle at \"s\"",
+                "a packet from \"s\" to \"d\" loops at \"s\"",
             ),
             (
                 json!({ "s": [1, 2, 2, 1], "t": [3, 1, 2, 3], "u": [3, 3, 1, 2], "v": [2, 2, 3, 1] }),
-                "a packet from \"s\" to \"d\" is given to another host at \"s\"",
+                "a packet from \"s\" to \"d\" is delivered to another host at \"s\"",
             ),
             // Everything clockwise.
             (

@@ -72,7 +72,7 @@ impl Ends {
             for (number, link) in graph.ports(Vertex::Host(host)).map(|link| graph.link(link)).enumerate() {
                 let Vertex::Switch(switch) = link.to else {
                     let name = graph.host_name(host);
-                    let allowed = format!("for hosts that hang at switches, and {name:?} does not");
+                    let allowed = format!("for hosts that are attached to switches, and {name:?} is not");
                     return Err(BuildError::value("fabric.routing", NAME, allowed));
                 };
                 let part = found.parts[switch.index()] as usize;
@@ -180,7 +180,7 @@ impl UpDown {
                         BuildError::value(
                             "fabric.routing",
                             NAME,
-                            format!("too many different ways at {:?}", graph.switch_name(at)),
+                            format!("too many different routes at {:?}", graph.switch_name(at)),
                         )
                     })?;
                     routing.lists.push(routing.sharing.sorted(graph, &list));

@@ -128,10 +128,10 @@ const fn f(name: &'static str, layout: &'static str, call: Call) -> Format {
     Format { name, layout, call }
 }
 
-const INTERCOMMUNICATORS: &str = "communicators between groups and dynamic processes are not supported";
+const INTERCOMMUNICATORS: &str = "intercommunicators and dynamic processes are not supported";
 const FILES: &str = "MPI-IO is not supported";
 const GENERALIZED: &str = "generalized requests are not supported";
-const ABORTED: &str = "the recorded application gave up here";
+const ABORTED: &str = "the recorded application aborted here";
 
 /// The function number that ends the stream of records.
 pub const END_OF_STREAM: u16 = 293;

@@ -74,12 +74,12 @@ pub fn of(name: &str) -> Need {
         return Need::Request;
     }
     if starts(&["Intercomm_", "Comm_spawn", "Comm_accept", "Comm_connect", "Comm_join"]) {
-        return Need::Unsupported("communicators between groups and dynamic processes are not supported");
+        return Need::Unsupported("intercommunicators and dynamic processes are not supported");
     }
     if call.starts_with("File_") {
         return Need::Unsupported("MPI-IO is not supported");
     }
-    if call == "Abort" { Need::Unsupported("the recorded application gave up here") } else { Need::Nothing }
+    if call == "Abort" { Need::Unsupported("the recorded application aborted here") } else { Need::Nothing }
 }
 
 #[cfg(test)]

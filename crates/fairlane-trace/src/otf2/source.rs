@@ -391,7 +391,9 @@ impl RankReader {
         let members = match &communicator.members {
             Members::World => return Ok(COMM_WORLD),
             Members::Alone => return Ok(COMM_SELF),
-            Members::Between => return Err(format!("communicator {id} is between two groups, which is not supported")),
+            Members::Between => {
+                return Err(format!("communicator {id} is an intercommunicator, which is not supported"));
+            }
             Members::Unknown => return Err(unknown()),
             Members::These(members) => Arc::clone(members),
         };

@@ -59,7 +59,7 @@ def _by_identifier(vertices: list[Vertex], file: Path) -> tuple[dict[str, Vertex
     for vertex in vertices:
         vertex.links = {port: _resolved(link, masked, by_lid) for port, link in vertex.links.items()}
     count = sum(map(len, masked.values()))
-    words = f"{count} switches and adapters share {len(masked)} masked identifiers: they are told apart by LID"
+    words = f"{count} switches and adapters share {len(masked)} masked identifiers: they are distinguished by LID"
     return {vertex.name: vertex for vertex in vertices}, [words]
 
 

@@ -78,7 +78,7 @@ impl Local {
         if let Some(place) = (0..).zip(&distances).find_map(|(place, distance)| (*distance == FAR).then_some(place)) {
             let group = at.0 / self.size;
             let problem = format!(
-                "{routing} needs a way within group {group} from {:?} to {:?}",
+                "{routing} needs a path within group {group} from {:?} to {:?}",
                 graph.switch_name(at),
                 graph.switch_name(SwitchId(base + place))
             );
