@@ -246,3 +246,52 @@ def test_planes_that_are_joined_only_through_hosts_are_routed_each_by_itself() -
             f"{plane}leaf1",
         ]
     assert fabric.coverage.idle == ()
+
+
+def director(edges: int, hosts: int) -> Wiring:
+    """Twelve line cards of ``hosts`` hosts, twelve spines; edge switches of 16 hosts, at four line cards each."""
+    cables = [Cable((f"line{line}", f"spine{spine}")) for line, spine in product(range(12), range(12))]
+    cables += [Cable((f"d{line}-{host}", f"line{line}")) for line, host in product(range(12), range(hosts))]
+    cables += [Cable((f"e{edge}-{host}", f"edge{edge}")) for edge, host in product(range(edges), range(16))]
+    cables += [Cable((f"edge{edge}", f"line{(4 * edge + up) % 12}")) for edge, up in product(range(edges), range(4))]
+    names = dict.fromkeys(end for cable in cables for end in cable.ends)
+    return Wiring(tuple(name for name in names if name.startswith(("d", "e")) and "-" in name), tuple(cables))
+
+
+@pytest.mark.parametrize("hosts", [0, 8, 12])
+def test_a_director_with_hosts_on_line_cards_and_edge_switches_below_them(hosts: int) -> None:
+    wiring = director(15, hosts)
+    found = survey(wiring)
+    assert {level: {name.rstrip("0123456789") for name in names} for level, names in found.levels.items()} == {
+        1: {"edge"},
+        2: {"line"},
+        3: {"spine"},
+    }
+    assert found.tree == "a tree of 3 levels, 15 - 12 - 12 switches"
+    if not hosts:
+        # 240 destinations for 144 links from spines to line cards, all four line cards of an edge switch for its hosts.
+        coverage = wiring.fabric("up_down").coverage
+        assert sum(idle.links for idle in coverage.idle) <= 144 / 10
+        assert coverage.minimal_paths > 0.9
+
+
+def grid(sides: tuple[int, ...], wrap: bool) -> Wiring:
+    """A torus or mesh with a host at each switch."""
+    cables = []
+    for at in product(*map(range, sides)):
+        name = "s" + "-".join(map(str, at))
+        cables.append(Cable((f"h{name}", name)))
+        for axis, side in enumerate(sides):
+            there = (*at[:axis], (at[axis] + 1) % side, *at[axis + 1 :])
+            if at[axis] + 1 < side or (wrap and side > 2):
+                cables.append(Cable((name, "s" + "-".join(map(str, there)))))
+    return Wiring(tuple(cable.ends[0] for cable in cables if cable.ends[0].startswith("h")), tuple(cables))
+
+
+@pytest.mark.parametrize(
+    ("sides", "wrap"),
+    [((8, 8), True), ((9, 9), False), ((12, 3), False), ((2, 2, 2, 2, 2, 2), False), ((4, 4, 4), True)],
+)
+def test_grids_and_hypercubes_are_no_trees(sides: tuple[int, ...], wrap: bool) -> None:
+    """All their cables can join adjacent levels, by distance from a corner."""
+    assert survey(grid(sides, wrap)).tree.startswith("no tree: every switch has hosts")

@@ -106,6 +106,14 @@ impl Ends {
     }
 }
 
+/// The switches at which packets enter the fabric. A host's further links may be at switches at which none leave.
+fn entries(graph: &Graph) -> Vec<SwitchId> {
+    let has_host = |switch: &SwitchId| {
+        graph.ports(Vertex::Switch(*switch)).any(|link| matches!(graph.link(link).to, Vertex::Host(_)))
+    };
+    (0..).take(graph.switches()).map(SwitchId).filter(has_host).collect()
+}
+
 struct UpDown {
     ends: Ends,
     /// The column of each switch with hosts.
@@ -116,6 +124,8 @@ struct UpDown {
     /// The first list of each switch.
     first: Vec<u32>,
     lists: Choices,
+    /// By list: the switches below that it leads to; see [`Sharing::below`].
+    below: Vec<Box<[SwitchId]>>,
     sharing: Sharing,
     /// Which links go down.
     descends: Vec<bool>,
@@ -126,20 +136,21 @@ impl UpDown {
     fn new(graph: &Graph) -> Result<Self, BuildError> {
         let ends = Ends::new(graph)?;
         let leaves = ends.leaves();
+        let sources = entries(graph);
         let by_levels = Order::by_levels(graph);
         let mut distances = Distances::new(graph, &by_levels, &leaves);
-        if distances.reach_all(&leaves, &ends.parts) {
+        if distances.reach_all(&sources, &leaves, &ends.parts) {
             return Self::with(graph, ends, &leaves, &by_levels, &distances);
         }
         if topology::is_tree(graph) {
             distances.allow_second_ascent(graph, &by_levels);
-            if distances.reach_all(&leaves, &ends.parts) {
+            if distances.reach_all(&sources, &leaves, &ends.parts) {
                 return Self::with(graph, ends, &leaves, &by_levels, &distances);
             }
         }
         let order = Order::by_nearness(graph);
         let distances = Distances::new(graph, &order, &leaves);
-        if distances.reach_all(&leaves, &ends.parts) {
+        if distances.reach_all(&sources, &leaves, &ends.parts) {
             return Self::with(graph, ends, &leaves, &order, &distances);
         }
         Err(BuildError::value("fabric.routing", NAME, "needs a connected fabric"))
@@ -162,6 +173,7 @@ impl UpDown {
             ways: Vec::with_capacity(graph.switches() * leaves.len()),
             first: Vec::new(),
             lists: Choices::default(),
+            below: Vec::new(),
             sharing: Sharing::new(graph),
             descends,
             channels: distances.channels(),
@@ -183,7 +195,9 @@ impl UpDown {
                             format!("too many different routes at {:?}", graph.switch_name(at)),
                         )
                     })?;
-                    routing.lists.push(routing.sharing.sorted(graph, &list));
+                    let sorted = routing.sharing.sorted(graph, &list);
+                    routing.below.push(routing.sharing.below(graph, at, &sorted));
+                    routing.lists.push(sorted);
                     made += 1;
                     known.insert(list, number);
                     Ok(number)
@@ -212,10 +226,10 @@ impl Routing for UpDown {
         }
         let way = self.ways[at.index() * self.leaves + self.columns[target.index()] as usize];
         let came_down = self.descends[previous.link.index()];
-        let list = self.lists.list((self.first[at.index()] + u32::from(way[usize::from(came_down)])) as usize);
-        let link = match list {
+        let number = (self.first[at.index()] + u32::from(way[usize::from(came_down)])) as usize;
+        let link = match self.lists.list(number) {
             [only] => *only,
-            list => list[self.sharing.index(at, to, list.len())],
+            list => list[self.sharing.index(at, to, list.len(), &self.below[number])],
         };
         let rises_again = came_down && !self.descends[link.index()];
         Hop { link, channel: previous.channel + u8::from(rises_again) }
@@ -264,6 +278,27 @@ mod tests {
             }
         }
         assert_eq!(used.len(), 8);
+    }
+
+    #[test]
+    fn packets_that_enter_at_a_spine_over_a_second_adapter_reach_a_host_at_another_spine() {
+        // Two gateways with a cable to each of two spines; packets leave at spine s only, and enter at t, too.
+        let link = |a: &str, b: &str| json!({ "ends": [a, b] });
+        let hosts = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7", "g0", "g1"];
+        let cables = (0..8).map(|host| link(hosts[host], if host < 4 { "a" } else { "b" }));
+        let more = [("a", "s"), ("a", "t"), ("b", "s"), ("b", "t"), ("g0", "s"), ("g0", "t"), ("g1", "s"), ("g1", "t")];
+        let links: Vec<Value> = cables.chain(more.map(|(a, b)| link(a, b))).collect();
+        let (graph, routing) = build("imported", &json!({ "hosts": hosts, "links": links }));
+        assert_eq!(routing.virtual_channels(), 2);
+        let enters = graph.ports(Vertex::Host(HostId(8))).nth(1).unwrap();
+        let mut hop = Hop { link: enters, channel: 0 };
+        let mut channels = Vec::new();
+        while let Vertex::Switch(at) = graph.link(hop.link).to {
+            hop = routing.next_hop(at, hop, HostId(9));
+            channels.push(hop.channel);
+        }
+        assert_eq!(graph.link(hop.link).to, Vertex::Host(HostId(9)));
+        assert_eq!(channels, [0, 1, 1], "down to a leaf, up to the other spine, to the gateway");
     }
 
     #[test]

@@ -41,6 +41,8 @@ struct Census {
     /// Cables to hosts, and those of them above level 1.
     hosts: u64,
     upper: u64,
+    /// Those at switches above level 1 that join nothing above.
+    at_tops: u64,
     /// Switches above level 1 that join nothing below.
     floating: u64,
     cost: u64,
@@ -54,12 +56,27 @@ impl Census {
         self.skipping += if a.abs_diff(b) > 1 { cables } else { 0 };
     }
 
+    /// Counts the hosts of a switch, and whether something is above and below it.
+    fn count_switch(&mut self, level: u8, hosts: u64, above: bool, below: bool) {
+        self.hosts += hosts;
+        self.upper += if level > 1 { hosts } else { 0 };
+        self.at_tops += if level > 1 && !above { hosts } else { 0 };
+        self.floating += u64::from(level > 1 && !below && hosts == 0);
+    }
+
     /// Whether levels describe the fabric: at most a tenth of the cables between switches stay within a level and a fifth
     /// do not join adjacent ones, at most a third of the hosts hang above level 1, and every switch above level 1 has
     /// something below it.
+    ///
+    /// Line cards of a director have hosts, and edge switches below them: where 98% of the cables join adjacent levels
+    /// and 98% of the hosts are at level 1 or have a switch above theirs, up to three quarters hang above level 1. In a
+    /// grid or a hypercube, where cables can all join adjacent levels, too, the tops have hosts as all others.
     fn is_tree(&self) -> bool {
-        let flat = self.across * 10 > self.cables || (self.across + self.skipping) * 5 > self.cables;
-        !flat && self.upper * 3 <= self.hosts && self.floating == 0
+        let uneven = self.across + self.skipping;
+        let flat = self.across * 10 > self.cables || uneven * 5 > self.cables;
+        let director =
+            uneven * 50 <= self.cables && self.at_tops * 50 <= self.hosts && self.upper * 4 <= self.hosts * 3;
+        !flat && (self.upper * 3 <= self.hosts || director) && self.floating == 0
     }
 }
 
@@ -68,24 +85,21 @@ impl Census {
 pub fn is_tree(graph: &Graph) -> bool {
     let mut census = Census::default();
     for switch in (0..).take(graph.switches()).map(SwitchId) {
-        let (own, mut below) = (graph.level(switch), false);
+        let (own, mut hosts, mut above, mut below) = (graph.level(switch), 0, false, false);
         for link in graph.ports(Vertex::Switch(switch)) {
             match graph.link(link).to {
                 Vertex::Switch(other) => {
                     census.count(own, graph.level(other), 1);
                     below |= graph.level(other) < own;
+                    above |= graph.level(other) > own;
                 }
-                Vertex::Host(HostId(_)) => {
-                    census.hosts += 1;
-                    census.upper += u64::from(own > 1);
-                    below = true;
-                }
+                Vertex::Host(HostId(_)) => hosts += 1,
             }
         }
         if own == 0 {
             return false;
         }
-        census.floating += u64::from(own > 1 && !below);
+        census.count_switch(own, hosts, above, below);
     }
     census.is_tree()
 }
@@ -238,17 +252,16 @@ impl Part<'_> {
         let mut census = Census::default();
         for &switch in &self.members {
             let (own, hosts) = (levels[switch], u64::from(self.cabling.hosts[switch]));
-            census.hosts += hosts;
-            let mut below = hosts > 0;
+            let (mut above, mut below) = (false, false);
             for &(other, cables) in &self.cabling.neighbours[switch] {
                 below |= levels[other] < own;
+                above |= levels[other] > own;
                 // Each cable is seen from both ends.
                 census.count(own, levels[other], u64::from(cables));
                 census.cost += u64::from(cables) * cable_cost(own, levels[other]);
             }
             census.cost += 2 * self.host_cost(switch, own, levels);
-            census.upper += if own > 1 { hosts } else { 0 };
-            census.floating += u64::from(own > 1 && !below);
+            census.count_switch(own, hosts, above, below);
         }
         census
     }

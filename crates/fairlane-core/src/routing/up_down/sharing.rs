@@ -1,12 +1,17 @@
 //! How equally long paths are shared out by destination.
 //!
 //! On a tree it is D-mod-K's rule, carried over to trees with faults and with hosts at any level: of `n` candidate links
-//! at a switch of level `j`, destination `d` takes number `floor(r / s) mod n`. The rank `r` counts the hosts of one
-//! level, switch by switch: `d` is the `r`-th host that hangs at a switch of its level `l`. The stride `s` is the product
-//! of the numbers of parents of the switches of the levels from `l` to `j - 1`: paths to `d` meet in one switch of level
+//! at a switch of level `j`, destination `d` takes number `floor(r / s(j)) mod n`. The rank `r` counts the hosts of one
+//! level, subtree by subtree and switch by switch: `d` is the `r`-th host that hangs at a switch of its level `l`. The
+//! stride `s(j)` is the product of the numbers of parents of the switches of the levels from `l` to `j - 1`: paths to `d` meet in one switch of level
 //! `l`, so only parents from there on have been chosen among. Candidates are numbered in an order that is the same at all
 //! switches: first one link of each trunk, in the order of what they lead to, then the second ones. Switches are ordered
 //! from the top, by the first of their parents, so that the planes of a tree have one order in every subtree.
+//!
+//! Down a regular tree only one switch leads to `d`. Where several do, as line cards of a director above one edge
+//! switch, packets come down over the switch that those from `d` would go up through by the rank of `d`, if it is among
+//! them; else over number `floor(r / s(j - 2))` of these switches, modulo their number. Of the `n` cables to that switch
+//! they take number `floor(r / s(j)) mod n`.
 //!
 //! On other fabrics the link is picked by a hash of switch and destination.
 
@@ -31,6 +36,8 @@ struct Tree {
     strides: Vec<Vec<u32>>,
     /// By switch: where it stands among the switches of its level.
     places: Vec<u32>,
+    /// By host and level: the switch that packets from the host would go up through, by its own rank.
+    above: Vec<Option<SwitchId>>,
 }
 
 impl Sharing {
@@ -38,14 +45,33 @@ impl Sharing {
         Self { tree: topology::is_tree(graph).then(|| Tree::new(graph)) }
     }
 
-    /// Which of `count` candidates a destination takes.
+    /// Which of `count` candidates a destination takes; `below` as [`Sharing::below`] finds them.
     #[inline]
-    pub fn index(&self, at: SwitchId, to: HostId, count: usize) -> usize {
+    pub fn index(&self, at: SwitchId, to: HostId, count: usize, below: &[SwitchId]) -> usize {
         let parts = u32::try_from(count).expect("invariant: fewer than 2^32 links");
         let Some(tree) = &self.tree else { return share(spread(at, to), parts) as usize };
+        if !below.is_empty() {
+            return tree.down(at, to, count, below);
+        }
         let (level, rank) = tree.ranks[to.index()];
         let stride = tree.strides[usize::from(level)][usize::from(tree.levels[at.index()])];
         (rank / stride % parts) as usize
+    }
+
+    /// The switches that sorted candidates lead to, where these are several and all of lower levels; else none.
+    pub fn below(&self, graph: &Graph, at: SwitchId, links: &[LinkId]) -> Box<[SwitchId]> {
+        let Some(tree) = &self.tree else { return Box::default() };
+        let mut below = Vec::new();
+        for link in links {
+            let Vertex::Switch(switch) = graph.link(*link).to else { return Box::default() };
+            if tree.levels[switch.index()] >= tree.levels[at.index()] {
+                return Box::default();
+            }
+            if !below.contains(&switch) {
+                below.push(switch);
+            }
+        }
+        if below.len() > 1 { below.into() } else { Box::default() }
     }
 
     /// The candidates of one switch, given in order of port, in the order in which they are numbered.
@@ -71,7 +97,89 @@ impl Tree {
         let top = usize::from(levels.iter().copied().max().unwrap_or(0));
         let parents = usual_parents(graph, top);
         let strides = (0..=top).map(|low| strides(&parents, low, top)).collect();
-        Self { ranks: ranks(graph), strides, places: places(graph, &levels), levels }
+        let mut tree = Self { ranks: Vec::new(), strides, places: places(graph, &levels), levels, above: Vec::new() };
+        let parents: Vec<Vec<SwitchId>> = switches().map(|at| tree.parents(graph, at)).collect();
+        tree.ranks = tree.ranks(graph, &parents, top);
+        tree.above = tree.ways_up(graph, &parents, top);
+        tree
+    }
+
+    /// By host: the level of the switch at its first link, and its rank among the hosts of that level. Switches of one
+    /// subtree, those with the same first parent, follow each other; subtrees and switches do as their first hosts.
+    fn ranks(&self, graph: &Graph, parents: &[Vec<SwitchId>], top: usize) -> Vec<(u8, u32)> {
+        let mut first: HashMap<SwitchId, HostId> = HashMap::new();
+        let mut chains: Vec<Vec<SwitchId>> = Vec::with_capacity(graph.hosts());
+        for host in (0..).take(graph.hosts()).map(HostId) {
+            let mut chain = Vec::new();
+            let mut end = graph.ports(Vertex::Host(host)).next().map(|link| graph.link(link).to);
+            while let Some(Vertex::Switch(at)) = end {
+                if !chain.is_empty() && usize::from(self.levels[at.index()]) >= top {
+                    break;
+                }
+                first.entry(at).or_insert(host);
+                chain.push(at);
+                end = parents[at.index()].first().map(|parent| Vertex::Switch(*parent));
+            }
+            chains.push(chain);
+        }
+        let key = |(host, chain): (HostId, &Vec<SwitchId>)| {
+            let level = self.levels[chain.first()?.index()];
+            Some((level, chain.iter().rev().map(|switch| first[switch]).collect::<Vec<HostId>>(), host))
+        };
+        let mut order: Vec<_> = (0..).map(HostId).zip(&chains).filter_map(key).collect();
+        order.sort_unstable();
+        let mut ranks = vec![(1, 0); graph.hosts()];
+        let mut next = HashMap::new();
+        for (level, _, host) in order {
+            let rank: &mut u32 = next.entry(level).or_default();
+            ranks[host.index()] = (level, *rank);
+            *rank += 1;
+        }
+        ranks
+    }
+
+    /// [`Tree::above`]: from the switch at each host's first link, the parent that the host's own rank chooses, and so on.
+    fn ways_up(&self, graph: &Graph, parents: &[Vec<SwitchId>], top: usize) -> Vec<Option<SwitchId>> {
+        let mut above = vec![None; graph.hosts() * (top + 1)];
+        for host in (0..).take(graph.hosts()).map(HostId) {
+            let (low, rank) = self.ranks[host.index()];
+            let mut end = graph.ports(Vertex::Host(host)).next().map(|link| graph.link(link).to);
+            while let Some(Vertex::Switch(at)) = end {
+                let level = usize::from(self.levels[at.index()]);
+                above[host.index() * (top + 1) + level] = Some(at);
+                let own = &parents[at.index()];
+                let digit = (rank / self.strides[usize::from(low)][level]) as usize;
+                end = (!own.is_empty()).then(|| Vertex::Switch(own[digit % own.len()]));
+            }
+        }
+        above
+    }
+
+    /// The switches of higher levels that one joins, in the order in which candidates are numbered.
+    fn parents(&self, graph: &Graph, at: SwitchId) -> Vec<SwitchId> {
+        let ends = graph.ports(Vertex::Switch(at)).map(|link| graph.link(link).to);
+        let mut parents: Vec<SwitchId> = ends
+            .filter_map(|end| if let Vertex::Switch(other) = end { Some(other) } else { None })
+            .filter(|other| self.levels[other.index()] > self.levels[at.index()])
+            .collect();
+        parents.sort_unstable_by_key(|other| (self.places[other.index()], *other));
+        parents.dedup();
+        parents
+    }
+
+    /// Which of `count` candidates that lead down to several switches a destination takes.
+    fn down(&self, at: SwitchId, to: HostId, count: usize, below: &[SwitchId]) -> usize {
+        let (low, rank) = self.ranks[to.index()];
+        let strides = &self.strides[usize::from(low)];
+        let own = usize::from(self.levels[at.index()]);
+        let known = &self.above[to.index() * strides.len()..(to.index() + 1) * strides.len()];
+        let is_known = |switch: &SwitchId| known[usize::from(self.levels[switch.index()])] == Some(*switch);
+        let other = || (rank / strides[own.saturating_sub(2)]) as usize % below.len();
+        let switch = below.iter().position(is_known).unwrap_or_else(other);
+        // Where not all have as many cables, the last round is not full.
+        let round = (rank / strides[own]) as usize % count.div_ceil(below.len());
+        let chosen = switch + below.len() * round;
+        if chosen < count { chosen } else { switch }
     }
 }
 
@@ -99,27 +207,6 @@ fn usual_parents(graph: &Graph, top: usize) -> Vec<u32> {
     }
     let usual = |counts: &HashMap<u32, u32>| counts.iter().map(|(number, often)| (*often, *number)).max();
     counts.iter().map(|counts| usual(counts).map_or(1, |(_, number)| number.max(1))).collect()
-}
-
-/// By host: the level of the switch at its first link, and its rank among the hosts of that level. Switches follow each
-/// other as their first hosts do.
-fn ranks(graph: &Graph) -> Vec<(u8, u32)> {
-    let mut order: Vec<(u8, HostId, HostId)> = Vec::with_capacity(graph.hosts());
-    let mut first: HashMap<Vertex, HostId> = HashMap::new();
-    for host in (0..).take(graph.hosts()).map(HostId) {
-        let end = graph.ports(Vertex::Host(host)).next().map(|link| graph.link(link).to);
-        let Some(Vertex::Switch(switch)) = end else { continue };
-        order.push((graph.level(switch), *first.entry(Vertex::Switch(switch)).or_insert(host), host));
-    }
-    order.sort_unstable();
-    let mut ranks = vec![(1, 0); graph.hosts()];
-    let mut next = HashMap::new();
-    for (level, _, host) in order {
-        let rank: &mut u32 = next.entry(level).or_default();
-        ranks[host.index()] = (level, *rank);
-        *rank += 1;
-    }
-    ranks
 }
 
 /// By switch: its place within its level, by the first of its parents, then by number.
