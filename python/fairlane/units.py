@@ -19,7 +19,30 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 if TYPE_CHECKING:
     import pint
 
-__all__ = ["BANDWIDTH", "CLOCK_END", "DURATION", "POWER", "SIZE", "Bandwidth", "Duration", "Kind", "Power", "Size"]
+__all__ = [
+    "BANDWIDTH",
+    "CLOCK_END",
+    "DURATION",
+    "POWER",
+    "SIZE",
+    "Bandwidth",
+    "Duration",
+    "Kind",
+    "Power",
+    "Size",
+    "whole_number",
+]
+
+_MOST_DIGITS = 100
+
+
+def whole_number(digits: str, base: int = 10) -> int:
+    """``int(digits)``, whose limit of 4,300 digits no input reaches: those after the hundredth are cut off.
+
+    What is that large is beyond every bound, before and after.
+    """
+    return int(digits.lstrip("0")[:_MOST_DIGITS] or "0", base) if len(digits) > _MOST_DIGITS else int(digits, base)
+
 
 _DEFINITIONS = (
     *("pico- = 1e-12 = p-", "nano- = 1e-9 = n-", "micro- = 1e-6 = µ- = μ- = u-", "milli- = 1e-3 = m-"),
@@ -77,7 +100,7 @@ class Kind:
         match = _QUANTITY.fullmatch(given) if len(given) <= _LONGEST else None
         if match is None:
             raise ValueError(f"not a {self.name}: expected a number and a unit, as {self.example}")
-        if match["exponent"] and abs(int(match["exponent"])) > _MOST_EXPONENT:
+        if match["exponent"] and abs(whole_number(match["exponent"])) > _MOST_EXPONENT:
             raise ValueError(f"too large or too small a {self.name}")
         amount = Fraction(match["number"]) * self._factor(match["unit"], amount=match["number"])
         if amount.denominator != 1:

@@ -6,7 +6,7 @@ Quantities of the simulator's own units, which are read back as they are written
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, log10
+from math import floor, isfinite, log10
 
 __all__ = ["data_size", "listed", "plural", "significant"]
 
@@ -42,7 +42,7 @@ def significant(value: float, digits: int = 3) -> str:
     """A number with so many significant digits, at least all before the point, and no exponent: "0.0123", "12,345"."""
     if value == 0:
         return "0"
-    if abs(value) < _SMALLEST:
+    if abs(value) < _SMALLEST or not isfinite(value):
         return f"{value:.{digits}g}"
     decimals = max(0, digits - 1 - floor(log10(abs(value))))
     text = f"{round(value, decimals):,.{decimals}f}"

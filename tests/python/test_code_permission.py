@@ -230,3 +230,32 @@ def test_shell_commands_of_a_study_are_code(scenario: Path, tmp_path: Path) -> N
         Study.load(file).check_code()
     Study.load(file, allow_code=True).check_code()
     assert not _ran(scenario)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'interface = "eth0; touch ran"',
+        r'queue = "short\ntouch ran"',
+        'account = "a b"',
+        r'walltime = "01:00:00\ntouch ran"',
+        r'directives = ["--exclusive\ntouch ran"]',
+        'directives = ["touch ran"]',
+    ],
+)
+def test_values_of_a_cluster_do_not_leave_their_place_in_the_script(scenario: Path, line: str) -> None:
+    file = scenario.parent / "study.toml"
+    file.write_text(f'scenario = "scenario.toml"\n[cluster]\n{line}\n')
+    with pytest.raises(ScenarioError, match=f"study.toml:3: cluster.{line.partition(' ')[0]}"):
+        Study.load(file, allow_code=True)
+
+
+@pytest.mark.parametrize("option", ["--export=ALL,BASH_ENV=x", "-D /tmp", "--exclusive --wrap=x", "-o/tmp/x"])
+def test_options_of_sbatch_that_change_what_runs_are_code(scenario: Path, option: str) -> None:
+    file = scenario.parent / "study.toml"
+    file.write_text(f'scenario = "scenario.toml"\n[cluster]\ndirectives = ["--qos=low -N 2", "{option}"]\n')
+    assert execute(["study", str(file), "--out", str(scenario.parent / "out")]) == ExitCode.WRONG_INPUT
+    assert not (scenario.parent / "out").exists()
+    with pytest.raises(ScenarioError, match=r"cluster.directives\[1\]: runs a job with the option -"):
+        Study.load(file).check_code()
+    Study.load(file, allow_code=True).check_code()

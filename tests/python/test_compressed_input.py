@@ -211,3 +211,50 @@ def test_a_reader_that_has_enough_is_no_traceback() -> None:
     command = f"{sys.executable} -m fairlane list | head -1"
     found = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("damage", ["change", "remove", "add", "sums"])
+def test_an_unpacked_trace_that_has_changed_is_unpacked_again(tmp_path: Path, damage: str) -> None:
+    archive = _archive(tmp_path / "t.tar.zst", _member("d/a-0000.bin", b"first"), _member("d/a-0001.bin", b"second"))
+    folder = trace.unpack(archive)
+    file = folder / "a-0000.bin"
+    if damage == "change":
+        file.write_bytes(b"fir5t")
+    elif damage == "remove":
+        file.unlink()
+    elif damage == "add":
+        (folder / "a-0002.bin").write_bytes(b"third")
+    else:
+        next((tmp_path / "cache").rglob("sha256.json")).write_text("[" * 3000)
+    assert trace.unpack(archive) == folder
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "a-0000.bin": b"first",
+        "a-0001.bin": b"second",
+    }
+    assert [path.name for path in (tmp_path / "cache" / "fairlane" / "traces").iterdir()] == [folder.parents[1].name]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("size", "1e308"), ("size", "-1"), ("mtime", "1e308"), ("GNU.sparse.map", "x"), ("path", "../x"), ("path", "/x")],
+)
+def test_headers_of_an_archive_that_make_no_sense_are_refused(
+    key: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    member, data = _member("a-0000.bin", b"data")
+    member.pax_headers = {key: value}
+    archive = _archive(tmp_path / "t.tar.zst", (member, data))
+    assert execute(["trace", "describe", str(archive)]) == ExitCode.WRONG_INPUT
+    assert str(tmp_path) in capsys.readouterr().err
+    assert all("files" in path.parts for path in tmp_path.rglob("x"))
+    assert not Path("/x").exists()
+
+
+def test_headers_about_headers_without_end_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = tarfile.TarInfo("x")
+    header.type = tarfile.GNUTYPE_LONGNAME
+    header.size = 1
+    chain = (header.tobuf(tarfile.GNU_FORMAT) + b"x".ljust(tarfile.BLOCKSIZE, b"\0")) * 1000
+    with pyarrow.output_stream(str(tmp_path / "t.tar.zst"), compression="zstd") as plain:
+        plain.write(chain)
+    _refused(tmp_path / "t.tar.zst", "cannot be unpacked", capsys)

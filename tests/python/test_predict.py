@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +28,24 @@ def few_trees_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def table_of(frame: pl.DataFrame) -> CounterTable:
     return CounterTable.of(frame, features=FEW)
+
+
+def test_models_beyond_bounds_give_no_times_and_distances_in_words() -> None:
+    def far(value: Any) -> Any:
+        if isinstance(value, list):
+            return [far(one) for one in value]
+        return value * 1e250 if isinstance(value, float) else value
+
+    made = fit(table_of(made_up(12, 8)), model="ridge", parts="base", folds=3, coverage=0.8)
+    later = table_of(made_up(2, 8, seed=2).with_columns(pl.lit(1e100).alias(FEW[0])))
+    data = made.model_dump(mode="json")
+    data["familiarity"]["precision"] = far(data["familiarity"]["precision"])
+    assert all("distance inf" in words for words in type(made).model_validate(data).warnings(later))
+    data["pipeline"]["regressors"] = [
+        {key: far(value) for key, value in one.items()} for one in data["pipeline"]["regressors"]
+    ]
+    with pytest.raises(ScenarioError, match="no finite time comes of it for run"):
+        type(made).model_validate(data).predict(later)
 
 
 def test_every_run_is_in_one_fold_whole() -> None:

@@ -212,6 +212,28 @@ def test_a_calibration_ends_when_told_to_and_keeps_nothing(tmp_path: Path, monke
     assert list(tmp_path.rglob("*")) == []
 
 
+@pytest.mark.parametrize("stored", ["", "12", "999 ", "x y", "\N{SUPERSCRIPT TWO} 0"])
+def test_a_stored_compute_time_that_has_changed_is_found_again(
+    stored: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    workload = {"name": "flood_pairs", "compute_share": 0.6, "jitter": 0}
+
+    def compute() -> int | None:
+        jobs = [{"name": "job", "ranks": 4, "workload": workload}]
+        return Scenario(fabric=FABRIC, jobs=jobs).resolve().jobs[0].compute
+
+    found = compute()
+    [file] = (tmp_path / "fairlane" / "calibration").iterdir()
+    whole = file.read_text()
+    file.write_text(stored + whole.partition(" ")[2] if stored.endswith(" ") else stored)
+    assert compute() == found
+    assert file.read_text() == whole
+    file.unlink()
+    file.mkdir()  # where nothing can be stored, the time is found all the same
+    assert compute() == found
+
+
 WAITS = '''
 from fairlane.workload import Rank, Workload
 

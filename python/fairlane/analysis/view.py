@@ -12,6 +12,7 @@ import polars as pl
 
 from fairlane.fabric import Fabric
 from fairlane.inputs.parse import parse_json
+from fairlane.inputs.reading import MOST_STORED, read_bytes
 from fairlane.results.derive import links
 from fairlane.results.errors import ResultsError
 from fairlane.results.measured import frame
@@ -78,7 +79,7 @@ def spec_of(folder: Path) -> dict[str, Any]:
         if not path.is_file():
             words = "is missing; without it nothing is known of the fabric and of the jobs' hosts"
             raise ResultsError(f"{path}: {words}")
-        found = parse_json(file_of_run(folder, RESOLVED).read_bytes())
+        found = parse_json(read_bytes(file_of_run(folder, RESOLVED), MOST_STORED))
     except ResultsError:
         raise
     except (OSError, ValueError) as error:

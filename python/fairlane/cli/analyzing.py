@@ -74,16 +74,21 @@ def analyze(
         typer.echo(path)
 
 
+_LAST = 2**62
+"""No run has so many iterations."""
+
+
 def _span(given: str) -> tuple[int | None, int | None]:
     """What 3..9, 3.., ..9 or 3 stand for."""
     from fairlane.errors import Problem, ScenarioError
+    from fairlane.units import whole_number
 
     found = re.fullmatch(r"(\d{0,9})(\.\.)?(\d{0,9})", given.strip())
     if found is None or not (found[1] or found[3]):
         raise ScenarioError(
             Problem("--iterations", "no range of iterations", given, "FIRST..LAST, FIRST.., ..LAST, ONE")
         )
-    first, last = (int(number) if number else None for number in (found[1], found[3]))
+    first, last = (min(whole_number(number), _LAST) if number else None for number in (found[1], found[3]))
     return (first, last) if found[2] else (first, first)
 
 

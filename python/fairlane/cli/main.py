@@ -109,6 +109,8 @@ def execute(arguments: list[str]) -> int:
         return ExitCode.RUN_FAILED
     except (FairlaneError, OSError) as error:
         return _failed(error)
+    except MemoryError:
+        return _complain("out of memory: it takes more than this process may have", ExitCode.RUN_FAILED)
     return status if isinstance(status, int) else ExitCode.DONE
 
 

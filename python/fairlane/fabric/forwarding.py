@@ -10,21 +10,24 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Wiring
+from fairlane.inputs.reading import read_text
 
 __all__ = ["with_tables"]
 
 _BLOCK = re.compile(r"Unicast lids .*guid (0x[0-9a-fA-F]{1,16})")
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*(:.*)?$")
 _END = re.compile(r"(\d{1,9}) (?:valid )?lids dumped")
+_LARGEST_ENTRY = 256
+"""Bytes that a destination of a switch may take."""
 _HEADING = re.compile(r"\s*(Lid\s+Out|Port\s+Info|#)")
 
 
 def with_tables(wiring: Wiring, file: Path) -> Wiring:
     """The wiring with the forwarding tables of ``file``; ``ScenarioError`` names the line that is wrong."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file, _LARGEST_ENTRY * (len(wiring.lids) + 16) * (len(wiring.switches) + 16))
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(file))) from None
+        raise ScenarioError(Problem("", f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(file))) from None
     if not wiring.lids:
         words = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
         raise ScenarioError(Problem("", words, file=str(file)))

@@ -12,6 +12,7 @@ from fairlane.fabric.forwarding import with_tables
 from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.parse import parse_json
+from fairlane.inputs.reading import read_bytes
 from fairlane.units import BANDWIDTH, DURATION
 
 __all__ = ["read_wiring"]
@@ -70,7 +71,7 @@ def _text(path: Path) -> str:
     Node descriptions are bytes that nobody has checked: where they are not UTF-8, the rest of a dump is read.
     """
     try:
-        raw = _unpacked(path.read_bytes(), path)
+        raw = _unpacked(read_bytes(path, _LARGEST), path)
     except OSError as error:
         raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from None
     encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
@@ -117,5 +118,7 @@ def _read_saved(text: str, path: Path) -> Wiring:
     except json.JSONDecodeError as error:
         raise ScenarioError(Problem("", f"not valid JSON: {error.msg}", file=str(path), line=error.lineno)) from None
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        words = f"not a file that fairlane fabric import wrote: {type(error).__name__}: {error}"
+        found = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        words = "a table, list or text is something else" if isinstance(error, IndexError | TypeError) else found
+        words = f"not a file that fairlane fabric import wrote: {words}"
         raise ScenarioError(Problem("", words, file=str(path))) from None

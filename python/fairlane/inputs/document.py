@@ -10,6 +10,7 @@ from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parse import NestingError, parse_toml
+from fairlane.inputs.reading import read_text
 
 __all__ = ["Document", "KeyPath", "assign", "current_document", "dotted", "undotted"]
 
@@ -17,8 +18,6 @@ KeyPath = tuple[str | int, ...]
 """Where a value stands: ("jobs", 2, "workload", "message_size")."""
 
 
-MOST_BYTES = 16 << 20
-"""Of a TOML file."""
 _MOST_PARSED = 8 << 20
 """Letters that are parsed to find the lines of keys; what comes later has no lines in messages."""
 
@@ -53,10 +52,7 @@ class Document:
     def read(cls, file: Path, *, allow_code: bool = False) -> "Document":
         """Reads a TOML file; a ``ScenarioError`` names the file, and the line if the TOML itself is wrong."""
         try:
-            if file.is_file() and file.stat().st_size > MOST_BYTES:
-                words = f"has more than {MOST_BYTES >> 20} MiB: not a scenario or study"
-                raise ScenarioError(Problem("", words, file=str(file)))
-            text = file.read_text(encoding="utf-8")
+            text = read_text(file)
             allowed = allow_code or current_document.get().allow_code
             return cls(parse_toml(text), file, text, dict(reversed(list(_lines(text)))), allow_code=allowed)
         except OSError as error:
@@ -105,7 +101,7 @@ class Document:
     def set(self, assignment: str) -> None:
         """Applies ``key.path=value`` of the command line; the value is TOML, or a plain string if it is not."""
         key, equals, value = assignment.partition("=")
-        steps = [int(step) if isinstance(step, str) and step.isdigit() else step for step in undotted(key.strip())]
+        steps = [int(step) if re.fullmatch("[0-9]{1,9}", str(step)) else step for step in undotted(key.strip())]
         if not equals or not steps:
             raise ScenarioError(Problem("--set", "is no assignment", assignment, "KEY.PATH=VALUE"))
         try:

@@ -1,5 +1,6 @@
 """Hosts as scenarios name them: numbers, names, lists as Slurm writes them, and lists of all these."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -53,7 +54,7 @@ def host_numbers(hosts: Sequence[Host], names: Sequence[str]) -> list[int]:
     for one in hosts:
         if isinstance(one, str):
             numbers = numbers or _numbers(names)
-            number = numbers.get(one, int(one) if one.isdecimal() and one == str(int(one)) else None)
+            number = numbers.get(one, int(one) if re.fullmatch(r"0|[1-9][0-9]{0,9}", one) else None)
         else:
             number = one
         if number is not None and number < len(names):

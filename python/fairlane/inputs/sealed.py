@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parse import parse_json
 from fairlane.inputs.problems import unfold
+from fairlane.inputs.reading import MOST_STORED, read_text
 
 __all__ = ["CHECKSUM", "checksum", "load_sealed", "read_sealed", "save_sealed"]
 
@@ -40,7 +41,7 @@ def save_sealed(model: BaseModel, path: Path) -> None:
 def load_sealed(model: type[_Model], path: Path) -> _Model:
     """Reads what ``save_sealed`` wrote; raises ``ScenarioError``."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, MOST_STORED)
     except (OSError, UnicodeDecodeError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
         raise ScenarioError(Problem("", f"cannot be read: {words}", file=str(path))) from error

@@ -134,8 +134,15 @@ class Predictor(Part):
         """
         ordered = self._ordered(table)
         cluster = self.pipeline.cluster(ordered)
-        predicted = self.pipeline.predict(ordered.rows, cluster)
-        unlike = numpy.array([self.familiarity.is_unlike(rows) for rows in by_run(ordered)])
+        with numpy.errstate(over="ignore", invalid="ignore"):
+            predicted = self.pipeline.predict(ordered.rows, cluster)
+            unlike = numpy.array([self.familiarity.is_unlike(rows) for rows in by_run(ordered)])
+        beyond = numpy.flatnonzero(~numpy.isfinite(predicted))
+        if len(beyond):
+            run = ordered.names[ordered.run[beyond[0]]]
+            raise ScenarioError(
+                Problem("", f"no finite time comes of it for run {run}: counters or model are too large")
+            )
         return ordered.keys.with_columns(
             pl.Series("predicted", predicted),
             pl.Series("low", predicted - self.half_width),

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fairlane.inputs.reading import read_bytes
 from fairlane.results.errors import ResultsError, writing
 
 __all__ = ["MANIFEST", "Kind", "Sealed", "check_listed", "seal", "sha256_of", "unseal"]
@@ -95,7 +96,7 @@ class Sealed:
         """Reads the manifest. Raises ``ResultsError`` if it is missing, damaged, or of something else."""
         path = folder / MANIFEST
         try:
-            content = path.read_bytes()
+            content = read_bytes(path)
         except FileNotFoundError:
             words = "is missing: the folder is not complete, or of an earlier version of fairlane; simulate it again"
             raise ResultsError(f"{path}: {words}") from None
@@ -126,7 +127,7 @@ def check_listed(path: Path) -> None:
     """Compares a file with the manifest beside it, if there is one that lists it. Raises ``ResultsError``."""
     manifest = path.parent / MANIFEST
     try:
-        content = manifest.read_bytes()
+        content = read_bytes(manifest)
     except OSError:
         return
     if b'"fairlane"' not in content[:200]:
@@ -147,6 +148,8 @@ def _parsed(path: Path, content: bytes) -> _Manifest:
 
 def _compare(path: Path, entry: _Entry) -> None:
     try:
+        if path.exists() and not path.is_file():  # a device has no end
+            raise ResultsError(f"{path}: is not a plain file")
         size = path.stat().st_size
         same = size == entry.bytes and sha256_of(path) == entry.sha256
     except FileNotFoundError:

@@ -14,6 +14,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from fairlane.errors import nearest
+from fairlane.inputs.reading import read_bytes
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Sealed, seal
 from fairlane.results.parquet import read_parquet
@@ -134,7 +135,7 @@ def _meta(folder: Path) -> RunMeta:
     if not path.is_file():
         raise ResultsError(f"{folder}: holds no run ({META} is missing){_nearest(folder)}")
     try:
-        meta = RunMeta.model_validate_json(path.read_bytes())
+        meta = RunMeta.model_validate_json(read_bytes(path))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

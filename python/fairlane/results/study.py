@@ -11,6 +11,7 @@ from typing import Self
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from fairlane.inputs.reading import read_bytes
 from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_parquet
@@ -96,7 +97,7 @@ class StudyResults:
         """Reads a study from its folder. Raises ``ResultsError`` if it is not complete."""
         path = folder / META
         try:
-            meta = StudyMeta.model_validate_json(path.read_bytes())
+            meta = StudyMeta.model_validate_json(read_bytes(path))
         except ValidationError as error:
             first = error.errors()[0]
             raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

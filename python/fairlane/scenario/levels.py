@@ -11,6 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
 from fairlane.inputs.problems import Problems
+from fairlane.inputs.reading import read_text
+from fairlane.units import whole_number
 
 __all__ = ["MAX_LEVELS", "Level", "RankLevels", "RankLevelsField"]
 
@@ -33,7 +35,7 @@ class RankLevels(BaseModel):
     def read(cls, file: Path) -> "RankLevels":
         """Reads a text file; ``Problems`` lists every line that is wrong."""
         try:
-            text = file.read_text(encoding="utf-8")
+            text = read_text(file)
         except OSError as error:
             raise Problems(Problem("", f"cannot be read: {error.strerror}", str(file))) from None
         found: dict[str, int] = {}
@@ -44,11 +46,11 @@ class RankLevels(BaseModel):
             if wrong:
                 problems.append(Problem("", wrong, line.strip(), file=str(file), line=number))
             elif words:
-                found[words[0]] = int(words[1])
+                found[words[0]] = whole_number(words[1])
         if problems:
             raise Problems(*problems)
         default = found.pop("default", None)
-        return cls(default=default, ranks={int(rank): level for rank, level in found.items()})
+        return cls(default=default, ranks={whole_number(rank): level for rank, level in found.items()})
 
 
 def _wrong(words: list[str], found: dict[str, int]) -> str | None:
@@ -57,7 +59,7 @@ def _wrong(words: list[str], found: dict[str, int]) -> str | None:
         return None
     if len(words) != 2 or not (words[0] == "default" or words[0].isdecimal()) or not words[1].isdecimal():
         return 'not a line of the form "rank level" or "default level"'
-    if int(words[1]) >= MAX_LEVELS:
+    if whole_number(words[1]) >= MAX_LEVELS:
         return f"service level {words[1]} is not in 0 to {MAX_LEVELS - 1}"
     return f"{words[0]} has a level already" if words[0] in found else None
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parse import NestingError, parse_toml
 from fairlane.inputs.problems import unfold
+from fairlane.inputs.reading import read_text
 from fairlane.placement import Communication
 from fairlane.seeds import Purpose, stream
 from fairlane.workload.base import Workload
@@ -78,7 +79,7 @@ class PatternMix(BaseModel):
 def read_mix(path: Path) -> PatternMix:
     """Reads a mix; raises ``ScenarioError`` with what is wrong."""
     try:
-        return PatternMix.model_validate(parse_toml(path.read_text(encoding="utf-8")))
+        return PatternMix.model_validate(parse_toml(read_text(path)))
     except OSError as error:
         raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from None
     except (TOMLDecodeError, NestingError, UnicodeDecodeError) as error:

@@ -6,6 +6,7 @@ another one for its task.
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import FairlaneError, Problem, RunError, ScenarioError
 from fairlane.study.task import Computable, perform
+from fairlane.units import whole_number
 
 if TYPE_CHECKING:
-    from fairlane.study.models import Cluster
+    from fairlane.study.batch import Cluster
 
 __all__ = ["DaskPool", "connect", "find", "start_slurm"]
 
@@ -100,12 +102,12 @@ def find(address: str) -> None:
         raise ScenarioError(Problem.unknown("--dask", "protocol", scheme, SCHEMES, address))
     host, _, port = place.rpartition(":")
     is_url = scheme in WEB  # as of a scheduler behind a proxy
-    if not is_url and (not host or not port.isdecimal() or not 0 < int(port) <= LAST_PORT):
+    if not is_url and (not host or not port.isdecimal() or not 0 < whole_number(port) <= LAST_PORT):
         raise ScenarioError(Problem("--dask", "names no host and port", address, "as tcp://127.0.0.1:8786"))
     if is_url or scheme == "ucx":
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), PORT_WAIT_S).close()
+        socket.create_connection((host.strip("[]"), whole_number(port)), PORT_WAIT_S).close()
     except OSError as error:
         raise _silent(address, error.strerror or str(error)) from None
 
@@ -146,7 +148,7 @@ def start_slurm(cluster: Cluster, name: str, logs: str) -> DaskPool:
                     job_extra_directives=cluster.directives,
                     job_directives_skip=cluster.skip,
                     job_script_prologue=cluster.prologue,
-                    job_name=f"fairlane-{name}",
+                    job_name="fairlane-" + re.sub(r"[^\w.+-]+", "_", name),
                     log_directory=logs,
                     scheduler_options={"dashboard_address": ":0"},
                 )

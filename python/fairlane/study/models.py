@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     SerializeAsAny,
@@ -22,11 +21,11 @@ from fairlane.inputs.problems import Problems, validated
 from fairlane.placement import LIST
 from fairlane.scenario.models import Placement, Table
 from fairlane.seeds import LARGEST_SEED
+from fairlane.study.batch import Cluster
 from fairlane.study.setting import Change, Setting, changes, given_twice, leaves, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
-from fairlane.units import SIZE
 
-__all__ = ["Case", "Cluster", "Design", "StudyTable"]
+__all__ = ["Case", "Design", "StudyTable"]
 
 RESERVED = ("default", "isolated")
 """Names of runs that every study has."""
@@ -46,37 +45,6 @@ class Case(Table):
     """What it is called in the tables."""
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
-
-
-def _memory(given: str) -> str:
-    """Memory as it is written, if it is some."""
-    SIZE.parse(given)
-    return given
-
-
-class Cluster(Table):
-    """Workers that a batch system starts: each job of it is one, and takes as many simulations as it has cores."""
-
-    jobs: int = Field(1, ge=1)
-    """How many jobs to submit."""
-    cores: int = Field(1, ge=1)
-    """Cores of a job."""
-    memory: Annotated[str, AfterValidator(_memory)] = "4 GiB"
-    """Memory of a job."""
-    queue: str | None = None
-    """Slurm's partition."""
-    account: str | None = None
-    """Slurm's account."""
-    walltime: str | None = None
-    """Slurm's time limit, as ``"01:00:00"``."""
-    interface: str | None = None
-    """Network interface through which workers and this process talk."""
-    directives: list[str] = Field(default_factory=list)
-    """Further options of ``sbatch``, as ``["--exclusive"]``."""
-    skip: list[str] = Field(default_factory=list)
-    """Options that are left out if a line of them contains one of these words, as ``["--mem"]``."""
-    prologue: list[str] = Field(default_factory=list)
-    """Shell commands before the worker starts, as ``["module load python"]``."""
 
 
 class Design(Table):
@@ -114,7 +82,7 @@ def _listed(given: Any) -> Any:
 class StudyTable(Table):
     """A scenario, and what it is repeated over."""
 
-    name: str | None = Field(None, min_length=1, pattern=r"^[^/\\]+$")
+    name: str | None = Field(None, min_length=1, pattern=r"^[^/\\\x00-\x1f\x7f]+$")
     """Name of the study; by default that of its file."""
     scenario: Annotated[str | dict[str, Any], BeforeValidator(_scenario)]
     """The scenario: a file, or its tables."""

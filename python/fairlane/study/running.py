@@ -66,6 +66,8 @@ def run(
         from fairlane.study.cluster import find
 
         find(dask)  # planning takes a while
+    if dask is None and workers is None:
+        study.check_code()
     planned = plan(study)
     if dask is None and (workers is not None or study.table.cluster is None):
         workers = affordable(planned, workers)
@@ -168,7 +170,6 @@ def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> P
     if study.table.cluster is not None and workers is None:
         from fairlane.study.cluster import start_slurm
 
-        study.check_code()
         with ExitStack() as failed:
             if not resume:
                 failed.callback(store.undo)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairlane.inputs.parse import parse_json
+from fairlane.inputs.reading import MOST_STORED, read_bytes
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.store import is_folder_of
 from fairlane.study.sources import sources
@@ -66,9 +67,12 @@ class Store:
     def resume(cls, folder: Path, kind: str, spec: Mapping[str, Any]) -> Store:
         """A folder that is there. Raises ``ResultsError`` if it is of something else, naming what differs."""
         try:
-            before = parse_json((folder / SPEC).read_bytes())
-        except (OSError, ValueError):
+            before = parse_json(read_bytes(folder / SPEC, MOST_STORED))
+        except FileNotFoundError:
             raise ResultsError(f"{folder}: holds no {kind} that could go on ({SPEC} is missing)") from None
+        except (OSError, ValueError) as error:
+            words = f"{SPEC}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            raise ResultsError(f"{folder}: holds no {kind} that could go on ({words})") from None
         difference = next(_differences(before, _identity(kind, spec)), None)
         if difference is not None:
             key, was, now = difference
@@ -102,7 +106,7 @@ class Store:
         """
         name = f"{ANSWERS}/{task.digest}.json"
         try:
-            found = parse_json((self.folder / name).read_bytes())
+            found = parse_json(read_bytes(self.folder / name, MOST_STORED))
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -94,12 +94,13 @@ class Study:
         return spec
 
     def check_code(self) -> None:
-        """Raises ``ScenarioError`` if its cluster has commands of a shell, and code is not permitted."""
-        if self.table.cluster is None or not self.table.cluster.prologue:
+        """Raises ``ScenarioError`` if its cluster's jobs can run code of their own, and that is not permitted."""
+        if self.table.cluster is None:
             return
         token = current_document.set(self._document)
         try:
-            check_permission("cluster.prologue", "commands of a shell")
+            for key, what in self.table.cluster.code():
+                check_permission(f"cluster.{key}", what)
         except Problems as problems:
             raise ScenarioError(self.error(problem) for problem in problems.problems) from None
         finally:

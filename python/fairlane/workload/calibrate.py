@@ -7,18 +7,21 @@ kept in the user's cache, by everything that they depend on.
 
 import inspect
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from threading import Event
+from threading import Event, get_ident
 from typing import TYPE_CHECKING
 
 from fairlane import _core
 from fairlane.errors import RunError
 from fairlane.fabric import columns
+from fairlane.inputs.reading import read_text
 from fairlane.wording import plural
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
@@ -53,14 +56,38 @@ def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resol
     Raises ``CancelledError`` soon after ``stop`` is set, ``CalibrationError`` if the share cannot be reached.
     """
     file = _cache_file(workload, script(), alone)
-    if file.is_file():
-        return int(file.read_text())
+    known = _stored(file)
+    if known is not None:
+        return known
     found = _search(workload, script, alone, stop)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_suffix(f".{id(found)}")
-    scratch.write_text(str(found))
-    scratch.replace(file)
+    _store(file, found)
     return found
+
+
+def _stored(file: Path) -> int | None:
+    """What was stored; None if there is nothing, or if it is not what ``_store`` has written there."""
+    try:
+        words = read_text(file).split()
+    except (OSError, UnicodeDecodeError):
+        return None
+    whole = len(words) == 2 and words[0].isdecimal() and words[1] == _checksum(file, words[0])
+    return int(words[0]) if whole else None
+
+
+def _store(file: Path, found: int) -> None:
+    """Stores a compute time with a checksum. Where that cannot be, as on a full disk, it is found again next time."""
+    scratch = file.with_name(f".{file.name}.{os.getpid()}-{get_ident()}")
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            scratch.write_text(f"{found} {_checksum(file, str(found))}\n", encoding="ascii")
+            scratch.replace(file)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+
+def _checksum(file: Path, value: str) -> str:
+    return sha256(f"{file.name} {value}".encode()).hexdigest()
 
 
 def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolved", stop: Event) -> int:

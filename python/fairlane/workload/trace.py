@@ -6,9 +6,11 @@ import json
 import shutil
 import tarfile
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -17,7 +19,9 @@ from fairlane import _core
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.document import current_document
 from fairlane.inputs.expansion import ExpansionError, Limited
+from fairlane.inputs.parse import parse_json
 from fairlane.inputs.problems import Problems, unfold
+from fairlane.inputs.reading import MOST_STORED, read_bytes
 from fairlane.workload.builder import CollectiveKind
 from fairlane.workload.otf2 import describe_apart, is_otf2
 from fairlane.workload.recorded import (
@@ -41,6 +45,10 @@ MOST_DEPTH = 32
 """Folders within each other."""
 MOST_NAME = 1024
 """Letters of a path in an archive."""
+_DAMAGE = (ValueError, OverflowError, LookupError, RecursionError)
+"""What ``tarfile`` raises besides its own errors, as for a size in words; an ``ExpansionError`` is one."""
+_FILES, _SUMS = "files", "sha256.json"
+"""In the cache: what was unpacked, and the SHA-256 of each file."""
 
 
 class Iteration(BaseModel):
@@ -201,9 +209,31 @@ def unpack(path: Path) -> Path:
     stat = path.stat()
     mark = sha256(f"{path.resolve()}:{stat.st_size}:{stat.st_mtime_ns}".encode()).hexdigest()[:16]
     target = user_cache_path("fairlane") / "traces" / f"{path.name.split('.')[0]}-{mark}"
-    if not target.is_dir():
+    if not _is_whole(target, _marks(target)):
         _extract(path, target)
-    return _trace_in(target)
+    return _trace_in(target / _FILES)
+
+
+@lru_cache(maxsize=64)
+def _is_whole(target: Path, marks: tuple[tuple[str, int, int], ...]) -> bool:
+    """Whether all that was unpacked is there as it was written; a process compares once while it stays the same."""
+    try:
+        told = parse_json(read_bytes(target / _SUMS, MOST_STORED))
+        return bool(marks) and told == {name: _sum(target / _FILES / name) for name, _, _ in marks}
+    except (OSError, ValueError):
+        return False
+
+
+def _marks(target: Path) -> tuple[tuple[str, int, int], ...]:
+    """Name, size and time of every file that was unpacked."""
+    folder = target / _FILES
+    found = ((file.relative_to(folder).as_posix(), file.lstat()) for file in sorted(folder.rglob("*")))
+    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in found if S_ISREG(stat.st_mode))
+
+
+def _sum(file: Path) -> str:
+    with file.open("rb") as data:
+        return file_digest(data, "sha256").hexdigest()
 
 
 def _trace_in(folder: Path) -> Path:
@@ -215,14 +245,23 @@ def _trace_in(folder: Path) -> Path:
 
 
 def _extract(archive: Path, target: Path) -> None:
-    """Unpacks beside the target and renames at the end, so that nobody sees half a trace."""
+    """Unpacks beside the target and renames at the end, so that nobody sees half a trace.
+
+    A target that has changed since it was unpacked is replaced.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:
-        _unpack_into(scratch, archive)
-        scratch.replace(target)
-    except (OSError, tarfile.TarError, ExpansionError) as error:
-        if not target.is_dir():  # unless another process has just been faster
+        files = scratch / "new" / _FILES
+        files.mkdir(parents=True)
+        _unpack_into(files, archive)
+        sums = {name: _sum(files / name) for name, _, _ in _marks(scratch / "new")}
+        (scratch / "new" / _SUMS).write_text(json.dumps(sums), encoding="utf-8")
+        with suppress(FileNotFoundError):
+            target.rename(scratch / "old")
+        (scratch / "new").rename(target)
+    except (OSError, tarfile.TarError, *_DAMAGE) as error:
+        if not _is_whole(target, _marks(target)):  # unless another process has just been faster
             raise Problems(Problem("path", f"cannot be unpacked: {error}", str(archive))) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -15,6 +15,7 @@ mod sizes;
 mod source;
 mod windows;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +28,9 @@ use crate::error::TraceError;
 use crate::{Iteration, Options};
 
 pub use self::describe::describe;
+
+/// Bytes of the longest `.meta` file that is read.
+const LARGEST_META: u64 = 1 << 20;
 
 /// The files of a set, by rank: those of a `.meta` file, or all `PREFIX-RANK.bin` of a directory.
 pub fn find(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
@@ -80,8 +84,18 @@ fn find_in(directory: &Path) -> Result<Vec<PathBuf>, TraceError> {
     Ok(found.into_iter().map(|(_, _, file)| file).collect())
 }
 
+/// The text of a `.meta` file, which has a few lines; a device without end does not fill the memory.
+fn read_meta(meta: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(meta)?.take(LARGEST_META + 1).read_to_string(&mut text)?;
+    if read as u64 > LARGEST_META {
+        return Err(std::io::Error::other("longer than any .meta file"));
+    }
+    Ok(text)
+}
+
 fn find_by_meta(meta: &Path) -> Result<Vec<PathBuf>, TraceError> {
-    let text = std::fs::read_to_string(meta).map_err(|e| TraceError::file(meta, e))?;
+    let text = read_meta(meta).map_err(|e| TraceError::file(meta, e))?;
     let value = |key: &str| {
         let line = text.lines().filter_map(|line| line.split_once('=')).find(|(k, _)| k.trim() == key);
         line.map(|(_, value)| value.trim()).ok_or_else(|| TraceError::file(meta, format!("no line {key}=...")))

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.reading import MOST_STORED, read_text
 
 __all__ = ["read_name_map"]
 
@@ -18,9 +19,11 @@ _LINE = re.compile(r"""(0x[0-9a-fA-F]{1,16}|[SHR]-\S+)\s+(?:"([^"]+)"|'([^']+)'|
 def read_name_map(file: Path) -> dict[str, str]:
     """The names by GUID (16 hexadecimal digits) or identifier; ``ScenarioError`` names every line that is wrong."""
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_text(file, MOST_STORED, "utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(file))) from None
+        raise ScenarioError(
+            Problem("", f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(file))
+        ) from None
     names: dict[str, str] = {}
     lines: dict[str, int] = {}
     problems = []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.units import whole_number
 
 __all__ = ["LANE_RATES", "Link", "Sections", "Vertex", "bandwidth", "is_section", "read_sections"]
 
@@ -104,7 +105,7 @@ def is_section(line: str) -> bool:
 def bandwidth(speed: str) -> int | None:
     """The data rate of a speed, bits per second; None if it is not known."""
     lanes, _, rate = speed.partition("x")
-    return int(lanes) * LANE_RATES[rate] if speed else None
+    return whole_number(lanes) * LANE_RATES[rate] if speed else None
 
 
 def read_sections(text: str, file: Path) -> Sections:
@@ -117,8 +118,8 @@ def read_sections(text: str, file: Path) -> Sections:
         if begins := _VERTEX.match(line):
             kind, ports, name, description, rest = begins.groups()
             lid = _LID.search(rest)
-            vertex = Vertex(name, kind == "Switch", int(ports), description, number, guid, card)
-            vertex.lid = int(lid[1]) if lid else None
+            vertex = Vertex(name, kind == "Switch", whole_number(ports), description, number, guid, card)
+            vertex.lid = whole_number(lid[1]) if lid else None
             found.vertices.append(vertex)
             guid = card = None
         elif _PORT_BEGINS.match(line):
@@ -160,16 +161,16 @@ def _add_port(vertex: Vertex | None, line: str, number: int) -> str | None:
         return f"not a whole line of a port: {line[:60]!r}; is the dump cut off?"
     if speed and speed[2] not in LANE_RATES:
         return f"unknown speed {speed[0].strip()}; allowed: a number of lanes and one of {', '.join(LANE_RATES)}"
-    if speed and not 1 <= int(speed[1]) <= 12:
+    if speed and not 1 <= whole_number(speed[1]) <= 12:
         return f"a link of {speed[1]} lanes; allowed: 1 to 12"
-    port = int(parts[1])
+    port = whole_number(parts[1])
     if not 1 <= port <= vertex.ports:
         return f"{vertex.name} has no port {port}: it has {vertex.ports}"
     if port in vertex.links:
         return f"port {port} of {vertex.name} is used twice: also on line {vertex.links[port].line}"
     own, lids = _OWN_LID.match(parts[4]), _LID.findall(parts[4])
-    lid, far = (int(own[1]) if own else None), (int(lids[-1]) if lids else None)
+    lid, far = (whole_number(own[1]) if own else None), (whole_number(lids[-1]) if lids else None)
     called = _QUOTED.search(parts[4])
     kind = speed[0].strip() if speed else ""
-    vertex.links[port] = Link(parts[2], int(parts[3]), kind, lid, far, called[1] if called else "", number)
+    vertex.links[port] = Link(parts[2], whole_number(parts[3]), kind, lid, far, called[1] if called else "", number)
     return None

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parse import parse_toml
 from fairlane.inputs.problems import Problems
+from fairlane.inputs.reading import MOST_STORED, read_text
 from fairlane.inputs.sealed import CHECKSUM, checksum, read_sealed
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.features import NEIGHBOURS, OWN
@@ -146,7 +147,7 @@ def load_model(name: str | Path) -> SlowdownModel:
         return _read((files("fairlane.scheduler.slowdown") / "models" / f"{name}.toml").read_text(), str(name))
     path = Path(name)
     try:
-        return _read(path.read_text(encoding="utf-8"), str(path))
+        return _read(read_text(path, MOST_STORED), str(path))
     except FileNotFoundError:
         raise ScenarioError(Problem.unknown("model", "file or model", str(name), shipped_models(), str(name))) from None
     except (OSError, UnicodeDecodeError) as error:
