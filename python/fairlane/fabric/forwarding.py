@@ -27,7 +27,9 @@ def with_tables(wiring: Wiring, file: Path) -> Wiring:
     try:
         text = read_text(file, _LARGEST_ENTRY * (len(wiring.lids) + 16) * (len(wiring.switches) + 16))
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(Problem("", f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(file))) from None
+        raise ScenarioError(
+            Problem("", f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(file))
+        ) from None
     if not wiring.lids:
         words = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
         raise ScenarioError(Problem("", words, file=str(file)))
