@@ -266,3 +266,51 @@ def test_dumps_without_speeds_have_the_default_bandwidth(read: Read) -> None:
     some = re.sub(r" 4xDDR$", "", X5, count=1, flags=re.MULTILINE)
     with pytest.raises(ScenarioError, match=r"dump\.txt:\d+: not a whole line of a port: it names no speed"):
         read(some)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "remarks"),
+    [
+        ("Last login: Tue Mar  3 10:11:12 2026\n[sudo] password for admin:\n", "", 2),
+        ("Script started on 2026-03-03 10:11:12+01:00\n", "logout\nConnection to mgmt closed.\n", 3),
+    ],
+)
+def test_text_in_front_of_the_dump_and_behind_is_skipped_and_reported(
+    read: Read, before: str, after: str, remarks: int
+) -> None:
+    wiring = read(before + X5 + after)
+    assert [cable.ends for cable in wiring.cables] == [cable.ends for cable in read(X5).cables]
+    assert "line 1 skipped, text in front of the dump: " in wiring.remarks[0]
+    assert sum(" the dump: " in words for words in wiring.remarks) == remarks
+
+
+def test_the_codes_that_full_adds_behind_a_speed_are_accepted(read: Read) -> None:
+    full = re.sub(r"(?m)( 4x[QD]DR)$", r"\1 s=7 w=2 e=1", X5)
+    assert full != X5
+    assert same(read(full), read(X5))
+
+
+def test_a_dump_that_a_file_holds_twice_is_read_once(read: Read) -> None:
+    wiring = read(X5 + X5)
+    assert same(wiring, read(X5))
+    sections = len(re.findall(r"(?m)^(?:Switch|Ca)\b", X5))
+    assert f"{sections} sections repeated word for word" in wiring.remarks[0]
+    with pytest.raises(ScenarioError, match=r"has a section already, on line 10; .* if the file holds two dumps"):
+        read(X5 + X5.replace("4xDDR", "4xQDR"))
+
+
+def test_quotes_in_a_description_belong_to_it(read: Read) -> None:
+    wiring = read(X5.replace("Voltaire 4036 - 36 QDR ports switch", 'the "old" switch lid 3 4xSDR'))
+    assert same(wiring, read(X5.replace("Voltaire 4036 - 36 QDR ports switch", "the old switch")))
+    assert 'the "old" switch lid 3 4xSDR' in wiring.labels.values()
+
+
+def test_switches_without_a_path_to_a_host_are_left_out_and_reported(read: Read) -> None:
+    spares = "".join(
+        f'\nswitchguid=0x{number}\nSwitch\t36 "S-{number:016x}"\t# "spare{number}" base port 0 lid 90{number} lmc 0\n'
+        + (f'[1]\t"S-{3 - number:016x}"[1]\t\t# "spare" lid 90{3 - number} 4xQDR\n' if number < 3 else "")
+        for number in (1, 2, 3)
+    )
+    wiring = read(X5 + spares)
+    assert [cable.ends for cable in wiring.cables] == [cable.ends for cable in read(X5).cables]
+    assert wiring.remarks[-1].startswith("3 switches without a path to any host left out: spare1 (line ")

@@ -8,7 +8,7 @@ cable to a switch belongs to no host.
 Speeds are data rates: lanes x the rate of a lane after line coding (8b/10b up to QDR, 64b/66b from FDR10 on).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from fairlane.fabric.ibnetdiscover.machines import name_vertices
 from fairlane.fabric.ibnetdiscover.name_map import read_name_map
 from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, bandwidth, is_section, read_sections
 from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.wording import plural
 
 __all__ = ["LANE_RATES", "is_ibnetdiscover", "read_ibnetdiscover"]
 
@@ -38,6 +39,8 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
     vertices, remarks = checked_cabling(sections, file, switches_only=switches_only)
     names, more = name_vertices(vertices, overrides)
     cables, dropped = _cables(vertices, names)
+    cables, spare = _without_spares(vertices, cables, names)
+    dropped += spare
     cabled = {end for cable in cables for end in cable.ends}
     hosts = tuple(dict.fromkeys(names[it.name] for it in vertices.values() if not it.is_switch))
     hosts = tuple(host for host in hosts if host in cabled)
@@ -84,6 +87,29 @@ def _cables(vertices: dict[str, Vertex], names: dict[str, str]) -> tuple[list[Ca
             else:
                 dropped.append(f"line {link.line}: cable between two adapters left out: {cable}")
     return cables, dropped
+
+
+def _without_spares(
+    vertices: dict[str, Vertex], cables: list[Cable], names: dict[str, str]
+) -> tuple[list[Cable], list[str]]:
+    """The cables without those of switches from which no host is reached, and a remark on these switches."""
+    neighbours: dict[str, set[str]] = defaultdict(set)
+    for cable in cables:
+        for one, other in (cable.ends, cable.ends[::-1]):
+            neighbours[one].add(other)
+    reached = {names[it.name] for it in vertices.values() if not it.is_switch and names[it.name] in neighbours}
+    fresh = list(reached)
+    while fresh:
+        more = neighbours[fresh.pop()] - reached
+        reached |= more
+        fresh += more
+    spare = [it for it in vertices.values() if it.is_switch and names[it.name] not in reached]
+    if not spare or not reached:
+        return cables, []
+    some = ", ".join(f"{names[it.name]} (line {it.line})" for it in spare[:3])
+    rest = f" and {len(spare) - 3} more" if len(spare) > 3 else ""
+    words = f"{plural(len(spare), 'switch', 'switches')} without a path to any host left out: {some}{rest}"
+    return [cable for cable in cables if cable.ends[0] in reached], [words]
 
 
 def _lids(vertices: dict[str, Vertex], names: dict[str, str]) -> dict[int, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.sections import Link, Sections, Vertex
+from fairlane.wording import plural
 
 __all__ = ["checked_cabling"]
 
@@ -22,13 +23,26 @@ def checked_cabling(
     """
     if switches_only:
         sections.vertices += _adapters_of(sections.vertices)
-    vertices, remarks = _by_identifier(sections.vertices, file)
+    once, repeated = _once(sections.vertices)
+    vertices, remarks = _by_identifier(once, file)
+    remarks = [*repeated, *remarks]
     problems = _counterparts(vertices, file)
     if problems:
         raise ScenarioError(problems)
     remarks = [*sections.remarks, *remarks, *_drop_loopbacks(vertices)]
     vertices, more = _without_aggregation(vertices)
     return vertices, [*remarks, *more]
+
+
+def _once(vertices: list[Vertex]) -> tuple[list[Vertex], list[str]]:
+    """Without the sections that an earlier one repeats: a file with the same dump twice."""
+    first: dict[str, Vertex] = {}
+    for vertex in vertices:
+        first.setdefault(vertex.name, vertex)
+    found = [it for it in vertices if first[it.name] is it or not it.links or not it.is_like(first[it.name])]
+    count = len(vertices) - len(found)
+    words = f"{plural(count, 'section')} repeated word for word, left out: the file holds the dump more than once"
+    return found, [words] if count else []
 
 
 def _by_identifier(vertices: list[Vertex], file: Path) -> tuple[dict[str, Vertex], list[str]]:
@@ -81,7 +95,8 @@ def _adapters_of(vertices: list[Vertex]) -> list[Vertex]:
 
 def _same_identifier(vertex: Vertex, before: Vertex) -> str:
     words = f"{vertex.name} has a section already, on line {before.line}"
-    return f"{words}; if GUIDs were masked, mask each by a value of its own, or leave the LIDs in"
+    advice = "if GUIDs were masked, mask each by a value of its own, or leave the LIDs in"
+    return f"{words}; {advice}; if the file holds two dumps, keep one"
 
 
 def _resolved(link: Link, masked: dict[str, list[Vertex]], by_lid: dict[tuple[str, int], str]) -> Link:

@@ -5,7 +5,7 @@ Markdown block. GUIDs may be masked by anything.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
@@ -26,18 +26,20 @@ LANE_RATES = {
 }
 """Data rate of one lane, bits per second."""
 
-_VERTEX = re.compile(r'(Switch|Ca|Rt)\s+(\d{1,9})\s+"([^"]+)"\s*#\s*"([^"]*)"(.*)')
+_VERTEX = re.compile(r'(Switch|Ca|Rt)\s+(\d{1,9})\s+"([^"]+)"\s*#\s*"(.*)"([^"]*)')
 _GUID_OF_PORT = r"(?:\[ext \d+\])?(?:\([^()]*\))?"
 _PORT = re.compile(rf'\[(\d{{1,9}})\]{_GUID_OF_PORT}\s+"([^"]+)"\[(\d{{1,9}})\]{_GUID_OF_PORT}\s*(#.*)')
 _PORT_BEGINS = re.compile(r"\[\d*\]?(?=$|[\s(\[])|\[\d+$")
-_SPEED = re.compile(r"\b(\d{1,9})x([A-Z]+\d*)\s*$")
+# With --full the codes of speed and width follow: " s=32 w=2".
+_SPEED = re.compile(r"\b(\d{1,9}x([A-Z]+\d*))(?:\s+[a-z]=\S+)*\s*$")
 _ENDS_WITH_LID = re.compile(r"\blid \d{1,9}\s*$")
-_QUOTED = re.compile(r'"([^"]*)"')
+_QUOTED = re.compile(r'"(.*)"')
 _OWN_LID = re.compile(r"#\s*lid (\d{1,9})")
 _LID = re.compile(r"\blid (\d{1,9})")
 _GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b")
 _CARD = re.compile(r"sysimgguid=0x([0-9a-fA-F]{1,16})\b")
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=|(Non-)?Chassis\b|#")
+_KEYWORDS = ("Switch", "Ca", "Rt", "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=")
 _NOT_OF_THE_DUMP = {
     "a shell prompt": re.compile(
         r"(?:\(\S+\)\s*)?(?:\[[^\]\s]*@[^\]]*\]|[\w.-]+@[\w.-]+(?::\S*)?|[\w.-]*)\s?\S{0,80}[$#%>](?:\s.*)?"
@@ -64,6 +66,11 @@ class Vertex:
     lid: int | None = None
     """A switch's local identifier."""
     links: dict[int, "Link"] = field(default_factory=dict)
+
+    def is_like(self, other: "Vertex") -> bool:
+        """Whether another section states the same."""
+        ports = ({port: replace(link, line=0) for port, link in it.links.items()} for it in (self, other))
+        return replace(self, line=0, links={}) == replace(other, line=0, links={}) and next(ports) == next(ports)
 
     @property
     def lids(self) -> set[int]:
@@ -113,7 +120,9 @@ def read_sections(text: str, file: Path) -> Sections:
     found, problems = Sections(), list[Problem]()
     guid: int | None = None
     card: str | None = None
-    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+    lines = [line.strip() for line in text.splitlines()]
+    first, last = _extent(lines)
+    for number, line in enumerate(lines, 1):
         problem = None
         if begins := _VERTEX.match(line):
             kind, ports, name, description, rest = begins.groups()
@@ -129,7 +138,7 @@ def read_sections(text: str, file: Path) -> Sections:
         elif states := _CARD.match(line):
             card = states[1] if int(states[1], 16) else None
         elif line and not _ATTRIBUTE.match(line):
-            what = next((what for what, shape in _NOT_OF_THE_DUMP.items() if shape.fullmatch(line)), None)
+            what = _outside(line) or _around(line, number, first, last)
             if what:
                 found.remarks.append(f"line {number} skipped, {what}: {line[:60]}")
             else:
@@ -140,6 +149,30 @@ def read_sections(text: str, file: Path) -> Sections:
     if problems:
         raise ScenarioError(problems)
     return found
+
+
+def _extent(lines: list[str]) -> tuple[int, int]:
+    """The numbers of the first and of the last line of the dump's sections."""
+    inside = [
+        number
+        for number, line in enumerate(lines, 1)
+        if line.startswith(_KEYWORDS[3:]) or _VERTEX.match(line) or _PORT_BEGINS.match(line)
+    ]
+    return (inside[0], inside[-1]) if inside else (1, len(lines))
+
+
+def _outside(line: str) -> str | None:
+    """What a paste has added."""
+    return next((what for what, shape in _NOT_OF_THE_DUMP.items() if shape.fullmatch(line)), None)
+
+
+def _around(line: str, number: int, first: int, last: int) -> str | None:
+    """Where a line is that is not between the sections, unless it is the beginning of one of theirs."""
+    if first <= number <= last:
+        return None
+    if line.split(maxsplit=1)[0] in _KEYWORDS[:3] or any(keyword.startswith(line) for keyword in _KEYWORDS):
+        return None
+    return "text in front of the dump" if number < first else "text behind the dump"
 
 
 def _without_speed(found: Sections, file: Path) -> list[Problem]:
@@ -160,9 +193,10 @@ def _add_port(vertex: Vertex | None, line: str, number: int) -> str | None:
     if parts is None or vertex is None or not (speed or _ENDS_WITH_LID.search(line)):
         return f"not a whole line of a port: {line[:60]!r}; is the dump cut off?"
     if speed and speed[2] not in LANE_RATES:
-        return f"unknown speed {speed[0].strip()}; allowed: a number of lanes and one of {', '.join(LANE_RATES)}"
-    if speed and not 1 <= whole_number(speed[1]) <= 12:
-        return f"a link of {speed[1]} lanes; allowed: 1 to 12"
+        return f"unknown speed {speed[1]}; allowed: a number of lanes and one of {', '.join(LANE_RATES)}"
+    lanes = whole_number(speed[1].partition("x")[0]) if speed else 1
+    if not 1 <= lanes <= 12:
+        return f"a link of {lanes} lanes; allowed: 1 to 12"
     port = whole_number(parts[1])
     if not 1 <= port <= vertex.ports:
         return f"{vertex.name} has no port {port}: it has {vertex.ports}"
@@ -171,6 +205,6 @@ def _add_port(vertex: Vertex | None, line: str, number: int) -> str | None:
     own, lids = _OWN_LID.match(parts[4]), _LID.findall(parts[4])
     lid, far = (whole_number(own[1]) if own else None), (whole_number(lids[-1]) if lids else None)
     called = _QUOTED.search(parts[4])
-    kind = speed[0].strip() if speed else ""
+    kind = speed[1] if speed else ""
     vertex.links[port] = Link(parts[2], whole_number(parts[3]), kind, lid, far, called[1] if called else "", number)
     return None
