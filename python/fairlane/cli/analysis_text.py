@@ -61,9 +61,9 @@ def _head(found: Analysis) -> Text:
     if found.isolated is not None:
         alone = found.isolated.period.seconds
         text.append(f"; {period.name}: {_which(period)}, {seconds(period.seconds)}")
-        text.append(f", {period.seconds / alone:.2f} times the same of the isolated run, {seconds(alone)}")
+        text.append(f", {period.seconds / alone:.2f} times that of the isolated run, {seconds(alone)}")
     else:
-        text.append(f"; {'looked at' if period.iteration is None else period.name}: {_which(period)}")
+        text.append(f"; {'analysed' if period.iteration is None else period.name}: {_which(period)}")
         text.append(f", {seconds(period.seconds)}; no isolated run to compare with")
     return text
 
@@ -77,7 +77,7 @@ def _new_table(title: str, first: str, *others: str) -> tuple[Group, Table]:
 
 
 def _ranks(found: Analysis) -> Group:
-    shown, table = _new_table("Time of a rank, whole run", "spent on", "least", "mean", "greatest", "deviation")
+    shown, table = _new_table("Time of a rank, whole run", "spent on", "min", "mean", "max", "deviation")
     for row in spread(found.breakdown).iter_rows(named=True):
         inner = row["part"] not in ("compute", "communication")
         name = f"  {row['part']}" if inner else row["part"]
@@ -141,7 +141,7 @@ def _inference(found: Analysis) -> Group | None:
     right = table.filter("right")
     shares = percent(int(right["count"].sum()) / total), percent(int(right["time_ps"].sum()) / max(time, 1))
     title = f"Two-sided inference: right for {shares[0]} of the delays, {shares[1]} of their time"
-    shown, text = _new_table(title, "held for", "is", "delays", "time")
+    shown, text = _new_table(title, "inferred", "in truth", "delays", "time")
     for row in table.iter_rows(named=True):
         text.add_row(row["inferred"], row["truth"], f"{row['count']:,}", _ps(row["time_ps"]))
     return shown
@@ -161,7 +161,7 @@ def _flit_lines(found: Analysis) -> Iterator[str]:
         quantiles = ", ".join(
             f"{name} {int(flits.quantile(at) or 0):,}" for name, at in (("median", 0.5), ("99%", 0.99))
         )
-        total = f"{int(flits.sum()):,} ({quantiles}, most {int(flits.quantile(1) or 0):,})"
+        total = f"{int(flits.sum()):,} ({quantiles}, max {int(flits.quantile(1) or 0):,})"
         yield f"Flits on all {plural(flits.len(), 'link')}, {stretch.period.name}: {total}."
 
 
@@ -206,7 +206,7 @@ def _cause(walk: Walk, hosts: Sequence[str]) -> Iterator[str]:
         yield f"Cause: {_rank(rank, hosts)} computed {long} longer before its call than the rank that waited for it."
         return
     if walk.cause == "beginning":
-        yield "No single message or rank explains half of it: it adds up, or lies before the record."
+        yield "No single message or rank explains half of it: it is a sum of smaller delays, or lies before the record."
         yield _shares(walk)
     if walk.slow is None:
         return
@@ -214,7 +214,7 @@ def _cause(walk: Walk, hosts: Sequence[str]) -> Iterator[str]:
     word = "Cause" if walk.cause == "slow message" else "The slowest on the way"
     ends = " to ".join(_rank(step[key], hosts) for key in ("from_rank", "to_rank"))
     yield (
-        f"{word}: the message of {step['bytes']:,} B from {ends} was under way for {_ps(step['under_way_ps'])}, "
+        f"{word}: the message of {step['bytes']:,} B from {ends} was in flight for {_ps(step['under_way_ps'])}, "
         f"{_ps(step['excess_ps'])} more than its bytes take."
     )
     yield from _link_lines(walk)
@@ -227,7 +227,7 @@ def _shares(walk: Walk) -> str:
         return "What ended the wait is not in the record."
     end, begin, under_way = known["end_ps"][0], known["origin_ps"][-1], int(known["under_way_ps"].sum())
     own = _ps(end - begin - under_way)
-    return f"Of the last {_ps(end - begin)} messages were under way for {_ps(under_way)}; ranks worked for {own}."
+    return f"Of the last {_ps(end - begin)} messages were in flight for {_ps(under_way)}; ranks computed for {own}."
 
 
 def _link_lines(walk: Walk) -> Iterator[str]:
@@ -245,7 +245,7 @@ def _link_lines(walk: Walk) -> Iterator[str]:
 
 
 def _whose(walk: Walk, link: int) -> str:
-    """For whom they waited at a link, and how much of it because there was no room beyond."""
+    """For whom they waited at a link, and how much of it because the link had no credits."""
     waiting = pl.col("waiting_ps")
     rows = walk.delayers.filter(pl.col("link") == link)
     total = int(rows["waiting_ps"].sum())
@@ -254,7 +254,7 @@ def _whose(walk: Walk, link: int) -> str:
     no_room = int(rows.filter(pl.col("how") == NO_ROOM)["waiting_ps"].sum()) / total
     by_job = rows.group_by("by").agg(waiting.sum()).sort("waiting_ps", "by", descending=[True, False])
     names = [f"{row['by']} {percent(row['waiting_ps'] / total)}" for row in by_job.head(4).iter_rows(named=True)]
-    room = f" ({percent(no_room)} of it for room beyond)" if no_room else ""
+    room = f" ({percent(no_room)} of it stalled for credits)" if no_room else ""
     return f"{room}, for {', '.join(names)}"
 
 
