@@ -76,8 +76,8 @@ def _timeline(axes: Axes, walk: Walk, steps: list[dict[str, Any]], ranks: dict[i
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.set_xlabel(f"Time [{unit}] from {seconds(begin * 1e-12)} of the run on")
-    parts = [Patch(color=COLOURS[kind], label=word) for kind, word in ((LATE, "partner late"), (SLOW, "network"))]
-    ended = Line2D([], [], color=INK, linewidth=1.3, marker=">", markersize=6, label="what it waits for")
+    parts = [Patch(color=COLOURS[kind], label=word) for kind, word in ((LATE, "late partner"), (SLOW, "network"))]
+    ended = Line2D([], [], color=INK, linewidth=1.3, marker=">", markersize=6, label="message that ends a wait")
     slow = Line2D([], [], color=ARROW, linewidth=3, label="slowest message")
     look: dict[str, Any] = {"frameon": False, "ncols": 4, "loc": "lower left", "bbox_to_anchor": (0, 1.0)}
     axes.legend(handles=[*parts, ended, slow], borderaxespad=0, handlelength=1.4, columnspacing=1.2, **look)
@@ -123,7 +123,7 @@ def _links(axes: Axes, walk: Walk) -> None:
     axes.set_yticks(range(shown.height), [_two_lines(row) for row in shown.iter_rows(named=True)])
     axes.set_ylim(shown.height - 0.4, -0.6)
     axes.tick_params(axis="y", labelsize=9)
-    axes.set_xlabel(f"Its packets waited for [{unit}]")
+    axes.set_xlabel(f"Queueing delay of its packets by job [{unit}]")
     look: dict[str, Any] = {"frameon": False, "ncols": 4, "loc": "lower left", "bbox_to_anchor": (0, 1.0)}
     axes.legend(borderaxespad=0, handlelength=1.0, columnspacing=1.0, fontsize=10, **look)
     bare(axes)
@@ -142,6 +142,6 @@ def _title(walk: Walk) -> str:
         return "What made the longest wait long lies before the record"
     step = walk.steps.row(walk.slow, named=True)
     whose = walk.jobs.row(0, named=True) if walk.jobs.height else None
-    behind = f", most of all behind {whose['by']} ({percent(whose['share'])})" if whose else ""
+    behind = f", mostly delayed by {whose['by']} ({percent(whose['share'])})" if whose else ""
     long = seconds(step["under_way_ps"] * 1e-12)
     return f"A message from rank {step['from_rank']} to {step['to_rank']} took {long}{behind}"
