@@ -80,6 +80,22 @@ class Archive:
         writer.leave(start + 10, region)
         self._now[rank] = start + 10
 
+    def thread(self, rank: int, *calls: tuple[str, Record]) -> None:
+        """Another thread of a rank's process, and what it does: calls of MPI with one record each, and a region."""
+        thread = self.definitions.location(
+            f"thread of rank {rank}", type=LocationType.CPU_THREAD, group=self.locations[rank].group
+        )
+        writer, now = self.trace.event_writer_from_location(thread), 0
+        parallel = self.definitions.region("loop", region_role=RegionRole.PARALLEL, paradigm=Paradigm.OPENMP)
+        writer.enter(now, parallel)
+        for name, (kind, fields) in calls:
+            region = self.definitions.region(name, region_role=RegionRole.FUNCTION, paradigm=Paradigm.MPI)
+            writer.enter(now + GAP, region)
+            writer(getattr(otf2.events, kind)(now + GAP + 5, **fields))
+            now += GAP + 10
+            writer.leave(now, region)
+        writer.leave(now + GAP, parallel)
+
     def everyone(self, name: str, *records: Record) -> None:
         """The same call of all ranks."""
         for rank in range(len(self.locations)):

@@ -126,12 +126,17 @@ def test_a_trace_that_can_be_simulated_says_so(capsys: pytest.CaptureFixture[str
         (
             'collective = "bcast"',
             'jobs[0].trace.iteration.collective = "bcast": 4 of 4 ranks never call it, so they have no iterations; '
-            "allowed: what the trace records: allreduce (4 calls), barrier (4 calls)",
+            "allowed: what all ranks have: allreduce (4 calls), barrier (4 calls)",
         ),
         (
             'region = "MPI_Sendrecv"',
             'jobs[0].trace.iteration.region = "MPI_Sendrecv": 4 of 4 ranks never enter it, so they have no iterations; '
-            "allowed: what the trace records: ",
+            "allowed: what all ranks have: ",
+        ),
+        (
+            'region = "MPI_Alreduce"',
+            'jobs[0].trace.iteration.region = "MPI_Alreduce": 4 of 4 ranks never enter it, so they have no iterations; '
+            "allowed: what all ranks have: MPI_Allreduce (4 calls), ",
         ),
     ],
 )
@@ -154,7 +159,11 @@ def test_a_collective_that_some_ranks_never_call_bounds_no_iterations(
     file = scenario(tmp_path, archive.close(), 'trace.iteration = { collective = "allgather" }')
     (line,) = refusals(capsys, file)
     assert "1 of 3 ranks never call it" in line
-    assert "what the trace records: barrier (3 calls)" in line
+    assert "what all ranks have: barrier (3 calls)" in line
+    file = scenario(tmp_path, file.parent / "some", 'trace.iteration = { region = "MPI_Algather" }')
+    (line,) = refusals(capsys, file)
+    assert "never enter it" in line
+    assert "MPI_Allgather (" not in line, "not all ranks have it"
 
 
 def test_messages_between_groups_are_named(tmp_path: Path) -> None:
@@ -183,6 +192,23 @@ def test_ranks_that_a_communicator_does_not_have_are_named(tmp_path: Path) -> No
     }
     assert "rank 9 of communicator 0, which has 3 ranks" in refused["MPI_Send"]["reason"]
     assert "this rank is not in communicator" in refused["MPI_Allgather"]["reason"]
+
+
+def test_communication_by_other_threads_of_a_rank_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = Archive(tmp_path / "threads", 2)
+    archive.everyone("MPI_Barrier", *collective("BARRIER", archive.world, 0, 0))
+    archive.thread(
+        0, *[("MPI_Send", send(1, archive.world, 7, 1000))] * 3, ("MPI_Test", ("MpiRequestTest", {"request_id": 1}))
+    )
+    archive.thread(1)
+    archive.call(1, "MPI_Recv", recv(0, archive.world, 7, 1000))
+    trace = archive.close()
+    (line,) = refusals(capsys, scenario(tmp_path, trace))
+    assert "cannot be simulated: MPI_Send: 3 calls of 1 rank, first in rank 0, record 2: a thread beside" in line
+    description = read_trace(trace).describe()
+    assert description["p2p_messages"] == 0
+    assert description["calls"]["MPI_Send"] == 3
+    assert "MPI_Test" not in description["calls"], "it does not communicate"
 
 
 def test_a_trace_without_operations_cannot_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -282,6 +282,36 @@ def test_windows_that_a_trace_leaves_open_are_made_anew_in_every_pass(tmp_path: 
     assert simulation.digest() == fork.digest()
 
 
+def test_what_a_trace_leaves_locked_or_exposed_ends_with_it(tmp_path: Path) -> None:
+    archive = Windowed(tmp_path / "held")
+    for rank in range(RANKS):
+        archive.call(rank, "MPI_Win_lock", lock(archive.win, 0, "EXCLUSIVE"))
+        archive.call(rank, "MPI_Put", start(archive.win, 0, 1))
+    found = calls(simulated(archive.close()))
+    assert [found[f"win_{name}"] for name in ("lock", "unlock", "free")] == [RANKS] * 3
+
+    archive = Windowed(tmp_path / "exposed")
+    everybody = archive.group(range(RANKS))
+    for call in ("post", "start"):
+        archive.everyone(f"MPI_Win_{call}", group_sync(archive.win, everybody))
+    found = calls(simulated(archive.close()))
+    assert [found[f"win_{name}"] for name in ("post", "start", "complete", "wait")] == [RANKS] * 4
+
+
+def test_targets_that_a_window_does_not_have_are_named(tmp_path: Path) -> None:
+    archive = Windowed(tmp_path / "outside")
+    archive.call(0, "MPI_Put", start(archive.win, RANKS, 1))
+    archive.call(0, "MPI_Win_lock", lock(archive.win, 9, "SHARED"))
+    archive.call(1, "MPI_Get", start(archive.win, 2**32 - 2, 1, "RmaGet"))  # MPI_PROC_NULL of some libraries
+    description = read_trace(archive.finish()).describe()
+    reasons = {entry["call"]: entry["reason"] for entry in description["unsupported"]}
+    assert reasons == {
+        "MPI_Put": f"rank {RANKS} of window 0, which has {RANKS} ranks",
+        "MPI_Win_lock": f"rank 9 of window 0, which has {RANKS} ranks",
+    }
+    assert description["one_sided"] == {}
+
+
 def test_messages_that_a_matched_probe_found(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "mprobe", 2)
     for number in range(2):

@@ -9,7 +9,7 @@ import polars as pl
 
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.run import Run
-from fairlane.results.text import listed, plural, seconds, time_unit
+from fairlane.results.text import listed, seconds, time_unit
 from fairlane.wording import significant
 
 __all__ = ["few", "notes", "stops", "sufficient"]
@@ -83,5 +83,5 @@ def _silent(run: Run) -> Iterator[str]:
         verb = "has" if len(names) == 1 else "have"
         yield (
             f"{listed(names)} {verb} not communicated yet within {seconds(run.meta.simulated_s)}: nothing can delay "
-            f"{plural(len(names), 'such job', count=False)}; simulate longer."
+            f"{'such a job' if len(names) == 1 else 'such jobs'}; simulate longer."
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, nearest
+from fairlane.wording import plural
 
 __all__ = [
     "file_marks",
@@ -30,8 +31,7 @@ def unsupported_lines(description: Mapping[str, Any], leave_out: Sequence[str] =
     for entry in description["unsupported"]:
         if _is_named(entry["call"], leave_out):
             continue
-        calls = f"{entry['count']:,} call{'s' if entry['count'] > 1 else ''}"
-        of = f"{entry['ranks']:,} rank{'s' if entry['ranks'] > 1 else ''}"
+        calls, of = plural(entry["count"], "call"), plural(entry["ranks"], "rank")
         first = f"first in rank {entry['first_rank']}, record {entry['first_record']:,}"
         yield f"{entry['call']}: {calls} of {of}, {first}: {entry['reason']}"
 
@@ -70,9 +70,13 @@ def iteration_problems(description: Mapping[str, Any], collective: str | None, r
     if not missing:
         return []
     if collective is not None:
-        counts = {name: total["calls"] for name, total in description["iteration_collectives"].items()}
+        kinds = description["iteration_collectives"]
+        counts = {name: total["calls"] for name, total in kinds.items() if total["ranks"] == ranks}
         return [_never("iteration.collective", collective, "call it", missing, ranks, counts)]
-    counts = {**description["calls"], **description["regions"]}
+    # Fewer calls than ranks: some rank does not have it.
+    counts = {
+        name: count for name, count in {**description["calls"], **description["regions"]}.items() if count >= ranks
+    }
     return [_never("iteration.region", str(region), "enter it", missing, ranks, counts)]
 
 
@@ -89,9 +93,11 @@ def _never(key: str, value: str, does: str, missing: int, ranks: int, counts: Ma
     message = f"{missing} of {ranks} ranks never {does}, so they have no iterations"
     others = {name: count for name, count in counts.items() if name != value}
     listed = sorted(others.items(), key=lambda item: (-item[1], item[0]))
-    shown = ", ".join(f"{name} ({count:,} calls)" for name, count in listed[:MOST_SHOWN])
+    shown = ", ".join(f"{name} ({plural(count, 'call')})" for name, count in listed[:MOST_SHOWN])
     more = f" and {len(listed) - MOST_SHOWN} more" if len(listed) > MOST_SHOWN else ""
-    recorded = f"what the trace records: {shown}{more}" if shown else "none: the trace records nothing of the kind"
+    recorded = (
+        f"what all ranks have: {shown}{more}" if shown else "none: there is nothing of the kind that all ranks have"
+    )
     return Problem(key, message, value, recorded, nearest(value, others))
 
 

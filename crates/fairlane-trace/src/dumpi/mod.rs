@@ -118,12 +118,6 @@ fn find_by_meta(meta: &Path) -> Result<Vec<PathBuf>, TraceError> {
 
 /// One reader per rank.
 fn readers(files: &[PathBuf], options: &Options) -> Result<Vec<RankReader>, TraceError> {
-    if let Iteration::Region(name) = &options.iteration {
-        let known: Vec<&str> = CALLS.iter().map(|format| format.name).collect();
-        if !known.contains(&name.as_str()) {
-            return Err(TraceError::unknown_name("iteration.region", name, "call", &known));
-        }
-    }
     let options = Arc::new(options.clone());
     let ranks = u32::try_from(files.len()).expect("invariant: ranks are numbered with 32 bits");
     (0..ranks)
@@ -134,6 +128,12 @@ fn readers(files: &[PathBuf], options: &Options) -> Result<Vec<RankReader>, Trac
 
 /// The program of a set of files.
 pub fn open(files: &[PathBuf], options: &Options) -> Result<Program, TraceError> {
+    if let Iteration::Region(name) = &options.iteration {
+        let known: Vec<&str> = CALLS.iter().map(|format| format.name).collect();
+        if !known.contains(&name.as_str()) {
+            return Err(TraceError::unknown_name("iteration.region", name, "call", &known));
+        }
+    }
     let boxed = |reader: RankReader| Box::new(reader) as Box<dyn Source>;
     Ok(Program { ranks: readers(files, options)?.into_iter().map(boxed).collect() })
 }

@@ -26,8 +26,7 @@ pub struct Raw {
     pub ticks_per_second: u64,
     /// Attribute, name.
     pub attributes: Vec<(u32, u32)>,
-    /// Location, type, events.
-    pub locations: Vec<(u64, u8, u64)>,
+    pub locations: Vec<RawLocation>,
     /// Region, name, paradigm.
     pub regions: Vec<(u32, u32, u8)>,
     pub groups: HashMap<u32, RawGroup>,
@@ -37,6 +36,15 @@ pub struct Raw {
     pub intercommunicators: Vec<(u32, u32)>,
     /// Window, name, communicator.
     pub windows: Vec<(u32, u32, u32)>,
+}
+
+/// A location as the archive has it.
+pub struct RawLocation {
+    pub id: u64,
+    pub kind: u8,
+    pub events: u64,
+    /// The process that it belongs to.
+    pub process: u32,
 }
 
 /// A group as the archive has it.
@@ -86,6 +94,15 @@ pub struct Window {
     pub comm: u32,
 }
 
+/// A thread beside the one that is the rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The rank of its process; the first one if the archive does not name the process.
+    pub rank: u32,
+    /// Its location, and how many events it has.
+    pub location: (u64, u64),
+}
+
 /// Definitions as the reader wants them.
 pub struct Definitions {
     /// Ticks of the wall clock in a second.
@@ -94,6 +111,8 @@ pub struct Definitions {
     pub cpu_time: Option<u32>,
     /// Each rank's location, and how many events it has.
     pub ranks: Vec<(u64, u64)>,
+    /// Threads with events that are not ranks themselves.
+    pub threads: Vec<Thread>,
     pub regions: HashMap<u32, Region>,
     pub communicators: BTreeMap<u32, Communicator>,
     pub windows: BTreeMap<u32, Window>,
@@ -102,6 +121,11 @@ pub struct Definitions {
 }
 
 impl Definitions {
+    /// The locations of the ranks and of other threads, each with how many events it has.
+    pub fn locations(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.ranks.iter().copied().chain(self.threads.iter().map(|thread| thread.location))
+    }
+
     /// How many ranks are in a communicator, if the archive says so.
     pub fn size_of(&self, comm: u32) -> Option<usize> {
         match &self.communicators.get(&comm)?.members {
@@ -130,6 +154,7 @@ impl Definitions {
             regions: raw.regions.iter().map(region).collect(),
             communicators: communicators(raw, &ranks),
             groups: groups(raw, &ranks),
+            threads: threads(raw, &ranks),
             windows: raw.windows.iter().map(|&(id, s, comm)| (id, Window { name: name(s).to_owned(), comm })).collect(),
             ranks,
         })
@@ -138,17 +163,33 @@ impl Definitions {
 
 /// The locations of the ranks in order, each with its number of events.
 fn ranks(raw: &Raw) -> Result<Vec<(u64, u64)>, String> {
-    let events: HashMap<u64, u64> = raw.locations.iter().map(|&(id, _, events)| (id, events)).collect();
-    let of_mpi = |g: &&RawGroup| g.kind == GROUP_COMM_LOCATIONS && g.paradigm == PARADIGM_MPI;
-    let locations: Vec<u64> = match raw.groups.values().find(of_mpi) {
-        Some(group) => group.members.clone(),
-        None => raw.locations.iter().filter(|(_, kind, _)| *kind == LOCATION_CPU_THREAD).map(|(id, ..)| *id).collect(),
+    let events: HashMap<u64, u64> = raw.locations.iter().map(|location| (location.id, location.events)).collect();
+    let of_mpi = |(_, g): &(&u32, &RawGroup)| g.kind == GROUP_COMM_LOCATIONS && g.paradigm == PARADIGM_MPI;
+    let locations: Vec<u64> = match raw.groups.iter().filter(of_mpi).min_by_key(|(id, _)| **id) {
+        Some((_, group)) => group.members.clone(),
+        None => raw.locations.iter().filter(|one| one.kind == LOCATION_CPU_THREAD).map(|one| one.id).collect(),
     };
     if locations.is_empty() {
         return Err("the archive has no location of an MPI process".to_owned());
     }
     let known = |id: &u64| events.get(id).map(|&n| (*id, n)).ok_or_else(|| format!("location {id} is not defined"));
     locations.iter().map(known).collect()
+}
+
+/// The threads that are not ranks themselves.
+fn threads(raw: &Raw, ranks: &[(u64, u64)]) -> Vec<Thread> {
+    let rank_of = ranks_by_location(ranks);
+    let of_process: HashMap<u32, u32> =
+        raw.locations.iter().filter_map(|one| Some((one.process, *rank_of.get(&one.id)?))).collect();
+    let thread =
+        |one: &&RawLocation| one.kind == LOCATION_CPU_THREAD && one.events > 0 && !rank_of.contains_key(&one.id);
+    let known = |one: &RawLocation| Thread {
+        rank: of_process.get(&one.process).copied().unwrap_or(0),
+        location: (one.id, one.events),
+    };
+    let mut found: Vec<Thread> = raw.locations.iter().filter(thread).map(known).collect();
+    found.sort_unstable_by_key(|thread| (thread.rank, thread.location));
+    found
 }
 
 fn ranks_by_location(ranks: &[(u64, u64)]) -> HashMap<u64, u32> {
@@ -217,9 +258,10 @@ mod tests {
     fn ranks_and_members_are_worked_out() {
         let group =
             |kind, members: &[u64], flags| RawGroup { kind, paradigm: PARADIGM_MPI, flags, members: members.to_vec() };
+        let at = |id, events, process| RawLocation { id, kind: LOCATION_CPU_THREAD, events, process };
         let raw = Raw {
             ticks_per_second: 1,
-            locations: vec![(10, 1, 5), (20, 1, 6), (21, 1, 99), (30, 1, 7)],
+            locations: vec![at(10, 5, 0), at(20, 6, 1), at(21, 99, 1), at(30, 7, 2), at(31, 0, 2)],
             groups: HashMap::from([
                 (0, group(GROUP_COMM_LOCATIONS, &[10, 20, 30], 0)),
                 (1, group(GROUP_COMM_GROUP, &[0, 1, 2], 0)),
@@ -231,6 +273,7 @@ mod tests {
         };
         let definitions = Definitions::new(&raw).unwrap();
         assert_eq!(definitions.ranks, [(10, 5), (20, 6), (30, 7)]);
+        assert_eq!(definitions.threads, [Thread { rank: 1, location: (21, 99) }], "one without events is none");
         let members: Vec<Members> = definitions.communicators.values().map(|c| c.members.clone()).collect();
         let these = |list: &[u32]| Members::These(list.iter().map(|&r| Rank(r)).collect());
         assert_eq!(members, [Members::World, Members::Alone, these(&[2, 0]), these(&[0, 1, 2]), Members::Unknown]);

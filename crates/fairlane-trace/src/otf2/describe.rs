@@ -1,12 +1,15 @@
 //! Counts what is in an archive: the replay's own reading, with an eye on every event.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::collectives::{Operation, non_blocking_name, operation};
 use super::definitions::Definitions;
-use super::event::{Collective, Event, Moment, OneSided};
+use super::event::{Collective, Event, Events, Moment, OneSided};
+use super::library::Archive;
+use super::needs::Need;
 use super::source::{Fault, RankReader, Step};
-use super::{archive, known_region, readers};
+use super::{archive, readers};
 use crate::Options;
 use crate::description::Description;
 use crate::error::TraceError;
@@ -50,7 +53,6 @@ impl Clock {
 pub fn describe(anchor: &Path, options: &Options) -> Result<Description, TraceError> {
     let archive = archive(anchor, options)?;
     let definitions = &archive.definitions;
-    known_region(&archive, options)?;
     let plain = Options { repeat: false, message_scale: 1.0, ..options.clone() };
     let mut description = Description {
         format: "OTF2".to_owned(),
@@ -72,6 +74,7 @@ pub fn describe(anchor: &Path, options: &Options) -> Result<Description, TraceEr
         let ticks = clock.wall.map_or(0, |(first, last)| last.saturating_sub(first));
         description.duration_seconds = description.duration_seconds.max(ratio(ticks, definitions.ticks_per_second));
     }
+    count_threads(&archive, &mut description, &mut unsupported).map_err(|problem| TraceError::file(anchor, problem))?;
     description.cpu_seconds = total.map(|cpu| ratio(cpu, 1_000_000_000));
     description.cpu_seconds_in_mpi = total.map(|_| ratio(in_mpi, 1_000_000_000));
     description.unsupported = unsupported.finish();
@@ -88,13 +91,55 @@ fn ratio(ticks: u64, per_second: u64) -> f64 {
 fn count_communicators(definitions: &Definitions, description: &mut Description) {
     for (id, communicator) in &definitions.communicators {
         let Some(size) = definitions.size_of(*id) else { continue };
-        *description.communicators.entry(format!("{}({size})", communicator.name)).or_default() += 1;
+        *description.communicators.entry(format!("{}({size})", title(&communicator.name))).or_default() += 1;
     }
     for window in definitions.windows.values() {
         let size = definitions.size_of(window.comm).map_or_else(String::new, |size| format!("({size})"));
-        *description.windows.entry(format!("{}{size}", window.name)).or_default() += 1;
+        *description.windows.entry(format!("{}{size}", title(&window.name))).or_default() += 1;
     }
 }
+
+/// What a description calls a communicator or a window of this name.
+fn title(name: &str) -> &str {
+    if name.is_empty() { "unnamed" } else { name }
+}
+
+/// Counts the calls of MPI by which threads beside the ranks' own take part in communication: only a rank's own events are
+/// replayed.
+fn count_threads(
+    archive: &Arc<Archive>,
+    description: &mut Description,
+    unsupported: &mut Collector,
+) -> Result<(), String> {
+    let regions = &archive.definitions.regions;
+    for thread in &archive.definitions.threads {
+        let mut events = Events::new(Arc::clone(archive), thread.location);
+        // The call of MPI that the thread is in, the number of the record that entered it, and whether it counts.
+        let mut call: Option<(u32, u64, bool)> = None;
+        while let Some((record, event)) = events.next()? {
+            match event {
+                Event::Enter(id, _) if call.is_none() && regions.get(&id).is_some_and(|region| region.mpi) => {
+                    let counts = regions[&id].need != Need::Nothing;
+                    call = Some((id, record, counts));
+                }
+                Event::Leave(id, _) if call.is_some_and(|(of, ..)| of == id) => {
+                    if let Some((id, entered, true)) = call.take() {
+                        let name = &regions[&id].name;
+                        *description.calls.entry(name.to_string()).or_default() += 1;
+                        unsupported.add(name, OF_A_THREAD.to_owned(), thread.rank, entered);
+                    }
+                }
+                Event::Enter(..) | Event::Leave(..) | Event::RequestTest(_) => {}
+                _ => call = call.map(|(id, entered, _)| (id, entered, true)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why a call of a thread beside the rank's own cannot be simulated.
+const OF_A_THREAD: &str =
+    "a thread beside the one that is the rank made the call, and only one thread of a rank is replayed";
 
 /// What a call of MPI has done so far.
 #[derive(Default)]

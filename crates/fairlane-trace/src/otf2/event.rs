@@ -138,10 +138,11 @@ pub enum Event {
     Rma(OneSided),
 }
 
-/// A position in the events of a rank. A copy is a position only.
+/// A position in the events of a location. A copy is a position only.
 pub struct Events {
     archive: Arc<Archive>,
-    rank: u32,
+    /// The location, and how many events it has.
+    location: (u64, u64),
     /// The number of the first event that has not been read.
     next: u64,
     batch: VecDeque<(u64, Event)>,
@@ -150,19 +151,19 @@ pub struct Events {
 impl Clone for Events {
     fn clone(&self) -> Self {
         let next = self.batch.front().map_or(self.next, |(position, _)| *position);
-        Self { archive: Arc::clone(&self.archive), rank: self.rank, next, batch: VecDeque::new() }
+        Self { archive: Arc::clone(&self.archive), location: self.location, next, batch: VecDeque::new() }
     }
 }
 
 impl Events {
-    /// At the first event.
-    pub const fn new(archive: Arc<Archive>, rank: u32) -> Self {
-        Self { archive, rank, next: 1, batch: VecDeque::new() }
+    /// At the first of a location's so many events.
+    pub const fn new(archive: Arc<Archive>, location: (u64, u64)) -> Self {
+        Self { archive, location, next: 1, batch: VecDeque::new() }
     }
 
     /// The next event and its number; `None` at the end.
     pub fn next(&mut self) -> Result<Option<(u64, Event)>, String> {
-        let (location, count) = self.archive.definitions.ranks[self.rank as usize];
+        let (location, count) = self.location;
         while self.batch.is_empty() && self.next <= count {
             let wanted = BATCH.min(count - self.next + 1);
             let mut batch = Vec::from(std::mem::take(&mut self.batch));

@@ -18,7 +18,7 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use self::records::Setters;
-use super::definitions::{Definitions, Raw, RawGroup};
+use super::definitions::{Definitions, Raw, RawGroup, RawLocation};
 use super::event::{Collective, Event, Message, Moment};
 
 type Code = i32;
@@ -98,7 +98,7 @@ type OnError = extern "C" fn(Pointer, *const c_char, u64, *const c_char, Code, *
 type OnClock = extern "C" fn(Pointer, u64, u64, u64) -> Code;
 type OnString = extern "C" fn(Pointer, u32, *const c_char) -> Code;
 type OnAttribute = extern "C" fn(Pointer, u32, u32) -> Code;
-type OnLocation = extern "C" fn(Pointer, u64, u32, u8, u64) -> Code;
+type OnLocation = extern "C" fn(Pointer, u64, u32, u8, u64, u32) -> Code;
 type OnRegion = extern "C" fn(Pointer, u32, u32, u32, u32, u8, u8) -> Code;
 type OnGroup = extern "C" fn(Pointer, u32, u32, u8, u8, u32, u32, *const u64) -> Code;
 type OnComm = extern "C" fn(Pointer, u32, u32, u32) -> Code;
@@ -246,11 +246,11 @@ impl Reader {
         let f = &self.functions;
         // SAFETY: the reader is open; locations are selected before files are opened, as the library wants it.
         unsafe {
-            for &(location, _) in &definitions.ranks {
+            for (location, _) in definitions.locations() {
                 self.check((f.select)(self.reader, location), "selecting a location")?;
             }
             if (f.open_local)(self.reader) == SUCCESS {
-                for &(location, _) in &definitions.ranks {
+                for (location, _) in definitions.locations() {
                     let local = (f.local_definitions)(self.reader, location);
                     if !local.is_null() {
                         let mut read = 0;
@@ -323,8 +323,8 @@ extern "C" fn attribute(user_data: Pointer, id: u32, name: u32) -> Code {
     SUCCESS
 }
 
-extern "C" fn location(user_data: Pointer, id: u64, _: u32, kind: u8, events: u64) -> Code {
-    definitions(user_data).locations.push((id, kind, events));
+extern "C" fn location(user_data: Pointer, id: u64, _: u32, kind: u8, events: u64, process: u32) -> Code {
+    definitions(user_data).locations.push(RawLocation { id, kind, events, process });
     SUCCESS
 }
 

@@ -39,6 +39,9 @@ pub struct Windows {
     open: BTreeSet<Window>,
     started: HashMap<(Window, u64), Started>,
     locked: BTreeSet<(Window, u32)>,
+    /// Windows between start and complete, and between post and wait.
+    accessed: BTreeSet<Window>,
+    exposed: BTreeSet<Window>,
     /// What the call that the rank is in has flushed.
     flushed: BTreeSet<(Window, u32)>,
 }
@@ -66,17 +69,13 @@ impl RankReader {
             },
             OneSided::GroupSync { done: false, .. } => Ok(()),
             OneSided::GroupSync { window, group, done: true } => self.group_sync(window, group),
-            OneSided::Lock(lock) => {
-                self.lock(lock);
-                Ok(())
-            }
+            OneSided::Lock(lock) => self.lock(lock),
             OneSided::Unlock { window, target } => {
                 self.unlock(window, target);
                 Ok(())
             }
             OneSided::Start { operation, window, target, matching } => {
-                self.transfer(operation, window, target, matching);
-                Ok(())
+                self.transfer(operation, window, target, matching)
             }
             OneSided::Complete { window, matching, local } => {
                 self.complete(window, matching, local);
@@ -97,8 +96,14 @@ impl RankReader {
         }
     }
 
-    /// The trace ends: windows that are still there are freed, in the order of their numbers, as all ranks do it.
+    /// The trace ends: locks that are still held are given up, accesses that are open are completed, and windows that are
+    /// still there are freed, in the order of their numbers, as all ranks do it.
     pub(super) fn free_windows(&mut self) {
+        let (held, exposed) = (self.windows().locked.clone(), std::mem::take(&mut self.windows().exposed));
+        held.into_iter().for_each(|(win, target)| self.give_lock_up(win, target));
+        let started = std::mem::take(&mut self.windows().accessed);
+        started.into_iter().for_each(|win| self.out.op(Op::WinComplete { win }));
+        exposed.into_iter().for_each(|win| self.out.op(Op::WinWait { win }));
         let open = self.windows().open.clone();
         open.into_iter().for_each(|win| self.free_window(win));
     }
@@ -132,13 +137,19 @@ impl RankReader {
     fn group_sync(&mut self, win: Window, group: u32) -> Result<(), String> {
         let (comm, _) = self.window_comm(win)?;
         let op = if self.is_in("MPI_Win_post") {
-            Op::WinPost { win, group: self.ranks_within(group, comm)? }
+            let group = self.ranks_within(group, comm)?;
+            self.windows().exposed.insert(win);
+            Op::WinPost { win, group }
         } else if self.is_in("MPI_Win_start") {
-            Op::WinStart { win, group: self.ranks_within(group, comm)? }
+            let group = self.ranks_within(group, comm)?;
+            self.windows().accessed.insert(win);
+            Op::WinStart { win, group }
         } else if self.is_in("MPI_Win_complete") {
             self.forget(win, None);
+            self.windows().accessed.remove(&win);
             Op::WinComplete { win }
         } else if self.is_in("MPI_Win_wait") || self.is_in("MPI_Win_test") {
+            self.windows().exposed.remove(&win);
             Op::WinWait { win }
         } else {
             return Err("a window is synchronised with a group by an unknown call".to_owned());
@@ -162,26 +173,36 @@ impl RankReader {
         members.iter().map(|rank| place(rank).ok_or_else(|| outside(rank))).collect()
     }
 
-    fn lock(&mut self, Lock { window: win, target, exclusive }: Lock) {
+    fn lock(&mut self, Lock { window: win, target, exclusive }: Lock) -> Result<(), String> {
         let target = if self.is_in("MPI_Win_lock_all") { ALL } else { target };
-        if target != ALL && !self.is_target(win, target) {
-            return;
+        if target != ALL && !self.is_target(win, target)? {
+            return Ok(());
         }
         if self.windows().locked.insert((win, target)) {
             let one = Op::WinLock { win, target: Rank(target), exclusive };
             self.out.op(if target == ALL { Op::WinLockAll { win } } else { one });
         }
+        Ok(())
     }
 
-    /// Whether the window has such a rank; `MPI_PROC_NULL` is none.
-    fn is_target(&self, win: Window, target: u32) -> bool {
+    /// Whether a target is a rank, and not `MPI_PROC_NULL`, which is negative.
+    fn is_target(&self, win: Window, target: u32) -> Result<bool, String> {
         let definitions = self.definitions();
         let size = definitions.windows.get(&win).and_then(|window| definitions.size_of(window.comm));
-        size.is_none_or(|size| (target as usize) < size)
+        match size {
+            Some(size) if target.cast_signed() >= 0 && target as usize >= size => {
+                Err(format!("rank {target} of window {win}, which has {size} ranks"))
+            }
+            _ => Ok(target.cast_signed() >= 0),
+        }
     }
 
     fn unlock(&mut self, win: Window, target: u32) {
         let target = if self.is_in("MPI_Win_unlock_all") { ALL } else { target };
+        self.give_lock_up(win, target);
+    }
+
+    fn give_lock_up(&mut self, win: Window, target: u32) {
         if self.windows().locked.remove(&(win, target)) {
             self.forget(win, (target != ALL).then_some(target));
             self.out.op(if target == ALL {
@@ -192,7 +213,10 @@ impl RankReader {
         }
     }
 
-    fn transfer(&mut self, operation: Operation, win: Window, target: u32, matching: u64) {
+    fn transfer(&mut self, operation: Operation, win: Window, target: u32, matching: u64) -> Result<(), String> {
+        if !self.is_target(win, target)? {
+            return Ok(());
+        }
         let (kind, bytes) = match operation {
             Operation::Put { bytes } => (RmaKind::Put, bytes),
             Operation::Get { bytes } => (RmaKind::Get, bytes),
@@ -206,6 +230,7 @@ impl RankReader {
         self.out.op(Op::Rma { kind, win, target: Rank(target), bytes: Bytes(bytes), request });
         let reads = !matches!(kind, RmaKind::Put | RmaKind::Accumulate);
         self.windows().started.insert((win, matching), Started { target, request, reads });
+        Ok(())
     }
 
     fn complete(&mut self, win: Window, matching: u64, local: bool) {

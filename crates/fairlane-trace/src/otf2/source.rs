@@ -89,7 +89,7 @@ struct State {
 impl State {
     fn new(archive: &Arc<Archive>, rank: u32) -> Self {
         Self {
-            events: Events::new(Arc::clone(archive), rank),
+            events: Events::new(Arc::clone(archive), archive.definitions.ranks[rank as usize]),
             last: None,
             computing_since: None,
             call: None,
@@ -379,8 +379,8 @@ impl RankReader {
     pub(super) fn outcome(&mut self) -> Result<Outcome<Got>, String> {
         let number = self.state.posted;
         self.state.posted += 1;
-        let (archive, rank) = (&self.archive, self.rank);
-        let scan = || Box::new(Lookahead::new(Completions::new(Events::new(Arc::clone(archive), rank))));
+        let (archive, location) = (&self.archive, self.definitions().ranks[self.rank as usize]);
+        let scan = || Box::new(Lookahead::new(Completions::new(Events::new(Arc::clone(archive), location))));
         self.state.ahead.get_or_insert_with(scan).outcome(number)
     }
 
