@@ -172,7 +172,7 @@ fn ranks_that_never_reach_the_bound_of_iterations_are_counted() {
     assert_eq!(without(Iteration::Collective(CollectiveKind::Barrier)).unwrap().ranks_without_iterations, 0);
     assert_eq!(without(Iteration::Collective(CollectiveKind::Scan)).unwrap().ranks_without_iterations, 4);
     assert_eq!(without(Iteration::Region("MPI_Send".to_owned())).unwrap().ranks_without_iterations, 4);
-    assert!(without(Iteration::Region("MPI_Sendd".to_owned())).unwrap_err().to_string().contains("MPI_Send"));
+    assert_eq!(without(Iteration::Region("MPI_Sendd".to_owned())).unwrap().ranks_without_iterations, 4);
 }
 
 #[test]
