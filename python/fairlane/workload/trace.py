@@ -69,7 +69,7 @@ class Iteration(BaseModel):
 def _read_iteration(given: Any) -> Any:
     if given == "pass":
         return Iteration(collective=None, region=None)
-    if isinstance(given, str) or given == {}:
+    if isinstance(given, str):
         raise Problems(
             Problem("", "not a kind of iteration", given, 'pass, { collective = "..." }, { region = "..." }')
         )

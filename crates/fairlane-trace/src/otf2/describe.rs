@@ -104,8 +104,8 @@ fn title(name: &str) -> &str {
     if name.is_empty() { "unnamed" } else { name }
 }
 
-/// Counts the calls of MPI by which threads beside the ranks' own take part in communication: only a rank's own events are
-/// replayed.
+/// Counts the MPI calls that communicate in threads other than the ranks': only the events of the ranks' locations are
+/// simulated.
 fn count_threads(
     archive: &Arc<Archive>,
     description: &mut Description,
@@ -137,9 +137,9 @@ fn count_threads(
     Ok(())
 }
 
-/// Why a call of a thread beside the rank's own cannot be simulated.
+/// Why a call of another thread than the rank's cannot be simulated.
 const OF_A_THREAD: &str =
-    "a thread beside the one that is the rank made the call, and only one thread of a rank is replayed";
+    "a thread other than the main thread of the rank makes this call: such threads are not simulated";
 
 /// What a call of MPI has done so far.
 #[derive(Default)]
