@@ -11,7 +11,7 @@ use crate::dumpi_writer::{INT, WORLD, Writer, open_copies, operations, problem, 
 /// A call with its arguments: number, name, arguments, why it is refused.
 type Refused = (u16, &'static str, &'static [Arg<'static>], &'static str);
 
-const GROUPS: &str = "between groups";
+const GROUPS: &str = "intercommunicators";
 const FILES: &str = "MPI-IO";
 
 /// Arguments as rank 1 of 4 records them, after the public descriptions of the calls.
