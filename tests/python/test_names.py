@@ -15,6 +15,7 @@ from fairlane import Scenario, load
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
+from fairlane.plot import utilisation
 from fairlane.results.ports import by_link
 from fairlane.slurm import can_hold, expand, shortened, slurm_names
 
@@ -62,6 +63,21 @@ def test_tables_name_hosts_switches_and_ports(cluster: Path, tmp_path: Path) -> 
     assert {(c, d, a, b) for a, b, c, d in ends} == ends
     ranks = run.tables()["ranks"]
     assert ranks.select("host", "host_name").rows() == list(enumerate(["cn01", "cn02", "cn03", "login node"]))
+
+
+def test_departures_and_the_figure_of_ports_name_links(cluster: Path, tmp_path: Path) -> None:
+    options = ["--set", "observe.departures=true", "--no-isolated", "--quiet"]
+    assert execute(["run", str(cluster), "--out", str(tmp_path / "run"), *options]) == 0
+    run = load(tmp_path / "run")
+    links = by_link(run.tables()["ports"])
+    departures = run.tables()["departures"]
+    names = dict(links.select("link", "link_name").iter_rows())
+    assert departures["link_name"].to_list() == [names[link] for link in departures["link"]]
+    figure = utilisation.draw(run)
+    assert figure is not None
+    busiest = links.sort("port_active_share", "link")["link_name"][-1]
+    text = " ".join(" ".join(text.get_text() for text in figure.texts).split())
+    assert f"Busiest port: {busiest}." in text
 
 
 def test_generated_names_are_those_of_the_fabric() -> None:

@@ -42,7 +42,8 @@ def draw(run: Run) -> Figure | None:
         _panel(axes, groups, dots, label)
     ticks = [f"{name}\n{count} ports" for name, count in classes.select("class", "count").iter_rows()]
     left.set_yticks(range(len(names)), ticks)
-    headline(figure, _title(links), run, "A dot is a port; boxes: quartiles and median; whiskers: extremes.")
+    caption = f"A dot is a port; boxes: quartiles and median; whiskers: extremes.{_busiest_port(links)}"
+    headline(figure, _title(links), run, caption)
     return figure
 
 
@@ -61,4 +62,14 @@ def _title(links: pl.DataFrame) -> str:
     most = links.sort("port_active_share", "link").row(-1, named=True)
     median, peak = percent(busiest["port_active_share"]), percent(most["port_active_share"])
     name = busiest["class"].capitalize()
+    if not busiest["port_active_share"]:
+        return f"Most ports carry nothing; the busiest port ({most['class']}) {peak} of the time"
     return f"{name} ports are busiest: half of them over {median}; the busiest port ({most['class']}) {peak}"
+
+
+def _busiest_port(links: pl.DataFrame) -> str:
+    """The name of the busiest port, where links have names: they may be too long for a title."""
+    if "link_name" not in links.columns:
+        return ""
+    most = links.sort("port_active_share", "link").row(-1, named=True)
+    return f" Busiest port: {most['link_name']}."

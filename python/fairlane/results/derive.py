@@ -278,7 +278,7 @@ def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_link(links: pl.DataFrame) -> list[str]:
-    """What the table of samples says of a link."""
+    """What the tables of samples and of departures say of a link."""
     return [name for name in ("link", "class", "role", "link_name") if name in links.columns]
 
 
@@ -305,10 +305,9 @@ def waits(raw: pl.DataFrame) -> pl.DataFrame:
 
 
 def departures(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
-    """The departures table, with the class and the role of each link."""
-    roles = links.select("link", "class", "role")
+    """The departures table, with the class, the role and the name of each link."""
     table = _picoseconds(_named(labels, raw, 5).rename({"message": "token"}), ["time", "waited"])
-    return table.join(roles, on="link", how="left", maintain_order="left")
+    return table.join(links.select(*_of_link(links)), on="link", how="left", maintain_order="left")
 
 
 def _unless_not_yet(columns: Sequence[str]) -> pl.Expr:

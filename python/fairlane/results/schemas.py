@@ -44,6 +44,7 @@ RUN: Mapping[str, Schema] = {
         "bytes": pl.UInt32,
         "class": pl.String,
         "role": pl.String,
+        "link_name": pl.String,
     },
     "interference": {
         "delayed": pl.String,
@@ -301,6 +302,8 @@ ANALYSIS: Mapping[str, Schema] = {
     "iterations": RUN["iterations"],
     "messages": RUN["messages"],
     "waits": RUN["waits"],
-    "departures": {name: kind for name, kind in RUN["departures"].items() if name not in ("name", "class", "role")},
+    "departures": {
+        name: kind for name, kind in RUN["departures"].items() if name not in ("name", "class", "role", "link_name")
+    },
 }
 """The tables that an analysis keeps in a run's folder."""
