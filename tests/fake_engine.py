@@ -51,7 +51,14 @@ class FakeEngine:
 
     def table(self, name: str) -> Table:
         tables = {"ranks": self._ranks, "calls": self._calls, "ports": self._ports, "interference": self._waits}
-        return {**tables, "job_marks": self._marks}[name]()
+        return {**tables, "job_marks": self._marks, "under_way": self._under_way}[name]()
+
+    def _under_way(self) -> Table:
+        """Every operation is over."""
+        rows = [(job, rank) for job, it in enumerate(self.jobs) for rank, _ in enumerate(it["hosts"])]
+        none = ("u8", [0 for _ in rows])
+        job, rank = (("u4", [row[at] for row in rows]) for at in (0, 1))
+        return table(job=job, rank=rank, compute=none, communication=none)
 
     def _pace(self, job: int) -> int:
         return int(self.jobs[job]["pace"]) * (2 if job == 0 and len(self.jobs) > 1 else 1)

@@ -198,3 +198,16 @@ def test_open_loop_load_has_no_w() -> None:
     alone = simulated("1 ms", jobs=jobs[1:])
     assert alone.jobs["w"].to_list() == [None]
     assert list(notes(alone)) == []
+
+
+def test_shares_of_time_have_what_ranks_are_at_in_the_end() -> None:
+    """Ranks compute for 100 us and then wait for a message of 10 ms: within 1 ms none of their calls is over."""
+    pair = {"name": "ring", "compute": "100 us", "message_size": "125 MB"}
+    run = simulated("1 ms", jobs=[{"name": "pair", "ranks": 8, "workload": pair}])
+    ranks = run.ranks
+    over = (ranks["compute_ps"] + ranks["communication_ps"]).to_numpy()
+    assert over.max() < MS / 2, "the rest of the time is in calls that are not over"
+    compute = int(ranks["compute_ps"].sum())
+    (row,) = run.jobs.rows(named=True)
+    assert row["compute_share"] == pytest.approx(compute / (8 * MS), rel=1e-3)
+    assert row["compute_share"] + row["communication_share"] == pytest.approx(1)

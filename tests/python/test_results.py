@@ -258,7 +258,7 @@ def test_a_saved_run_is_loaded_as_it_was(run: Run, tmp_path: Path) -> None:
 
 def test_a_folder_that_is_in_use_is_left_alone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
-    with pytest.raises(ResultsError, match="is there already"):
+    with pytest.raises(ResultsError, match="exists and is not an empty directory"):
         new_folder("x", run.meta.started, tmp_path)
     with pytest.raises(ResultsError, match="cannot be written"):
         save(run, tmp_path, "", "")

@@ -153,7 +153,7 @@ def test_results_do_not_depend_on_the_number_of_cores(tmp_path: Path, monkeypatc
 def test_a_folder_in_use_is_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     scenario = FakeScenario()
-    with pytest.raises(ResultsError, match="is there already"):
+    with pytest.raises(ResultsError, match="exists and is not an empty directory"):
         simulate(scenario, tmp_path)
     assert scenario.opened == []
 

@@ -105,7 +105,7 @@ impl Simulation {
     }
 
     /// A table of what was measured: "ranks", "calls", "ports", "interference", "port_interference", "departures", "marks",
-    /// "job_marks", "messages", "waits", "latency", "latency_histogram".
+    /// "job_marks", "messages", "waits", "latency", "latency_histogram", "under_way".
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let columns = self.columns(name).ok_or_else(|| PyKeyError::new_err(format!("no table {name:?}")))?;
         columns.into_dict(py)
@@ -140,6 +140,7 @@ impl Simulation {
             "departures" => self.departures(),
             "marks" => self.marks(),
             "job_marks" => self.job_marks(),
+            "under_way" => self.under_way(),
             "messages" => self.messages(),
             "waits" => self.waits(),
             "latency" => self.latency(),
@@ -297,6 +298,20 @@ impl Simulation {
     }
 
     /// When the last rank of each job marked each iteration, counted from 1; of many iterations every second, fourth, ...
+    /// What each rank is at: for how long it has computed, or been in a call.
+    fn under_way(&self) -> Columns {
+        let now = self.inner.now();
+        let rows: Vec<_> = self
+            .jobs()
+            .flat_map(|job| (0..).zip(self.inner.mpi().under_way(job, now)).map(move |(rank, it)| (job.0, rank, it)))
+            .collect();
+        Columns::default()
+            .u32("job", rows.iter().map(|row| u32::from(row.0)))
+            .u32("rank", rows.iter().map(|row| row.1))
+            .u64("compute", rows.iter().map(|row| row.2.0.0))
+            .u64("communication", rows.iter().map(|row| row.2.1.0))
+    }
+
     fn job_marks(&self) -> Columns {
         let of_job = |job: JobId| self.inner.mpi().marks(job).kept().map(move |(number, at)| (job.0, number, at.0));
         let rows: Vec<(u16, u64, u64)> = self.jobs().flat_map(of_job).collect();

@@ -139,7 +139,7 @@ def learn(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Fit a model of run times to tables of runs, and say how far it is off on what it has not seen."""
+    """Fit a model of run times to tables of runs, and report its error on held-out runs."""
     from fairlane.advice import learn as fitted
     from fairlane.advice.learning import read_runs
 

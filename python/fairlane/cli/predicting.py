@@ -56,7 +56,7 @@ def fit(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Fit a model of run times to a table of counters, and say how far it is off on runs that it has not seen."""
+    """Fit a model of run times to a table of counters, and report its error on held-out runs."""
     from fairlane.predict import PARTS, REGRESSORS
     from fairlane.predict import fit as fitted
 
@@ -174,7 +174,7 @@ def pairs(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Say how well the slowdown of a job beside another can be told before they run, for applications never seen."""
+    """Report how well slowdowns of pairs of jobs are predicted before they run, for held-out applications."""
     import polars as pl
     from rich.console import Console
     from rich.progress import Progress

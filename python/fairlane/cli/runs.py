@@ -7,10 +7,15 @@ import typer
 
 from fairlane.cli.command import AsJson, Quiet, Seed, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import AllowCode, Assignments, RunFolder, ScenarioFile
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
 from fairlane.wording import plural
 
 __all__ = ["add_to"]
+
+ResultsFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The folder of a run, a study or a sweep of loads.", show_default=False)
+]
+"""A folder of results."""
 
 
 def run(
@@ -110,8 +115,8 @@ def check(
         typer.echo(f"  note: {note}")
 
 
-def plot(run: RunFolder, as_json: AsJson = False) -> None:
-    """Draw a run's figures again from its tables.
+def plot(run: ResultsFolder, as_json: AsJson = False) -> None:
+    """Draw the figures of a run, a study or a sweep of loads again from its tables.
 
     Prints where they are.
     """
@@ -127,11 +132,16 @@ def plot(run: RunFolder, as_json: AsJson = False) -> None:
 
 
 def query(
-    run: RunFolder,
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="A SELECT over jobs, ranks, calls, ports, interference.")],
+    run: ResultsFolder,
+    sql: Annotated[
+        str,
+        typer.Argument(
+            metavar="SQL", help="A SELECT over its tables, in a run jobs, ranks, calls, ports, interference and more."
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Ask a run's tables a question in SQL."""
+    """Ask the tables of a run, a study or a sweep of loads a question in SQL."""
     from fairlane.results import print_frame
     from fairlane.results import query as ask
 

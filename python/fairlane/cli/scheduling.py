@@ -54,11 +54,11 @@ def schedule(
         Path | None, typer.Option(metavar="FILE", help="Communication patterns of the jobs by share, a TOML file.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Only the first so many jobs.")] = None,
-    load: Annotated[float, typer.Option(min=0.001, help="Jobs come this many times as fast.")] = 1.0,
+    load: Annotated[float, typer.Option(min=0.001, help="Arrival-rate factor.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
     verify: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Simulate so many moments of each schedule by packets."),
+        typer.Option(metavar="N", min=1, help="Simulate so many snapshots of each schedule by packets."),
     ] = None,
     claim: Annotated[
         bool, typer.Option("--claim", help="Judge the claim yang.pattern-aware; allocators are box, linear, pattern.")

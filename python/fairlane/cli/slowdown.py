@@ -30,7 +30,7 @@ def fit(
     as_json: AsJson = False,
     allow_code: AllowCode = False,
 ) -> None:
-    """Simulate random moments of a machine packet by packet, and fit a model of slowdowns to them.
+    """Simulate random snapshots of a machine packet by packet, and fit a model of slowdowns to them.
 
     For example: fairlane slowdown fit mix.toml --fabric torus --set sides=[8,4,4] -o torus.toml
     """
@@ -59,7 +59,7 @@ def show(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """What a model says, and how far it was off on moments that it was not fitted to."""
+    """What a model predicts, and its error on held-out snapshots."""
     from fairlane.scheduler import load_model
 
     with code.listing():

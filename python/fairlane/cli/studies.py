@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane.cli.command import AsJson, Quiet, Seed, add, out_option, print_json
+from fairlane.cli.command import AsJson, Quiet, add, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, tell_damaged
 
@@ -15,7 +15,7 @@ __all__ = ["add_to"]
 def study(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The study, a TOML file.", show_default=False)],
     assignments: Assignments = None,
-    seed: Seed = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Simulate this seed only.")] = None,
     out: Annotated[Path | None, out_option("Folder of the study; by default a new one in runs/.", "DIR")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,

@@ -126,17 +126,25 @@ def work(measured: Work, labels: Sequence[JobLabel] = ()) -> pl.DataFrame:
 
     ``span_ps`` is the time that the rate is over: from the job's start until its program ended, or it was stopped, or
     to the end of the simulated time. Start and stop are those of ``labels``, by job; without, it is there throughout.
+    Shares of time include what ranks are at when the simulation ends.
     """
     marked = pl.col("iterations") > 1
     pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)
-    compute, communication = pl.col("compute").sum(), pl.col("communication").sum()
+    found = measured.ranks
+    if measured.under_way is not None:
+        found = found.join(
+            measured.under_way, on=["job", "rank"], how="left", suffix="_under_way", maintain_order="left"
+        )
+    compute, communication = (
+        pl.sum_horizontal(pl.col(f"^{name}(_under_way)?$").sum()) for name in ("compute", "communication")
+    )
     busy = compute + communication
     stop = _of_job([label.stop for label in labels], None)
     until = pl.min_horizontal(pl.lit(measured.now, pl.UInt64), stop)
     end = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max()).otherwise(until)
     span = end - pl.min_horizontal(end, _of_job([label.start for label in labels], 0))
     iterations = pl.col("iterations").min()
-    return measured.ranks.group_by("job", maintain_order=True).agg(
+    return found.group_by("job", maintain_order=True).agg(
         pl.len().alias("ranks"),
         iterations,
         pl.when(span > 0).then(iterations / span).alias("rate"),

@@ -54,12 +54,15 @@ class Work:
     """When jobs completed their iterations: ``job``, ``iteration`` from 1, ``time``."""
     first_iteration: int | None = None
     """When a job that was simulated alone, and on for this, completed its first iteration after the end, ps."""
+    under_way: pl.DataFrame | None = None
+    """For how long each rank has computed or been in a call at the end: ``ranks`` has what is over."""
 
     @classmethod
     def of(cls, engine: Engine) -> Work:
         """What ``engine`` has done so far."""
         ranks = frame(engine.table("ranks"))
-        return cls(_measured_until(engine, ranks), ranks, frame(engine.table("job_marks")))
+        marks, under_way = frame(engine.table("job_marks")), frame(engine.table("under_way"))
+        return cls(_measured_until(engine, ranks), ranks, marks, under_way=under_way)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,7 @@ class Measured(Work):
             now=work.now,
             ranks=work.ranks,
             marks=work.marks,
+            under_way=work.under_way,
             packet_hops=engine.packet_hops,
             digest=engine.digest(),
             calls=frame(engine.table("calls")),

@@ -42,7 +42,7 @@ def new_folder(scenario: str, started: datetime, out: Path | None) -> Path:
         later = (stem.with_name(f"{stem.name}-{number}") for number in range(2, 1_000_000))
         return stem if not stem.exists() else next(path for path in later if not path.exists())
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ResultsError(f"{out}: is there already; name a folder that is new or empty")
+        raise ResultsError(f"{out}: exists and is not an empty directory; choose another")
     return out
 
 

@@ -43,7 +43,7 @@ use crate::network::Delivery;
 use crate::observe::{JobMarks, Latencies, RankRecord, Record, RecordOf};
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Picoseconds};
 use collectives::Phase;
 use communicator::{Agreements, Communicator, WORLD_CONTEXT};
 use messaging::{Job, Messaging};
@@ -248,6 +248,14 @@ impl Mpi {
         let range = first as usize..(first + size) as usize;
         let records = self.messaging.ranks[range.clone()].iter().map(|rank| &rank.record);
         self.messaging.hosts[range].iter().copied().zip(records)
+    }
+
+    /// Of each rank of a job, for how long the operation has lasted that is under way at `now`: the time in a computation,
+    /// and that in a call. Records have an operation's time once it is over.
+    pub fn under_way(&self, job: JobId, now: Instant) -> impl Iterator<Item = (Picoseconds, Picoseconds)> {
+        let Job { first, size, stop, .. } = self.messaging.jobs[job.index()];
+        let until = now.0.min(stop);
+        self.messaging.ranks[first as usize..(first + size) as usize].iter().map(move |rank| rank.under_way(until))
     }
 }
 

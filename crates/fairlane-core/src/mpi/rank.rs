@@ -13,7 +13,7 @@ use crate::ids::{JobId, Rank};
 use crate::kernel::prefetch;
 use crate::observe::RankRecord;
 use crate::program::{CommHandle, WindowHandle};
-use crate::units::Instant;
+use crate::units::{Instant, Picoseconds};
 
 /// [`RankState::due`]: the program goes on only once something else has happened.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -121,6 +121,17 @@ impl RankState {
             }
         }
         if span == 0 { self.at_once + 1 } else { 0 }
+    }
+
+    /// For how long the operation has lasted that is under way at `until`, as computation and as a call.
+    pub fn under_way(&self, until: u64) -> (Picoseconds, Picoseconds) {
+        let span = Picoseconds(until.saturating_sub(self.since));
+        match self.activity {
+            _ if self.finished => (Picoseconds(0), Picoseconds(0)),
+            Activity::Nothing => (Picoseconds(0), Picoseconds(0)),
+            Activity::Compute => (span, Picoseconds(0)),
+            Activity::Call(_) => (Picoseconds(0), span),
+        }
     }
 
     /// Nothing that comes to the rank but asks for an answer makes a difference before its program goes on.

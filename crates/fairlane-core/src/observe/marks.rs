@@ -5,6 +5,10 @@
 //! the smallest power of two that leaves no more than that. Two such lists share every number that both reached and that
 //! is a multiple of the larger power.
 
+//!
+//! Ranks may be far apart, and one may never mark. So of the iterations that are not complete only those are followed that
+//! will be kept when they are, or that change what is kept: some thousands, however many there are.
+
 use std::collections::VecDeque;
 
 use crate::units::Instant;
@@ -25,10 +29,11 @@ struct Pending {
 #[derive(Clone, Debug)]
 pub struct JobMarks {
     ranks: u32,
-    completed: u64,
+    /// How many of the iterations that are followed are complete.
+    completed: usize,
     stride: u64,
     kept: Vec<Instant>,
-    /// Iterations after `completed` that at least one rank has marked, in order.
+    /// Those after them that at least one rank has marked, in order.
     pending: VecDeque<Pending>,
 }
 
@@ -41,7 +46,8 @@ impl JobMarks {
 
     /// One of the ranks marks its iteration number `iteration`, counted from 1, at `now`.
     pub(crate) fn mark(&mut self, iteration: u64, now: Instant) {
-        let ahead = usize::try_from(iteration - self.completed - 1).unwrap_or(usize::MAX);
+        let Some(place) = place(iteration) else { return };
+        let ahead = place - self.completed;
         if ahead == self.pending.len() {
             self.pending.push_back(Pending { missing: self.ranks, latest: now });
         }
@@ -52,18 +58,18 @@ impl JobMarks {
         if pending.missing == 0 {
             let at = pending.latest;
             self.pending.pop_front();
-            self.complete(at);
+            self.complete(iteration, at);
         }
     }
 
-    fn complete(&mut self, at: Instant) {
+    fn complete(&mut self, iteration: u64, at: Instant) {
         self.completed += 1;
-        if self.completed.is_multiple_of(self.stride) {
-            self.kept.push(at);
-        }
-        if self.kept.len() > MOST_MARKS {
+        if self.stride < stride_of(iteration) {
             self.stride *= 2;
             self.kept = self.kept.iter().copied().skip(1).step_by(2).collect();
+        }
+        if iteration.is_multiple_of(self.stride) {
+            self.kept.push(at);
         }
     }
 
@@ -72,6 +78,29 @@ impl JobMarks {
         let stride = self.stride;
         (1..).zip(&self.kept).map(move |(place, at): (u64, _)| (place * stride, *at)).collect::<Vec<_>>().into_iter()
     }
+}
+
+const MOST: u64 = MOST_MARKS as u64;
+
+/// The power of two whose multiples are kept once `iteration` is complete: the smallest that leaves `MOST_MARKS` at most.
+const fn stride_of(iteration: u64) -> u64 {
+    (iteration / (MOST + 1) + 1).next_power_of_two()
+}
+
+/// The place, from 0, of an iteration among those that are followed; `None` if it is not. They are all that are kept when
+/// they are complete, and the first with each stride, which thins out what is kept.
+fn place(iteration: u64) -> Option<usize> {
+    let stride = stride_of(iteration);
+    if stride == 1 {
+        return usize::try_from(iteration - 1).ok();
+    }
+    // With each stride but 1, the first, which is no multiple of it, and half of `MOST`.
+    let before = MOST + u64::from(stride.trailing_zeros() - 1) * (MOST / 2 + 1);
+    if iteration == (MOST + 1) * (stride / 2) {
+        return usize::try_from(before).ok();
+    }
+    let multiple = iteration.is_multiple_of(stride);
+    multiple.then(|| usize::try_from(before + iteration / stride - MOST / 2).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -106,5 +135,26 @@ mod tests {
             let expected: Vec<_> = (1..=iterations / stride).map(|n| (n * stride, 7 * n * stride)).collect();
             assert_eq!(kept(&marks), expected, "{iterations} iterations");
         }
+    }
+
+    #[test]
+    fn those_that_are_followed_have_one_place_after_the_other() {
+        let places: Vec<_> = (1..=20 * MOST).filter_map(place).collect();
+        assert_eq!(places, (0..places.len()).collect::<Vec<_>>());
+        assert!((1..=MOST * 20).filter(|it| it.is_multiple_of(stride_of(*it))).all(|it| place(it).is_some()));
+    }
+
+    #[test]
+    fn a_rank_that_never_marks_costs_little_memory() {
+        let mut marks = JobMarks::new(2);
+        let many = 64 * MOST;
+        (1..=many).for_each(|iteration| marks.mark(iteration, Instant(iteration)));
+        assert!(marks.pending.len() < 5 * MOST_MARKS, "{} pending", marks.pending.len());
+        assert_eq!(kept(&marks), []);
+        // When it marks after all, nothing is missing.
+        (1..=many).for_each(|iteration| marks.mark(iteration, Instant(iteration + 5)));
+        // Of 64 times as many as are kept at most.
+        assert_eq!(kept(&marks), (1..=MOST).map(|n| (64 * n, 64 * n + 5)).collect::<Vec<_>>());
+        assert!(marks.pending.is_empty());
     }
 }
