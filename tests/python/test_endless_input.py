@@ -11,6 +11,7 @@ from fairlane.cli.exit import ExitCode
 from fairlane.cli.main import execute
 from fairlane.errors import FairlaneError
 from fairlane.inputs.reading import read_bytes, read_text
+from fairlane.inputs.writing import replacing
 from fairlane.results.store import load
 from fairlane.units import whole_number
 from fairlane.wording import significant
@@ -162,3 +163,20 @@ def test_whole_numbers_are_python_s(digits: str) -> None:
 def test_whole_numbers_stay_large() -> None:
     assert whole_number(MANY) == 10**100 - 1
     assert whole_number("f" * 5000, 16) == 16**100 - 1
+
+
+def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path: Path) -> None:
+    file, link = tmp_path / "model.json", tmp_path / "link.json"
+    link.symlink_to(file)
+    for path, text in ((file, "one"), (link, "two")):
+        with replacing(path) as scratch:
+            scratch.write_text(text)
+    assert link.is_symlink()
+    assert file.read_text() == "two"
+    with pytest.raises(IsADirectoryError), replacing(file) as scratch:
+        (scratch.write_text("half"), tmp_path.write_text(""))
+    assert file.read_text() == "two"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.json", "model.json"]
+    with replacing(Path("/dev/null")) as scratch:
+        scratch.write_text("a device stays one")
+    assert Path("/dev/null").is_char_device()

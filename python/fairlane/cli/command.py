@@ -103,8 +103,10 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _write(text: str, file: Path) -> None:
     from fairlane.errors import Problem, ScenarioError
+    from fairlane.inputs.writing import replacing
 
     try:
-        file.write_text(text, encoding="utf-8")
+        with replacing(file) as scratch:
+            scratch.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ScenarioError(Problem("--out", f"cannot be written: {error.strerror}", str(file))) from None

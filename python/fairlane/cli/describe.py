@@ -155,8 +155,11 @@ def write_topology_conf(
         if line.startswith("# "):
             typer.echo(f"fairlane: {line.removeprefix('# ')}", err=True)
     if out is not None:
+        from fairlane.inputs.writing import replacing
+
         try:
-            out.write_text(text, encoding="utf-8")
+            with replacing(out) as scratch:
+                scratch.write_text(text, encoding="utf-8")
         except OSError as error:
             raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(out))) from None
     if as_json:

@@ -277,15 +277,14 @@ def _print(table: "pl.DataFrame", kinds: tuple[str, ...]) -> None:
 
 
 def _write(table: "pl.DataFrame", path: Path) -> None:
-    from fairlane.errors import Problem, ScenarioError
+    from fairlane.inputs.writing import replacing
+    from fairlane.results.errors import writing
 
-    try:
+    with writing(path), replacing(path) as scratch:
         if path.suffix == ".parquet":
-            table.write_parquet(path)
+            table.write_parquet(scratch)
         else:
-            table.write_csv(path)
-    except OSError as error:
-        raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+            table.write_csv(scratch)
 
 
 def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.fabric.view import Fabric
+from fairlane.inputs.writing import replacing
 from fairlane.units import BANDWIDTH, DURATION
 
 __all__ = ["Cable", "Wiring", "from_networkx"]
@@ -98,7 +99,8 @@ class Wiring:
             rows = (f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in parameters["tables"].items())
             parts.append('"tables": {\n' + ",\n".join(rows) + "\n}")
         try:
-            path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+            with replacing(path) as scratch:
+                scratch.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
         except OSError as error:
             raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
 

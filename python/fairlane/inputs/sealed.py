@@ -15,6 +15,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parse import parse_json
 from fairlane.inputs.problems import unfold
 from fairlane.inputs.reading import MOST_STORED, read_text
+from fairlane.inputs.writing import replacing
 
 __all__ = ["CHECKSUM", "checksum", "load_sealed", "read_sealed", "save_sealed"]
 
@@ -33,7 +34,8 @@ def save_sealed(model: BaseModel, path: Path) -> None:
     """Writes a model as JSON; raises ``ScenarioError``."""
     data = model.model_dump(mode="json")
     try:
-        path.write_text(json.dumps({CHECKSUM: checksum(data), **data}) + "\n", encoding="utf-8")
+        with replacing(path) as scratch:
+            scratch.write_text(json.dumps({CHECKSUM: checksum(data), **data}) + "\n", encoding="utf-8")
     except OSError as error:
         raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from error
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.writing import replacing
 from fairlane.plot.style import styled
 
 __all__ = ["FORMATS", "write"]
@@ -23,7 +24,8 @@ def write(draw: Callable[[], Figure], path: Path) -> Path:
     with styled():
         picture = draw()
         try:
-            picture.savefig(path)
+            with replacing(path) as scratch:
+                picture.savefig(scratch)
         except OSError as error:
             raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
     return path

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.writing import replacing
 from fairlane.scheduler.compare import Comparison
 from fairlane.slurm import compress
 
@@ -34,7 +35,8 @@ def write_placed(found: Comparison, names: Sequence[str], path: Path) -> Path:
         for one in schedule.jobs
     ]
     try:
-        pl.DataFrame(rows).write_csv(path)
+        with replacing(path) as scratch:
+            pl.DataFrame(rows).write_csv(scratch)
     except OSError as error:
         raise ScenarioError(Problem("", f"cannot be written: {error.strerror or error}", file=str(path))) from None
     return path

@@ -52,9 +52,13 @@ class Store:
         store._found = folder.exists()
         with writing(folder / ANSWERS):
             (folder / ANSWERS).mkdir(parents=True)
-        for name, text in files.items():
-            store.write(name, text)
-        store.write(SPEC, json.dumps(_identity(kind, spec), indent=1))
+        try:
+            for name, text in files.items():
+                store.write(name, text)
+            store.write(SPEC, json.dumps(_identity(kind, spec), indent=1))
+        except ResultsError:
+            store.undo()
+            raise
         return store
 
     def undo(self) -> None:

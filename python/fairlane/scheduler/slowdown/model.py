@@ -23,6 +23,7 @@ from fairlane.inputs.parse import parse_toml
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.reading import MOST_STORED, read_text
 from fairlane.inputs.sealed import CHECKSUM, checksum, read_sealed
+from fairlane.inputs.writing import replacing
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.features import NEIGHBOURS, OWN
 
@@ -130,7 +131,8 @@ class SlowdownModel(_Table):
         data = self.model_dump(mode="json", exclude_none=True)
         document.update({CHECKSUM: checksum(parse_toml(tomlkit.dumps(data))), **data})
         try:
-            path.write_text(tomlkit.dumps(document), encoding="utf-8")
+            with replacing(path) as scratch:
+                scratch.write_text(tomlkit.dumps(document), encoding="utf-8")
         except OSError as error:
             raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from error
 
