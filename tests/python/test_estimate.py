@@ -186,7 +186,7 @@ def test_the_memory_that_may_be_taken_can_be_said(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ScenarioError, match=r"needs about .* MiB of memory.*at most 100 MiB, set by the key memory"):
         Scenario(**SMALL, memory="100 MiB").resolve()
     monkeypatch.setattr("fairlane.estimate.parts.machine_memory", lambda: 2**20)
-    with pytest.raises(ScenarioError, match=r"at most 1.0 MiB, that of this machine, unless the key memory"):
+    with pytest.raises(ScenarioError, match=r"at most 1.0 MiB, the memory of this machine; the key memory"):
         Scenario(**SMALL).resolve()
     assert Scenario(**SMALL, memory="1 TiB").resolve().jobs
 
