@@ -52,7 +52,7 @@ impl Messaging {
             }
             Op::WinFence { win } => {
                 let running = self.window_barrier(rank, op, win, After::Nothing)?;
-                self.after_own(rank, op, win, None, running, now)
+                self.after_own(rank, win, None, running, now)
             }
             Op::WinLock { win, target, exclusive } => {
                 let target = self.target(rank, op, win, target)?;
@@ -111,7 +111,7 @@ impl Messaging {
                 };
                 let phase = Phase { sends: self.signal(&group), ..Phase::default() };
                 let running = self.signals(rank, op, win, COMPLETE, phase)?;
-                self.after_own(rank, op, win, None, running, now)
+                self.after_own(rank, win, None, running, now)
             }
             Op::WinWait { win } => {
                 let Some(group) = self.window_mut(rank, op, win)?.posted.take() else {
@@ -145,7 +145,7 @@ impl Messaging {
             return Err(self.misuse(rank, op, *problem));
         }
         let running = self.window_barrier(rank, op, win, After::FreeWindow { win })?;
-        self.after_own(rank, op, win, None, running, now)
+        self.after_own(rank, win, None, running, now)
     }
 
     fn window_barrier(
@@ -186,7 +186,7 @@ impl Messaging {
             after: After::Release { targets },
             ..Running::signals(Plan::Once(Phase::default()), Scope::Window(win), (context, POST), members)
         };
-        self.after_own(rank, op, win, only, running, now)
+        self.after_own(rank, win, only, running, now)
     }
 
     /// Notes that the rank asks for the locks of these targets.
@@ -206,15 +206,7 @@ impl Messaging {
     }
 
     /// Waits for the rank's operations on a window at `target`, or at all, and then does `running`.
-    fn after_own(
-        &mut self,
-        rank: u32,
-        _op: &Op,
-        win: WindowHandle,
-        target: Option<u32>,
-        running: Running,
-        now: u64,
-    ) -> Over {
+    fn after_own(&mut self, rank: u32, win: WindowHandle, target: Option<u32>, running: Running, now: u64) -> Over {
         self.rank(rank).collective = Some(Box::new(running));
         self.await_own(rank, win, |of| target.is_none_or(|target| target == of), now);
         Ok(NEVER)

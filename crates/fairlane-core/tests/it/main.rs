@@ -5,6 +5,7 @@
 mod arbiter_laws;
 mod fabrics;
 mod layers;
+mod program_errors;
 mod rails;
 mod record;
 mod routing_laws;

@@ -18,7 +18,7 @@ const FILES: &str = "MPI-IO";
 const REFUSED: [Refused; 45] = [
     (91, "MPI_Intercomm_create", &[H(2), I(0), H(2), I(1), I(7), H(4)], GROUPS),
     (92, "MPI_Intercomm_merge", &[H(4), I(1), H(5)], GROUPS),
-    (127, "MPI_Abort", &[H(2), I(1)], "gave up"),
+    (127, "MPI_Abort", &[H(2), I(1)], "aborted"),
     (130, "MPI_Comm_accept", &[T("port"), H(2), I(0), H(2), H(4)], GROUPS),
     (131, "MPI_Comm_connect", &[T("port"), H(2), I(0), H(2), H(4)], GROUPS),
     (133, "MPI_Comm_get_parent", &[H(1)], GROUPS),
