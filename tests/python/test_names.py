@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane import Scenario, load
+from fairlane import Run, Scenario, load
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
@@ -69,6 +69,7 @@ def test_departures_and_the_figure_of_ports_name_links(cluster: Path, tmp_path: 
     options = ["--set", "observe.departures=true", "--no-isolated", "--quiet"]
     assert execute(["run", str(cluster), "--out", str(tmp_path / "run"), *options]) == 0
     run = load(tmp_path / "run")
+    assert isinstance(run, Run)
     links = by_link(run.tables()["ports"])
     departures = run.tables()["departures"]
     names = dict(links.select("link", "link_name").iter_rows())

@@ -35,7 +35,7 @@ def new_folder(scenario: str, started: datetime, out: Path | None) -> Path:
     """Where a run is to be stored: ``out``, or a folder under ``runs/`` named after the scenario and the time.
 
     Raises:
-        ResultsError: ``out`` is there already and is not an empty folder.
+        ResultsError: ``out`` exists and is not an empty directory.
     """
     if out is None:
         stem = Path("runs") / f"{scenario}-{started:%Y%m%d-%H%M%S}"

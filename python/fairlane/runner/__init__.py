@@ -52,7 +52,7 @@ def run(
     Raises:
         ScenarioError: The scenario is wrong.
         RunError: A simulation cannot go on.
-        ResultsError: The folder is there already or cannot be written.
+        ResultsError: The directory exists and is not empty, or cannot be written.
     """
     started, wall, cpu = datetime.now().astimezone(), time.monotonic(), time.process_time()
     folder = new_folder(scenario.name, started, None if out is None else Path(out))

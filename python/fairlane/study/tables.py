@@ -10,6 +10,7 @@ import polars as pl
 
 from fairlane.results.derive import change
 from fairlane.results.milestones import Common, common, enough
+from fairlane.results.schemas import STUDY
 from fairlane.study.execute import Executed
 from fairlane.study.plan import Baseline, Cell, Plan
 from fairlane.study.task import Task
@@ -21,42 +22,22 @@ __all__ = ["DEFAULT", "ISOLATED", "tables"]
 DEFAULT, ISOLATED = "default", "isolated"
 Row = dict[str, Any]
 
-_RUNS = {
-    "baseline": pl.String,
-    "treatment": pl.String,
-    "job": pl.String,
-    "simulation": pl.UInt32,
-    "packet_hops": pl.UInt64,
-    "digest": pl.String,
-    "failed": pl.Boolean,
-}
+_COMPUTED = ("w_iterations", "improvement_iterations", "iterations_per_second")
+"""Columns of ``work`` that are computed from its others."""
+
+
+def _columns(table: str) -> dict[str, Any]:
+    """The columns of a table besides those of its points."""
+    of_point = ("point", "case", "placement", "seed")
+    return {name: kind for name, kind in STUDY[table].items() if name not in of_point}
+
+
 _WORK = {
-    "baseline": pl.String,
-    "treatment": pl.String,
-    "job": pl.UInt32,
-    "name": pl.String,
-    "workload": pl.String,
-    "ranks": pl.UInt32,
-    "iterations": pl.UInt64,
-    "span_ps": pl.UInt64,
-    "seconds_per_iteration": pl.Float64,
-    "default_iterations": pl.UInt64,
+    **{name: kind for name, kind in _columns("work").items() if name not in _COMPUTED},
     "default_span_ps": pl.UInt64,
-    "default_seconds_per_iteration": pl.Float64,
-    "isolated_iterations": pl.UInt64,
     "isolated_span_ps": pl.UInt64,
-    "isolated_seconds_per_iteration": pl.Float64,
-    "compared_iterations": pl.UInt64,
-    "compared_ps": pl.UInt64,
-    "isolated_compared_ps": pl.UInt64,
-    "w": pl.Float64,
-    "improvement": pl.Float64,
-    "enough_ps": pl.UInt64,
-    "stop_ps": pl.UInt64,
     "timed": pl.Boolean,
 }
-_PERIODS = {"treatment": pl.String, "name": pl.String, "period": pl.UInt32, "iterations": pl.UInt64}
-_FAILURES = {"treatment": pl.String, "job": pl.String, "error": pl.String, "scenario": pl.String}
 
 
 def tables(plan: Plan, executed: Executed) -> dict[str, pl.DataFrame]:
@@ -85,10 +66,10 @@ def tables(plan: Plan, executed: Executed) -> dict[str, pl.DataFrame]:
         "seed": pl.UInt64,
     }
     return {
-        "runs": pl.DataFrame(rows["runs"], {**schema, **_RUNS}),
+        "runs": pl.DataFrame(rows["runs"], {**schema, **_columns("runs")}),
         "work": _compared(pl.DataFrame(rows["work"], {**schema, **_WORK})),
-        "periods": _any(rows["periods"], {**schema, **_PERIODS}),
-        "failures": pl.DataFrame(rows["failures"], {**schema, **_FAILURES}),
+        "periods": _any(rows["periods"], {**schema, **_columns("periods")}),
+        "failures": pl.DataFrame(rows["failures"], {**schema, **_columns("failures")}),
     }
 
 
