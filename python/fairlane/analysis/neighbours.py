@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fairlane.fabric import Fabric
 from fairlane.placement.domain import subtrees
+from fairlane.results.errors import ResultsError
 
 __all__ = ["DIRECT", "ends", "groups_spanned", "neighbour_types"]
 
@@ -33,8 +34,14 @@ _Ints = NDArray[np.int64]
 
 
 def ends(hosts: Sequence[int], pairs: pl.DataFrame) -> tuple[_Ints, _Ints]:
-    """The hosts of the ranks in ``from_rank`` and ``to_rank``."""
+    """The hosts of the ranks in ``from_rank`` and ``to_rank``; raises ``ResultsError`` for ranks without a host."""
     of_rank = np.asarray(hosts, dtype=np.int64)
+    for column in ("from_rank", "to_rank"):
+        outside = pairs.filter(pl.col(column) >= len(hosts))
+        if outside.height:
+            raise ResultsError(
+                f"the record: column {column!r} has {outside[column][0]}; the job has {len(hosts)} ranks"
+            )
     return of_rank[pairs["from_rank"].to_numpy()], of_rank[pairs["to_rank"].to_numpy()]
 
 

@@ -109,6 +109,7 @@ def load_run(folder: str | Path) -> Run:
         for name in (*Run.TABLES, *there)
     }
     _check_names(folder, tables)
+    _check_numbers(folder, tables)
     return Run(meta=meta, folder=folder, **tables)
 
 
@@ -127,6 +128,24 @@ def _check_names(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
             unknown = found.filter(~pl.col(column).is_in(jobs.to_list()))
             if unknown.height:
                 words = f"names {unknown[column][0]!r}, which is no job in jobs.parquet"
+                raise ResultsError(f"{folder / f'{table}.parquet'}: column {column!r} {words}")
+
+
+def _check_numbers(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
+    """Raises ``ResultsError`` if a table has the number of a job, rank or link that the run does not have."""
+    ranks, links = tables["jobs"]["ranks"].max(), tables["ports"]["link"].max()
+    assert isinstance(ranks, int | None), "the column is declared"
+    assert isinstance(links, int | None), "the column is declared"
+    counts = {
+        "job": tables["jobs"].height,
+        **dict.fromkeys(("rank", "from_rank", "to_rank"), ranks or 0),
+        "link": 0 if links is None else links + 1,
+    }
+    for table, found in tables.items():
+        for column in counts.keys() & set(found.columns):
+            outside = found.filter(pl.col(column) >= counts[column])
+            if outside.height:
+                words = f"has {outside[column][0]}; the run has {counts[column]}, from 0"
                 raise ResultsError(f"{folder / f'{table}.parquet'}: column {column!r} {words}")
 
 
