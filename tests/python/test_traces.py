@@ -7,11 +7,13 @@ import json
 import os
 import shutil
 import struct
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy
+import pyarrow
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
@@ -193,6 +195,20 @@ def test_a_damaged_trace_is_named_and_nothing_is_written(
     assert out == ""
     assert all(err.count(word) == 2 for word in words), err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_archive_of_several_traces_is_refused_with_two_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tarfile.open(tmp_path / "plain.tar", "w") as tar:
+        for name in ("first", "second"):
+            tar.add(HERE / "stencil4d-32.otf2", f"both/{name}")
+    with pyarrow.output_stream(str(tmp_path / "both.tar.zst"), compression="zstd") as packed:
+        packed.write((tmp_path / "plain.tar").read_bytes())
+    assert execute(["trace", "describe", str(tmp_path / "both.tar.zst")]) == 2
+    err = capsys.readouterr().err
+    found = " and ".join(f"both/{name}/traces.otf2" for name in ("first", "second"))
+    assert f"holds several traces: {found}; unpack it and name one" in err
 
 
 def test_half_an_archive_is_named_and_nothing_is_left_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

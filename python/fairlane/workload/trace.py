@@ -211,7 +211,7 @@ def unpack(path: Path) -> Path:
     target = user_cache_path("fairlane") / "traces" / f"{path.name.split('.')[0]}-{mark}"
     if not _is_whole(target, _marks(target)):
         _extract(path, target)
-    return _trace_in(target / _FILES)
+    return _trace_in(target / _FILES, path)
 
 
 @lru_cache(maxsize=64)
@@ -236,12 +236,19 @@ def _sum(file: Path) -> str:
         return file_digest(data, "sha256").hexdigest()
 
 
-def _trace_in(folder: Path) -> Path:
-    """An OTF2 anchor file, or the folder that holds DUMPI files, wherever the archive keeps them."""
-    for anchor in sorted(folder.rglob("*.otf2")):
-        if anchor.is_file():
-            return anchor
-    return next((file.parent for pattern in ("*.meta", "*.bin") for file in sorted(folder.rglob(pattern))), folder)
+def _trace_in(folder: Path, archive: Path) -> Path:
+    """The OTF2 anchor file, or the folder that holds DUMPI files, wherever the archive keeps it.
+
+    Raises ``Problems`` if there are several.
+    """
+    anchors = [file for file in sorted(folder.rglob("*.otf2")) if file.is_file()]
+    traces = anchors + sorted({file.parent for file in folder.rglob("*.meta")})
+    traces = traces or sorted({file.parent for file in folder.rglob("*.bin")})
+    if len(traces) > 1:
+        first, second = (trace.relative_to(folder).as_posix() for trace in traces[:2])
+        message = f"holds several traces: {first} and {second}; unpack it and name one"
+        raise Problems(Problem("path", message, str(archive)))
+    return traces[0] if traces else folder
 
 
 def _extract(archive: Path, target: Path) -> None:

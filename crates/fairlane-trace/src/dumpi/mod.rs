@@ -41,7 +41,8 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
         return find_by_meta(path);
     }
     let problem = if path.exists() {
-        "not a trace; a directory of DUMPI files, a DUMPI .meta file or an OTF2 .otf2 file is wanted"
+        "not a trace; a directory of DUMPI files, a DUMPI .meta file, an OTF2 .otf2 file, or a .tar.zst archive of \
+         one of these is wanted"
     } else {
         "no such file or directory"
     };
