@@ -16,6 +16,7 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.plot import utilisation
+from fairlane.plot.fabric.parts import cut
 from fairlane.results.ports import by_link
 from fairlane.slurm import can_hold, expand, shortened, slurm_names
 
@@ -79,6 +80,17 @@ def test_departures_and_the_figure_of_ports_name_links(cluster: Path, tmp_path: 
     busiest = links.sort("port_active_share", "link")["link_name"][-1]
     text = " ".join(" ".join(text.get_text() for text in figure.texts).split())
     assert f"Busiest port: {busiest}." in text
+
+
+def test_names_that_are_too_long_for_a_picture_keep_what_tells_them_apart() -> None:
+    spines = [f"MF0;B10-P1-IBSPINE-0{number}:MQM9701/U1" for number in (1, 2, 11)]
+    # All begin with "MF0;B10-P1-IBSPINE-" and end with ":MQM9701/U1".
+    assert cut(spines, 20) == ["01", "02", "011"]
+    racks = ["MF0;A10-SPINE-01:Q/U1", "MF0;B10-SPINE-02:Q/U1"]
+    assert cut(racks, 12) == ["A10-SPINE-01", "B10-SPINE-02"]
+    assert cut(racks, 6) == ["…NE-01", "…NE-02"]
+    assert cut(["leaf01", "leaf11"], 20) == ["leaf01", "leaf11"]
+    assert cut(["S-0002c90300000010", "S-0002c90300000020"], 10) == ["…300000010", "…300000020"]
 
 
 def test_generated_names_are_those_of_the_fabric() -> None:

@@ -104,8 +104,8 @@ def _full(axes: Axes, tree: _Tree) -> None:
         parts.dots(axes, [places[switch] for switch in row], parts.SWITCH, size, "s")
         axes.text(-0.02, level, tree.name(level), ha="right", va="center", fontsize=11)
         room = NAME_LETTERS // len(row)
-        for switch in row if room >= SHORTEST_NAME else []:
-            name = parts.cut(tree.fabric.switch_names[switch], room)
+        names = parts.cut([tree.fabric.switch_names[switch] for switch in row], room)
+        for switch, name in zip(row, names, strict=True) if room >= SHORTEST_NAME else []:
             parts.words(axes, places[switch][0], level + 0.16, name, 7.5, "#555555", on="white")
     axes.set_xlim(-0.1, 1.02)
     axes.set_ylim(0.05, tree.top + 0.35)

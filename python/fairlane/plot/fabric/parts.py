@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from textwrap import wrap
 
 import numpy as np
@@ -133,9 +135,24 @@ def words(
     axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour, zorder=5, bbox=patch)
 
 
-def cut(name: str, letters: int) -> str:
-    """A name, cut off where it has more letters."""
-    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+def cut(names: Sequence[str], letters: int) -> list[str]:
+    """Names of at most so many letters, as they are if all fit.
+
+    Otherwise they lack the words that all begin and end with, and what is still too long lacks its beginning: names
+    differ at their ends mostly, as "MF0;rack7-spine02:MQM9700/U1" does.
+    """
+    found = list(names)
+    if len(set(found)) > 1 and max(map(len, found)) > letters:
+        begin = len(re.sub(r"\w+$", "", _beginning(found)))
+        end = len(re.sub(r"\w+$", "", _beginning([name[begin:][::-1] for name in found])))
+        found = [name[begin : len(name) - end] for name in found]
+    return [name if len(name) <= letters else f"…{name[len(name) - letters + 1 :]}" for name in found]
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    columns = zip(*names, strict=False)
+    return "".join(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
 
 
 def circle(count: int, radius: float = 1.0, centre: Point = (0.0, 0.0), start: float = np.pi / 2) -> Floats:

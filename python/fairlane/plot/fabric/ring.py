@@ -26,8 +26,9 @@ def figure(fabric: Fabric) -> Figure:
     parts.lines(axes, [(places[a], places[b]) for a, b in cables], parts.GLOBAL, widths, alpha, bend=0.2)
     parts.dots(axes, places, parts.SWITCH, float(np.clip(9000 / fabric.switches, 8, 260)))
     if fabric.switches <= 60:
+        names = parts.cut(fabric.switch_names, 14)
         for switch, (x, y) in enumerate(places):
-            name = parts.cut(fabric.switch_names[switch], 14)
+            name = names[switch]
             words = f"{name}\n{plural(hosts[switch], 'host')}" if hosts[switch] else name
             parts.words(axes, 1.13 * x, 1.13 * y, words, 8, "#555555")
     axes.set_xlim(-1.28, 1.28)
