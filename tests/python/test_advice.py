@@ -144,6 +144,15 @@ def test_compute_times_that_are_to_be_found_are_the_same_for_all(scenario: Path)
     assert len(set(found)) == 1
 
 
+def test_background_jobs_are_neighbours(scenario: Path) -> None:
+    with scenario.open("a") as file:
+        file.write('[background]\nfill = 0.9\n[[background.jobs]]\nworkload = { name = "ring", compute = "5 us" }\n')
+    question = ask(scenario, None, None, None, ["jobs[1].ranks=2"])
+    point = question.point(question.choices[0], 1)
+    assert len(point.decided.jobs) > len(question.scenario.jobs)
+    assert len(point.written.data["jobs"]) == len(point.decided.jobs)
+
+
 def test_a_trace_is_advised_and_checked(
     scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,7 +171,7 @@ def test_a_trace_is_advised_and_checked(
 
 
 def test_shares_of_links_are_those_of_lanes(scenario: Path) -> None:
-    question = ask(scenario, None, None, None, [])
+    question = ask(scenario, None, None, None, ["jobs[1].ranks=2"])
     shares = [link_share(question.point(Choice("all", level, "random"), 1).decided, 0) for level in (0, 1)]
     assert shares == [pytest.approx(1 / 2), pytest.approx(1 / 8)], "both at level 0; the lane of weight 1 of 8"
     strict = ask(scenario, None, None, None, ['qos.arbiter={ name = "strict_priority", order = [1, 0] }'])

@@ -95,7 +95,9 @@ class Question:
             f"jobs[{self.at}].service_level={choice.service_level}",
             f'jobs[{self.at}].placement={{ strategy = "{choice.placement}", ranks_per_host = {per_host} }}',
         ]
-        made = Scenario.load(self.file, set=[*self.assignments, *changes], seed=seed, duration=duration)
+        made = Scenario.load(
+            self.file, set=[*self.assignments, *changes], seed=seed, duration=duration
+        ).with_background()
         decided = _decided(made)
         where = f"{choice.rails}, level {choice.service_level}, {choice.placement}, seed {seed}"
         return Point(choice, seed, decided, write(made, decided, str(self.file.resolve().parent), where))
