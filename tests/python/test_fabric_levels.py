@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -52,12 +53,12 @@ def tree_of_206(management: int = 10) -> Wiring:
     return Wiring((*hosts, *(f"mgmt{number}" for number in range(management))), tuple(cables))
 
 
-def time_per_iteration(fabric: dict[str, Any], ranks: int, **workload: Any) -> float:
-    """Microseconds of an iteration of a job on the first hosts, in order: until the last rank has marked it."""
+def time_per_iteration(fabric: dict[str, Any], ranks: int, hosts: Sequence[int | str] = (), **workload: Any) -> float:
+    """Microseconds of an iteration of a job on these hosts, by default the first: until the last rank has marked it."""
     job = {
         "name": "a",
         "ranks": ranks,
-        "placement": {"strategy": "list", "hosts": list(range(ranks))},
+        "placement": {"strategy": "list", "hosts": list(hosts or range(ranks))},
         "workload": {"name": "shift", "compute": "1 us", "message_size": "16 KiB", **workload},
     }
     simulation = Simulation(Scenario(duration="100 us", fabric=fabric, jobs=[job]))
@@ -67,16 +68,27 @@ def time_per_iteration(fabric: dict[str, Any], ranks: int, **workload: Any) -> f
     return float(marks["time"][-1] / marks["iteration"][-1] / 1e6)
 
 
+def listed_anew(wiring: Wiring, seed: int) -> Wiring:
+    """The same with hosts and cables in a random order, as dumps list them."""
+    draw = random.Random(seed)
+    return Wiring(*(tuple(draw.sample(part, len(part))) for part in (wiring.hosts, wiring.cables)))
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("example", FAT_TREES, ids=lambda example: f"{example['hosts']}-{example['levels']}")
-def test_fat_trees_with_hosts_above_the_leaves_keep_levels_and_throughput(example: dict[str, Any]) -> None:
+def test_fat_trees_with_hosts_above_the_leaves_keep_levels_and_throughput(
+    example: dict[str, Any], shuffled: bool
+) -> None:
     built_in = Fabric.build({"topology": "fat_tree", "params": example, "routing": "d_mod_k"})
     wiring, levels = cabled(built_in, above=built_in.hosts // 10)
+    wiring = listed_anew(wiring, 3) if shuffled else wiring
     found = survey(wiring)
     assert {name: level for level, names in found.levels.items() for name in names} == levels
     assert found.tree.startswith(f"a tree of {example['levels']} levels")
     ranks = min(built_in.hosts, 128)
-    step = {"steps": [ranks // 2 - 1], "messages_per_iteration": 2}
-    here = time_per_iteration({"topology": "imported", **wiring.parameters()}, ranks, **step)
+    step: dict[str, Any] = {"steps": [ranks // 2 - 1], "messages_per_iteration": 2}
+    names = [f"h{number}" for number in range(ranks)]
+    here = time_per_iteration({"topology": "imported", **wiring.parameters()}, ranks, names, **step)
     there = time_per_iteration({"topology": "fat_tree", **example}, ranks, **step)
     assert here == pytest.approx(there, rel=0.02)
     assert Fabric.build(spec(wiring)).coverage.minimal_paths == 1
@@ -111,12 +123,26 @@ def test_the_tree_of_206_switches_with_management_hosts_at_two_spines() -> None:
 
 def test_management_hosts_cost_the_tree_of_206_switches_nothing() -> None:
     """An iteration takes as long as without them: all hosts of a subtree send to those of the next one."""
-    workload = {"messages_per_iteration": 1, "steps": [14 * 12]}
+    workload: dict[str, Any] = {"messages_per_iteration": 1, "steps": [14 * 12]}
     times = [
         time_per_iteration({"topology": "imported", **tree_of_206(management).parameters()}, 7 * 14 * 12, **workload)
         for management in (0, 10)
     ]
     assert times[1] == pytest.approx(times[0], rel=0.02)
+
+
+@pytest.mark.parametrize("management", [0, 10])
+def test_the_order_of_a_listing_does_not_matter(management: int) -> None:
+    """Dumps list switches and hosts in any order; ranks of hosts are those of their names."""
+    wiring = tree_of_206(management)
+    workload: dict[str, Any] = {"messages_per_iteration": 1, "steps": [14 * 12]}
+    ranks = 7 * 14 * 12
+    in_order = time_per_iteration({"topology": "imported", **wiring.parameters()}, ranks, **workload)
+    for seed in range(2):
+        shuffled = listed_anew(wiring, seed)
+        names = [f"node{number}" for number in range(ranks)]
+        found = time_per_iteration({"topology": "imported", **shuffled.parameters()}, ranks, names, **workload)
+        assert found == pytest.approx(in_order, rel=0.02)
 
 
 def test_traffic_between_management_hosts_of_two_spines_arrives() -> None:

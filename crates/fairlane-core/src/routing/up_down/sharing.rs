@@ -2,7 +2,7 @@
 //!
 //! On a tree it is D-mod-K's rule, carried over to trees with faults and with hosts at any level: of `n` candidate links
 //! at a switch of level `j`, destination `d` takes number `floor(r / s(j)) mod n`. The rank `r` counts the hosts of one
-//! level, subtree by subtree and switch by switch: `d` is the `r`-th host that hangs at a switch of its level `l`. The
+//! level, subtree by subtree, switch by switch and by name: `d` is the `r`-th host that hangs at a switch of its level `l`. The
 //! stride `s(j)` is the product of the numbers of parents of the switches of the levels from `l` to `j - 1`: paths to `d` meet in one switch of level
 //! `l`, so only parents from there on have been chosen among. Candidates are numbered in an order that is the same at all
 //! switches: first one link of each trunk, in the order of what they lead to, then the second ones. Switches are ordered
@@ -104,33 +104,36 @@ impl Tree {
         tree
     }
 
-    /// By host: the level of the switch at its first link, and its rank among the hosts of that level. Switches of one
-    /// subtree, those with the same first parent, follow each other; subtrees and switches do as their first hosts.
+    /// By host: the level of the switch at its first link, and its rank among the hosts of that level. Hosts of a switch
+    /// are in the order of their names, numbers within names by value, so that ranks do not depend on the order in which
+    /// a file lists them. Switches of one subtree, those with the same first parent, follow each other; subtrees and
+    /// switches do as their first hosts.
     fn ranks(&self, graph: &Graph, parents: &[Vec<SwitchId>], top: usize) -> Vec<(u8, u32)> {
-        let mut first: HashMap<SwitchId, HostId> = HashMap::new();
+        let named = by_name((0..).take(graph.hosts()).map(HostId), |host| graph.host_name(host));
+        let mut first: HashMap<SwitchId, usize> = HashMap::new();
         let mut chains: Vec<Vec<SwitchId>> = Vec::with_capacity(graph.hosts());
-        for host in (0..).take(graph.hosts()).map(HostId) {
+        for (number, host) in named.iter().copied().enumerate() {
             let mut chain = Vec::new();
             let mut end = graph.ports(Vertex::Host(host)).next().map(|link| graph.link(link).to);
             while let Some(Vertex::Switch(at)) = end {
                 if !chain.is_empty() && usize::from(self.levels[at.index()]) >= top {
                     break;
                 }
-                first.entry(at).or_insert(host);
+                first.entry(at).or_insert(number);
                 chain.push(at);
                 end = parents[at.index()].first().map(|parent| Vertex::Switch(*parent));
             }
             chains.push(chain);
         }
-        let key = |(host, chain): (HostId, &Vec<SwitchId>)| {
+        let key = |(number, chain): (usize, &Vec<SwitchId>)| {
             let level = self.levels[chain.first()?.index()];
-            Some((level, chain.iter().rev().map(|switch| first[switch]).collect::<Vec<HostId>>(), host))
+            Some((level, chain.iter().rev().map(|switch| first[switch]).collect::<Vec<usize>>(), number, named[number]))
         };
-        let mut order: Vec<_> = (0..).map(HostId).zip(&chains).filter_map(key).collect();
+        let mut order: Vec<_> = chains.iter().enumerate().filter_map(key).collect();
         order.sort_unstable();
         let mut ranks = vec![(1, 0); graph.hosts()];
         let mut next = HashMap::new();
-        for (level, _, host) in order {
+        for (level, _, _, host) in order {
             let rank: &mut u32 = next.entry(level).or_default();
             ranks[host.index()] = (level, *rank);
             *rank += 1;
@@ -183,6 +186,13 @@ impl Tree {
     }
 }
 
+/// Hosts or switches in the order of their names, numbers within names by value.
+fn by_name<T: Copy + Ord>(all: impl Iterator<Item = T>, name: impl Fn(T) -> String) -> Vec<T> {
+    let mut named: Vec<_> = all.map(|one| (name(one), one)).collect();
+    named.sort_by(|(a, first), (b, second)| alphanumeric_sort::compare_str(a, b).then(first.cmp(second)));
+    named.into_iter().map(|(_, one)| one).collect()
+}
+
 /// By level of a switch: the product of the usual numbers of parents from level `low` on and below its own.
 fn strides(parents: &[u32], low: usize, top: usize) -> Vec<u32> {
     let product =
@@ -209,14 +219,13 @@ fn usual_parents(graph: &Graph, top: usize) -> Vec<u32> {
     counts.iter().map(|counts| usual(counts).map_or(1, |(_, number)| number.max(1))).collect()
 }
 
-/// By switch: its place within its level, by the first of its parents, then by number.
+/// By switch: its place within its level, by the first of its parents, then by name.
 fn places(graph: &Graph, levels: &[u8]) -> Vec<u32> {
     let mut places = vec![0; levels.len()];
     let mut by_level: Vec<Vec<SwitchId>> = vec![Vec::new(); 1 + usize::from(levels.iter().copied().max().unwrap_or(0))];
-    (0..)
-        .take(levels.len())
-        .map(SwitchId)
-        .for_each(|switch| by_level[usize::from(levels[switch.index()])].push(switch));
+    for switch in by_name((0..).take(levels.len()).map(SwitchId), |switch| graph.switch_name(switch)) {
+        by_level[usize::from(levels[switch.index()])].push(switch);
+    }
     for members in by_level.iter_mut().rev() {
         let parent = |switch: &SwitchId| {
             let ends = graph.ports(Vertex::Switch(*switch)).map(|link| graph.link(link).to);
@@ -226,7 +235,7 @@ fn places(graph: &Graph, levels: &[u8]) -> Vec<u32> {
             });
             above.min()
         };
-        members.sort_by_cached_key(|switch| (parent(switch), *switch));
+        members.sort_by_cached_key(parent);
         (0..).zip(members.iter()).for_each(|(place, switch)| places[switch.index()] = place);
     }
     places
