@@ -71,7 +71,9 @@ def time_per_iteration(fabric: dict[str, Any], ranks: int, hosts: Sequence[int |
 def listed_anew(wiring: Wiring, seed: int) -> Wiring:
     """The same with hosts and cables in a random order, as dumps list them."""
     draw = random.Random(seed)
-    return Wiring(*(tuple(draw.sample(part, len(part))) for part in (wiring.hosts, wiring.cables)))
+    return Wiring(
+        tuple(draw.sample(wiring.hosts, len(wiring.hosts))), tuple(draw.sample(wiring.cables, len(wiring.cables)))
+    )
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
