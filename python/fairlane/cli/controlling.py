@@ -11,7 +11,7 @@ from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, duration_
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from fairlane.controller import JobWork, Outcome, Work
 
@@ -69,22 +69,34 @@ def control(
             if len(outcomes) == 1:
                 typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
             typer.echo(_line(outcome))
-    rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.jobs]
+        rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.jobs]
+        if out is not None:
+            _store(out, rows, outcomes, f"{loaded.name}: {controller}")
     if as_json:
         print_json({"folder": out, "periods": rows})
     elif not quiet:
         _totals(outcomes)
-    if out is not None:
-        import polars as pl
+    if out is not None and not as_json:
+        typer.echo(out if quiet else f"Everything is in {out}.")
 
-        from fairlane.plot.control import draw
-        from fairlane.results.manifest import seal
 
-        pl.DataFrame(rows, infer_schema_length=None).write_parquet(out / "periods.parquet")
-        seal(out, "control", 1, ["periods.parquet"])
-        draw(outcomes, f"{loaded.name}: {controller}", out / "improvement.png")
-        if not as_json:
-            typer.echo(out if quiet else f"Everything is in {out}.")
+def _store(out: Path, rows: list[dict[str, Any]], outcomes: "Sequence[Outcome]", title: str) -> None:
+    """The table, the picture and the manifest; all or none of them."""
+    import polars as pl
+
+    from fairlane.plot.control import draw
+    from fairlane.plot.files import write
+    from fairlane.results.manifest import MANIFEST, seal
+
+    table, picture = out / "periods.parquet", out / "improvement.png"
+    try:
+        pl.DataFrame(rows, infer_schema_length=None).write_parquet(table)
+        write(lambda: draw(outcomes, title), picture)
+        seal(out, "control", 1, [table.name])
+    except BaseException:
+        for path in (table, picture, out / MANIFEST):
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _parameters(given: list[str]) -> dict[str, Any]:

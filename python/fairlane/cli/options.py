@@ -77,7 +77,7 @@ def folder_for(folder: Path | None) -> Iterator[None]:
         if folder is not None:
             folder_of(folder)
         yield
-    except FairlaneError:
+    except (FairlaneError, OSError):
         for path in made:
             with suppress(OSError):  # it holds something, or was not made
                 path.rmdir()

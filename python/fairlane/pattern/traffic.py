@@ -9,7 +9,7 @@ algorithms among them.
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy.typing import NDArray
@@ -85,6 +85,7 @@ def program_of(job: "Job", ranks: int, seed: int = 1, number: int = 0) -> _core.
     from fairlane.workload.builder import JobScript
 
     if job.trace:
+        _check_recorded(job.trace.describe(), job.trace.message_scale)
         return job.trace.model_copy(update={"repeat": False, "compute_scale": 0.0}).program()
     assert job.workload is not None, "a job has a workload or a trace"
     workload = job.workload
@@ -111,6 +112,14 @@ def observe(program: _core.Program) -> Traffic:
     except _core.RunError as error:
         raise RunError(str(error), slug=error.slug) from None
     return _counted(simulation, ranks)
+
+
+def _check_recorded(described: dict[str, Any], scale: float) -> None:
+    """A trace's messages; collectives are counted as one message of each rank."""
+    kinds = described["collectives"].values()
+    messages = described["p2p_messages"] + sum(kind["calls"] for kind in kinds)
+    size = described["p2p_bytes"] + sum(kind["bytes"] for kind in kinds)
+    _check(round(messages + scale * size / _MTU))
 
 
 def _check_ranks(ranks: int) -> None:

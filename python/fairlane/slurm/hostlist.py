@@ -21,6 +21,8 @@ _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _MOST = 1_000_000
 """Names that a list may stand for."""
+_MOST_BRACKETS, _LONGEST = 8, 255
+"""Brackets of an entry, and letters of a name."""
 _LARGEST = 18
 """Digits of the longest number that is counted; longer ones stand as they are."""
 
@@ -115,6 +117,8 @@ def _entries(prefix: str, numbers: set[str]) -> Iterator[str]:
 def _expanded(entry: str, most: int) -> list[str]:
     """The names of one entry, whose brackets hold ranges."""
     parts = _BRACKETS.split(entry)
+    if len(parts) // 2 > _MOST_BRACKETS or sum(map(len, parts[::2])) > _LONGEST:
+        raise ValueError(f"too long: {entry[:40]!r}...; allowed are {_MOST_BRACKETS} brackets and {_LONGEST} letters")
     ranges = [[_range(one) for one in inside.split(",")] for inside in parts[1::2]]
     if prod(sum(len(span) for span, _ in one) for one in ranges) > most:
         raise ValueError(f"too many names: {entry[:40]!r} stands for more than are allowed in a list, {_MOST}")

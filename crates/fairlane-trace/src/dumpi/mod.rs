@@ -104,6 +104,9 @@ fn find_by_meta(meta: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let (ranks, prefix) = (value("numprocs")?, value("fileprefix")?);
     let wanted = || TraceError::file(meta, format!("numprocs={ranks}: a number of at least 1 is wanted"));
     let count: u32 = ranks.parse().ok().filter(|&n| n > 0).ok_or_else(wanted)?;
+    // It may have the folder of the recording, which is another one by now.
+    let unnamed = || TraceError::file(meta, format!("fileprefix={prefix}: the name of the ranks' files is wanted"));
+    let prefix = Path::new(prefix).file_name().and_then(|name| name.to_str()).ok_or_else(unnamed)?;
     let directory = meta.parent().unwrap_or(Path::new("."));
     // The list grows with the files that exist, not with the number that the .meta file claims.
     let mut files = Vec::new();

@@ -104,6 +104,10 @@ fn sets_of_files_must_be_whole() {
     assert!(problem().contains("the file of rank 1 is missing"), "{}", problem());
     std::fs::write(directory.path().join("t-0001.bin"), sample()).unwrap();
     assert_eq!(describe(directory.path(), &Options::default()).unwrap().ranks, 3);
+    std::fs::write(directory.path().join("u.meta"), "numprocs=3\nfileprefix=/elsewhere/../t\n").unwrap();
+    assert_eq!(describe(directory.path().join("u.meta"), &Options::default()).unwrap().ranks, 3);
+    std::fs::write(directory.path().join("u.meta"), "numprocs=3\nfileprefix=..\n").unwrap();
+    assert!(problem().contains("fileprefix=.."), "{}", problem());
     std::fs::write(directory.path().join("u.meta"), "numprocs=many\nfileprefix=u\n").unwrap();
     assert!(problem().contains("numprocs=many"), "{}", problem());
     let missing = open(directory.path().join("nothing"), &Options::default()).err().unwrap();
