@@ -3,11 +3,9 @@
 from typing import Self, final
 
 __all__ = [
-    "BuildError",
     "Fabric",
     "Program",
     "ProgramBuilder",
-    "RunError",
     "Simulation",
     "describe_trace",
     "fabric_size",
@@ -16,19 +14,6 @@ __all__ = [
     "open_trace",
     "tables",
 ]
-
-class BuildError(ValueError):
-    """A simulation cannot be built from what was given."""
-
-    slug: str
-    path: str | None
-    value: str | None
-    allowed: str | None
-
-class RunError(RuntimeError):
-    """A run had to end."""
-
-    slug: str
 
 @final
 class Program:

@@ -102,14 +102,45 @@ class ScenarioError(FairlaneError, ValueError):
 
 
 class BuildError(FairlaneError, ValueError):
-    """A simulation cannot be built from values that the scenario alone could not judge."""
+    """A simulation cannot be built from values that the scenario alone could not judge. The simulator raises it."""
 
-    def __init__(self, message: str, *, slug: str = "value", path: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        slug: str = "value",
+        path: str | None = None,
+        value: str | None = None,
+        allowed: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.slug = slug
         """Which kind: ``unknown_name``, ``value`` or ``shape``."""
         self.path = path
-        """The key of the scenario that it is about, if it is about one."""
+        """The key of the scenario that it is about, if it is about one; what was looked up for an ``unknown_name``."""
+        self.value = value
+        """The value given."""
+        self.allowed = allowed
+        """What is allowed: names, a range, or what is wrong with the shape."""
+
+    @property
+    def problem(self) -> Problem:
+        """The same as a problem of the scenario's key."""
+        key = (self.path or "").replace(".params", "")
+        if self.slug == "unknown_name" and self.value is not None:
+            names = (self.allowed or "").split(", ")
+            return Problem.unknown("", key, self.value, names, self.value)
+        if self.allowed is None:
+            return Problem(key, str(self))
+        return Problem(key, self.allowed, None if self.value is None else _plain(self.value))
+
+
+def _plain(value: str) -> Any:
+    """A value that the simulator shows: a number or a list if it is one, else text."""
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        return value
 
 
 class RunError(FairlaneError, RuntimeError):

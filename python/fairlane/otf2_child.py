@@ -18,10 +18,11 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (asked["bytes"], asked["bytes"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from fairlane import _core
+    from fairlane.errors import BuildError, RunError
 
     try:
         answer = {"description": _core.describe_trace(asked["trace"], asked["options"])}
-    except (_core.BuildError, _core.RunError) as error:
+    except (BuildError, RunError) as error:
         answer = {"error": str(error), "kind": type(error).__name__}
     except MemoryError:
         answer = {"error": "more memory than allowed", "kind": "limit"}

@@ -1,14 +1,14 @@
 """A scenario under way: run it for a while, look at the jobs' progress, change service levels and weights, go on."""
 
 import json
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import NDArray
 
 from fairlane import _core
-from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
+from fairlane.engine import drive
+from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.fabric import columns
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import Problems
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from fairlane.results.latency import Latency
 
 __all__ = ["Simulation"]
-
-_SLICE_SECONDS = 0.2
-_FIRST_BUDGET = 20_000
-_FIRST_WINDOW = 10**9
 
 
 class Simulation:
@@ -41,7 +37,6 @@ class Simulation:
         self._numbers = {job.name: number for number, job in enumerate(self._resolved.jobs)}
         self._arbiter = dict(self._resolved.spec["qos"]["arbiter"])
         self._asked = 0
-        self._budget, self._window = _FIRST_BUDGET, _FIRST_WINDOW
         self._core = self._resolved.engine()
 
     @property
@@ -86,24 +81,10 @@ class Simulation:
         """Simulates until ``instant`` after the start: "60 ms", or picoseconds. True when every rank has finished."""
         end = DURATION.parse(instant) if isinstance(instant, str) else instant
         try:
-            while not self._core.finished and self._core.now < end:
-                self._slice(end)
-        except _core.RunError as error:
-            raise RunError(str(error), slug=error.slug) from None
+            drive(self._core, end)
         finally:  # also after Ctrl-C
             self._asked = max(self._asked, min(end, self._core.now))
         return self._core.finished
-
-    def _slice(self, end: int) -> None:
-        """A fraction of a second of work; between two of them Python hears Ctrl-C."""
-        start, now, hops = time.perf_counter(), self.now, self.packet_hops
-        self._core.run_window_budget(min(end, now + self._window), self._budget)
-        factor = min(2.0, max(0.5, _SLICE_SECONDS / max(time.perf_counter() - start, 1e-6)))
-        # Only what ended the slice is changed: a long silence must not allow a long slice of traffic after it.
-        if self.packet_hops - hops >= self._budget:
-            self._budget = max(1000, round(self._budget * factor))
-        elif self.now - now >= self._window:
-            self._window = max(_FIRST_WINDOW, round(self._window * factor))
 
     def progress(self) -> dict[str, list[int]]:
         """Iterations so far, by job and rank."""
@@ -167,10 +148,7 @@ class Simulation:
         self._set_arbiter({"name": self._arbiter["name"], "params": parameters})
 
     def _set_arbiter(self, arbiter: dict[str, Any]) -> None:
-        try:
-            self._core.set_arbiter(json.dumps(arbiter))
-        except _core.BuildError as error:
-            raise BuildError(str(error), slug=error.slug, path=error.path) from None
+        self._core.set_arbiter(json.dumps(arbiter))
         self._arbiter = arbiter
 
     def fork(self) -> Self:

@@ -19,9 +19,9 @@ from fairlane.analysis.view import View
 from fairlane.analysis.walk import walk
 from fairlane.cli.analysis_text import print_analysis
 from fairlane.cli.main import execute
+from fairlane.engine.measured import marks
 from fairlane.errors import FairlaneError, ScenarioError
 from fairlane.results import ResultsError
-from fairlane.results.measured import marks
 from sealed import reseal
 
 CASCADE = """

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from fairlane import _core
+from fairlane import BuildError, _core
 from oracle import (
     Case,
     Compute,
@@ -426,7 +426,7 @@ def test_the_protocol_makes_the_kind_of_traffic(run: Engine, size: int, synchron
 def test_control_messages_are_one_packet() -> None:
     case = ping_pong(1, cut_through=True)
     mpi = replace(case.mpi, control_bytes=case.network.mtu + 1)
-    with pytest.raises(_core.BuildError, match="4096") as error:
+    with pytest.raises(BuildError, match="4096") as error:
         core.simulate(replace(case, mpi=mpi))
     assert error.value.path == "mpi.control_bytes"
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fairlane import _core
+from fairlane import RunError, _core
 from oracle import Case, Job, Mark, Mpi, Op, Recv, Send, Wait, core, simulate
 
 ROOT = 3
@@ -52,5 +52,5 @@ def test_a_list_of_another_length_is_refused() -> None:
     builder = _core.ProgramBuilder(5)
     for rank in range(5):
         builder.collective(rank, "gather", BLOCKS[:4], 0, ROOT)
-    with pytest.raises(_core.RunError, match=r"rank \d.*gather.*5 ranks got 4 blocks"):
+    with pytest.raises(RunError, match=r"rank \d.*gather.*5 ranks got 4 blocks"):
         core.simulate(case, [builder.build()])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlane import _core
+from fairlane import RunError, _core
 from fairlane.workload import JobScript, Rank
 from oracle import Case, Job, Mpi, Network, Outcome, core, ser
 
@@ -397,5 +397,5 @@ def test_the_engine_names_rank_call_and_problem(name: str) -> None:
     for rank in range(3):
         for call, *arguments in others if rank else first:
             getattr(builder, call)(rank, *arguments)
-    with pytest.raises(_core.RunError, match=message):
+    with pytest.raises(RunError, match=message):
         core.simulate(case(3), [builder.build()])

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from fairlane import Scenario, runner
+from fairlane.engine.measured import Measured, Work, frame
 from fairlane.results import (
     Interference,
     ResultsError,
@@ -27,7 +28,6 @@ from fairlane.results import (
     summary,
 )
 from fairlane.results.derive import JobLabel
-from fairlane.results.measured import Measured, Work, frame
 from fairlane.results.ports import by_link
 from fairlane.results.store import new_folder
 from fairlane.results.text import percent, seconds, short_percent

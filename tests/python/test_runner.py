@@ -21,8 +21,7 @@ from fairlane import runner
 from fairlane.errors import RunError
 from fairlane.results import ResultsError, Run, load_run
 from fairlane.runner import experiment
-from fairlane.runner.engine import Driver, Gauge
-from fairlane.runner.progress import Bars, Lines
+from fairlane.runner.progress import Bars, Gauge, Lines
 from fake_engine import MS, FakeEngine, fake_links
 
 if TYPE_CHECKING:
@@ -30,12 +29,6 @@ if TYPE_CHECKING:
 
 JOBS = [{"name": "flood", "hosts": [0, 1], "pace": MS}, {"name": "pairs", "hosts": [0, 1, 1], "pace": 2 * MS}]
 DURATION = 17 * MS
-
-
-class CoreError(RuntimeError):
-    """Stands for the engine's own error."""
-
-    slug = "stuck"
 
 
 @dataclass
@@ -86,7 +79,7 @@ def _core(monkeypatch: pytest.MonkeyPatch) -> None:
     """A boundary with the fake's fabric in the simulator's place."""
     raw, classes = fake_links()
     fabric = SimpleNamespace(links=lambda: raw, classes=lambda: classes)
-    core = SimpleNamespace(RunError=CoreError, Fabric=lambda _spec: fabric)
+    core = SimpleNamespace(Fabric=lambda _spec: fabric)
     monkeypatch.setattr(fairlane, "_core", core, raising=False)
     monkeypatch.setattr(runner, "version", lambda _name: "0.0.1")
 
@@ -190,58 +183,13 @@ def test_an_error_of_one_simulation_ends_all(tmp_path: Path, jobs: int) -> None:
     class Stuck(FakeEngine):
         def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
             if len(self.jobs) == jobs and self.now >= 5 * MS:
-                raise CoreError("rank 1 of flood waits for ever")
+                raise RunError("rank 1 of flood waits for ever", slug="stuck")
             return super().run_window_budget(picoseconds, max_hops)
 
     with pytest.raises(RunError, match="waits for ever") as caught:
         simulate(FakeScenario(build=Stuck), tmp_path / "run")
     assert caught.value.slug == "stuck"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_drive_ends_when_every_rank_has_finished() -> None:
-    class Ends(FakeEngine):
-        def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
-            return super().run_window_budget(min(picoseconds, 3 * MS), max_hops)
-
-        @property
-        def finished(self) -> bool:
-            return self.now >= 3 * MS
-
-    engine, gauge = Ends(json.dumps({"jobs": JOBS})), Gauge(100 * MS)
-    assert Driver().drive(engine, gauge)
-    assert gauge.now == engine.now == 3 * MS
-
-
-def test_the_budget_follows_the_speed_and_not_the_number_of_slices(clock: Clock) -> None:
-    budgets: list[int] = []
-
-    class Counts(FakeEngine):
-        def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
-            budgets.append(max_hops)
-            hops = self.packet_hops
-            super().run_window_budget(picoseconds, max_hops)
-            clock.now += (self.packet_hops - hops) / 1e6  # a million packet-hops in a second
-            return self.now >= picoseconds
-
-    # A fake packet-hop takes 1 us of simulated time: 1000 s are 10^9 of them, and a slice of at most 10 s is 10^7.
-    Driver().drive(Counts(json.dumps({"jobs": JOBS})), Gauge(1_000_000 * MS))
-    settled = budgets[10:]
-    assert min(settled) > 50_000, "a tenth of a second is a hundred thousand"
-    assert max(settled) < 200_001
-    budgets.clear()
-    # With 10 packet-hops a slice no budget is ever used up, so there is nothing to learn from.
-    Driver().drive(Counts(json.dumps({"jobs": JOBS})), Gauge(MS))
-    assert len(budgets) >= 100
-    assert set(budgets) == {20_000}
-
-
-def test_a_stopped_drive_says_so() -> None:
-    driver = Driver()
-    driver.stop.set()
-    engine, gauge = FakeEngine(json.dumps({"jobs": JOBS})), Gauge(100 * MS)
-    assert not driver.drive(engine, gauge)
-    assert engine.now == 0
 
 
 class Clock:

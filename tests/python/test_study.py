@@ -16,9 +16,9 @@ from polars.testing import assert_frame_equal
 import fairlane
 from fairlane import Scenario, runner
 from fairlane.cli.main import execute
+from fairlane.engine.measured import marks
 from fairlane.errors import ScenarioError
 from fairlane.results import StudyResults
-from fairlane.results.measured import marks
 from fairlane.study import Study, run
 from fairlane.study.plan import plan
 from fairlane.study.pool import LocalPool

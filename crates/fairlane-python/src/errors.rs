@@ -1,38 +1,26 @@
-//! Errors of the simulator as Python exceptions with fields.
+//! Errors of the simulator as the exceptions of `fairlane.errors`, with their parts as attributes.
 
 use fairlane_core::error;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::{create_exception, intern};
+use pyo3::types::{IntoPyDict, PyDict};
 
-create_exception!(fairlane._core, BuildError, PyValueError, "A simulation cannot be built from what was given.");
-create_exception!(fairlane._core, RunError, PyRuntimeError, "A run had to end.");
-
-/// A [`error::BuildError`] with the attributes `slug`, `path`, `value` and `allowed`.
+/// A [`error::BuildError`] as `BuildError` with `slug`, `path`, `value` and `allowed`.
 pub fn build(error: &error::BuildError) -> PyErr {
     let (slug, path, value, allowed) = match error {
         error::BuildError::UnknownName { kind, given, allowed } => {
-            ("unknown_name", (*kind).to_owned(), Some(given.clone()), Some(allowed.join(", ")))
+            ("unknown_name", *kind, Some(given.as_str()), allowed.join(", "))
         }
-        error::BuildError::Value { path, value, allowed } => {
-            ("value", path.clone(), Some(value.clone()), Some(allowed.clone()))
-        }
-        error::BuildError::Shape { path, problem } => ("shape", path.clone(), None, Some(problem.clone())),
+        error::BuildError::Value { path, value, allowed } => ("value", &**path, Some(&**value), allowed.clone()),
+        error::BuildError::Shape { path, problem } => ("shape", &**path, None, problem.clone()),
     };
-    Python::attach(|py| {
-        let raised = BuildError::new_err(error.to_string());
-        let object = raised.value(py);
-        let set = || -> PyResult<()> {
-            object.setattr(intern!(py, "slug"), slug)?;
-            object.setattr(intern!(py, "path"), path)?;
-            object.setattr(intern!(py, "value"), value)?;
-            object.setattr(intern!(py, "allowed"), allowed)
-        };
-        set().err().unwrap_or(raised)
+    raised("BuildError", &error.to_string(), |py| {
+        let parts = [("slug", Some(slug)), ("path", Some(path)), ("value", value), ("allowed", Some(&*allowed))];
+        parts.into_py_dict(py)
     })
 }
 
-/// A [`error::RunError`] with the attribute `slug`.
+/// A [`error::RunError`] as `RunError` with `slug`.
 pub fn run(error: &error::RunError) -> PyErr {
     let slug = match error {
         error::RunError::Stuck { .. } => "stuck",
@@ -42,13 +30,22 @@ pub fn run(error: &error::RunError) -> PyErr {
         error::RunError::Deadlock { .. } => "deadlock",
         error::RunError::Law { .. } => "law",
     };
-    Python::attach(|py| {
-        let raised = RunError::new_err(error.to_string());
-        raised.value(py).setattr(intern!(py, "slug"), slug).err().unwrap_or(raised)
-    })
+    raised("RunError", &error.to_string(), |py| [("slug", slug)].into_py_dict(py))
 }
 
 /// JSON that does not have the shape asked for.
 pub fn shape(what: &str, problem: impl std::fmt::Display) -> PyErr {
     build(&error::BuildError::Shape { path: what.to_owned(), problem: problem.to_string() })
+}
+
+/// An exception of `fairlane.errors`, made from its message and keyword arguments.
+fn raised(
+    class: &str,
+    message: &str,
+    parts: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyDict>>,
+) -> PyErr {
+    Python::attach(|py| {
+        let made = || py.import(intern!(py, "fairlane.errors"))?.getattr(class)?.call((message,), Some(&parts(py)?));
+        made().map_or_else(|error| error, PyErr::from_value)
+    })
 }

@@ -15,8 +15,6 @@ use pyo3::prelude::*;
 /// The compiled part of the package.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("BuildError", module.py().get_type::<errors::BuildError>())?;
-    module.add("RunError", module.py().get_type::<errors::RunError>())?;
     module.add_class::<builder::ProgramBuilder>()?;
     module.add_class::<builder::Program>()?;
     module.add_class::<fabric::Fabric>()?;

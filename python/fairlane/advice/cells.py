@@ -21,15 +21,13 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     from fairlane import _core
     from fairlane.advice.fingerprint import told, uses
     from fairlane.advice.progress import delivered, progress
-    from fairlane.results.measured import Measured, frame, marks
-    from fairlane.runner.engine import Driver, Gauge
-    from fairlane.runner.experiment import simulate as drive
+    from fairlane.engine.measured import Measured, frame, marks
 
     with watch.lap("set-up"):
         decided = scenario.resolve()
         resolved = replace(decided, jobs=tuple(replace(job, marks=True) for job in decided.jobs))
     with watch.lap("simulating"):
-        engine, _ = drive(resolved, Gauge(resolved.duration, told=watch.reached), Driver())
+        engine = watch.drive(resolved)
     measured, jobs = Measured.of(engine), list[dict[str, Any]]()
     fabric = _core.Fabric(json.dumps(resolved.tables["fabric"]))
     links, marked = frame(fabric.links()), marks(engine)

@@ -12,7 +12,7 @@ import polars as pl
 
 if TYPE_CHECKING:
     from fairlane import _core
-    from fairlane.results.measured import Measured
+    from fairlane.engine.measured import Measured
 
 __all__ = ["told", "uses"]
 
@@ -50,7 +50,7 @@ def uses(measured: Measured, fabric: _core.Fabric, span: int) -> dict[str, float
 
     The busiest of a host, the busiest between switches, and the mean of all between switches that carried anything.
     """
-    from fairlane.results.measured import frame
+    from fairlane.engine.measured import frame
 
     links = frame(fabric.links())
     of_host = (pl.col("from_host") >= 0) | (pl.col("to_host") >= 0)

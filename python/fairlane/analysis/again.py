@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import polars as pl
@@ -19,19 +20,19 @@ import polars as pl
 from fairlane.analysis.periods import Period
 from fairlane.analysis.record import Record
 from fairlane.analysis.view import View, spec_of
+from fairlane.engine import Engine
+from fairlane.engine.measured import RECORD, frame, marks
 from fairlane.errors import ScenarioError
 from fairlane.inputs.document import Document, current_document
 from fairlane.results import Run, derive
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Sealed, seal
-from fairlane.results.measured import RECORD, Engine, frame, marks
 from fairlane.results.parquet import read_parquet
 from fairlane.results.run import SCHEMA_VERSION
 from fairlane.results.schemas import ANALYSIS, RUN_EMPTY
 from fairlane.results.store import SCENARIO, file_of_run
-from fairlane.runner.engine import Driver, Gauge, Runnable
 from fairlane.runner.experiment import WATCH_S, simulate
-from fairlane.runner.progress import display
+from fairlane.runner.progress import Gauge, display
 from fairlane.scenario import Resolved, Scenario
 
 __all__ = ["MOST_HOPS", "Again", "recorded", "recording"]
@@ -100,7 +101,7 @@ class Again:
         kept = self.run.iterations
         return None if kept is None or self.job not in kept["name"] else kept.filter(pl.col("name") == self.job)
 
-    def _check_digest(self, engine: Runnable) -> None:
+    def _check_digest(self, engine: Engine) -> None:
         """Refuses a simulation to its end that went another way."""
         if engine.digest() != self.run.meta.digest:
             raise self._different()
@@ -161,7 +162,7 @@ class Again:
                 f"{MOST_HOPS} to record; record a shorter stretch with observe.record in the scenario"
             )
 
-    def _check_same(self, engine: Runnable, period: Period) -> None:
+    def _check_same(self, engine: Engine, period: Period) -> None:
         """A run that goes another way than it did before has nothing to say about it."""
         if period.to_ps >= self.run.meta.simulated_ps:
             self._check_digest(engine)
@@ -186,20 +187,20 @@ class Again:
             f"{self.run.meta.version}, this is {version('fairlane')}, and what the scenario names may have changed"
         )
 
-    def _simulate(self, scenarios: Sequence[Resolved]) -> list[Runnable]:
+    def _simulate(self, scenarios: Sequence[Resolved]) -> list[Engine]:
         """Simulates all of these at once, with progress; Ctrl-C ends them."""
-        driver = Driver()
+        stop = Event()
         gauges = [Gauge(scenario.duration) for scenario in scenarios]
         pool = ThreadPoolExecutor(max_workers=len(scenarios))
         try:
             pairs = zip(scenarios, gauges, strict=True)
-            running = [pool.submit(simulate, scenario, gauge, driver) for scenario, gauge in pairs]
+            running = [pool.submit(simulate, scenario, gauge, stop) for scenario, gauge in pairs]
             longest = max(gauges, key=lambda gauge: gauge.duration)
             with display(longest, [], wanted=self.progress) as shown:
                 _until_done(running, shown.update)
             return [future.result()[0] for future in running]
         finally:
-            driver.stop.set()
+            stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
 

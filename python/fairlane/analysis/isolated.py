@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from fairlane.analysis.again import Again
 from fairlane.analysis.periods import Period
-from fairlane.runner.engine import Runnable
+from fairlane.engine import Engine
 from fairlane.scenario import Resolved
 
 __all__ = ["COMPARED", "Isolated", "beside_isolated", "most_delayed"]
@@ -41,7 +41,7 @@ class Isolated(Again):
         return None
 
     @override
-    def _check_digest(self, engine: Runnable) -> None:
+    def _check_digest(self, engine: Engine) -> None:
         """Its digest is not known, but how many iterations it had may be."""
         known = self.run.jobs.filter(pl.col("name") == self.job)
         expected = known["isolated_iterations"].item() if "isolated_iterations" in known.columns else None

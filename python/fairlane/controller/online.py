@@ -33,7 +33,7 @@ class Continuous:
 
     def milestones(self) -> dict[str, "Milestones"]:
         """When each job completed its iterations, from the beginning of the first period."""
-        from fairlane.results.measured import Work as Measured
+        from fairlane.engine.measured import Work as Measured
         from fairlane.results.milestones import milestones
 
         jobs = self._simulation.scenario.jobs

@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
-from fairlane.errors import BuildError, Problem
+from fairlane.errors import Problem
 from fairlane.estimate.machine import machine_memory
 from fairlane.estimate.program import Counted, counted
 from fairlane.estimate.text import bytes_text, seconds_text
@@ -105,10 +105,7 @@ def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
 
 def fabric_parts(fabric: Mapping[str, Any], lanes: int) -> list[Part]:
     """What a fabric takes that has not been built; raises ``BuildError`` if it cannot be."""
-    try:
-        _, switches, links = _core.fabric_size(json.dumps(fabric))
-    except _core.BuildError as error:
-        raise BuildError(str(error), slug=error.slug, path=error.path) from None
+    _, switches, links = _core.fabric_size(json.dumps(fabric))
     engines = min(2, _cores())  # one is tried out before; at the end jobs alone run beside all together
     adaptive = fabric["routing"] not in _FIXED
     port, _, _ = _core.footprint(lanes, adaptive)

@@ -12,7 +12,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane import _core
-from fairlane.errors import BuildError, ScenarioError
+from fairlane.errors import ScenarioError
 from fairlane.fabric.coverage import Coverage, measure
 from fairlane.fabric.exceptions import exceptions
 
@@ -100,10 +100,7 @@ class Fabric:
     @classmethod
     def build(cls, spec: Mapping[str, Any]) -> Self:
         """Builds a fabric from its resolved specification; raises ``BuildError`` if that is not possible."""
-        try:
-            return cls(_core.Fabric(json.dumps(spec)))
-        except _core.BuildError as error:
-            raise BuildError(str(error), slug=error.slug, path=error.path) from None
+        return cls(_core.Fabric(json.dumps(spec)))
 
     @property
     def hosts(self) -> int:

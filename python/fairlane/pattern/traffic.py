@@ -15,9 +15,9 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane import _core
-from fairlane.errors import Problem, RunError, ScenarioError
+from fairlane.engine import Slice, drive
+from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.view import columns
-from fairlane.units import CLOCK_END
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job
@@ -105,12 +105,8 @@ def observe(program: _core.Program) -> Traffic:
     if ranks == 1:
         nothing = numpy.zeros((2, 1, 1), numpy.int64)
         return Traffic(nothing, nothing, {kind: {} for kind in KINDS})
-    try:
-        simulation = _core.Simulation(json.dumps(_spec(ranks)), [program])
-        while not simulation.run_window_budget(CLOCK_END, _SLICE) and not simulation.finished:
-            _check(simulation.packet_hops // 2)
-    except _core.RunError as error:
-        raise RunError(str(error), slug=error.slug) from None
+    simulation = _core.Simulation(json.dumps(_spec(ranks)), [program])
+    drive(simulation, every=Slice(hops=_SLICE), progress=lambda engine: _check(engine.packet_hops // 2))
     return _counted(simulation, ranks)
 
 

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from fairlane.engine.measured import PS
 from fairlane.plot.style import MUTED, PALETTE, canvas, headline_of
-from fairlane.results.measured import PS
 from fairlane.results.text import plural, seconds, time_unit
 from fairlane.saturation.results import CONFIDENCE, Saturation
 

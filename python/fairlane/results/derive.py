@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.engine.measured import PS, Measured, Work
 from fairlane.results.latency import QUANTILES, Latency
-from fairlane.results.measured import PS, Measured, Work
 from fairlane.results.milestones import common, enough, milestones
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairlane.results.measured import PS
+from fairlane.engine.measured import PS
 from fairlane.results.run import Run
 from fairlane.results.text import time_unit
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import polars as pl
 
-from fairlane.results.measured import frame
+from fairlane.engine import Engine
+from fairlane.engine.measured import frame
 
 if TYPE_CHECKING:
-    from fairlane.results.measured import Engine
+    from fairlane.engine import Engine
 
 __all__ = ["QUANTILES", "Latency", "summarize"]
 

@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from fairlane.engine.measured import PS
 from fairlane.results.latency import summarize
-from fairlane.results.measured import PS
 from fairlane.results.run import Run
 from fairlane.results.text import seconds
 

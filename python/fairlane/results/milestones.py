@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
-    from fairlane.results.measured import Work
+    from fairlane.engine.measured import Work
 
 __all__ = ["FEW_ITERATIONS", "Common", "Milestones", "common", "enough", "milestones"]
 

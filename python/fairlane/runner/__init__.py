@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.engine.measured import Measured, frame
 from fairlane.inputs.problems import Problems
 from fairlane.results import Run, RunMeta, derive, save
-from fairlane.results.measured import Measured, frame
 from fairlane.results.run import Timings
 from fairlane.results.store import new_folder
 from fairlane.runner.experiment import Experiment, Outcome

@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fairlane.engine import Engine
+from fairlane.engine.measured import PS, frame
 from fairlane.fabric import columns
-from fairlane.results.measured import PS, Engine, frame
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved

@@ -8,17 +8,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.engine import Engine, Slice, Watcher, drive
+from fairlane.engine.measured import Measured, Work, frame, marks
 from fairlane.errors import RunError
 from fairlane.results.latency import Latency
-from fairlane.results.measured import Measured, Work, frame, marks
 from fairlane.runner.counters import IterationCounters
-from fairlane.runner.engine import Driver, Gauge, Runnable
-from fairlane.runner.progress import display
-from fairlane.runner.watchers import PortSampler, Watcher
+from fairlane.runner.progress import Gauge, display
+from fairlane.runner.sampler import PortSampler
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
@@ -62,7 +63,7 @@ class Experiment:
 
     def __init__(self, scenario: Resolved, *, isolated: bool) -> None:
         self._scenario = scenario
-        self._driver = Driver()
+        self._stop = Event()
         self._together = Gauge(scenario.duration)
         # A job with no other beside it is alone already.
         self._is_alone = isolated and len(scenario.jobs) == 1
@@ -86,7 +87,7 @@ class Experiment:
             with suppress(KeyboardInterrupt):
                 self._watch([first, *others.values()], progress=progress)
         finally:
-            self._driver.stop.set()
+            self._stop.set()
             pool.shutdown(wait=True)
         together, complete = first.result()
         done = {job: future.result() for job, future in others.items()}
@@ -119,7 +120,7 @@ class Experiment:
 
     def _simulate_together(self) -> tuple[Measured, bool]:
         watchers: list[Watcher] = [watcher for watcher in (self._sampler, self._counters) if watcher]
-        engine, complete = simulate(self._scenario, self._together, self._driver, watchers)
+        engine, complete = simulate(self._scenario, self._together, self._stop, watchers)
         if self._scenario.tables["observe"]["counters"]:
             self._latency = Latency.measured(engine)
         if any(job.marks for job in self._scenario.jobs):
@@ -128,59 +129,43 @@ class Experiment:
         self._record = {name: frame(engine.table(name)) for name in self._scenario.recorded}
         measured = Measured.of(engine)
         if self._is_alone and complete and self._scenario.jobs[0].iterates:
-            measured = replace(measured, first_iteration=later_iteration(engine, self._driver))
+            measured = replace(measured, first_iteration=later_iteration(engine, self._stop))
         return measured, complete
 
     def _simulate_alone(self, job: int) -> Work | None:
-        if self._driver.stop.is_set():
+        if self._stop.is_set():
             return None
-        engine, complete = simulate(self._scenario.alone(job), self._alone[job], self._driver)
+        engine, complete = simulate(self._scenario.alone(job), self._alone[job], self._stop)
         if not complete:
             return None
         work = Work.of(engine)
-        return replace(work, first_iteration=later_iteration(engine, self._driver))
+        return replace(work, first_iteration=later_iteration(engine, self._stop))
 
 
 def simulate(
-    scenario: Resolved, gauge: Gauge, driver: Driver, watchers: Sequence[Watcher] = ()
-) -> tuple[Runnable, bool]:
-    """One simulation, and whether it came to its end; raises ``RunError`` if it cannot go on."""
-    from fairlane import _core
-
+    scenario: Resolved, gauge: Gauge, stop: Event | None = None, watchers: Sequence[Watcher] = ()
+) -> tuple[Engine, bool]:
+    """One simulation of the scenario's duration, and whether it is complete. Raises ``RunError``."""
     engine = scenario.engine()
     gauge.started = time.monotonic()
-    try:
-        complete = driver.drive(engine, gauge, watchers)
-    except _core.RunError as error:
-        raise RunError(str(error), slug=error.slug) from None
+    end = drive(engine, gauge.duration, watchers=watchers, progress=gauge.reach, stop=stop)
     gauge.ended = time.monotonic()
-    return engine, complete
+    return engine, end.complete
 
 
-def later_iteration(engine: Runnable, driver: Driver) -> int | None:
+def later_iteration(engine: Engine, stop: Event | None = None) -> int | None:
     """When the one job of ``engine`` completes its first iteration, ps; None if it has one, or that is not found out.
 
     The simulation goes on for that, with few packet-hops more: idle time costs nothing.
     """
-    hops, step = max(LATER_HOPS, 2 * engine.packet_hops), max(1, engine.now // 10)
     if min(engine.progress()[0], default=1):
         return None
-    while not (min(engine.progress()[0]) or engine.finished or driver.stop.is_set()):
-        if engine.packet_hops >= hops or engine.now >= LATER_PS:
-            return None
-        try:
-            engine.run_window_budget(min(engine.now + step, LATER_PS), LATER_HOPS // 10)
-        except _core_error():
-            return None  # it fails after the time that was asked for
-        step *= 2
+    step = Slice(hops=LATER_HOPS // 10, window=max(1, engine.now // 10), growth=2)
+    budget = max(LATER_HOPS - engine.packet_hops, engine.packet_hops)
+    with suppress(RunError):  # it fails after the time that was asked for
+        drive(engine, LATER_PS, done=lambda engine: min(engine.progress()[0]) > 0, every=step, budget=budget, stop=stop)
     found = frame(engine.table("job_marks"))["time"]
     return int(found[0]) if found.len() else None
-
-
-def _core_error() -> type[Exception]:
-    from fairlane import _core
-
-    return _core.RunError
 
 
 def _cores() -> int:

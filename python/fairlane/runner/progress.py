@@ -4,20 +4,53 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from fairlane.engine import Engine
 from fairlane.results.text import seconds, time_unit
-from fairlane.runner.engine import Gauge
 from fairlane.wording import plural, significant
 
 FIRST_LINE_S = 2.0
 """Wall time before the first line, s: what is done by then needs none."""
 LINES_S = 10.0
 """Wall time between lines, s."""
+
+
+@dataclass
+class Gauge:
+    """How far a simulation is; one thread writes it, another reads it."""
+
+    duration: int
+    """Simulated time to reach, ps."""
+    now: int = 0
+    """Simulated time reached, ps."""
+    packet_hops: int = 0
+    """Packet-hops so far."""
+    started: float | None = None
+    """When it began, on the monotonic clock, s."""
+    ended: float | None = None
+    """When it was complete or stopped."""
+
+    def reach(self, engine: Engine) -> None:
+        """The simulation has come this far."""
+        self.now, self.packet_hops = min(engine.now, self.duration), engine.packet_hops
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+        return 1.0 if self.ended is not None else self.now / self.duration if self.duration else 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Wall time spent on it so far, s."""
+        if self.started is None:
+            return 0.0
+        return (self.ended if self.ended is not None else time.monotonic()) - self.started
 
 
 class Display(Protocol):

@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from statistics import fmean
+from threading import Event
 from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
 from fairlane import _core
-from fairlane.errors import Problem, RunError, ScenarioError
+from fairlane.engine import Engine, drive
+from fairlane.engine.measured import frame
+from fairlane.errors import Problem, ScenarioError
 from fairlane.results.latency import Latency
-from fairlane.results.measured import frame
-from fairlane.runner.engine import Driver, Gauge
 from fairlane.units import DURATION
 from fairlane.workload.injection import injection_of
 from fairlane.workload.open_loop import OpenLoop
@@ -102,29 +103,27 @@ class _Source:
 
 
 def measure(
-    plan: Plan, load: float, seed: int, driver: Driver, reached: Callable[[float], None] | None = None
+    plan: Plan, load: float, seed: int, stop: Event, reached: Callable[[float], None] | None = None
 ) -> Cell | None:
-    """Simulates one load on one seed; None if the driver was stopped before its end.
+    """Simulates one load on one seed; None if it was stopped before its end.
 
     ``reached`` is called with the share of it that is done whenever that has changed.
     """
 
-    def part(until: int) -> Gauge:
-        return Gauge(until, told=None if reached is None else lambda share: reached(share * until / plan.duration))
+    def report(engine: Engine) -> None:
+        if reached is not None:
+            reached(min(1.0, engine.now / plan.duration))
 
     scenario = plan.at(load, seed)
     resolved = scenario.resolve()
     sources = _sources(scenario, resolved)
     jobs = pl.Series([source.job for source in sources], dtype=pl.UInt32)
     engine = resolved.engine()
-    try:
-        if not driver.drive(engine, part(plan.warm_up)):
-            return None
-        before = _State.of(engine, jobs)
-        if not driver.drive(engine, part(plan.duration)):
-            return None
-    except _core.RunError as error:
-        raise RunError(str(error), slug=error.slug) from None
+    if not drive(engine, plan.warm_up, progress=report, stop=stop).complete:
+        return None
+    before = _State.of(engine, jobs)
+    if not drive(engine, plan.duration, progress=report, stop=stop).complete:
+        return None
     return _cell(load, seed, sources, before, _State.of(engine, jobs))
 
 

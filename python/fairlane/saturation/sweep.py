@@ -10,10 +10,10 @@ from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from threading import Event
 
 from fairlane.errors import FairlaneError
 from fairlane.results.store import new_folder
-from fairlane.runner.engine import Driver
 from fairlane.saturation.measure import Cell, Measurement, measure
 from fairlane.saturation.plan import Plan
 from fairlane.saturation.results import META, Saturation
@@ -73,7 +73,7 @@ class _Sweep:
     """A sweep under way."""
 
     def __init__(self, plan: Plan, store: Store | None) -> None:
-        self._plan, self._store, self._driver = plan, store, Driver()
+        self._plan, self._store, self._stop = plan, store, Event()
         self.cells: list[Cell] = []
         """What is known."""
         self._every = [Measurement(load, seed, plan.duration) for load in plan.loads for seed in plan.seeds]
@@ -93,7 +93,7 @@ class _Sweep:
             with suppress(KeyboardInterrupt):
                 self._watch(shown)
         finally:
-            self._driver.stop.set()
+            self._stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
         self._keep([future for future in self._running if not future.cancelled()])
 
@@ -104,7 +104,7 @@ class _Sweep:
         return found is not None
 
     def _measure(self, task: Measurement) -> Cell | None:
-        return measure(self._plan, task.load, task.seed, self._driver, partial(self._shares.__setitem__, task))
+        return measure(self._plan, task.load, task.seed, self._stop, partial(self._shares.__setitem__, task))
 
     def _watch(self, shown: StudyProgress) -> None:
         """Until all are done; raises the first error at once."""

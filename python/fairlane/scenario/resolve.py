@@ -1,6 +1,5 @@
 """From a scenario to what the simulator takes: choices made, quantities whole, programs written."""
 
-import json
 import re
 import time
 import traceback
@@ -206,20 +205,7 @@ def building(build: Callable[[], _T]) -> _T:
     try:
         return build()
     except BuildError as error:
-        key = (error.path or "").replace(".params", "")
-        message = str(error).removeprefix(f"{error.path}").removeprefix(": ")
-        value, separator, rest = message.removeprefix(" = ").partition(": ")
-        if message.startswith(" = ") and separator:
-            raise Problems(Problem(key, rest, _plain(value))) from None
-        raise Problems(Problem(key, message)) from None
-
-
-def _plain(value: str) -> Any:
-    """A value as the simulator's message shows it: a number or a list if it is one, else text."""
-    try:
-        return json.loads(value)
-    except json.JSONDecodeError:
-        return value
+        raise Problems(error.problem) from None
 
 
 def _copies(scenario: "Scenario") -> Iterator[Copy]:
@@ -294,8 +280,6 @@ def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) 
         paced = Pace(frequencies, workload.memory_bound) if capped else None
         written = workload.program(script(iterations, paced), compute)
         return replace(job, program=written, compute=compute, calibrated=calibrated)
-    except _core.RunError as error:
-        raise RunError(str(error), slug=error.slug) from None
     except CalibrationError as error:
         raise Problems(Problem(f"{copy.key}.workload.compute_share", str(error), workload.target_share)) from None
     except OverflowError:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
-from fairlane.errors import BuildError
 from fairlane.power.job import JobPower
 
 if TYPE_CHECKING:
@@ -127,7 +126,4 @@ class Resolved:
 
     def engine(self) -> _core.Simulation:
         """A fresh simulation; raises ``BuildError`` if the parts do not fit together."""
-        try:
-            return _core.Simulation(json.dumps(self.spec), self.programs)
-        except _core.BuildError as error:
-            raise BuildError(str(error), slug=error.slug, path=error.path) from None
+        return _core.Simulation(json.dumps(self.spec), self.programs)

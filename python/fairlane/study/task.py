@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,8 +18,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fairlane.engine import Engine, Watcher, drive
+
 if TYPE_CHECKING:
-    from fairlane.scenario import Scenario
+    from fairlane.scenario import Resolved, Scenario
 
 __all__ = ["Answer", "Computable", "Recognised", "Stopwatch", "Task", "files_of", "perform"]
 
@@ -146,6 +148,21 @@ class Stopwatch:
         """So much of the task is done, from 0 to 1."""
         if self.told is not None:
             self.told(share)
+
+    def drive(
+        self,
+        resolved: Resolved,
+        done: Callable[[Engine], bool] | None = None,
+        watchers: Sequence[Watcher] = (),
+    ) -> Engine:
+        """Simulates a scenario for its duration, or until ``done``, and reports how far it is. Raises ``RunError``."""
+        engine: Engine = resolved.engine()
+
+        def report(engine: Engine) -> None:
+            self.reached(min(1.0, engine.now / resolved.duration))
+
+        drive(engine, resolved.duration, done=done, watchers=watchers, progress=report)
+        return engine
 
     @contextmanager
     def lap(self, name: str) -> Iterator[None]:

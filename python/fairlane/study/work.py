@@ -25,19 +25,17 @@ def calibrate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatc
 def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
     """One simulation of the scenario's duration: what each job has done."""
     from fairlane.results.derive import labels_of, work
-    from fairlane.results.measured import Work
+    from fairlane.engine.measured import Work
     from fairlane.results.milestones import milestones
-    from fairlane.runner.engine import Driver, Gauge
     from fairlane.runner.experiment import later_iteration
-    from fairlane.runner.experiment import simulate as drive
 
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        engine, _ = drive(resolved, Gauge(resolved.duration, told=watch.reached), Driver())
+        engine = watch.drive(resolved)
         measured, hops, digest = Work.of(engine), engine.packet_hops, engine.digest()
         if len(resolved.jobs) == 1 and resolved.jobs[0].iterates:
-            measured = replace(measured, first_iteration=later_iteration(engine, Driver()))
+            measured = replace(measured, first_iteration=later_iteration(engine))
     reached = milestones(measured, [job.start for job in resolved.jobs], [job.stop for job in resolved.jobs])
     rows = (
         work(measured, labels_of(resolved))

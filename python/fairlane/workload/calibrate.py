@@ -19,10 +19,9 @@ from threading import Event, get_ident
 from typing import TYPE_CHECKING
 
 from fairlane import _core
-from fairlane.errors import RunError
+from fairlane.engine import End, Iterations, Slice, drive
 from fairlane.fabric import columns
 from fairlane.inputs.reading import read_text
-from fairlane.wording import plural
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
 
@@ -37,13 +36,10 @@ PRECISION = 0.003
 """How near to the wanted share is near enough."""
 STALLED = 0.0005
 """If twice the compute time raises the share by less than this, nothing will."""
-STANDSTILL = 500
-"""So many iterations of one rank without any of another mean that the other waits for what never comes."""
 FIRST_GUESS = 10**6
 """Compute time, ps, on which the time for communication is measured first."""
-_WINDOW = 10**9
-_LONGEST_WINDOW = 10**15
-_BUDGET = 50_000
+STEP = Slice(hops=50_000, window=10**9, growth=2, longest=10**15)
+"""How far a measurement goes before its iterations are counted again."""
 
 
 class CalibrationError(Exception):
@@ -122,30 +118,12 @@ def isolated_share(
     parts = workload.parts(script())
     program = workload.program(script(), compute, steady=True)
     simulation = replace(alone, jobs=(replace(alone.jobs[0], program=program),)).engine()
-    _run(simulation, alone.jobs[0].name, stop)
+    enough = Iterations([alone.jobs[0].name], ITERATIONS)
+    if drive(simulation, done=enough, every=STEP, stop=stop) is End.STOPPED:
+        raise CancelledError
     ranks, slowest = columns(simulation.table("ranks")), int(parts.argmax())
     span = int(ranks["last_mark"][slowest]) - int(ranks["first_mark"][slowest])
     return compute * float(parts[slowest]) * (int(ranks["iterations"][slowest]) - 1) / span
-
-
-def _run(simulation: _core.Simulation, job: str, stop: Event) -> None:
-    """Until every rank has made enough iterations; ``RunError`` if one makes none while another goes on and on."""
-    window, least, most_then = _WINDOW, 0, 0
-    while not simulation.finished and least <= ITERATIONS:
-        if stop.is_set():
-            raise CancelledError
-        simulation.run_window_budget(simulation.now + window, _BUDGET)
-        window = min(2 * window, _LONGEST_WINDOW)
-        ranks = simulation.progress()[0]
-        if min(ranks) > least:
-            least, most_then = min(ranks), max(ranks)
-        elif max(ranks) - most_then > STANDSTILL:
-            slowest, fastest = ranks.index(min(ranks)), ranks.index(max(ranks))
-            words = (
-                f"job {job}, rank {slowest} stands still after "
-                f"{plural(least, 'iteration')} while rank {fastest} goes on"
-            )
-            raise RunError(f"{words}: does it wait for what never comes?", slug="stuck")
 
 
 def _cache_file(workload: Workload, script: JobScript, alone: "Resolved") -> Path:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairlane import _core
+from fairlane.errors import BuildError, RunError
 
 __all__ = ["describe_apart", "is_otf2"]
 
@@ -37,15 +37,15 @@ def describe_apart(trace: str, options: str, size: int) -> str:
             command, input=json.dumps(asked).encode(), capture_output=True, check=False, timeout=WAITING * cpu_s
         )
     except subprocess.TimeoutExpired:
-        raise _core.RunError(f"reading it takes more than {WAITING * cpu_s} s: it is damaged") from None
+        raise RunError(f"reading it takes more than {WAITING * cpu_s} s: it is damaged") from None
     if child.returncode:
-        raise _core.RunError(_death(child.returncode, cpu_s, asked["bytes"], child.stderr))
+        raise RunError(_death(child.returncode, cpu_s, asked["bytes"], child.stderr))
     answer = json.loads(child.stdout)
     if "description" in answer:
         return str(answer["description"])
     if answer["kind"] == "BuildError":
-        raise _core.BuildError(answer["error"])
-    raise _core.RunError(answer["error"])
+        raise BuildError(answer["error"])
+    raise RunError(answer["error"])
 
 
 def _death(code: int, cpu_s: int, most: object, told: bytes) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fairlane import _core
-from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
 from fairlane.inputs.document import current_document
 from fairlane.inputs.expansion import ExpansionError, Limited
 from fairlane.inputs.parse import parse_json
@@ -124,7 +124,7 @@ class Trace(BaseModel):
             if problems:
                 raise Problems(*problems)
             return _core.open_trace(str(trace), self._options(pace))
-        except (_core.BuildError, _core.RunError, OSError) as error:
+        except (BuildError, RunError, OSError) as error:
             raise Problems(Problem("path", str(error).removeprefix("trace: "), str(self.path))) from None
 
     def left_out(self) -> str | None:
@@ -144,7 +144,7 @@ class Trace(BaseModel):
             raise ScenarioError(
                 Problem("", problem.message, file=str(self.path)) for problem in problems.problems
             ) from None
-        except (_core.BuildError, _core.RunError, OSError) as error:
+        except (BuildError, RunError, OSError) as error:
             message = str(error).removeprefix("trace: ")
             named = message.startswith(str(self.path))
             raise ScenarioError(Problem("", message, file=None if named else str(self.path))) from None

@@ -8,10 +8,10 @@ import polars as pl
 
 from fairlane import _core
 from fairlane.advice.fingerprint import told, uses
+from fairlane.engine.iterations import job_finished
+from fairlane.engine.measured import Measured
 from fairlane.errors import RunError
 from fairlane.power.account import by_job, power
-from fairlane.reproduce.until_done import until_done
-from fairlane.results.measured import Measured
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
@@ -29,7 +29,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        engine = until_done(resolved, 0, watch.reached)
+        engine = watch.drive(resolved, done=job_finished(0))
     measured = Measured.of(engine)
     ranks = measured.ranks.filter(pl.col("job") == 0)
     if not (ranks["finished"] != 0).all():
@@ -59,8 +59,7 @@ def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "St
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        engine = resolved.engine()
-        engine.run_until(resolved.duration)
+        engine = watch.drive(resolved)
     measured = Measured.of(engine)
     used = uses(measured, _fabric(resolved), resolved.duration)
     return {**told(measured, 0), **used, "packet_hops": measured.packet_hops, "digest": measured.digest}

@@ -1,20 +1,20 @@
 """Simulating a run of Smith et al. 2018: until MILC is done, with counters read after every timestep."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.engine.measured import PS, frame
 from fairlane.errors import RunError
-from fairlane.results.measured import PS, frame
 from fairlane.runner.counters import IterationCounters
 
 if TYPE_CHECKING:
-    from fairlane import _core
+    from fairlane.engine import Engine
     from fairlane.scenario import Resolved, Scenario
     from fairlane.study.task import Stopwatch
 
-__all__ = ["simulate", "until_done"]
+__all__ = ["simulate", "timesteps_done"]
 
 WAITING = ("wait", "allreduce")
 """The calls that the paper finds dominant."""
@@ -32,7 +32,8 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
         own = IterationCounters(resolved, asked)
         everywhere = IterationCounters(resolved, asked.model_copy(update={"all_switches": True}))
     with watch.lap("simulating"):
-        engine = until_done(resolved, [own, everywhere], int(scenario.jobs[0].stop or 0))
+        done = timesteps_done(own, int(scenario.jobs[0].stop or 0))
+        engine = watch.drive(resolved, done, [own, everywhere])
     ranks = frame(engine.table("ranks")).filter(pl.col("job") == 0)
     if not (ranks["finished"] != 0).all():
         raise RunError(f"{scenario.name}: not done after {scenario.duration} ps", slug="limit")
@@ -52,21 +53,9 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     }
 
 
-def until_done(resolved: "Resolved", watchers: list[IterationCounters], timesteps: int) -> "_core.Simulation":
-    """Runs until the first job has done its timesteps or the scenario's duration is over."""
-    from fairlane import _core
-
-    engine = resolved.engine()
-    try:
-        while not engine.finished and engine.now < resolved.duration:
-            engine.run_until(min(resolved.duration, watchers[0].due))
-            for watcher in watchers:
-                watcher.look(engine)
-            if watchers[0].done == timesteps and min(engine.progress()[0]) == timesteps:
-                break
-    except _core.RunError as error:
-        raise RunError(str(error), slug=error.slug) from None
-    return engine
+def timesteps_done(counters: IterationCounters, timesteps: int) -> Callable[[Engine], bool]:
+    """A condition for ``drive``: all ranks of the first job have done their timesteps, and the counters saw it."""
+    return lambda engine: counters.done == timesteps and min(engine.progress()[0]) == timesteps
 
 
 def _groups(resolved: "Resolved") -> int:

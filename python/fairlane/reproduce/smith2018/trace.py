@@ -26,10 +26,10 @@ from fairlane.analysis import (
     wait_delays,
 )
 from fairlane.analysis.again import recorded, recording
+from fairlane.engine.measured import marks
 from fairlane.errors import RunError
-from fairlane.reproduce.smith2018.simulate import until_done
+from fairlane.reproduce.smith2018.simulate import timesteps_done
 from fairlane.results import derive
-from fairlane.results.measured import marks
 from fairlane.runner.counters import IterationCounters
 
 if TYPE_CHECKING:
@@ -53,19 +53,21 @@ def trace(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwatch"
         resolved = scenario.resolve()
         view = View.of(resolved.tables["fabric"], [job.name for job in resolved.jobs], [j.hosts for j in resolved.jobs])
     with watch.lap("simulating"):
-        chosen = _extremes(resolved, int(scenario.jobs[JOB].stop or 0), arguments["warmup"], arguments["every"])
-        records = [_record(resolved, period) for period in chosen]
+        timesteps = int(scenario.jobs[JOB].stop or 0)
+        chosen = _extremes(resolved, timesteps, arguments["warmup"], arguments["every"], watch)
+        records = [_record(resolved, period, watch) for period in chosen]
     threshold = quiet_wait(records[0])
     stretches = {one.name: _stretch(one, record, view, threshold) for one, record in zip(chosen, records, strict=True)}
     return {"threshold_ps": threshold, **stretches}
 
 
-def _extremes(resolved: "Resolved", timesteps: int, warmup: int, every: int) -> list[Period]:
+def _extremes(resolved: "Resolved", timesteps: int, warmup: int, every: int, watch: "Stopwatch") -> list[Period]:
     asked = resolved.counters_at
     assert asked is not None, "cells say at which job counters are read"
     jobs = tuple(replace(job, marks=number == JOB) for number, job in enumerate(resolved.jobs))
     marked = replace(resolved, jobs=jobs)
-    engine = until_done(marked, [IterationCounters(marked, asked)], timesteps)
+    counters = IterationCounters(marked, asked)
+    engine = watch.drive(marked, timesteps_done(counters, timesteps), [counters])
     table = periods(derive.iterations(derive.labels_of(resolved), marks(engine)).filter(pl.col("job") == JOB))
     alike = (pl.col("iteration") > warmup) & ((pl.col("iteration") - warmup) % every != 0)
     found = extremes(table.filter(alike))
@@ -74,9 +76,8 @@ def _extremes(resolved: "Resolved", timesteps: int, warmup: int, every: int) -> 
     return found
 
 
-def _record(resolved: "Resolved", period: Period) -> Record:
-    engine = recording(resolved, JOB, period).engine()
-    engine.run_until(period.to_ps)
+def _record(resolved: "Resolved", period: Period, watch: "Stopwatch") -> Record:
+    engine = watch.drive(recording(resolved, JOB, period))
     span = (period.from_ps, period.to_ps)
     return Record.of(resolved.jobs[JOB].name, JOB, span, **recorded(engine))
 

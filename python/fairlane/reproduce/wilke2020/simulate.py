@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane import _core
+from fairlane.engine.iterations import job_finished
+from fairlane.engine.measured import Measured, frame, marks
 from fairlane.errors import RunError
-from fairlane.reproduce.until_done import until_done
 from fairlane.results import derive
-from fairlane.results.measured import Measured, frame, marks
 from fairlane.results.ports import by_link
 from fairlane.scenario import Resolved
 
@@ -26,7 +26,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        engine = until_done(resolved, len(resolved.jobs) - 1, watch.reached)
+        engine = watch.drive(resolved, done=job_finished(len(resolved.jobs) - 1))
     found, measured = marks(engine), Measured.of(engine)
     if found.is_empty():
         raise RunError(f"{scenario.name}: no iteration in {scenario.duration} ps", slug="limit")

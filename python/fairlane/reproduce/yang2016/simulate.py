@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane import _core
+from fairlane.engine.iterations import job_finished
+from fairlane.engine.measured import Measured, frame
 from fairlane.errors import RunError
-from fairlane.reproduce.until_done import until_done
-from fairlane.results.measured import Measured, frame
 from fairlane.scenario import Resolved
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def simulate(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwat
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
-        engine = until_done(resolved, job, watch.reached)
+        engine = watch.drive(resolved, done=job_finished(job))
     measured = Measured.of(engine)
     ranks = measured.ranks.filter(pl.col("job") == job).sort("rank")
     if not (ranks["finished"] != 0).all():

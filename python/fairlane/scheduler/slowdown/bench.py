@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.errors import RunError
+from fairlane.engine import Iterations, Slice, drive
 from fairlane.fabric import Fabric, columns
 from fairlane.placement import STRATEGIES, Communication, Request
 from fairlane.scheduler.mix import PatternMix
 from fairlane.seeds import Purpose, stream
-from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane import Scenario
@@ -32,8 +31,8 @@ Floats = NDArray[numpy.float64]
 ITERATIONS = 8
 """Iterations over which the slowest job's period is measured, the first one left out."""
 _BUDGET = 1_000_000
-_STUCK = 400
-"""Windows without an iteration more after which a simulation is given up; a window is the longest best period."""
+_PATIENCE = 400
+"""Windows without an iteration after which a simulation is given up; a window is at least the longest best period."""
 
 
 @dataclass(frozen=True)
@@ -143,13 +142,9 @@ class Bench:
     def _periods(self, moment: Sequence[Resident], computes: Sequence[int], starts: Sequence[int]) -> list[float]:
         """The period of each job, s, with all of them on the machine."""
         engine = self._scenario(moment, computes, starts).resolve().engine()
-        window, most, quiet = max(10**8, *(2 * compute for compute in computes)), 0, 0
-        while (done := min(map(min, engine.progress()))) <= ITERATIONS:
-            engine.run_window_budget(engine.now + window, _BUDGET)
-            reached = sum(map(min, engine.progress()))
-            quiet, most = (0, reached) if reached > most else (quiet + 1, most)
-            if quiet > _STUCK:
-                raise RunError(f"a job of the mix stands still after {plural(done, 'iteration')}", slug="stuck")
+        step = Slice(hops=_BUDGET, window=max(10**8, *(2 * compute for compute in computes)))
+        names = [f"job-{at}" for at in range(len(moment))]
+        drive(engine, done=Iterations(names, ITERATIONS, patience=_PATIENCE), every=step)
         ranks = columns(engine.table("ranks"))
         spans = (ranks["last_mark"] - ranks["first_mark"]) / (ranks["iterations"] - 1) * 1e-12
         return [float(spans[ranks["job"] == job].max()) for job in range(len(moment))]

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import polars as pl
 
-from fairlane.results.measured import Engine, frame
+from fairlane.engine.drive import Engine
+from fairlane.engine.measured import frame
 
 LANE_COUNTERS = ("bytes", "packets", "waiting", "stalled")
 PORT_COUNTERS = ("port_active", "port_stalled")
-
-
-class Watcher(Protocol):
-    """Looks at a simulation when it has reached an instant."""
-
-    @property
-    def due(self) -> int:
-        """The next instant to look at, ps."""
-
-    def look(self, engine: Engine) -> None:
-        """Looks at the simulation as it is; afterwards ``due`` is later than its time."""
 
 
 class PortSampler:

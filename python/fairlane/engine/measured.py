@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import polars as pl
 
+from fairlane.engine.drive import Engine, RawTable
+
 PS = 1e-12
 """Seconds in a picosecond."""
-
-RawTable = Mapping[str, tuple[str, bytes]]
-"""A table as the engine hands it over: column name to (numpy dtype, raw bytes), text as ("json", UTF-8 JSON list)."""
-
-
-class Engine(Protocol):
-    """The part of a simulation that measuring needs."""
-
-    @property
-    def now(self) -> int:
-        """Simulated time, ps."""
-
-    @property
-    def packet_hops(self) -> int:
-        """Packets times links crossed, so far."""
-
-    def progress(self) -> list[list[int]]:
-        """Iterations so far, by job and rank."""
-
-    def table(self, name: str) -> RawTable:
-        """One of the engine's tables."""
-
-    def digest(self) -> str:
-        """A fingerprint of everything measured."""
 
 
 def _no_marks() -> pl.DataFrame:
