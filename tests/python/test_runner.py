@@ -157,9 +157,11 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
 
     class Slow(FakeEngine):
         def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
-            time.sleep(0.05)  # at least 100 slices: 5 s
+            before = self.now
+            reached = super().run_window_budget(picoseconds, max_hops)
+            time.sleep((self.now - before) / MS * 0.1)  # 1.7 s for all of it
             ended.append(time.monotonic())
-            return super().run_window_budget(picoseconds, max_hops)
+            return reached
 
     def interrupt() -> None:
         interrupted.append(time.monotonic())

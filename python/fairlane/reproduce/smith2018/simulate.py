@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.engine import Engine
 from fairlane.engine.measured import PS, frame
 from fairlane.errors import RunError
 from fairlane.runner.counters import IterationCounters
 
 if TYPE_CHECKING:
-    from fairlane.engine import Engine
     from fairlane.scenario import Resolved, Scenario
     from fairlane.study.task import Stopwatch
 
