@@ -8,20 +8,19 @@ from typing import Any, Literal
 
 import numpy
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Table
 
 __all__ = ["Part", "Tree", "TreeSum", "boosting_of", "forest_of", "histogram_boosting_of"]
 
 Floats = NDArray[numpy.float64]
 
 
-class Part(BaseModel):
+class Part(Table):
     """Part of a saved model: nothing in it that is not known, and nothing changes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class Tree(Part):

@@ -26,8 +26,7 @@ from fairlane.analysis.periods import extremes, periods, rounds
 from fairlane.analysis.record import Record
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import walk
-from fairlane.scenario.models import FabricTable
-from fairlane.scenario.resolve import fabric_spec
+from fairlane.fabric.table import FabricTable
 
 US = 10**6
 RATE = 8 * 10**12  # a byte is a picosecond on the wire
@@ -307,7 +306,7 @@ def test_parts_of_the_waits_by_neighbour_sum_to_the_waits() -> None:
     ],
 )
 def test_types_of_neighbours(fabric: dict[str, Any], pairs: list[tuple[int, int]], expected: list[str]) -> None:
-    view = View.of(fabric_spec(FabricTable.model_validate(fabric)), [], [])
+    view = View.of(FabricTable.model_validate(fabric).spec, [], [])
     ranks = pl.DataFrame(pairs, schema=["from_rank", "to_rank"], orient="row")
     found = neighbour_types(view.fabric, range(view.fabric.hosts), ranks)
     assert found["neighbour"].to_list() == expected

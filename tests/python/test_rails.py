@@ -10,7 +10,6 @@ from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
 from fairlane.fabric import Fabric
 from fairlane.scenario.models import Job
-from fairlane.scenario.resolve import fabric_spec
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "rails": 2}
 
@@ -116,7 +115,7 @@ def test_more_service_levels_than_lanes_are_refused() -> None:
 
 def test_catalyst_has_eighteen_leaves_of_eighteen_hosts_on_each_of_two_planes() -> None:
     given = scenario({"topology": "fat_tree", "preset": "catalyst", "rails": 2})
-    fabric = Fabric.build(fabric_spec(given.fabric))
+    fabric = Fabric.build(given.fabric.spec)
     assert (fabric.hosts, fabric.rails, fabric.switches) == (324, 2, 2 * (18 + 9))
     of_hosts = fabric.links["from_host"] >= 0
     assert of_hosts.sum() == 648

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
+from fairlane.fabric.table import FabricTable
 from fairlane.pattern import judge, observe, program_of
 from fairlane.placement import STRATEGIES
 from fairlane.reproduce.yang2016.schedules import pattern_aware_findings
-from fairlane.scenario.models import FabricTable, Job
-from fairlane.scenario.scenario import read_table
+from fairlane.scenario.models import Job
 from fairlane.scheduler import (
     Forecast,
     LoggedJob,
@@ -50,7 +50,7 @@ SMALL = PatternMix.model_validate({"pattern": [{"kind": "many-to-many", "share":
 
 def table() -> FabricTable:
     data = {"topology": "torus", "sides": [4, 4], "bandwidth": "2 GiB/s", "host_bandwidth": "12 GiB/s"}
-    return read_table(FabricTable, data)
+    return FabricTable.read(data)
 
 
 @pytest.fixture(scope="module")

@@ -45,20 +45,19 @@ def compare_fabrics(
 def _fabric(source: str) -> Fabric:
     """The fabric that an argument names."""
     from fairlane.fabric import Fabric, read_wiring
-    from fairlane.scenario.models import FabricTable
-    from fairlane.scenario.resolve import fabric_spec
-    from fairlane.scenario.scenario import Scenario, read_table
+    from fairlane.fabric.table import FabricTable
+    from fairlane.scenario.scenario import Scenario
 
     path = Path(source)
     if path.suffix == ".toml":
         from fairlane.inputs import code
 
         with code.listing():  # the fabric is all that is looked at
-            return Fabric.build(fabric_spec(Scenario.load(path).fabric))
+            return Fabric.build(Scenario.load(path).fabric.spec)
     if path.exists():
         return read_wiring(path).fabric()
     topology, *assignments = source.split(":")
-    return Fabric.build(fabric_spec(read_table(FabricTable, {"topology": topology}, assignments)))
+    return Fabric.build(FabricTable.read({"topology": topology}, assignments).spec)
 
 
 def _tables(found: Comparison) -> dict[str, Any]:

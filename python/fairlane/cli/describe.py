@@ -198,18 +198,15 @@ def _chosen(
 
 def _spec_of_file(scenario: Path, assignments: list[str] | None) -> dict[str, Any]:
     from fairlane import Scenario
-    from fairlane.scenario.resolve import fabric_spec
 
     with code.listing():  # the fabric is all that is looked at
-        return fabric_spec(Scenario.load(scenario, set=assignments or ()).fabric)
+        return Scenario.load(scenario, set=assignments or ()).fabric.spec
 
 
 def _spec(table: dict[str, Any], assignments: list[str] | None) -> dict[str, Any]:
-    from fairlane.scenario.models import FabricTable
-    from fairlane.scenario.resolve import fabric_spec
-    from fairlane.scenario.scenario import read_table
+    from fairlane.fabric.table import FabricTable
 
-    return fabric_spec(read_table(FabricTable, table, assignments or ()))
+    return FabricTable.read(table, assignments or ()).spec
 
 
 def describe_trace(

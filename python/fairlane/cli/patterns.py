@@ -68,11 +68,10 @@ def workload_pattern(
     --set message_size="8 KiB"
     """
     from fairlane.scenario.models import Job
-    from fairlane.scenario.scenario import read_table
 
     own = [f"workload.{assignment}" for assignment in assignments or ()]
     with allow_code():  # it is what was asked for
-        job = read_table(Job, {"ranks": ranks, "workload": {"name": name}}, own)
+        job = Job.read({"ranks": ranks, "workload": {"name": name}}, own)
     _show(job, ranks, f"{job.kind}, {plural(ranks, 'rank')}", out, as_json=as_json)
 
 

@@ -123,9 +123,7 @@ def _machine(
 ) -> _Machine:
     from fairlane.errors import Problem, ScenarioError
     from fairlane.fabric import Fabric
-    from fairlane.scenario.models import FabricTable
-    from fairlane.scenario.resolve import fabric_spec
-    from fairlane.scenario.scenario import read_table
+    from fairlane.fabric.table import FabricTable
     from fairlane.scheduler import Forecast, load_model, read_mix
 
     if slowdown is None:
@@ -133,7 +131,7 @@ def _machine(
             raise ScenarioError(
                 Problem("--fabric", "missing: what the jobs run on", allowed='as --set "sides=[8,4,4]", or --slowdown')
             )
-        spec = fabric_spec(read_table(FabricTable, {"topology": fabric or "torus"}, assignments or ()))
+        spec = FabricTable.read({"topology": fabric or "torus"}, assignments or ()).spec
         patterns = read_mix(mix) if mix else None
         known = (lambda number: patterns.of(number, seed)) if patterns else None
         built = Fabric.build(spec)
@@ -160,12 +158,11 @@ def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]
     from fairlane.errors import Problem, ScenarioError
     from fairlane.inputs.problems import Problems
     from fairlane.scenario.models import Placement
-    from fairlane.scenario.scenario import read_table
 
     strategies = {}
     for text in texts:
         name, *own = text.split(":")
-        found = read_table(Placement, {"strategy": name}, own).allocator
+        found = Placement.read({"strategy": name}, own).allocator
         if found is None:
             raise ScenarioError(Problem("allocator", "a list of hosts allocates nothing", text))
         try:

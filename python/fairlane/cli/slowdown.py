@@ -37,11 +37,10 @@ def fit(
     from rich.console import Console
     from rich.progress import Progress
 
-    from fairlane.scenario.models import FabricTable
-    from fairlane.scenario.scenario import read_table
+    from fairlane.fabric.table import FabricTable
     from fairlane.scheduler import fit_model, read_mix
 
-    table = read_table(FabricTable, {"topology": fabric}, assignments or ())
+    table = FabricTable.read({"topology": fabric}, assignments or ())
     with code.allow_code(allow_code):
         patterns = read_mix(mix)
     with Progress(console=Console(stderr=True), transient=True) as shown:

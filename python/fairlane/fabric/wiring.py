@@ -114,13 +114,11 @@ class Wiring:
 
         Raises ``ScenarioError`` with the file if it was read from one, else ``BuildError``.
         """
-        from fairlane.scenario.models import FabricTable
-        from fairlane.scenario.resolve import fabric_spec
-        from fairlane.scenario.scenario import read_table
+        from fairlane.fabric.table import FabricTable
 
         table = {"topology": "imported", "routing": routing or self.usual_routing}
         try:
-            return Fabric.build(fabric_spec(read_table(FabricTable, {**table, **self.parameters()})))
+            return Fabric.build(FabricTable.read({**table, **self.parameters()}).spec)
         except BuildError as error:
             if self.source is None:
                 raise

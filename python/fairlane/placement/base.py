@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+
+from fairlane.inputs.table import Table
 
 __all__ = ["Communication", "FabricView", "Request", "Strategy", "by_leaf"]
 
@@ -59,13 +60,11 @@ class Request:
     """Finds out its communication pattern; None if that is not known."""
 
 
-class Strategy(BaseModel):
+class Strategy(Table):
     """Picks hosts for jobs. The fields of a subclass are its parameters, which stand beside its name in a scenario.
 
     A subclass says in ``allocate`` which hosts it takes, and in ``check`` what its parameters need of the fabric.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     together: ClassVar[bool] = False
     """Whether the jobs of one placement table are dealt hosts in turn, and not one after the other."""

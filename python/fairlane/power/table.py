@@ -3,10 +3,11 @@
 from typing import Self
 
 import numpy
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Table
 from fairlane.power.model import Socket
 from fairlane.seeds import Purpose, stream
 from fairlane.units import POWER, Power
@@ -18,10 +19,8 @@ FARTHEST = 3.0
 _MILLI = 1000
 
 
-class PowerTable(BaseModel):
+class PowerTable(Table):
     """Sockets of each host, what they draw, and how far they may go. Defaults are a 115 W Xeon of 2013."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     sockets: int = Field(2, ge=1, le=8)
     """Sockets of each host."""

@@ -12,7 +12,7 @@ from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario import Scenario
 from fairlane.scenario.models import Job
-from fairlane.scenario.resolve import building, fabric_spec
+from fairlane.scenario.resolve import building
 from fairlane.study.task import files_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop
@@ -120,7 +120,7 @@ def prepared(
 def _with_load(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
     """The fabric with one open-loop job on all of its hosts, in order."""
     try:
-        hosts = building(lambda: Fabric.build(fabric_spec(scenario.fabric))).hosts
+        hosts = building(lambda: Fabric.build(scenario.fabric.spec)).hosts
     except Problems as problems:
         raise scenario.error(problems) from None
     job = {"name": "load", "ranks": hosts, "workload": _workload(given)}

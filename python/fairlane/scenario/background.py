@@ -13,7 +13,8 @@ from pydantic import Field, PrivateAttr, model_validator
 from fairlane.errors import Problem
 from fairlane.inputs.distribution import Distribution, DurationDistribution, NumberDistribution, distribution
 from fairlane.inputs.problems import Problems, validated
-from fairlane.scenario.models import Job, Placement, PlacementField, Table
+from fairlane.inputs.table import Table
+from fairlane.scenario.models import Job, Placement, PlacementField
 from fairlane.seeds import LARGEST_SEED, Purpose, stream
 from fairlane.units import DURATION
 from fairlane.workload.registry import find_workload
@@ -152,14 +153,14 @@ def with_background(scenario: _Scenario) -> _Scenario:
 def _with_background(scenario: _Scenario, table: Background) -> _Scenario:
     from fairlane.fabric import Fabric
     from fairlane.placement import hosts_needed
-    from fairlane.scenario.resolve import building, fabric_spec
+    from fairlane.scenario.resolve import building
 
     taken = 0
     for job in scenario.jobs:
         ranks = job.ranks or (job.trace.program().ranks if job.trace else 0)
         per_host = job.ranks_per_host or (job.placement or scenario.placement).ranks_per_host
         taken += job.count * hosts_needed(ranks, per_host)
-    hosts = building(lambda: Fabric.build(fabric_spec(scenario.fabric))).hosts
+    hosts = building(lambda: Fabric.build(scenario.fabric.spec)).hosts
     drawn = list(table.draw(max(0, hosts - taken), scenario.seed))
     names = {name for job in scenario.jobs for name in job.names()}
     double = next((job.name for job in drawn if job.name in names), None)

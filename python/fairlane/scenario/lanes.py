@@ -5,11 +5,12 @@ from typing import Any
 
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
+from fairlane.fabric.table import FabricTable, Routing
 from fairlane.inputs.problems import Problems
 from fairlane.scenario.checks import lanes_of_levels, levels_in_use
-from fairlane.scenario.models import FabricTable, Qos, Routing
-from fairlane.scenario.resolve import fabric_spec, without_strategy
-from fairlane.scenario.scenario import Scenario, read_table
+from fairlane.scenario.models import Qos
+from fairlane.scenario.resolve import without_strategy
+from fairlane.scenario.scenario import Scenario
 from fairlane.scenario.strategy import expand
 
 __all__ = ["required_virtual_lanes"]
@@ -30,10 +31,10 @@ def required_virtual_lanes(
 
         required_virtual_lanes({"topology": "dragonfly", "preset": "wilke2020"}, "progressive", {"service_levels": 4})
     """
-    table = fabric if isinstance(fabric, FabricTable) else read_table(FabricTable, dict(fabric))
+    table = fabric if isinstance(fabric, FabricTable) else FabricTable.read(dict(fabric))
     if routing is not None:
         named = {"name": routing} if isinstance(routing, str) else dict(routing)
-        table = table.model_copy(update={"routing": read_table(Routing, named)})
+        table = table.model_copy(update={"routing": Routing.read(named)})
     try:
         lanes = _lanes(qos)
     except Problems as problems:
@@ -41,7 +42,7 @@ def required_virtual_lanes(
     levels: dict[int, list[str]] = {}
     for level, lane in enumerate(lanes):
         levels.setdefault(lane, []).append(str(level))
-    pairs = Fabric.build(fabric_spec(table)).required_virtual_lanes(max(lanes) + 1)
+    pairs = Fabric.build(table.spec).required_virtual_lanes(max(lanes) + 1)
     return [("+".join(levels.get(lane, [])) or f"none on lane {lane}", channel) for lane, channel in pairs]
 
 
@@ -50,6 +51,6 @@ def _lanes(qos: Scenario | Qos | Mapping[str, Any] | None) -> list[int]:
     if isinstance(qos, Scenario):
         found = without_strategy(qos)
         return lanes_of_levels(found.qos, levels_in_use(found))
-    given, _ = expand(qos if isinstance(qos, Qos) else read_table(Qos, dict(qos or {})), [])
+    given, _ = expand(qos if isinstance(qos, Qos) else Qos.read(dict(qos or {})), [])
     kinds = [level for _, level in given.kinds if level is not None]
     return lanes_of_levels(given, [given.default, *kinds])

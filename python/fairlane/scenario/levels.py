@@ -6,13 +6,14 @@ A file has one ``rank level`` a line and at most one ``default level``; empty li
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.reading import read_text
 from fairlane.units import whole_number
+from fairlane.inputs.table import Table
 
 __all__ = ["MAX_LEVELS", "Level", "RankLevels", "RankLevelsField"]
 
@@ -23,16 +24,14 @@ Level = Annotated[int, Field(ge=0, le=MAX_LEVELS - 1)]
 """A service level, 0 to 15."""
 
 
-class RankLevels(BaseModel):
+class RankLevels(Table):
     """Ranks with a service level of their own, and the level of the others."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     default: Level | None = Field(None, description="service level of the ranks that are not listed")
     ranks: dict[int, Level] = Field(default_factory=dict, description="service level by rank")
 
     @classmethod
-    def read(cls, file: Path) -> "RankLevels":
+    def load(cls, file: Path) -> "RankLevels":
         """Reads a text file; ``Problems`` lists every line that is wrong."""
         try:
             text = read_text(file)
@@ -67,7 +66,7 @@ def _wrong(words: list[str], found: dict[str, int]) -> str | None:
 def _read(given: Any) -> Any:
     """A path becomes the table that the file holds."""
     if isinstance(given, str | Path):
-        return RankLevels.read(current_document.get().folder / given)
+        return RankLevels.load(current_document.get().folder / given)
     return given
 
 

@@ -4,7 +4,6 @@ from math import inf
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -15,21 +14,21 @@ from pydantic import (
 
 from fairlane.errors import Problem
 from fairlane.inputs.hosts import HostsField
-from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.table import Parameterised, Table, TableModel, table_of_name
 from fairlane.inputs.tables import collectives
 from fairlane.placement import LIST, STRATEGIES, Strategy
 from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
-from fairlane.scenario.rails import RailPolicyField, RailsField
+from fairlane.scenario.rails import RailPolicyField
 from fairlane.scenario.stay import Stay
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Bandwidth, Duration, Power, Size
 from fairlane.workload.registry import WorkloadField
 from fairlane.workload.trace import Trace
 
-__all__ = ["Arbiter", "FabricTable", "Job", "Kinds", "Mpi", "Network", "Placement", "Qos", "Table"]
+__all__ = ["Arbiter", "Job", "Kinds", "Mpi", "Network", "Placement", "Qos"]
 
 MOST_JOBS = 4096
 """Jobs on one fabric; the simulator has a cell for every two of them."""
@@ -38,63 +37,6 @@ MOST_RANKS = 2**26
 LARGEST_COUNT = 2**63 - 1
 """The largest whole number that the simulator counts to."""
 _GB_PER_S = 8 * 10**9
-
-
-class Table(BaseModel):
-    """A table of a scenario: unknown keys are errors, and it does not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
-
-
-class Parameterised(BaseModel):
-    """A table that names a topology or an arbiter and holds its parameters beside the name."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
-    _resolved: dict[str, Any] = PrivateAttr(default_factory=dict)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The parameters in base units, as the simulator takes them."""
-        return self._resolved
-
-    def _resolve(self, table: str, name: str, key: str) -> None:
-        self._resolved = resolve_parameters(
-            named(table, name, key), self.model_extra or {}, beside=list(type(self).model_fields)
-        )
-
-
-def _table_of_name(given: Any) -> Any:
-    """A name alone is a table with that name and no parameters."""
-    return {"name": given} if isinstance(given, str) else given
-
-
-class Routing(Parameterised):
-    """How packets find their way: a routing with its parameters (see ``fairlane list routings``)."""
-
-    name: str
-    """Name of the routing."""
-
-    @model_validator(mode="after")
-    def _known(self) -> Self:
-        self._resolve("routing", self.name, "name")
-        return self
-
-
-class FabricTable(Parameterised):
-    """Hosts, switches and links: a topology with its parameters (see ``fairlane list topologies``), and a routing."""
-
-    topology: str
-    """Name of the topology."""
-    routing: Annotated[Routing, BeforeValidator(_table_of_name, json_schema_input_type=Routing | str)] | None = None
-    """Its name, or a table with its name and parameters; without it the one that the topology is usually run with."""
-    rails: RailsField | None = None
-    """Adapters of each host, a number or a table; without it as many as the topology gives it, which is one unless it
-    is imported."""
-
-    @model_validator(mode="after")
-    def _known(self) -> Self:
-        self._resolve("topology", self.topology, "topology")
-        return self
 
 
 class Network(Table):
@@ -168,7 +110,7 @@ class Qos(Table):
     """Service level of messages for which nothing else says one."""
     kinds: Kinds = Field(default_factory=Kinds)
     """Service level by kind of traffic."""
-    arbiter: Annotated[Arbiter, BeforeValidator(_table_of_name, json_schema_input_type=Arbiter | str)] = Field(
+    arbiter: Annotated[Arbiter, BeforeValidator(table_of_name, json_schema_input_type=Arbiter | str)] = Field(
         default="weighted_round_robin", validate_default=True
     )
     """Shares links among lanes: its name, or a table with its name and parameters. By default lanes take turns."""
@@ -220,7 +162,7 @@ class Mpi(Table):
         return given
 
 
-class Placement(BaseModel):
+class Placement(TableModel):
     """Which hosts jobs get: a strategy with its parameters (see ``fairlane list placements``)."""
 
     model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)

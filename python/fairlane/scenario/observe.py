@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.scenario.models import Table
+from fairlane.inputs.table import Table
 from fairlane.units import DURATION, Duration, Size
 
 __all__ = ["CountersAt", "Observe", "Record"]

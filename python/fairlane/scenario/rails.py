@@ -1,66 +1,25 @@
-"""The adapters of a fabric's hosts, and how a job shares its messages among them."""
+"""How a job shares its messages among the adapters of its hosts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane.errors import Problem
+from fairlane.fabric.rails import MAX_RAILS
 from fairlane.inputs.problems import Problems
-from fairlane.units import Bandwidth, Duration, Size
+from fairlane.inputs.table import Table
+from fairlane.units import Size
 
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["MAX_RAILS", "RailPolicy", "RailPolicyField", "Rails", "RailsField"]
-
-MAX_RAILS = 8
-"""More adapters than any host has."""
+__all__ = ["RailPolicy", "RailPolicyField", "rail_notes"]
 
 
-class Adapter(BaseModel):
-    """An adapter that is not as the topology's links say."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
-
-    bandwidth: Annotated[Bandwidth, Field(gt=0)] | None = None
-    """Bandwidth of its cable, both ways; without it the topology's."""
-    latency: Annotated[Duration, Field(gt=0)] | None = None
-    """Latency of its cable, both ways; without it the topology's."""
-    message_gap: Duration = 0
-    """Least time from one message that it sends to the next: the inverse of its message rate, LogP's gap."""
-
-
-class Rails(BaseModel):
-    """Adapters of each host, where there are several."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
-
-    count: int = Field(ge=1, le=MAX_RAILS)
-    """How many adapters each host has."""
-    wiring: Literal["planes", "shared"] = "planes"
-    """``planes``: each adapter to a copy of the topology with switches of its own. ``shared``: all to one fabric; the
-    topology's hosts are adapters then, and consecutive ones make a host."""
-    adapters: list[Adapter] = Field(default_factory=list)
-    """What is particular to each, in their order; without it all are alike."""
-
-    @model_validator(mode="after")
-    def _one_for_each(self) -> Self:
-        if self.adapters and len(self.adapters) != self.count:
-            words = f"describes {len(self.adapters)} of {self.count} adapters"
-            raise Problems(Problem("adapters", words, allowed=f"none, or one table for each of the {self.count}"))
-        return self
-
-    def spec(self) -> dict[str, Any]:
-        """The rails as the simulator takes them."""
-        return {"count": self.count, "wiring": self.wiring, "adapters": [dict(one) for one in self.adapters]}
-
-
-class RailPolicy(BaseModel):
+class RailPolicy(Table):
     """Which of its host's adapters each message of a job goes through."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     policy: Literal["round_robin", "stripe", "by_destination", "by_source", "only"] = "round_robin"
     """``round_robin``: each rank sends over one rail after the other, message by message. ``stripe``: payloads above
@@ -125,20 +84,12 @@ def _dealt(hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> l
     return found
 
 
-def _count(given: Any) -> Any:
-    """A number alone is that many adapters, all alike."""
-    return {"count": given} if isinstance(given, int) and not isinstance(given, bool) else given
-
-
 def _name(given: Any) -> Any:
     """A name alone is a policy; a table with ``only`` says which."""
     if isinstance(given, dict) and "only" in given:
         return {"policy": "only", **given}
     return {"policy": given} if isinstance(given, str) else given
 
-
-RailsField = Annotated[Rails, BeforeValidator(_count, json_schema_input_type=Rails | int)]
-"""A model's field that takes how many adapters there are, or a table."""
 
 RailPolicyField = Annotated[RailPolicy, BeforeValidator(_name, json_schema_input_type=RailPolicy | str)]
 """A model's field that takes a policy's name, or a table."""

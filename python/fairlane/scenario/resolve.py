@@ -13,7 +13,6 @@ from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.estimate import Path, estimate, fabric_parts, within_memory
 from fairlane.fabric import Fabric
-from fairlane.inputs.parameters import named
 from fairlane.inputs.problems import Problems
 from fairlane.power.job import Pace, job_power
 from fairlane.qos import JobShare
@@ -32,10 +31,9 @@ from fairlane.workload.injection import injection_of
 from fairlane.workload.registry import file_of
 
 if TYPE_CHECKING:
-    from fairlane.scenario.models import FabricTable
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["building", "decide", "fabric_spec", "resolve", "without_strategy"]
+__all__ = ["building", "decide", "resolve", "without_strategy"]
 
 _T = TypeVar("_T")
 
@@ -65,7 +63,7 @@ def decide(scenario: "Scenario") -> Resolved:
 
 def _expanded(scenario: "Scenario") -> "Scenario":
     """The same with the jobs of its background, if there is memory for its fabric."""
-    fabric = fabric_spec(scenario.fabric)
+    fabric = scenario.fabric.spec
     within_memory(building(lambda: fabric_parts(fabric, len(set(sl2vl(scenario)) or {0}))), scenario)
     return with_background(scenario)
 
@@ -158,20 +156,10 @@ def _result(job: Future[_T]) -> _T:
     return job.result()
 
 
-def fabric_spec(fabric: "FabricTable") -> dict[str, Any]:
-    """The fabric as the simulator takes it."""
-    spec: dict[str, Any] = {"topology": fabric.topology, "params": fabric.parameters}
-    if fabric.rails:
-        spec["rails"] = fabric.rails.spec()
-    if fabric.routing is None:
-        return {**spec, "routing": named("topology", fabric.topology, "topology").routing}
-    return {**spec, "routing": fabric.routing.name, "routing_params": fabric.routing.parameters}
-
-
 def _tables(scenario: "Scenario") -> dict[str, Any]:
     network, qos, mpi, observe = scenario.network, scenario.qos, scenario.mpi, scenario.observe
     return {
-        "fabric": fabric_spec(scenario.fabric),
+        "fabric": scenario.fabric.spec,
         "network": dict(network),
         "qos": {
             "lanes": qos.lanes,

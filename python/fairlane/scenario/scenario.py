@@ -3,17 +3,19 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from fairlane.errors import ScenarioError
+from fairlane.fabric.table import FabricTable
 from fairlane.inputs.document import Document, current_document
 from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.inputs.table import Table
 from fairlane.power.table import PowerTable
 from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
-from fairlane.scenario.models import FabricTable, Job, Mpi, Network, Placement, PlacementField, Qos
+from fairlane.scenario.models import Job, Mpi, Network, Placement, PlacementField, Qos
 from fairlane.scenario.observe import Observe
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Duration, Size
@@ -22,12 +24,10 @@ from fairlane.wording import plural
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import Resolved
 
-__all__ = ["Scenario", "read_table"]
-
-_Table = TypeVar("_Table", bound=BaseModel)
+__all__ = ["Scenario"]
 
 
-class Scenario(BaseModel):
+class Scenario(Table):
     """Which jobs run where, on which fabric, with which service levels, for how long.
 
     Read one with ``Scenario.load``, or build it from the same tables::
@@ -40,8 +40,6 @@ class Scenario(BaseModel):
 
     Raises ``ScenarioError`` with everything that is wrong.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     name: str = Field("scenario", min_length=1, pattern=r"^[^/\\]+$")
     """Name of the scenario; a run's folder is called after it."""
@@ -197,14 +195,3 @@ class Scenario(BaseModel):
     def __str__(self) -> str:
         jobs = sum(job.count for job in self.jobs)
         return f"{self.name}: {plural(jobs, 'job')} on {self.fabric.topology} for {DURATION.format(self.duration)}"
-
-
-def read_table(model: type[_Table], data: dict[str, Any], assignments: Iterable[str] = ()) -> _Table:
-    """One table of a scenario by itself, with assignments; raises ``ScenarioError``."""
-    document = Document(data)
-    for assignment in assignments:
-        document.set(assignment)
-    try:
-        return model.model_validate(document.data)
-    except ValidationError as error:
-        raise ScenarioError(located(unfold(error, model), document)) from None

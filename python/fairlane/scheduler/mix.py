@@ -16,12 +16,13 @@ from tomllib import TOMLDecodeError
 from typing import Literal
 
 import numpy
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parse import NestingError, parse_toml
 from fairlane.inputs.problems import unfold
 from fairlane.inputs.reading import read_text
+from fairlane.inputs.table import Table
 from fairlane.placement import Communication
 from fairlane.seeds import Purpose, stream
 from fairlane.workload.base import Workload
@@ -30,10 +31,8 @@ from fairlane.workload.registry import WorkloadField
 __all__ = ["PatternMix", "Share", "read_mix"]
 
 
-class Share(BaseModel):
+class Share(Table):
     """A pattern and how many jobs have it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     kind: Literal["nearest neighbour", "many-to-many", "hybrid", "unclear"]
     """What it is."""
@@ -45,10 +44,8 @@ class Share(BaseModel):
     """What such jobs do, for simulations: a workload's name, or a table with the name and its parameters."""
 
 
-class PatternMix(BaseModel):
+class PatternMix(Table):
     """Patterns by share."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     pattern: list[Share] = Field(min_length=1)
     """The patterns."""

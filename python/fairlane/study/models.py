@@ -18,8 +18,9 @@ from pydantic import (
 from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, dotted
 from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.table import Table
 from fairlane.placement import LIST
-from fairlane.scenario.models import Placement, Table
+from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
 from fairlane.study.batch import Cluster
 from fairlane.study.setting import Change, Setting, changes, given_twice, leaves, misplaced, steps_of

@@ -4,11 +4,12 @@ from typing import Any, ClassVar, Self
 
 import numpy
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Table
 from fairlane.seeds import Purpose
 from fairlane.units import Duration, Size
 from fairlane.wording import plural
@@ -22,15 +23,13 @@ LARGEST_NUMBER = 2**32 - 1
 """The largest whole number among a workload's parameters."""
 
 
-class Workload(BaseModel):
+class Workload(Table):
     """A job's behaviour: iterations of compute, then communication, for ever.
 
     A subclass gives its defaults and writes one iteration's communication of one rank in ``communicate``. With
     ``compute_share``, the compute time Y is chosen so that the rank that computes longest computes for that share of
     its time when the job runs alone; with ``compute``, Y is given.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     minimum_ranks: ClassVar[int] = 2
     """The fewest ranks that it makes sense for."""

@@ -5,11 +5,12 @@ from math import isqrt
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 from typing_extensions import override
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.table import Table
 from fairlane.workload.shift import Shift as ShiftWorkload
 
 __all__ = ["PATTERNS", "Destinations", "DestinationsField"]
@@ -17,10 +18,8 @@ __all__ = ["PATTERNS", "Destinations", "DestinationsField"]
 Draw = Callable[[], numpy.random.Generator]
 
 
-class Destinations(BaseModel):
+class Destinations(Table):
     """To whom each rank sends."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     part: ClassVar[float] = 1.0
 

@@ -4,20 +4,19 @@ from typing import Annotated, Any, Literal
 
 import numpy
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
+from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.table import Table
 
 __all__ = ["Growing", "Imbalance", "ImbalanceField", "OneRank", "Uniform"]
 
 Parts = NDArray[numpy.float64]
 
 
-class Imbalance(BaseModel):
+class Imbalance(Table):
     """A division of compute time."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
         """Each rank's part of Y once the imbalance is as great as it gets."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
@@ -22,6 +22,7 @@ from fairlane.inputs.expansion import ExpansionError, Limited
 from fairlane.inputs.parse import parse_json
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.inputs.reading import MOST_STORED, read_bytes
+from fairlane.inputs.table import Table
 from fairlane.workload.builder import CollectiveKind
 from fairlane.workload.otf2 import describe_apart, is_otf2
 from fairlane.workload.recorded import (
@@ -51,10 +52,8 @@ _FILES, _SUMS = "files", "sha256.json"
 """In the cache: what was unpacked, and the SHA-256 of each file."""
 
 
-class Iteration(BaseModel):
+class Iteration(Table):
     """What counts as one iteration of a trace; without a choice, one pass from its start to its end."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     collective: CollectiveKind | None = Field(None, description="the stretch between two calls of this collective")
     region: str | None = Field(None, description="the stretch between two enters of this OTF2 region")
@@ -85,10 +84,8 @@ def _in_folder(path: Path) -> Path:
     return found
 
 
-class Trace(BaseModel):
+class Trace(Table):
     """A recorded application and how to replay it. It starts over when it ends, so the job keeps its load up."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     path: Annotated[Path, AfterValidator(_in_folder)] = Field(
         description="an OTF2 or DUMPI archive: its folder, its .otf2 or .meta file, or a .tar.zst with it"

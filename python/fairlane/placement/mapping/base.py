@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+
+from fairlane.inputs.table import Table
 
 __all__ = ["Mapping", "Slots"]
 
@@ -23,10 +24,8 @@ class Slots:
     """Bytes that each rank (row) sends to each other (column)."""
 
 
-class Mapping(BaseModel):
+class Mapping(Table):
     """Says which rank goes where. The fields of a subclass are its parameters, ``name`` first."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     @classmethod
     def summary(cls) -> str:

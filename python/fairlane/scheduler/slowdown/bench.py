@@ -22,7 +22,7 @@ from fairlane.seeds import Purpose, stream
 
 if TYPE_CHECKING:
     from fairlane import Scenario
-    from fairlane.scenario.models import FabricTable
+    from fairlane.fabric.table import FabricTable
 
 __all__ = ["Bench", "Best", "Measured", "Resident"]
 
@@ -87,9 +87,7 @@ class Bench:
     @cached_property
     def fabric(self) -> Fabric:
         """The fabric."""
-        from fairlane.scenario.resolve import fabric_spec
-
-        return Fabric.build(fabric_spec(self._table))
+        return Fabric.build(self._table.spec)
 
     def best(self, pattern: int, ranks: int) -> Best:
         """A job of a pattern and size at its best."""

@@ -25,7 +25,7 @@ from fairlane.scheduler.slowdown.moments import draw_moment
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.scenario.models import FabricTable
+    from fairlane.fabric.table import FabricTable
 
 __all__ = ["FEWEST_JOBS", "fit_model"]
 

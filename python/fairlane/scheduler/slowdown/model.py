@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import tomlkit
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parse import parse_toml
@@ -24,22 +24,19 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.reading import MOST_STORED, read_text
 from fairlane.inputs.sealed import CHECKSUM, checksum, read_sealed
 from fairlane.inputs.writing import replacing
+from fairlane.inputs.table import Table
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.features import NEIGHBOURS, OWN
 
 if TYPE_CHECKING:
-    from fairlane.scenario.models import FabricTable
+    from fairlane.fabric.table import FabricTable
 
 __all__ = ["Coefficients", "ModelError", "SlowdownModel", "error_of", "load_model", "shipped_models"]
 
 Floats = NDArray[numpy.float64]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class ModelError(_Table):
+class ModelError(Table):
     """How far predicted slowdowns are from simulated ones."""
 
     jobs: int
@@ -54,7 +51,7 @@ class ModelError(_Table):
     """What the mean would be if every slowdown were predicted as 1."""
 
 
-class Coefficients(_Table):
+class Coefficients(Table):
     """What the model knows about one pattern."""
 
     own: dict[str, float]
@@ -93,7 +90,7 @@ class Coefficients(_Table):
         return round(min(found, self.most_neighbours), 6)
 
 
-class SlowdownModel(_Table):
+class SlowdownModel(Table):
     """A fitted model with what it was fitted to."""
 
     version: str
@@ -119,10 +116,9 @@ class SlowdownModel(_Table):
     @property
     def table(self) -> "FabricTable":
         """The fabric's table; raises ``ScenarioError``."""
-        from fairlane.scenario.models import FabricTable
-        from fairlane.scenario.scenario import read_table
+        from fairlane.fabric.table import FabricTable
 
-        return read_table(FabricTable, dict(self.fabric))
+        return FabricTable.read(dict(self.fabric))
 
     def save(self, path: Path) -> None:
         """Writes the file; raises ``ScenarioError``."""

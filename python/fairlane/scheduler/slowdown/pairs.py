@@ -99,13 +99,12 @@ def simulate_pairs(
     Columns are ``fabric``, ``pair``, ``application``, ``ranks``, ``other``, ``other_ranks``, all ``PAIR_FEATURES``,
     and ``slowdown``: the job's period beside the other over that on the same hosts alone. ``told`` hears of each pair.
     """
-    from fairlane.scenario.models import FabricTable
-    from fairlane.scenario.scenario import read_table
+    from fairlane.fabric.table import FabricTable
 
     mix, names = _mix(applications), list(applications)
     rows: list[dict[str, Any]] = []
     for number, (name, table) in enumerate(fabrics.items()):
-        bench = Bench(read_table(FabricTable, dict(table)), mix, seed)
+        bench = Bench(FabricTable.read(dict(table)), mix, seed)
         for pair in range(count):
             jobs = _drawn(bench, sizes, stream(seed, Purpose.MOMENT, pair, 3, number))
             for row in _rows(bench, jobs, pair):

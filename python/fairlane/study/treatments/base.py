@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from fairlane.errors import Problem
+from fairlane.inputs.table import Table
 from fairlane.results.milestones import Milestones
 from fairlane.scenario.checks import late
-from fairlane.scenario.models import Table
 from fairlane.study.setting import Setting
 from fairlane.study.task import Task
 

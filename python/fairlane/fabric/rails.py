@@ -1,0 +1,58 @@
+"""The adapters of a fabric's hosts."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Table
+from fairlane.units import Bandwidth, Duration
+
+__all__ = ["MAX_RAILS", "Rails", "RailsField"]
+
+MAX_RAILS = 8
+"""More adapters than any host has."""
+
+
+class Adapter(Table):
+    """An adapter that is not as the topology's links say."""
+
+    bandwidth: Annotated[Bandwidth, Field(gt=0)] | None = None
+    """Bandwidth of its cable, both ways; without it the topology's."""
+    latency: Annotated[Duration, Field(gt=0)] | None = None
+    """Latency of its cable, both ways; without it the topology's."""
+    message_gap: Duration = 0
+    """Least time from one message that it sends to the next: the inverse of its message rate, LogP's gap."""
+
+
+class Rails(Table):
+    """Adapters of each host, where there are several."""
+
+    count: int = Field(ge=1, le=MAX_RAILS)
+    """How many adapters each host has."""
+    wiring: Literal["planes", "shared"] = "planes"
+    """``planes``: each adapter to a copy of the topology with switches of its own. ``shared``: all to one fabric; the
+    topology's hosts are adapters then, and consecutive ones make a host."""
+    adapters: list[Adapter] = Field(default_factory=list)
+    """What is particular to each, in their order; without it all are alike."""
+
+    @model_validator(mode="after")
+    def _one_for_each(self) -> Self:
+        if self.adapters and len(self.adapters) != self.count:
+            words = f"describes {len(self.adapters)} of {self.count} adapters"
+            raise Problems(Problem("adapters", words, allowed=f"none, or one table for each of the {self.count}"))
+        return self
+
+    def spec(self) -> dict[str, Any]:
+        """The rails as the simulator takes them."""
+        return {"count": self.count, "wiring": self.wiring, "adapters": [dict(one) for one in self.adapters]}
+
+
+def _count(given: Any) -> Any:
+    """A number alone is that many adapters, all alike."""
+    return {"count": given} if isinstance(given, int) and not isinstance(given, bool) else given
+
+
+RailsField = Annotated[Rails, BeforeValidator(_count, json_schema_input_type=Rails | int)]
+"""A model's field that takes how many adapters there are, or a table."""

@@ -1,0 +1,56 @@
+"""The base of everything that users write as a TOML table: pydantic models that are strict and do not change."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+
+from fairlane.errors import ScenarioError
+from fairlane.inputs.document import Document
+from fairlane.inputs.parameters import named, resolve_parameters
+from fairlane.inputs.problems import located, unfold
+
+__all__ = ["Parameterised", "Table", "TableModel", "table_of_name"]
+
+
+class TableModel(BaseModel):
+    """A model that can be read by itself."""
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any], assignments: Iterable[str] = ()) -> Self:
+        """The table by itself, with assignments as ``--set`` takes them; raises ``ScenarioError``."""
+        document = Document(dict(data))
+        for assignment in assignments:
+            document.set(assignment)
+        try:
+            return cls.model_validate(document.data)
+        except ValidationError as error:
+            raise ScenarioError(located(unfold(error, cls), document)) from None
+
+
+class Table(TableModel):
+    """A table: unknown keys and numbers that are not finite are errors, and it does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class Parameterised(TableModel):
+    """A table that names something of the simulator, such as a topology, and holds its parameters beside the name."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+    _resolved: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters in base units, as the simulator takes them."""
+        return self._resolved
+
+    def _resolve(self, table: str, name: str, key: str) -> None:
+        self._resolved = resolve_parameters(
+            named(table, name, key), self.model_extra or {}, beside=list(type(self).model_fields)
+        )
+
+
+def table_of_name(given: Any) -> Any:
+    """A name alone is a table with that name and no parameters."""
+    return {"name": given} if isinstance(given, str) else given
