@@ -270,7 +270,7 @@ def test_what_makes_answers_is_part_of_the_simulator(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Path, "read_bytes", noted)
     sources.cache_clear()
     sources()
-    assert {"study/work.py", "results/derive.py", "results/measured.py", "controller/loop.py"} <= {*found}
+    assert {"study/work.py", "results/derive.py", "engine/measured.py", "controller/loop.py"} <= {*found}
     assert not {"study/pool.py", "results/text.py", "cli/main.py"} & {*found}
 
 

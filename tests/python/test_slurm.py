@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
-from fairlane.slurm import can_hold, compress, expand, of_wiring
+from fairlane.fabric.slurm_topology import of_wiring
+from fairlane.slurm import can_hold, compress, expand
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 NAMES = st.from_regex(r"[a-z.-]{0,3}[0-9]{0,4}[a-z]?[0-9]{0,20}", fullmatch=True).filter(bool)

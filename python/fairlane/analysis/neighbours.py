@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.fabric import Fabric
-from fairlane.placement.domain import subtrees
+from fairlane.fabric.subtrees import subtrees
 from fairlane.results.errors import ResultsError
 
 __all__ = ["DIRECT", "ends", "groups_spanned", "neighbour_types"]

@@ -140,7 +140,7 @@ def write_topology_conf(
     """
     from fairlane.errors import Problem, ScenarioError
     from fairlane.fabric import Fabric, read_wiring
-    from fairlane.slurm import of_wiring, topology_conf
+    from fairlane.fabric.slurm_topology import of_wiring, topology_conf
 
     if source is not None and source.suffix != ".toml" and topology is None:
         if assignments:

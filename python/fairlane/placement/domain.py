@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import numpy
 from pydantic import Field
 
 from fairlane.errors import Problem
+from fairlane.fabric.subtrees import subtrees
 from fairlane.inputs.problems import Problems
 from fairlane.placement.base import FabricView, Request, Strategy, by_leaf
 
-__all__ = ["Domain", "Fit", "Packed", "fewest", "subtrees"]
+__all__ = ["Domain", "Fit", "Packed", "fewest"]
 
 Fit = Literal["first", "best"]
 """The first place that has room, or the one that leaves least behind."""
@@ -89,18 +89,3 @@ def fewest(rooms: Mapping[int, list[int]], count: int, fit: Fit, *, split: bool)
             return None
         taken += left.pop(largest)
     return None
-
-
-def subtrees(fabric: FabricView, level: int) -> list[int]:
-    """For each switch the number of its subtree: what stays joined when all switches above ``level`` are gone."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    levels = numpy.asarray(list(fabric.levels))
-    a, b = fabric.links["from_switch"], fabric.links["to_switch"]
-    keep = (a >= 0) & (b >= 0)
-    a, b = a[keep], b[keep]
-    below = (levels[a] <= level) & (levels[b] <= level)
-    graph = coo_array((numpy.ones(below.sum()), (a[below], b[below])), shape=(len(levels), len(levels)))
-    found: list[int] = connected_components(graph.tocsr(), directed=False)[1].tolist()
-    return found

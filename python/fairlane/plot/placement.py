@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from fairlane.fabric.subtrees import subtrees
 from fairlane.fabric.view import Fabric
-from fairlane.placement.domain import subtrees
 from fairlane.plot.style import INK, MUTED, PALETTE, canvas, headline_of
 
 FREE = "#ececec"

@@ -12,8 +12,8 @@ from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.reading import read_text
-from fairlane.units import whole_number
 from fairlane.inputs.table import Table
+from fairlane.units import whole_number
 
 __all__ = ["MAX_LEVELS", "Level", "RankLevels", "RankLevelsField"]
 

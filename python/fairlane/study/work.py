@@ -24,8 +24,8 @@ def calibrate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatc
 
 def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
     """One simulation of the scenario's duration: what each job has done."""
-    from fairlane.results.derive import labels_of, work
     from fairlane.engine.measured import Work
+    from fairlane.results.derive import labels_of, work
     from fairlane.results.milestones import milestones
     from fairlane.runner.experiment import later_iteration
 

@@ -23,8 +23,8 @@ from fairlane.inputs.parse import parse_toml
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.reading import MOST_STORED, read_text
 from fairlane.inputs.sealed import CHECKSUM, checksum, read_sealed
-from fairlane.inputs.writing import replacing
 from fairlane.inputs.table import Table
+from fairlane.inputs.writing import replacing
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.features import NEIGHBOURS, OWN
 

@@ -8,26 +8,15 @@ job across switches that are not joined.
 Names that Slurm does not take are changed, and comments at the top of the file say which.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
-from fairlane.placement.domain import subtrees
+from fairlane.fabric.subtrees import subtrees
 from fairlane.slurm.hostlist import compress
 from fairlane.slurm.names import can_hold, slurm_names, unused
 
-__all__ = ["host_names", "of_wiring", "switch_names", "topology_conf"]
-
-
-def host_names(spec: Mapping[str, Any]) -> list[str]:
-    """The names of a fabric's hosts."""
-    return Fabric.build(spec).host_names
-
-
-def switch_names(spec: Mapping[str, Any]) -> list[str]:
-    """The names of a fabric's switches."""
-    return Fabric.build(spec).switch_names
+__all__ = ["of_wiring", "topology_conf"]
 
 
 def of_wiring(wiring: Wiring, *, merged: bool) -> str:
