@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.scenario.models import Table
+from fairlane.inputs.table import Table
 from fairlane.units import SIZE
 
 __all__ = ["Cluster"]
