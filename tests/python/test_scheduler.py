@@ -183,6 +183,7 @@ LINES = """; Version: 2.2
 4 7 -1 100 400 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1
 5 8 -1 0 4 -1 -1 4 200 -1 5 1 1 1 1 1 -1 -1
 6 9 -1 100 -1 -1 -1 3 20 -1 1 1 1 1 1 1 -1 -1
+-7 9 -1 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1
 """
 
 
@@ -196,6 +197,7 @@ def test_lines_that_cannot_be_used_are_named_and_the_rest_goes_on(tmp_path: Path
         f'{path}:3: line = "2 5 -1 100 4 -1 -1 4 200": has 9 fields; allowed: 18 numbers',
         f'{path}:4: field 4 = "1oo": not a number',
         f"{path}:5: processors = 400: job 4 is larger than the machine; allowed: 1 to 16",
+        f"{path}:8: job number = -7: is negative; allowed: 0 or more",
     ]
     with pytest.raises(ScenarioError, match="has 9 fields"):
         read_log(path, hosts=16, strict=True)

@@ -132,6 +132,8 @@ def _job(line: str, number: int, hosts: int | None) -> LoggedJob | None:
             raise _WrongLineError(Problem(f"field {at}", "out of range", _start_of(word), f"up to {_LARGEST}"))
     name, submit, run = values[0], values[1], values[3]
     size = values[4] if values[4] > 0 else values[7]
+    if name < 0:
+        raise _WrongLineError(Problem("job number", "is negative", name, "0 or more"))
     if submit < 0:
         raise _WrongLineError(Problem("submit time", "not known", submit, "0 or more seconds"))
     if run <= 0 and values[10] == _CANCELLED:
