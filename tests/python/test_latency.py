@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from fairlane import Scenario, ScenarioError, Simulation, _core, load
-from fairlane.results import print_summary
+from fairlane.cli.run_text import print_summary
 from fairlane.results.latency import QUANTILES, Latency, summarize
 from fairlane.runner import run
 from fairlane.workload import JobScript, OpenLoop

@@ -58,10 +58,6 @@ upward: fairlane.controller.episodes -> fairlane.simulation
 upward: fairlane.controller.fitting -> fairlane.simulation
 upward: fairlane.controller.online -> fairlane.simulation
 upward: fairlane.study.sources -> fairlane
-rich: fairlane.results.latency_text
-rich: fairlane.results.summary
-rich: fairlane.saturation.table
-rich: fairlane.study.summary
 paper: fairlane.cli.scheduling -> fairlane.reproduce.yang2016
 paper: fairlane.cli.scheduling_text -> fairlane.reproduce.yang2016
 outside: fairlane.reproduce.traces

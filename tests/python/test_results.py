@@ -14,6 +14,8 @@ import pytest
 from rich.console import Console
 
 from fairlane import Scenario, runner
+from fairlane.cli import run_text
+from fairlane.cli.run_text import print_summary
 from fairlane.engine.measured import Measured, Work, frame
 from fairlane.results import (
     Interference,
@@ -22,10 +24,8 @@ from fairlane.results import (
     RunMeta,
     derive,
     load_run,
-    print_summary,
     query,
     save,
-    summary,
 )
 from fairlane.results.derive import JobLabel
 from fairlane.results.ports import by_link
@@ -368,7 +368,7 @@ def test_the_summary_shows_jobs_matrix_and_folder(run: Run, tmp_path: Path) -> N
 
 def test_the_summary_of_many_jobs_is_by_workload(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = printed(run, width=45)
-    monkeypatch.setattr(summary, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(run_text, "MOST_COLUMNS", 2)
     text = printed(run)
     assert "A flood " in narrow
     assert "B pairs " in narrow

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from fairlane.cli.study_text import print_study
 from fairlane.plot import study as study_plot
 from fairlane.plot import study_conditions
 from fairlane.plot.style import styled
 from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.study.conditions import condition_of, shown, varied, with_condition
-from fairlane.study.summary import print_study
 
 MS = 1e-3
 FABRICS = {"tree": 2.0, "torus": 4.0, "dragonfly": 3.0}

@@ -9,7 +9,8 @@ import pytest
 
 import fairlane
 from fairlane import Run, Scenario, ScenarioError
-from fairlane.results import print_summary, query
+from fairlane.cli.run_text import print_summary
+from fairlane.results import query
 from fairlane.results.iterations import distribution
 from fairlane.results.ports import by_link, by_role, over_time
 

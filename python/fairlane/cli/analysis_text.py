@@ -14,7 +14,7 @@ from rich.text import Text
 from fairlane.analysis import Analysis, Period, Walk, by_neighbour, confusion, dominant_share, spread
 from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import NO_ROOM
-from fairlane.results.summary import console_for_tables
+from fairlane.cli.run_text import console_for_tables
 from fairlane.results.text import percent, plural, seconds
 
 __all__ = ["analysis_facts", "print_analysis", "walk_lines"]

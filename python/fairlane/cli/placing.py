@@ -77,7 +77,7 @@ def place(
         }
         typer.echo(json.dumps(rows, indent=2))
     else:
-        from fairlane.results.summary import console_for_tables
+        from fairlane.cli.run_text import console_for_tables
 
         console_for_tables().print(metrics_table(found, lists))
     if out:

@@ -33,7 +33,7 @@ def run(
 ) -> int:
     """Simulate a scenario and show which jobs slow each other down."""
     from fairlane import Scenario, runner
-    from fairlane.results import print_summary
+    from fairlane.cli.run_text import print_summary
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     found = runner.run(loaded, out=out, isolated=isolated, progress=not quiet)
@@ -142,7 +142,7 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Ask the tables of a run, a study or a sweep of loads a question in SQL."""
-    from fairlane.results import print_frame
+    from fairlane.cli.run_text import print_frame
     from fairlane.results import query as ask
 
     found = ask(run, sql)

@@ -56,7 +56,8 @@ def saturate(
     goes on, also with more loads or replicates.
     """
     from fairlane import Scenario
-    from fairlane.saturation import OpenLoopOptions, loads_of, opened, prepared, print_saturation, sweep
+    from fairlane.cli.saturation_text import print_saturation
+    from fairlane.saturation import OpenLoopOptions, loads_of, opened, prepared, sweep
 
     wanted = loads_of(load, loads)
     options = OpenLoopOptions(pattern, message_size, arrivals)

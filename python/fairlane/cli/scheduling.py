@@ -288,8 +288,8 @@ def _verified(found: "Comparison", machine: _Machine, moments: int | None, seed:
 def _print(found: "Comparison", checked: "Mapping[str, Verification]", *, as_json: bool, claim: bool) -> None:
     from dataclasses import asdict
 
+    from fairlane.cli.run_text import console_for_tables
     from fairlane.cli.scheduling_text import claim_lines, schedule_table, verification_table
-    from fairlane.results.summary import console_for_tables
 
     if as_json:
         rows = {name: asdict(row) for name, row in found.metrics.items()}

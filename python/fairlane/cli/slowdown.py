@@ -69,8 +69,8 @@ def _show(model: "SlowdownModel", *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(model.model_dump(mode="json"), indent=2))
         return
+    from fairlane.cli.run_text import console_for_tables
     from fairlane.cli.scheduling_text import model_tables
-    from fairlane.results.summary import console_for_tables
 
     for table in model_tables(model):
         console_for_tables().print(table)

@@ -32,9 +32,9 @@ def study(
     Every run is compared with the default run and with each job alone, on the same hosts. What is finished is stored at
     once; after an interruption --resume goes on.
     """
+    from fairlane.cli.study_text import print_study
     from fairlane.study import Study, run
     from fairlane.study.profile import profile_lines
-    from fairlane.study.summary import print_study
 
     if dask and not quiet:
         typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)

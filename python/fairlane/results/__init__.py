@@ -1,4 +1,4 @@
-"""What runs and studies measured: data frames, the folders they live in, SQL over them, summaries for the terminal."""
+"""What runs and studies measured: data frames, the folders they live in, SQL over them."""
 
 from fairlane.results.errors import ResultsError
 from fairlane.results.interference import Interference
@@ -6,7 +6,6 @@ from fairlane.results.query import query
 from fairlane.results.run import Run, RunMeta
 from fairlane.results.store import load, load_run, save
 from fairlane.results.study import StudyMeta, StudyResults
-from fairlane.results.summary import print_frame, print_summary
 
 __all__ = [
     "Interference",
@@ -17,8 +16,6 @@ __all__ = [
     "StudyResults",
     "load",
     "load_run",
-    "print_frame",
-    "print_summary",
     "query",
     "save",
 ]

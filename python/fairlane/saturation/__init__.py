@@ -4,7 +4,6 @@ from fairlane.saturation.loads import loads_of
 from fairlane.saturation.plan import OpenLoopOptions, Plan, prepared
 from fairlane.saturation.results import ACCEPTED_IN_FULL, Saturation
 from fairlane.saturation.sweep import opened, sweep
-from fairlane.saturation.table import print_saturation
 
 __all__ = [
     "ACCEPTED_IN_FULL",
@@ -14,6 +13,5 @@ __all__ = [
     "loads_of",
     "opened",
     "prepared",
-    "print_saturation",
     "sweep",
 ]

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairlane.cli.run_text import console_for_tables
 from fairlane.engine.measured import PS
-from fairlane.results.summary import console_for_tables
 from fairlane.results.text import plural, seconds
 from fairlane.saturation.results import ACCEPTED_IN_FULL, CONFIDENCE, FEW, Saturation
 

@@ -11,9 +11,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fairlane.cli.latency_text import latency_table
 from fairlane.results.interference import Interference
 from fairlane.results.iterations import distribution
-from fairlane.results.latency_text import latency_table
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.results.text import number, percent, plural, seconds, short_percent, wall_time

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairlane.cli.run_text import console_for_tables
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
 from fairlane.results.schemas import STUDY, STUDY_EMPTY
 from fairlane.results.study import StudyResults
-from fairlane.results.summary import console_for_tables
 from fairlane.results.text import listed, number, percent, plural, seconds
 from fairlane.study.conditions import CONDITION, median_time, timeless, with_condition
 from fairlane.study.sheet import EFFECTS
