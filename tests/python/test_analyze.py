@@ -17,8 +17,9 @@ from fairlane.analysis.figures import flits_waits
 from fairlane.analysis.packets import AHEAD, OWN, delayers
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import walk
-from fairlane.cli.analysis_text import print_analysis
+from fairlane.cli.analysis_text import analysis_parts
 from fairlane.cli.main import execute
+from fairlane.cli.tables import show
 from fairlane.engine.measured import marks
 from fairlane.errors import FairlaneError, ScenarioError
 from fairlane.results import ResultsError
@@ -203,7 +204,7 @@ def test_the_command_tells_and_draws_and_keeps_what_it_found(
         assert f"{name}.png" in told
     # The second time nothing is simulated.
     monkeypatch.setattr(Again, "_simulate", None)
-    print_analysis(look(plain, job="halo"))
+    show(analysis_parts(look(plain, job="halo")))
     assert capsys.readouterr().out in told
 
 
@@ -280,7 +281,7 @@ def test_a_recorded_application_on_a_fat_tree_is_analysed_whole(folder: Path, mo
 def test_a_job_of_collectives_on_a_torus(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = run(folder, "torus", TORUS)
     found = look(path)
-    print_analysis(found)
+    show(analysis_parts(found))
     told = capsys.readouterr().out
     assert "1 hop, collective" in told
     assert "recorded stretch" in told

@@ -13,7 +13,8 @@ import pytest
 from rich.console import Console
 
 from fairlane import Scenario, ScenarioError, Simulation, _core, load
-from fairlane.cli.run_text import print_summary
+from fairlane.cli.run_text import summary
+from fairlane.cli.tables import show
 from fairlane.results.latency import QUANTILES, Latency, summarize
 from fairlane.runner import run
 from fairlane.workload import JobScript, OpenLoop
@@ -306,7 +307,7 @@ def test_the_summary_shows_latency_by_job_and_kind_in_any_width(tmp_path: Path) 
     )
     for width, packets in ((200, True), (72, False)):
         out = StringIO()
-        print_summary(found, Console(width=width, file=out))
+        show(summary(found), Console(width=width, file=out))
         printed = out.getvalue()
         table = printed[printed.index("Latency") : printed.index("victim")].splitlines()
         rows = {line.split()[0]: line.split() for line in table if line.strip()}

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from fairlane import Scenario, runner
 from fairlane.cli import run_text
-from fairlane.cli.run_text import print_summary
+from fairlane.cli.run_text import summary
+from fairlane.cli.tables import show
 from fairlane.engine.measured import Measured, Work, frame
 from fairlane.results import (
     Interference,
@@ -351,7 +352,7 @@ def test_a_query_only_reads_the_run(run: Run, tmp_path: Path, monkeypatch: pytes
 
 def printed(run: Run, width: int = 140) -> str:
     console = Console(file=io.StringIO(), width=width)
-    print_summary(run, console)
+    show(summary(run), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from fairlane.cli.study_text import print_study
+from fairlane.cli.study_text import study_parts
+from fairlane.cli.tables import show
 from fairlane.plot import study as study_plot
 from fairlane.plot import study_conditions
 from fairlane.plot.style import styled
@@ -80,7 +81,7 @@ PARAMETERS = ("fabric.leaf_up", "jobs[0].placement")
 
 def printed(found: StudyResults) -> list[str]:
     console = Console(file=io.StringIO(), width=200)
-    print_study(found, console)
+    show(study_parts(found), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 

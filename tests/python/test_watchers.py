@@ -9,7 +9,8 @@ import pytest
 
 import fairlane
 from fairlane import Run, Scenario, ScenarioError
-from fairlane.cli.run_text import print_summary
+from fairlane.cli.run_text import summary
+from fairlane.cli.tables import show
 from fairlane.results import query
 from fairlane.results.iterations import distribution
 from fairlane.results.ports import by_link, by_role, over_time
@@ -110,7 +111,7 @@ def test_on_demand_tables_are_stored_asked_and_drawn(watched: Run) -> None:
 
 
 def test_the_summary_tells_quantiles(watched: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    print_summary(watched)
+    show(summary(watched))
     text = capsys.readouterr().out
     assert "Time per iteration, over all ranks" in text
     assert "99%" in text

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
 from fairlane.analysis import Analysis, Period, Walk, by_neighbour, confusion, dominant_share, spread
 from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import NO_ROOM
-from fairlane.cli.run_text import console_for_tables
+from fairlane.cli.tables import Column, Part, Row, Table, columns, time_ps
 from fairlane.results.text import percent, plural, seconds
 
-__all__ = ["analysis_facts", "print_analysis", "walk_lines"]
+__all__ = ["analysis_facts", "analysis_parts", "walk_lines"]
 
 MOST_STEPS = 12
 """Of longer walks the last steps before the cause are told, and how many are left out."""
@@ -27,14 +24,11 @@ MOST_LINKS = 5
 """How many links of the slow message are listed."""
 
 
-def print_analysis(found: Analysis, console: Console | None = None) -> None:
-    """Prints everything that was found, to standard output unless a ``console`` is given."""
-    console = console or console_for_tables()
-    for part in (_head(found), _ranks(found), _calls(found), _neighbours(found), _table_one(found), _inference(found)):
-        if part is not None:
-            console.print(part)
-    for line in (*_flit_lines(found), "", *walk_lines(found)):
-        console.print(line, soft_wrap=True, highlight=False)
+def analysis_parts(found: Analysis) -> Iterator[Part]:
+    """Everything that was found."""
+    yield _head(found)
+    yield from filter(None, (_ranks(found), _calls(found), _neighbours(found), _table_one(found), _inference(found)))
+    yield from (*_flit_lines(found), "", *walk_lines(found))
 
 
 def analysis_facts(found: Analysis) -> dict[str, Any]:
@@ -68,72 +62,67 @@ def _head(found: Analysis) -> Text:
     return text
 
 
-def _new_table(title: str, first: str, *others: str) -> tuple[Group, Table]:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column(first, no_wrap=True)
-    for heading in others:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return Group(Text(f"\n{title}", style="bold"), table), table
-
-
-def _ranks(found: Analysis) -> Group:
-    shown, table = _new_table("Time of a rank, whole run", "spent on", "min", "mean", "max", "deviation")
-    for row in spread(found.breakdown).iter_rows(named=True):
+def _ranks(found: Analysis) -> Table:
+    def name(row: Row) -> str:
         inner = row["part"] not in ("compute", "communication")
-        name = f"  {row['part']}" if inner else row["part"]
-        table.add_row(name, *(seconds(row[key]) for key in ("least", "mean", "greatest", "deviation")))
-    return shown
+        return f"  {row['part']}" if inner else row["part"]
+
+    statistics = columns(seconds, least="min", mean="mean", greatest="max", deviation="deviation")
+    rows = spread(found.breakdown).to_dicts()
+    return Table([Column("spent on", name), *statistics], rows, "Time of a rank, whole run")
 
 
-def _calls(found: Analysis) -> Group | None:
+def _calls(found: Analysis) -> Table | None:
     if found.calls.is_empty():
         return None
     title = f"MPI calls: waits and allreduce take {percent(dominant_share(found.calls))} of the time in MPI"
-    shown, table = _new_table(title, "call", "calls", "time", "share")
-    for row in found.calls.head(MOST_CALLS).iter_rows(named=True):
-        table.add_row(row["call"], f"{row['count']:,}", seconds(row["seconds"]), percent(row["share"]))
-    return shown
+    shown = [
+        *columns(call="call", count="calls"),
+        Column("time", "seconds", seconds),
+        Column("share", "share", percent),
+    ]
+    return Table(shown, found.calls.head(MOST_CALLS).to_dicts(), title)
 
 
-def _neighbours(found: Analysis) -> Group | None:
-    table = by_neighbour(found.chosen.delays)
-    if table.is_empty():
+def _neighbours(found: Analysis) -> Table | None:
+    rows = by_neighbour(found.chosen.delays).to_dicts()
+    if not rows:
         return None
-    title = f"Waits by neighbour, {_stretch(found)}"
-    headings = ("waits", "late\npartner", "network", "median", "99%", "longest\nlate", "longest\nnetwork")
-    shown, text = _new_table(title, "neighbour", *headings)
-    for row in table.iter_rows(named=True):
-        name = row["neighbour"] or "unknown"
-        times = ("late_ps", "network_ps", "median_ps", "p99_ps", "greatest_late_ps", "greatest_network_ps")
-        text.add_row(
-            f"{name}, collective" if row["collective"] else name, f"{row['waits']:,}", *(_ps(row[key]) for key in times)
-        )
-    return shown
+
+    def name(row: Row) -> str:
+        known = row["neighbour"] or "unknown"
+        return f"{known}, collective" if row["collective"] else known
+
+    times = columns(
+        time_ps,
+        late_ps="late\npartner",
+        network_ps="network",
+        median_ps="median",
+        p99_ps="99%",
+        greatest_late_ps="longest\nlate",
+        greatest_network_ps="longest\nnetwork",
+    )
+    shown = [Column("neighbour", name), Column("waits", "waits"), *times]
+    return Table(shown, rows, f"Waits by neighbour, {_stretch(found)}")
 
 
-def _table_one(found: Analysis) -> Group | None:
+def _table_one(found: Analysis) -> Table | None:
     """Table I of the paper, of the first exchange, by the inference and in truth."""
     chosen = found.chosen.pairs.filter(~pl.col("eager"))
     if chosen.is_empty():
         return None
-    title = f"Delays over {_ps(found.threshold_ps)} at the first exchange of each ordered pair of ranks"
-    shown, text = _new_table(title, "neighbour", "pairs", "because of", "inferred", "longest", "in truth", "longest")
     exact = table_one(chosen, found.threshold_ps, by="truth")
     rows = table_one(chosen, found.threshold_ps).join(exact, on=["neighbour", "delay"], suffix="_exact")
-    for row in rows.iter_rows(named=True):
-        last = [str(row["delayed_pairs_exact"]), _ps(row["greatest_ps_exact"])]
-        text.add_row(
-            row["neighbour"],
-            f"{row['pairs']:,}",
-            row["delay"],
-            str(row["delayed_pairs"]),
-            _ps(row["greatest_ps"]),
-            *last,
-        )
-    return shown
+    shown = [
+        *columns(neighbour="neighbour", pairs="pairs", delay="because of"),
+        *(Column("inferred", "delayed_pairs", str), Column("longest", "greatest_ps", time_ps)),
+        *(Column("in truth", "delayed_pairs_exact", str), Column("longest", "greatest_ps_exact", time_ps)),
+    ]
+    title = f"Delays over {time_ps(found.threshold_ps)} at the first exchange of each ordered pair of ranks"
+    return Table(shown, rows.to_dicts(), title)
 
 
-def _inference(found: Analysis) -> Group | None:
+def _inference(found: Analysis) -> Table | None:
     table = confusion(found.point_to_point)
     total, time = int(table["count"].sum()), int(table["time_ps"].sum())
     if not total:
@@ -141,10 +130,8 @@ def _inference(found: Analysis) -> Group | None:
     right = table.filter("right")
     shares = percent(int(right["count"].sum()) / total), percent(int(right["time_ps"].sum()) / max(time, 1))
     title = f"Two-sided inference: right for {shares[0]} of the delays, {shares[1]} of their time"
-    shown, text = _new_table(title, "inferred", "in truth", "delays", "time")
-    for row in table.iter_rows(named=True):
-        text.add_row(row["inferred"], row["truth"], f"{row['count']:,}", _ps(row["time_ps"]))
-    return shown
+    shown = columns(inferred="inferred", truth="in truth", count="delays")
+    return Table([*shown, Column("time", "time_ps", time_ps)], table.to_dicts(), title)
 
 
 def _flit_lines(found: Analysis) -> Iterator[str]:
@@ -154,7 +141,7 @@ def _flit_lines(found: Analysis) -> Iterator[str]:
     for word, trend in (("waits last", against.waits), ("messages take", against.under_way)):
         if trend.low_p95 is not None and trend.high_p95 is not None:
             r = "" if trend.pearson is None else f"; Pearson's r {trend.pearson:.2f}"
-            few, many = _ps(trend.low_p95), _ps(trend.high_p95)
+            few, many = time_ps(trend.low_p95), time_ps(trend.high_p95)
             yield f"  95% of {word} at most {few} in the lowest quarter of flits, {many} in the highest{r}"
     for stretch in found.stretches:
         flits = stretch.flits["flits"]
@@ -183,7 +170,7 @@ def walk_lines(found: Analysis) -> Iterator[str]:
 
 
 def _told(step: Mapping[str, Any], hosts: Sequence[str]) -> str:
-    long, call = _ps(step["end_ps"] - step["since_ps"]), step["call"]
+    long, call = time_ps(step["end_ps"] - step["since_ps"]), step["call"]
     begin = (
         f"rank {step['rank']} on {hosts[step['rank']]} waited {long} in {call} from {seconds(step['since_ps'] * 1e-12)}"
     )
@@ -191,8 +178,8 @@ def _told(step: Mapping[str, Any], hosts: Sequence[str]) -> str:
         return f"{begin}; what it waited for is not in the record"
     other = step["from_rank"] if step["to_rank"] == step["rank"] else step["to_rank"]
     whose = "its message from" if step["to_rank"] == step["rank"] else "its message to"
-    late = f", which was late by {_ps(step['late_ps'])}" if step["late_ps"] else ", which was not late"
-    return f"{begin}: {whose} {_rank(other, hosts)}{late}; {_ps(step['network_ps'])} network"
+    late = f", which was late by {time_ps(step['late_ps'])}" if step["late_ps"] else ", which was not late"
+    return f"{begin}: {whose} {_rank(other, hosts)}{late}; {time_ps(step['network_ps'])} network"
 
 
 def _rank(rank: int, hosts: Sequence[str]) -> str:
@@ -202,7 +189,7 @@ def _rank(rank: int, hosts: Sequence[str]) -> str:
 def _cause(walk: Walk, hosts: Sequence[str]) -> Iterator[str]:
     if walk.cause == "computing":
         rank = walk.steps.row(-1, named=True)["origin_rank"]
-        long = _ps(walk.worked_ps)
+        long = time_ps(walk.worked_ps)
         yield f"Cause: {_rank(rank, hosts)} computed {long} longer before its call than the rank that waited for it."
         return
     if walk.cause == "beginning":
@@ -214,8 +201,8 @@ def _cause(walk: Walk, hosts: Sequence[str]) -> Iterator[str]:
     word = "Cause" if walk.cause == "slow message" else "The slowest on the way"
     ends = " to ".join(_rank(step[key], hosts) for key in ("from_rank", "to_rank"))
     yield (
-        f"{word}: the message of {step['bytes']:,} B from {ends} was in flight for {_ps(step['under_way_ps'])}, "
-        f"{_ps(step['excess_ps'])} more than its bytes take."
+        f"{word}: the message of {step['bytes']:,} B from {ends} was in flight for {time_ps(step['under_way_ps'])}, "
+        f"{time_ps(step['excess_ps'])} more than its bytes take."
     )
     yield from _link_lines(walk)
 
@@ -226,8 +213,9 @@ def _shares(walk: Walk) -> str:
     if known.is_empty():
         return "What ended the wait is not in the record."
     end, begin, under_way = known["end_ps"][0], known["origin_ps"][-1], int(known["under_way_ps"].sum())
-    own = _ps(end - begin - under_way)
-    return f"Of the last {_ps(end - begin)} messages were in flight for {_ps(under_way)}; ranks computed for {own}."
+    own = time_ps(end - begin - under_way)
+    in_flight = f"messages were in flight for {time_ps(under_way)}"
+    return f"Of the last {time_ps(end - begin)} {in_flight}; ranks computed for {own}."
 
 
 def _link_lines(walk: Walk) -> Iterator[str]:
@@ -236,7 +224,7 @@ def _link_lines(walk: Walk) -> Iterator[str]:
     waited = walk.links.filter(pl.col("waited_ps") > 0)
     for row in waited.sort("waited_ps", "link", descending=[True, False]).head(MOST_LINKS).iter_rows(named=True):
         where = f"{row['link_name']} ({row['class']})"
-        yield f"  {where}: its packets waited {_ps(row['waited_ps'])}{_whose(walk, row['link'])}"
+        yield f"  {where}: its packets waited {time_ps(row['waited_ps'])}{_whose(walk, row['link'])}"
     if waited.height > MOST_LINKS:
         yield f"  and less at {waited.height - MOST_LINKS} other links"
     if walk.jobs.height:
@@ -267,7 +255,3 @@ def _which(period: Period) -> str:
     """The iteration, or what else it is, and the round of it."""
     what = period.name if period.iteration is None else f"iteration {period.iteration}"
     return what if period.round is None else f"{what}, round {period.round}"
-
-
-def _ps(picoseconds: float | None) -> str:
-    return seconds(None if picoseconds is None else picoseconds * 1e-12)

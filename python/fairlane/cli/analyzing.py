@@ -1,12 +1,13 @@
 """Why a run was slow: analyze."""
 
 import re
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fairlane.cli.command import AsJson, Quiet, add, out_option, print_json
+from fairlane.cli.command import Answer, Quiet, add, out_option
 from fairlane.cli.options import AllowCode, RunFolder, duration_of, folder_of
 
 __all__ = ["add_to"]
@@ -38,9 +39,8 @@ def analyze(
     ] = None,
     out: Annotated[Path | None, out_option("Folder of the pictures; by default RUN/analysis.", "DIR")] = None,
     allow_code: AllowCode = False,
-    as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Answer:
     """Find out why a job was slow: what its ranks waited for, and what made that late.
 
     The iteration to which the other jobs added most time is looked at message by message, beside the same iteration of
@@ -49,7 +49,7 @@ def analyze(
     """
     from fairlane.analysis import analyze as found_by
     from fairlane.analysis.figures import draw_all
-    from fairlane.cli.analysis_text import analysis_facts, print_analysis
+    from fairlane.cli.analysis_text import analysis_facts, analysis_parts
 
     span = None if iterations is None else _span(iterations)
     limit = None if threshold is None else duration_of("--threshold", threshold)
@@ -64,14 +64,10 @@ def analyze(
         allow_code=allow_code,
     )
     folder = folder_of(run / "analysis" if out is None else out)
-    if not (as_json or quiet):
-        print_analysis(found)
-    paths = list(draw_all(found, folder))
-    if as_json:
-        print_json({**analysis_facts(found), "figures": paths})
-        return
-    for path in paths:
-        typer.echo(path)
+    paths = list(map(str, draw_all(found, folder)))
+    return Answer(
+        lambda: {**analysis_facts(found), "figures": paths}, chain(analysis_parts(found), paths), "\n".join(paths)
+    )
 
 
 _LAST = 2**62

@@ -1,22 +1,31 @@
-"""What all commands have in common: the same standard options, and how results become JSON.
+"""What all commands have in common: the standard options, and how an answer becomes text, JSON or an exit code.
 
-Every command has ``--help``/``-h``, ``--out``/``-o``, ``--json`` and ``--quiet``/``-q``; every command that draws
-random numbers has ``--seed``. A command that stores nothing has no ``out`` or ``quiet`` of its own: its ``--out`` takes
-what it would print, and its ``--quiet`` leaves the exit code only.
+A command is a function of its arguments that returns an ``Answer``; it neither prints nor knows in which form the
+answer is wanted. Every command has ``--help``/``-h``, ``--out``/``-o``, ``--json`` and ``--quiet``/``-q``; every
+command that draws random numbers has ``--seed``. What the function does not have itself is added: ``--json``; an
+``--out`` that takes what would be printed; and a ``--quiet`` that leaves the exit code only.
 """
+
+from __future__ import annotations
 
 import functools
 import inspect
 import io
 import pkgutil
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-__all__ = ["AsJson", "OutFile", "OutFolder", "Quiet", "Seed", "add", "completing", "out_option", "print_json"]
+from fairlane.cli.exit import ExitCode
+
+if TYPE_CHECKING:
+    from fairlane.cli.tables import Part
+
+__all__ = ["Answer", "AsJson", "OutFile", "OutFolder", "Quiet", "Seed", "add", "completing", "out_option", "print_json"]
 
 
 def out_option(help: str, metavar: str = "FILE") -> Any:
@@ -37,6 +46,50 @@ OutFolder = Annotated[Path | None, out_option("Folder of the results.", "DIR")]
 OutFile = Annotated[Path | None, out_option("Write what is printed to FILE.")]
 """A file that takes what would be printed."""
 _Silent = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; only set the exit code.")]
+_STANDARD: dict[str, tuple[Any, Any]] = {
+    "as_json": (AsJson, False),
+    "out": (OutFile, None),
+    "quiet": (_Silent, False),
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command has found."""
+
+    data: Any = None
+    """For ``--json``; or a function that makes it."""
+    text: Iterable[Part] = ()
+    """For people; made only if it is shown."""
+    where: object = None
+    """Folder or file of the results, all that ``--quiet`` prints."""
+    files: Iterable[Path | str] = ()
+    """Files written besides; their names are printed, on standard error if the output is JSON."""
+    code: ExitCode = ExitCode.DONE
+    """How the command ended."""
+
+    def print(self, *, as_json: bool, quiet: bool) -> None:
+        """Prints it in the form that is wanted."""
+        if as_json:
+            print_json(self.data() if callable(self.data) else self.data)
+        elif quiet:
+            if self.where is not None:
+                typer.echo(self.where)
+        else:
+            _print_text(self.text)
+        for file in self.files if as_json or not quiet else ():
+            typer.echo(file, err=as_json)
+
+
+def _print_text(parts: Iterable[Part]) -> None:
+    """Strings are printed as they are made, without loading what draws tables."""
+    for part in parts:
+        if isinstance(part, str):
+            typer.echo(part)
+        else:
+            from fairlane.cli.tables import show
+
+            show([part])
 
 
 def add(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:
@@ -72,31 +125,36 @@ def _plain(value: Any) -> Any:
 def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(function, eval_str=True)
     given = signature.parameters
-    missing = {name: kind for name, kind in (("out", OutFile), ("quiet", _Silent)) if name not in given}
+    standard: dict[str, tuple[Any, Any]] = {
+        "as_json": (AsJson, False),
+        "out": (OutFile, None),
+        "quiet": (_Silent, False),
+    }
+    missing = {name: kind for name, kind in standard.items() if name not in given}
 
     @functools.wraps(function)
     def command(**options: Any) -> Any:
         own = {name: value for name, value in options.items() if name not in missing}
-        file, quiet = (options[name] if name in missing else None for name in ("out", "quiet"))
-        if not (file or quiet):
-            return function(**own)
+        file = options["out"] if "out" in missing else None
         printed = io.StringIO()
-        with redirect_stdout(printed):
-            status = function(**own)
+        with redirect_stdout(printed) if file or ("quiet" in missing and options["quiet"]) else nullcontext():
+            found = function(**own)
+            if isinstance(found, Answer):
+                found.print(as_json=options["as_json"], quiet=options["quiet"] and "quiet" not in missing)
         if file:
             _write(printed.getvalue(), file)
-        return status
+        return found.code if isinstance(found, Answer) else found
 
-    added = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=False if name == "quiet" else None, annotation=kind
-        )
-        for name, kind in missing.items()
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [parameter.replace(kind=keyword) for parameter in given.values()]
+    parameters += [
+        inspect.Parameter(name, keyword, default=default, annotation=kind) for name, (kind, default) in missing.items()
     ]
-    kept = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in given.values()]
+    # Long options of their own come first in the help, the standard ones last.
+    parameters.sort(key=lambda parameter: parameter.name in standard and 1 + list(standard).index(parameter.name))
     shown = cast("Any", command)
-    shown.__signature__ = signature.replace(parameters=[*kept, *added])
-    shown.__annotations__ = {parameter.name: parameter.annotation for parameter in (*kept, *added)}
+    shown.__signature__ = signature.replace(parameters=parameters)
+    shown.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del shown.__wrapped__
     return command
 

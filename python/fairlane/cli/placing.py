@@ -1,20 +1,24 @@
 """Looking at where jobs are: place."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import Seed, add, out_option
+from fairlane.cli.command import Answer, Seed, add, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
+    from fairlane.cli.tables import Part
     from fairlane.fabric import Fabric
 
 __all__ = ["add_to"]
+
+LISTED = 48
+"""Characters of a list of hosts that are shown."""
 
 
 def place(
@@ -28,9 +32,8 @@ def place(
             "--slurm", help="Print each job's hosts as a Slurm node list, and nothing else; with --json as JSON."
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the host of each rank.")] = False,
     allow_code: AllowCode = False,
-) -> None:
+) -> Answer:
     """Show which hosts the jobs of a scenario get, how far apart they are and who shares their links.
 
     Nothing is simulated. Distances are links between the hosts' switches; a link is shared if packets of another job
@@ -38,7 +41,6 @@ def place(
     """
     from fairlane import Scenario
     from fairlane.cli.fabric_text import tell_renamed
-    from fairlane.cli.placing_text import metrics_table
     from fairlane.fabric import Fabric
     from fairlane.inputs.problems import Problems
     from fairlane.placement import measure
@@ -55,38 +57,46 @@ def place(
     names = slurm_names(fabric.host_names)
     tell_renamed(fabric.host_names, names)
     lists = {name: compress(dict.fromkeys(names[host] for host in hosts)) for name, hosts in jobs.items()}
-    if slurm and as_json:
-        typer.echo(json.dumps(lists, indent=2))
-        return
     if slurm:
-        for name, hosts in lists.items():
-            typer.echo(f"{name} {hosts}")
-        return
-    found = measure(fabric, jobs)
-    if as_json:
-        from dataclasses import asdict
-
-        rows = {
-            name: {
-                **asdict(metrics),
-                "hosts_of_ranks": list(jobs[name]),
-                **_named(fabric, jobs[name]),
-                "node_list": lists[name],
-            }
-            for name, metrics in found.items()
+        return Answer(lists, (f"{name} {hosts}" for name, hosts in lists.items()))
+    rows = {
+        name: {
+            **asdict(metrics),
+            "hosts_of_ranks": list(jobs[name]),
+            **_named(fabric, jobs[name]),
+            "node_list": lists[name],
         }
-        typer.echo(json.dumps(rows, indent=2))
-    else:
-        from fairlane.cli.run_text import console_for_tables
+        for name, metrics in measure(fabric, jobs).items()
+    }
+    busy = len({host for hosts in jobs.values() for host in hosts})
+    title = f"{loaded.name}: {plural(len(jobs), 'job')} on {busy} of {plural(fabric.hosts, 'host')}"
+    return Answer(rows, _table(rows), files=_drawn(fabric, jobs, title, out))
 
-        console_for_tables().print(metrics_table(found, lists))
+
+def _table(rows: Mapping[str, Mapping[str, Any]]) -> "Iterator[Part]":
+    """A row for each job, with its metrics."""
+    from fairlane.cli.tables import Column, Table, columns, fixed
+    from fairlane.results.text import percent
+
+    shown = [
+        Column("job", "job"),
+        *columns(hosts="hosts", switches="switches"),
+        Column("average\ndistance", "average_distance", fixed(2)),
+        *columns(diameter="diameter", pieces="pieces"),
+        Column("in the\nlargest", "contiguity", percent),
+        Column("links", "links"),
+        Column("shared", "shared", percent),
+        Column("on", "node_list", left=True, width=LISTED),
+    ]
+    yield Table(shown, [{"job": name, **row} for name, row in rows.items()])
+
+
+def _drawn(fabric: "Fabric", jobs: Mapping[str, Sequence[int]], title: str, out: Path | None) -> Iterator[str]:
     if out:
         from fairlane.plot import placement
         from fairlane.plot.files import write
 
-        busy = len({host for hosts in jobs.values() for host in hosts})
-        title = f"{loaded.name}: {plural(len(jobs), 'job')} on {busy} of {plural(fabric.hosts, 'host')}"
-        typer.echo(write(lambda: placement.figure(fabric, jobs, title), out), err=as_json)
+        yield str(write(lambda: placement.figure(fabric, jobs, title), out))
 
 
 def _named(fabric: "Fabric", hosts: Sequence[int]) -> dict[str, list[str]]:

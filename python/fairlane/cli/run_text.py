@@ -1,176 +1,182 @@
-"""What the terminal shows after a run: a table of jobs, who delayed whom, and where the folder is."""
+"""What the terminal shows after a run: its jobs, latencies, power, who delayed whom, and where the folder is."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 import polars as pl
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from fairlane.cli.latency_text import latency_table
+from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, stored
+from fairlane.engine.measured import PS
 from fairlane.results.interference import Interference
 from fairlane.results.iterations import distribution
+from fairlane.results.latency import summarize
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.results.text import number, percent, plural, seconds, short_percent, wall_time
 
+__all__ = ["frame_parts", "summary"]
+
 MOST_COLUMNS = 12
-"""With more jobs than this the matrix is shown by workload, as it is where the console is too narrow."""
+"""With more jobs than this latencies and the matrix are shown by workload; the matrix also where it is too wide."""
 NOTICEABLE = 0.005
 """Changes of work below this are not coloured."""
-WIDE = 1000
-"""Columns of a console on which every table fits."""
 ABOUT_W = "W: throughput change against the isolated run, the same job alone on its hosts, at the same iteration."
 ABOUT_PERCENT = "Packets queue concurrently: 200% is two queueing packets per rank, all the time."
 
 
-def print_summary(run: Run, console: Console | None = None) -> None:
-    """Prints what ``run`` found, to standard output unless a ``console`` is given."""
-    console = console or console_for_tables()
-    console.print(_headline(run))
-    console.print(jobs_table(run) if _fits(console, jobs_table(run)) else jobs_table(run, gap=0))
-    console.print(Text(ABOUT_W, style="dim"))
-    for note in notes(run):
-        console.print(Text(note, style="yellow"), soft_wrap=True)
+def summary(run: Run) -> Iterator[Part]:
+    """What ``run`` found."""
+    yield _headline(run)
+    yield jobs_table(run)
+    yield from (long(note, "yellow") for note in notes(run))
     if run.iterations is not None and run.iterations["seconds"].count():
-        console.print(iterations_table(run.iterations))
-    many = run.jobs.height > MOST_COLUMNS
-    latency = latency_table(run, by_workload=many)
-    if latency is not None:
-        fits = _fits(console, latency.renderables[1])
-        console.print(latency if fits else latency_table(run, by_workload=many, packets=False))
+        yield iterations_table(run.iterations)
+    if run.latency is not None and run.latency_histogram is not None and run.latency.height:
+        yield latency_table(run)
     if run.power is not None:
-        console.print(power_table(run.power))
+        yield power_table(run.power)
     if run.interference["seconds"].sum() > 0:
-        between_jobs = run.jobs.height <= MOST_COLUMNS and _fits(console, interference_table(run))
-        console.print(interference_table(run, by="job" if between_jobs else "workload"))
-    for note in run.meta.notes:
-        console.print(Text(f"Note: {note}"), soft_wrap=True)
-    if run.folder:
-        console.print(Text.assemble("Everything is in ", (str(run.folder), "bold"), "."), soft_wrap=True)
+        yield interference_table(run, by="workload" if run.jobs.height > MOST_COLUMNS else "job")
+    yield from (long(f"Note: {note}") for note in run.meta.notes)
+    yield from stored(run.folder)
 
 
-def print_frame(frame: pl.DataFrame, console: Console | None = None) -> None:
-    """Prints the answer to a query: a table on a terminal, CSV where the output goes elsewhere."""
-    console = console or console_for_tables()
-    if not console.is_terminal:
-        console.file.write(_flat(frame).write_csv())
-        return
-    table = Table(box=SIMPLE_HEAD)
-    for name, dtype in frame.schema.items():
-        table.add_column(name, justify="right" if dtype.is_numeric() else "left")
-    for row in frame.iter_rows():
-        table.add_row(*[f"{value:.6g}" if isinstance(value, float) else _plain(value) for value in row])
-    console.print(table)
-
-
-def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """Lists and records as text: CSV has neither."""
-    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
-    return frame.with_columns(
-        pl.Series(name, [None if value is None else str(value) for value in frame[name].to_list()], pl.String)
-        for name in nested
-    )
-
-
-def _fits(console: Console, shown: RenderableType) -> bool:
-    """Whether nothing of it has to be cut off."""
-    return console.measure(shown, options=console.options.update_width(WIDE)).maximum <= console.width
-
-
-def jobs_table(run: Run, gap: int = 1) -> Table:
+def jobs_table(run: Run) -> Table:
     """One row per job: work, where its time went, and its work relative to being alone."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False)
-    table.add_column("job", no_wrap=True)
-    table.add_column("workload")
-    for heading in ("ranks", "iterations", "time per\niteration", "time in\ncompute", "time\nin MPI", "W"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for job in run.jobs.iter_rows(named=True):
-        table.add_row(
-            job["name"],
-            job["workload"],
-            str(job["ranks"]),
-            str(job["iterations"]),
-            seconds(job["seconds_per_iteration"]),
-            percent(job["compute_share"]),
-            percent(job["communication_share"]),
-            Text(percent(job["w"], signed=True), style=_change_style(job["w"])),
-        )
-    return table
+    shown = [
+        Column("job", "name"),
+        Column("workload", "workload", left=True, wrap=True),
+        *columns(str, ranks="ranks", iterations="iterations"),
+        Column("time per\niteration", "seconds_per_iteration", seconds),
+        *columns(percent, compute_share="time in\ncompute", communication_share="time\nin MPI"),
+        Column("W", "w", _coloured),
+    ]
+    return Table(shown, run.jobs.to_dicts(), note=ABOUT_W)
 
 
-def iterations_table(iterations: pl.DataFrame) -> Group:
+def iterations_table(iterations: pl.DataFrame) -> Table:
     """One row per job whose iterations were kept: quantiles out to 99%, the slowest, and how many are far out."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("job", no_wrap=True)
-    for heading in ("iterations", "1%", "25%", "median", "75%", "99%", "slowest", "over 3 x\nmedian"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for job in distribution(iterations).iter_rows(named=True):
-        times = [seconds(job[key]) for key in ("q1", "q25", "q50", "q75", "q99", "greatest")]
-        table.add_row(job["name"], str(job["count"]), *times, str(job["outliers"]))
-    return Group(Text("\nTime per iteration, over all ranks", style="bold"), table)
+    times = {"q1": "1%", "q25": "25%", "q50": "median", "q75": "75%", "q99": "99%", "greatest": "slowest"}
+    last = Column("over 3 x\nmedian", "outliers", str)
+    shown = [*columns(name="job"), Column("iterations", "count", str), *columns(seconds, **times), last]
+    return Table(shown, distribution(iterations).to_dicts(), "Time per iteration, over all ranks")
 
 
-def power_table(power: pl.DataFrame) -> Group:
+def power_table(power: pl.DataFrame) -> Table:
     """One row per job: its cap, how far that slows its sockets down, what a host draws, and the energy of all."""
     from fairlane.power import by_job
 
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("job", no_wrap=True)
-    for heading in ("hosts", "cap of a\nsocket", "frequency:\nmean", "slowest\nsocket", "power of\na host", "energy"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for job in by_job(power).iter_rows(named=True):
-        cap = "none" if job["cap_w"] is None else f"{job['cap_w']:g} W"
-        shares = [percent(job[key]) for key in ("mean_frequency", "least_frequency")]
-        table.add_row(
-            job["name"], str(job["hosts"]), cap, *shares, f"{job['host_w']:.1f} W", f"{number(job['energy_j'])} J"
-        )
-    return Group(Text("\nPower", style="bold"), table)
+    shown = [
+        *columns(name="job", hosts="hosts"),
+        Column("cap of a\nsocket", lambda job: "none" if job["cap_w"] is None else f"{job['cap_w']:g} W"),
+        *columns(percent, mean_frequency="frequency:\nmean", least_frequency="slowest\nsocket"),
+        Column("power of\na host", "host_w", fixed(1, " W")),
+        Column("energy", "energy_j", lambda joules: f"{number(joules)} J"),
+    ]
+    return Table(shown, by_job(power).to_dicts(), "Power")
 
 
-def interference_table(run: Run, by: Literal["job", "workload"] = "job") -> Group:
+def latency_table(run: Run) -> Table:
+    """A row per job (or workload), and one per traffic kind where there are several; without packets where narrow."""
+    assert run.latency is not None
+    assert run.latency_histogram is not None
+    by = "workload" if run.jobs.height > MOST_COLUMNS else "name"
+    workloads = run.jobs.select("name", "workload")
+    exact, histogram = (
+        table.rename(lambda name: name.removesuffix("_ps")).join(workloads, on="name", how="left")
+        for table in (run.latency, run.latency_histogram)
+    )
+    exact = exact.with_columns(sum=pl.col("mean") * pl.col("count"))
+    names, kinds = run.jobs[by].unique(maintain_order=True), exact["kind"].unique().sort()
+    rows: list[Row | None] = _latency_rows(summarize(exact, histogram, ("of", by)), by, names)
+    if len(kinds) > 1:
+        rows += [None, *_latency_rows(summarize(exact, histogram, ("of", "kind")), "kind", kinds)]
+    time = lambda value: seconds(value * PS)  # noqa: E731 - it is as short as that
+    quantiles = {"p50": "50%", "p99": "99%", "p999": "99.9%", "max": "max"}
+    of_messages = {f"message_{key}": heading for key, heading in ({"mean": "mean"} | quantiles).items()}
+    packets = partial(Column, drop=1)
+    shown = [
+        Column("workload" if by == "workload" else "job", "label"),
+        Column("messages", "message_count", note="Messages: from the send call to the last byte"),
+        *columns(time, **of_messages),
+        packets("packets", "packet_count", note="packets: from the offer to the adapter to the delivery"),
+        packets("mean", "packet_mean", time),
+        packets("99%", "packet_p99", time),
+    ]
+    return Table(shown, rows, "Latency", sparse=True)
+
+
+def _latency_rows(found: pl.DataFrame, by: str, names: pl.Series) -> list[Row | None]:
+    """Of each name the latencies of its messages and of its packets, in one row."""
+    rows: dict[str, dict[str, object]] = {name: {"label": name} for name in names}
+    for row in found.iter_rows(named=True):
+        rows[row[by]] |= {f"{row['of']}_{key}": value for key, value in row.items()}
+    return list(rows.values())
+
+
+def interference_table(run: Run, by: Literal["job", "workload"] = "job") -> Table:
     """Rows are victims, columns aggressors: the queueing delay, and its percentage of the row's rank-seconds."""
     by_workload = by == "workload"
     matrix = Interference.of(run, by)
     factor, unit = matrix.unit()
-    whose = "victims of one workload" if by_workload else "the victim"
-    title = f"Who delays whom: queueing delay, {unit}; percent of the rank time of {whose}"
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("victim \\ aggressor", no_wrap=True)
+    totals = matrix.others.sum(axis=1)
+    amounts = {"others": totals, "itself": matrix.own}
     keys = [_key(index) for index in range(len(matrix.labels))]
-    for key in [*keys, "others", "itself"]:
-        table.add_column(key, justify="right", no_wrap=True)
-    shares, totals = matrix.share(matrix.others), matrix.others.sum(axis=1)
-    total_shares, own_shares = matrix.share(totals), matrix.share(matrix.own)
+    shares = matrix.share(matrix.others)
+    sums = {name: (amount, matrix.share(amount)) for name, amount in amounts.items()}
+    rows: list[Row] = []
     for row, label in enumerate(matrix.labels):
-        cells = [
-            _cell(value / factor, share) if by_workload or row != column else Text("·", style="dim")
-            for column, (value, share) in enumerate(zip(matrix.others[row], shares[row], strict=True))
-        ]
-        others = _cell(totals[row] / factor, total_shares[row], "bold")
-        own = _cell(matrix.own[row] / factor, own_shares[row], "dim")
-        table.add_row(f"{keys[row]} {label}", *cells, others, own)
-    return Group(Text(f"\n{title}", style="bold"), table, Text(ABOUT_PERCENT, style="dim"))
+        cells = {
+            key: Text("·", style="dim") if row == at and not by_workload else _cell(value / factor, share)
+            for at, (key, value, share) in enumerate(zip(keys, matrix.others[row], shares[row], strict=True))
+        }
+        for (name, (amount, share)), style in zip(sums.items(), ("bold", "dim"), strict=True):
+            cells[name] = _cell(amount[row] / factor, share[row], style)
+        rows.append({"victim": f"{keys[row]} {label}", **cells})
+    whose = "victims of one workload" if by_workload else "the victim"
+    return Table(
+        [Column("victim \\ aggressor", "victim"), *(Column(key, key) for key in [*keys, *sums])],
+        rows,
+        f"Who delays whom: queueing delay, {unit}; percent of the rank time of {whose}",
+        ABOUT_PERCENT,
+        otherwise=None if by_workload else partial(interference_table, run, "workload"),
+    )
+
+
+def frame_parts(frame: pl.DataFrame, *, on_terminal: bool) -> Iterator[Part]:
+    """The answer to a query: a table on a terminal, CSV where the output goes elsewhere."""
+    if on_terminal:
+        numeric = {name: kind.is_numeric() for name, kind in frame.schema.items()}
+        yield Table([Column(name, name, _value, left=not right) for name, right in numeric.items()], frame.to_dicts())
+        return
+    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]  # CSV has neither lists nor records
+    texts = [[None if value is None else str(value) for value in frame[name].to_list()] for name in nested]
+    flat = [pl.Series(name, text, pl.String) for name, text in zip(nested, texts, strict=True)]
+    yield frame.with_columns(flat).write_csv().removesuffix("\n")
+
+
+def _value(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _headline(run: Run) -> Text:
     meta = run.meta
-    partial = (f" of {seconds(meta.duration_ps * 1e-12)}: interrupted, results are partial", "bold red")
+    partial_ = (f" of {seconds(meta.duration_ps * 1e-12)}: interrupted, results are partial", "bold red")
     return Text.assemble(
         (meta.scenario, "bold"),
         f": {seconds(meta.simulated_s)} simulated",
-        *([partial] if meta.partial else []),
+        *([partial_] if meta.partial else []),
         f", {plural(run.jobs.height, 'job')}, {_hops(meta.packet_hops)}, seed {meta.seed}\n",
         *([(_time_spent(run), "dim")] if meta.timings else []),
     )
 
 
-def _hops(count: int) -> str:
-    return plural(count, "packet-hop") if count < 100_000 else f"{count / 1e6:,.1f} million packet-hops"
+def _hops(hops: int) -> str:
+    return plural(hops, "packet-hop") if hops < 100_000 else f"{hops / 1e6:,.1f} million packet-hops"
 
 
 def _time_spent(run: Run) -> str:
@@ -199,16 +205,5 @@ def _key(index: int) -> str:
     return chr(ord("A") + index) if index < 26 else str(index + 1)
 
 
-def _change_style(w: float | None) -> str:
-    if w is None or abs(w) < NOTICEABLE:
-        return "dim"
-    return "red" if w < 0 else "green"
-
-
-def _plain(value: object) -> str:
-    return "" if value is None else str(value)
-
-
-def console_for_tables() -> Console:
-    """Standard output; wide enough for the tables where it is not a terminal."""
-    return Console() if sys.stdout.isatty() else Console(width=140)
+def _coloured(w: float) -> Text:
+    return Text(change(w), style="dim" if abs(w) < NOTICEABLE else "red" if w < 0 else "green")

@@ -1,14 +1,19 @@
 """Simulating and looking at what came out: run, check, plot, query."""
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import AsJson, Quiet, Seed, add, out_option, print_json
+from fairlane.cli.command import Answer, Quiet, Seed, add, out_option
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
 from fairlane.wording import plural
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Resolved, Scenario
 
 __all__ = ["add_to"]
 
@@ -28,94 +33,83 @@ def run(
     isolated: Annotated[
         bool, typer.Option(help="Also simulate each job alone, to compute its throughput change W.")
     ] = True,
-    as_json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> Answer:
     """Simulate a scenario and show which jobs slow each other down."""
     from fairlane import Scenario, runner
-    from fairlane.cli.run_text import print_summary
+    from fairlane.cli.run_text import summary
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     found = runner.run(loaded, out=out, isolated=isolated, progress=not quiet)
-    if as_json:
-        tables = {"jobs": found.jobs, "interference": found.interference}
-        print_json({"folder": found.folder, **found.meta.model_dump(), **tables})
-    elif quiet:
-        typer.echo(found.folder)
-    else:
-        print_summary(found)
-    return ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE
+    tables = {"jobs": found.jobs, "interference": found.interference}
+    return Answer(
+        {"folder": found.folder, **found.meta.model_dump(), **tables},
+        summary(found),
+        found.folder,
+        code=ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE,
+    )
 
 
 def check(
-    scenario: ScenarioFile,
-    assignments: Assignments = None,
-    seed: Seed = None,
-    allow_code: AllowCode = False,
-    as_json: AsJson = False,
-) -> None:
+    scenario: ScenarioFile, assignments: Assignments = None, seed: Seed = None, allow_code: AllowCode = False
+) -> Answer:
     """Read a scenario and report what is wrong with it.
 
     All problems are reported at once. Nothing is simulated but what calibration takes. Code that the scenario names is
     listed; it runs, and what it does is checked, only with --allow-code.
     """
-    from dataclasses import asdict
-
     from fairlane import Scenario, required_virtual_lanes
-    from fairlane.cli.fabric_text import lanes_text, routes_text
     from fairlane.fabric import Fabric
     from fairlane.inputs.code import listing
-    from fairlane.slurm import shortened
-    from fairlane.workload.registry import files_of
 
     with listing() as code:
         loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
         resolved = loaded.decide() if code else loaded.resolve()
-    lanes = required_virtual_lanes(loaded.fabric, qos=loaded)
     fabric = Fabric.build(resolved.tables["fabric"])
-    names, coverage = fabric.host_names, fabric.coverage
-    if as_json:
-        jobs = [
+    needs = resolved.estimate
+    facts = {
+        "scenario": resolved.name,
+        "seed": resolved.seed,
+        "duration_ps": resolved.duration,
+        "estimate": needs and {name: getattr(needs, name) for name in ("memory", "seconds", "packet_hops")},
+        "virtual_lanes": required_virtual_lanes(loaded.fabric, qos=loaded),
+        "coverage": fabric.coverage,
+        "jobs": [
             {
                 **{key: getattr(job, key) for key in ("name", "workload", "ranks", "hosts")},
-                "host_names": [names[host] for host in job.hosts],
+                "host_names": [fabric.host_names[host] for host in job.hosts],
             }
             for job in resolved.jobs
-        ]
-        needs = resolved.estimate
-        estimate = needs and {name: getattr(needs, name) for name in ("memory", "seconds", "packet_hops")}
-        head = {"scenario": resolved.name, "seed": resolved.seed, "duration_ps": resolved.duration}
-        print_json(
-            {
-                **head,
-                "estimate": estimate,
-                "virtual_lanes": lanes,
-                "coverage": asdict(coverage),
-                "jobs": jobs,
-                "code": [str(one) for one in code],
-                "notes": resolved.notes,
-            }
-        )
-        return
-    typer.echo(str(loaded))
-    typer.echo(f"  {lanes_text(lanes)}")
-    typer.echo(f"  routes: {routes_text(coverage)}")
-    for words in coverage.warnings:
-        typer.echo(f"  warning: {words}")
+        ],
+        "code": [str(one) for one in code],
+        "notes": resolved.notes,
+    }
+    return Answer(facts, _checked(loaded, resolved, facts))
+
+
+def _checked(loaded: "Scenario", resolved: "Resolved", facts: dict[str, Any]) -> Iterator[str]:
+    """What ``check`` prints: the scenario, and whatever somebody should know before a run."""
+    from fairlane.cli.fabric_text import lanes_text, routes_text
+    from fairlane.slurm import shortened
+    from fairlane.workload.registry import files_of
+
+    yield str(loaded)
+    yield f"  {lanes_text(facts['virtual_lanes'])}"
+    yield f"  routes: {routes_text(facts['coverage'])}"
+    yield from (f"  warning: {words}" for words in facts["coverage"].warnings)
     if resolved.estimate is not None:
-        typer.echo(f"  {resolved.estimate}")
-    for job in resolved.jobs:
-        hosts = shortened(names[host] for host in job.hosts)
-        typer.echo(f"  {job.name}: {plural(job.ranks, 'rank')} of {job.workload} on {hosts}")
-    for one in code:
-        typer.echo(f"  names code: {one}; it has not run and is not checked without --allow-code")
-    for name in [] if code else files_of(job.workload for job in loaded.jobs):
-        typer.echo(f"  runs code: {name}")
-    for note in resolved.notes:
-        typer.echo(f"  note: {note}")
+        yield f"  {resolved.estimate}"
+    for job in facts["jobs"]:
+        yield f"  {job['name']}: {plural(job['ranks'], 'rank')} of {job['workload']} on {shortened(job['host_names'])}"
+    if facts["code"]:
+        waiting = "it has not run and is not checked without --allow-code"
+        yield from (f"  names code: {one}; {waiting}" for one in facts["code"])
+    else:
+        yield from (f"  runs code: {name}" for name in files_of(job.workload for job in loaded.jobs))
+    yield from (f"  note: {note}" for note in resolved.notes)
 
 
-def plot(run: ResultsFolder, as_json: AsJson = False) -> None:
+def plot(run: ResultsFolder) -> Answer:
     """Draw the figures of a run, a study or a sweep of loads again from its tables.
 
     Prints where they are.
@@ -124,11 +118,7 @@ def plot(run: ResultsFolder, as_json: AsJson = False) -> None:
     from fairlane.plot import draw_all
 
     paths = list(draw_all(load(run)))
-    if as_json:
-        print_json({"figures": paths})
-        return
-    for path in paths:
-        typer.echo(path)
+    return Answer({"figures": paths}, map(str, paths))
 
 
 def query(
@@ -139,17 +129,13 @@ def query(
             metavar="SQL", help="A SELECT over its tables, in a run jobs, ranks, calls, ports, interference and more."
         ),
     ],
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Ask the tables of a run, a study or a sweep of loads a question in SQL."""
-    from fairlane.cli.run_text import print_frame
+    from fairlane.cli.run_text import frame_parts
     from fairlane.results import query as ask
 
     found = ask(run, sql)
-    if as_json:
-        print_json(found)
-    else:
-        print_frame(found)
+    return Answer(found, frame_parts(found, on_terminal=sys.stdout.isatty()))
 
 
 def add_to(app: typer.Typer) -> None:

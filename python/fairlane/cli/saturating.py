@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane.cli.command import AsJson, OutFolder, Quiet, Seed, add, completing, print_json
+from fairlane.cli.command import Answer, OutFolder, Quiet, Seed, add, completing
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, tell_damaged
 
@@ -46,9 +46,8 @@ def saturate(
     allow_code: AllowCode = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
     out: OutFolder = None,
-    as_json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> Answer:
     """Sweep open-loop load: accepted throughput and latency at each load, and where the fabric saturates.
 
     All open-loop jobs of the scenario get each of the loads. A scenario without one is simulated with one open-loop
@@ -56,7 +55,7 @@ def saturate(
     goes on, also with more loads or replicates.
     """
     from fairlane import Scenario
-    from fairlane.cli.saturation_text import print_saturation
+    from fairlane.cli.saturation_text import saturation_parts
     from fairlane.saturation import OpenLoopOptions, loads_of, opened, prepared, sweep
 
     wanted = loads_of(load, loads)
@@ -68,15 +67,15 @@ def saturate(
     store = opened(plan, datetime.now().astimezone(), out, resume=resume)
     found = sweep(plan, store=store, progress=not quiet).save(store)
     tell_damaged(store.damaged, store.folder)
-    if as_json:
-        print_json({"points": found.points, **found.meta, "folder": found.folder})
-    elif quiet:
-        typer.echo(found.folder)
-    else:
-        print_saturation(found)
-    if found.meta["partial"] and not quiet:
+    partial = found.meta["partial"]
+    if partial and not quiet:
         typer.echo(f"fairlane: what is finished is stored; go on with --resume --out {store.folder}", err=True)
-    return ExitCode.INTERRUPTED if found.meta["partial"] else ExitCode.DONE
+    return Answer(
+        {"points": found.points, **found.meta, "folder": found.folder},
+        saturation_parts(found),
+        found.folder,
+        code=ExitCode.INTERRUPTED if partial else ExitCode.DONE,
+    )
 
 
 def add_to(app: typer.Typer) -> None:

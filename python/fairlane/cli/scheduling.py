@@ -1,20 +1,20 @@
 """Replaying a job log on a fabric: schedule."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import AsJson, Quiet, add, out_option
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import Answer, Quiet, add, out_option
 from fairlane.cli.options import AllowCode
 from fairlane.inputs import code
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
+    from fairlane.cli.tables import Part
     from fairlane.errors import Problem
     from fairlane.fabric import Fabric
     from fairlane.placement import Communication, Strategy
@@ -72,9 +72,8 @@ def schedule(
     ] = None,
     allow_code: AllowCode = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at lines that cannot be used.")] = False,
-    as_json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> Answer:
     """Replay a job log with EASY backfilling, and compare allocators.
 
     Run times are those of the log, or with --slowdown stretch as hosts and neighbours make them. For example: fairlane
@@ -89,8 +88,7 @@ def schedule(
     arriving = _arriving(log, machine, strategies, most=jobs, load=load, seed=seed, strict=strict)
     found = _compared(arriving, machine, strategies, seed, quiet=quiet)
     checked = _verified(found, machine, verify, seed)
-    if as_json or not quiet:
-        _print(found, checked, as_json=as_json, claim=claim)
+    files = []
     if placed:
         from fairlane.cli.fabric_text import tell_renamed
         from fairlane.scheduler.placed import write_placed
@@ -98,10 +96,12 @@ def schedule(
 
         names = slurm_names(machine.names)
         tell_renamed(machine.names, names)
-        typer.echo(write_placed(found, names, placed), err=True)
+        files.append(write_placed(found, names, placed))
     if out:
-        _draw(found, machine, log, out, window)
-    return ExitCode.DONE
+        files.append(_draw(found, machine, log, out, window))
+    for file in files:
+        typer.echo(file, err=True)
+    return Answer(partial(_rows, found, checked), _text(found, checked, claim=claim))
 
 
 @dataclass(frozen=True)
@@ -285,31 +285,25 @@ def _verified(found: "Comparison", machine: _Machine, moments: int | None, seed:
     return {name: verify(one, machine.forecast, moments, seed) for name, one in found.schedules.items()}
 
 
-def _print(found: "Comparison", checked: "Mapping[str, Verification]", *, as_json: bool, claim: bool) -> None:
-    from dataclasses import asdict
+def _rows(found: "Comparison", checked: "Mapping[str, Verification]") -> dict[str, dict[str, Any]]:
+    """The figures of every allocator, for JSON."""
+    rows = {name: asdict(row) for name, row in found.metrics.items()}
+    for name, one in checked.items():
+        rows[name]["verified"] = {"moments": one.moments, "error": one.error, "jobs": one.jobs}
+    return rows
 
-    from fairlane.cli.run_text import console_for_tables
+
+def _text(found: "Comparison", checked: "Mapping[str, Verification]", *, claim: bool) -> "Iterator[Part]":
     from fairlane.cli.scheduling_text import claim_lines, schedule_table, verification_table
 
-    if as_json:
-        rows = {name: asdict(row) for name, row in found.metrics.items()}
-        for name, one in checked.items():
-            rows[name]["verified"] = {
-                "moments": one.moments,
-                "error": one.error.model_dump() if one.error else None,
-                "jobs": one.jobs.to_dicts(),
-            }
-        typer.echo(json.dumps(rows, indent=2))
-        return
-    console_for_tables().print(schedule_table(found.metrics))
+    yield schedule_table(found.metrics)
     if checked:
-        console_for_tables().print(verification_table(checked))
+        yield verification_table(checked)
     if claim:
-        for line in claim_lines(found):
-            typer.echo(line)
+        yield from claim_lines(found)
 
 
-def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: tuple[float, float] | None) -> None:
+def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: tuple[float, float] | None) -> Path:
     from fairlane.errors import Problem, ScenarioError
     from fairlane.plot import gantt
     from fairlane.plot.files import write
@@ -323,7 +317,7 @@ def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: 
         raise ScenarioError(Problem("--hours", words, f"{shown[0] / 3600:g}:{shown[1] / 3600:g}"))
     count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
     title = f"{log.name.split('.')[0]}: {plural(count, 'job')} on {plural(machine.fabric.hosts, 'host')}"
-    typer.echo(write(lambda: gantt.figure(found, machine.fabric, title, kind_of, shown), out), err=True)
+    return write(lambda: gantt.figure(found, machine.fabric, title, kind_of, shown), out)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-
+from fairlane.cli.tables import Column, Table, change, columns, fixed
 from fairlane.results.text import percent
 from fairlane.scheduler import Comparison, ScheduleMetrics, SlowdownModel, Verification
 
@@ -15,49 +14,33 @@ __all__ = ["claim_lines", "model_tables", "schedule_table", "verification_table"
 def schedule_table(rows: Mapping[str, ScheduleMetrics]) -> Table:
     """A row for each allocator; what slowdowns do only where there are some."""
     stretched = any(row.mean_slowdown != 1 for row in rows.values())
-    table = _table(
-        "allocator",
-        "jobs",
-        "refused",
-        "makespan",
-        "utili-\nsation",
-        *(("of use",) if stretched else ()),
-        "mean\nwait",
-        "median\nwait",
-        "bounded\nslowdown",
-        *(("mean run\nslowdown", "by hosts'\ntime", "inter-\nference") if stretched else ()),
-        "frag-\nmented",
-    )
-    for name, row in rows.items():
-        slowed = (f"{row.mean_slowdown:.3f}", f"{row.weighted_slowdown:.3f}", percent(row.interference))
-        table.add_row(
-            name,
-            str(row.jobs),
-            str(row.refused),
-            _time(row.makespan),
-            percent(row.utilisation),
-            *((percent(row.useful),) if stretched else ()),
-            _time(row.mean_wait),
-            _time(row.median_wait),
-            f"{row.mean_bounded_slowdown:.2f}",
-            *(slowed if stretched else ()),
-            percent(row.fragmentation),
-        )
-    return table
+    use = columns(percent, useful="of use")
+    slowed = columns(fixed(3), mean_slowdown="mean run\nslowdown", weighted_slowdown="by hosts'\ntime")
+    shown = [
+        Column("allocator", "allocator"),
+        *columns(str, jobs="jobs", refused="refused"),
+        Column("makespan", "makespan", _time),
+        Column("utili-\nsation", "utilisation", percent),
+        *(use if stretched else []),
+        *columns(_time, mean_wait="mean\nwait", median_wait="median\nwait"),
+        Column("bounded\nslowdown", "mean_bounded_slowdown", fixed(2)),
+        *([*slowed, Column("inter-\nference", "interference", percent)] if stretched else []),
+        Column("frag-\nmented", "fragmentation", percent),
+    ]
+    return Table(shown, [{"allocator": name, **asdict(row)} for name, row in rows.items()])
 
 
 def verification_table(checked: Mapping[str, Verification]) -> Table:
     """How far the model was off at the moments that were simulated."""
-    headings = ("moments\nsimulated", "jobs", "mean\nerror", "a tenth\nabove", "bias", "without\na model")
-    table = _table("allocator", *headings)
-    for name, one in checked.items():
-        if one.error is None:
-            table.add_row(name, "0", "0", *["–"] * 4)
-            continue
-        error = one.error
-        shares = (percent(error.mean), percent(error.worst_tenth), percent(error.bias, signed=True))
-        table.add_row(name, str(one.moments), str(error.jobs), *shares, percent(error.without))
-    return table
+    shown = [
+        *columns(allocator="allocator", moments="moments\nsimulated", jobs="jobs"),
+        *_errors(),
+    ]
+    rows = [
+        {"allocator": name, "moments": one.moments if one.error else 0, "jobs": 0, **_error(one.error)}
+        for name, one in checked.items()
+    ]
+    return Table(shown, rows)
 
 
 def claim_lines(found: Comparison) -> Iterator[str]:
@@ -76,36 +59,38 @@ def claim_lines(found: Comparison) -> Iterator[str]:
 
 def model_tables(model: SlowdownModel) -> Iterator[Table]:
     """What a model says of each pattern, and how far it was off."""
-    table = _table("pattern", "workload", "jobs", "mean\nerror", "a tenth\nabove", "bias", "without\na model")
-    for share, one in zip(model.mix.pattern, model.coefficients, strict=True):
-        from fairlane.workload.registry import name_of
+    from fairlane.workload.registry import name_of
 
-        error = one.error
-        table.add_row(
-            share.kind,
-            name_of(share.workload) if share.workload else "–",
-            str(error.jobs),
-            percent(error.mean),
-            percent(error.worst_tenth),
-            percent(error.bias, signed=True),
-            percent(error.without),
-        )
-    yield table
-    first = model.coefficients[0]
-    table = _table("coefficients of the logarithm", *(share.kind for share in model.mix.pattern))
-    for part in ("own", "neighbours"):
-        for feature in getattr(first, part):
-            values = (f"{getattr(one, part)[feature]:.3f}" for one in model.coefficients)
-            table.add_row(f"{part}: {feature}", *values)
-    yield table
+    kinds = model.mix.pattern
+    rows = [
+        {"kind": kind.kind, "workload": name_of(kind.workload) if kind.workload else None, **_error(one.error)}
+        for kind, one in zip(kinds, model.coefficients, strict=True)
+    ]
+    yield Table([*columns(kind="pattern", workload="workload", jobs="jobs"), *_errors()], rows)
+    values = [
+        {
+            "name": f"{part}: {feature}",
+            **{str(at): getattr(one, part)[feature] for at, one in enumerate(model.coefficients)},
+        }
+        for part in ("own", "neighbours")
+        for feature in getattr(model.coefficients[0], part)
+    ]
+    of_kinds = [Column(kind.kind, str(at), fixed(3)) for at, kind in enumerate(kinds)]
+    yield Table([Column("coefficients of the logarithm", "name"), *of_kinds], values)
 
 
-def _table(first: str, *headings: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column(first, no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
+def _errors() -> list[Column]:
+    """The columns of the errors of a model."""
+    headings = {"mean": "mean\nerror", "worst_tenth": "a tenth\nabove"}
+    return [
+        *columns(percent, **headings),
+        Column("bias", "bias", change),
+        Column("without\na model", "without", percent),
+    ]
+
+
+def _error(error: Any) -> dict[str, Any]:
+    return error.model_dump() if error else {}
 
 
 def _time(seconds: float) -> str:

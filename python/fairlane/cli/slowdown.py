@@ -1,12 +1,11 @@
 """Models of how allocations and neighbours slow jobs down: slowdown fit, slowdown show."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairlane.cli.command import AsJson, add, out_option
+from fairlane.cli.command import Answer, add, out_option
 from fairlane.cli.options import AllowCode, Assignments
 from fairlane.inputs import code
 
@@ -27,9 +26,8 @@ def fit(
     moments: Annotated[int, typer.Option(min=5, help="How many moments to simulate.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
     out: Annotated[Path, out_option("The model's file, TOML.")] = Path("slowdown.toml"),
-    as_json: AsJson = False,
     allow_code: AllowCode = False,
-) -> None:
+) -> Answer:
     """Simulate random snapshots of a machine packet by packet, and fit a model of slowdowns to them.
 
     For example: fairlane slowdown fit mix.toml --fabric torus --set sides=[8,4,4] -o torus.toml
@@ -48,32 +46,25 @@ def fit(
         told = lambda done, _jobs: shown.update(task, completed=done)  # noqa: E731 - it is as short as that
         model = fit_model(table, patterns, moments=moments, seed=seed, told=told)
     model.save(out)
-    _show(model, as_json=as_json)
-    typer.echo(f"written {out}", err=as_json)
+    return _answer(model, f"written {out}")
 
 
 def show(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A model's file, or the name of one that comes with fairlane.")
     ],
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """What a model predicts, and its error on held-out snapshots."""
     from fairlane.scheduler import load_model
 
     with code.listing():
-        _show(load_model(model), as_json=as_json)
+        return _answer(load_model(model))
 
 
-def _show(model: "SlowdownModel", *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(model.model_dump(mode="json"), indent=2))
-        return
-    from fairlane.cli.run_text import console_for_tables
+def _answer(model: "SlowdownModel", *written: str) -> Answer:
     from fairlane.cli.scheduling_text import model_tables
 
-    for table in model_tables(model):
-        console_for_tables().print(table)
+    return Answer(model.model_dump(mode="json"), model_tables(model), files=written)
 
 
 def add_to(app: typer.Typer) -> None:

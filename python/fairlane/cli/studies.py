@@ -1,11 +1,12 @@
 """Simulating a scenario many times: study."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fairlane.cli.command import AsJson, Quiet, add, out_option, print_json
+from fairlane.cli.command import Answer, Quiet, add, out_option
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, tell_damaged
 
@@ -24,15 +25,14 @@ def study(
     ] = None,
     allow_code: AllowCode = False,
     profile: Annotated[bool, typer.Option("--profile", help="Say where the time went.")] = False,
-    as_json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> Answer:
     """Compare treatments over placements, seeds and parameters.
 
     Every run is compared with the default run and with each job alone, on the same hosts. What is finished is stored at
     once; after an interruption --resume goes on.
     """
-    from fairlane.cli.study_text import print_study
+    from fairlane.cli.study_text import study_parts
     from fairlane.study import Study, run
     from fairlane.study.profile import profile_lines
 
@@ -47,17 +47,14 @@ def study(
         typer.echo(f"fairlane: what is finished is stored; go on with --resume{where}", err=True)
         raise
     tell_damaged(found.meta.recomputed, found.folder)
-    if as_json:
-        tables = {name: getattr(found, name) for name in ("work", "failures")}
-        print_json({"folder": found.folder, **found.meta.model_dump(), **tables})
-    elif quiet:
-        typer.echo(found.folder)
-    else:
-        print_study(found)
-    if profile and not as_json:
-        for line in profile_lines(found.meta.profile):
-            typer.echo(line)
-    return ExitCode.RUN_FAILED if found.failures.height else ExitCode.DONE
+    tables = {name: getattr(found, name) for name in ("work", "failures")}
+    time = list(profile_lines(found.meta.profile)) if profile else []
+    return Answer(
+        {"folder": found.folder, **found.meta.model_dump(), **tables},
+        chain(study_parts(found), time),
+        "\n".join([str(found.folder), *time]),
+        code=ExitCode.RUN_FAILED if found.failures.height else ExitCode.DONE,
+    )
 
 
 def add_to(app: typer.Typer) -> None:

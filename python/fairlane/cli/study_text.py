@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import polars as pl
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from fairlane.cli.run_text import console_for_tables
+from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, stored
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
 from fairlane.results.schemas import STUDY, STUDY_EMPTY
 from fairlane.results.study import StudyResults
-from fairlane.results.text import listed, number, percent, plural, seconds
+from fairlane.results.text import listed, number, plural, seconds
 from fairlane.study.conditions import CONDITION, median_time, timeless, with_condition
 from fairlane.study.sheet import EFFECTS
 
-__all__ = ["print_study"]
+__all__ = ["study_parts"]
 
 ABOUT = (
     "W: throughput change against the isolated run. Improvement: throughput change against the default run. "
@@ -41,43 +40,33 @@ MOST_FAILURES = 5
 """With more failures than this, the others are only counted."""
 
 
-def print_study(study: StudyResults, console: Console | None = None) -> None:
-    """Prints what ``study`` found out, to standard output unless a ``console`` is given."""
-    console = console or console_for_tables()
+def study_parts(study: StudyResults) -> Iterator[Part]:
+    """What ``study`` found out."""
     meta = study.meta
     shared = meta.runs - meta.simulations
-    console.print(
-        Text.assemble(
-            (meta.study, "bold"),
-            f": {plural(meta.points, 'point')}, {plural(meta.runs, 'run')}, {plural(meta.simulations, 'simulation')}",
-            f" ({plural(shared, 'run')} the same as another)" if shared else "",
-            f", {seconds(meta.wall_s)}\n",
-        )
+    yield Text.assemble(
+        (meta.study, "bold"),
+        f": {plural(meta.points, 'point')}, {plural(meta.runs, 'run')}, {plural(meta.simulations, 'simulation')}",
+        f" ({plural(shared, 'run')} the same as another)" if shared else "",
+        f", {seconds(meta.wall_s)}\n",
     )
     if study.work.height:
-        for part in work_tables(study):
-            console.print(part)
-        console.print(Text(ABOUT_ALONE if alone_everywhere(study.work) else ABOUT, style="dim"))
-        for note in filter(None, (timeless(study.work), *comparison_notes(study.work))):
-            console.print(Text(note, style="yellow"), soft_wrap=True)
+        yield from work_tables(study)
+        yield Text(ABOUT_ALONE if alone_everywhere(study.work) else ABOUT, style="dim")
+        notes = (timeless(study.work), *comparison_notes(study.work))
+        yield from (long(note, "yellow") for note in notes if note)
     if study.folder and (study.folder / EFFECTS).is_file():
-        console.print(effects_table(read_parquet(study.folder / EFFECTS, STUDY["effects"], STUDY_EMPTY["effects"])))
-        console.print(Text(ABOUT_EFFECTS, style="dim"))
+        yield effects_table(read_parquet(study.folder / EFFECTS, STUDY["effects"], STUDY_EMPTY["effects"]))
     for failure in study.failures.head(MOST_FAILURES).iter_rows(named=True):
         what = f"{failure['treatment']} run" + (f" of {failure['job']}" if failure["job"] else "")
-        console.print(
-            Text(
-                f"failed twice: point {failure['point']}, {what}: {failure['error']}; see {failure['scenario']}", "red"
-            ),
-            soft_wrap=True,
-        )
+        where = f"point {failure['point']}, {what}: {failure['error']}; see {failure['scenario']}"
+        yield long(f"failed twice: {where}", "red")
     if study.failures.height > MOST_FAILURES:
-        console.print(Text(f"... and {study.failures.height - MOST_FAILURES} others: see the table failures", "red"))
-    if study.folder:
-        console.print(Text.assemble("Everything is in ", (str(study.folder), "bold"), "."), soft_wrap=True)
+        yield Text(f"... and {study.failures.height - MOST_FAILURES} others: see the table failures", "red")
+    yield from stored(study.folder)
 
 
-def work_tables(study: StudyResults) -> Iterator[Table | Text]:
+def work_tables(study: StudyResults) -> Iterator[Part]:
     """By condition, workload and treatment, medians over placements, seeds and jobs; then by placement and seed."""
     work, conditions = with_condition(study.work)
     yield _by_condition(work, study, len(conditions) > 1)
@@ -85,11 +74,10 @@ def work_tables(study: StudyResults) -> Iterator[Table | Text]:
     if not apart:
         return
     single = _by_repetition(work, study, [*([CONDITION] if len(conditions) > 1 else []), *apart])
-    if single.row_count <= MOST_SINGLE:
-        yield Text(f"\nBy {' and '.join(apart)}, medians over jobs", style="bold")
+    if len(single.rows) <= MOST_SINGLE:
         yield single
     else:
-        yield Text(f"By {' and '.join(apart)}, {single.row_count} rows: see the table work.", style="dim")
+        yield Text(f"By {' and '.join(apart)}, {len(single.rows)} rows: see the table work.", style="dim")
 
 
 def alone_everywhere(work: pl.DataFrame) -> bool:
@@ -99,14 +87,6 @@ def alone_everywhere(work: pl.DataFrame) -> bool:
 
 def _by_condition(work: pl.DataFrame, study: StudyResults, several: bool) -> Table:
     """One row per condition, workload and treatment, then one for all workloads of the condition."""
-    lonely, treated = alone_everywhere(work), work["improvement"].null_count() < work.height
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    first = [*(["condition"] if several else []), "workload", *(["treatment"] if study.meta.treatments else [])]
-    for heading in first:
-        table.add_column(heading, no_wrap=heading != "condition")
-    numbers = ["jobs", "time per\niteration", "iterations\nper s", *([] if lonely else ["W", "worst W"])]
-    for heading in (*numbers, *(["improvement", "best", "worst"] if treated else [])):
-        table.add_column(heading, justify="right", no_wrap=True)
     keys = [CONDITION, "workload", "baseline", "treatment"]
     rows = _summed(work, keys)
     many = several and rows.height > MOST_ROWS
@@ -117,18 +97,32 @@ def _by_condition(work: pl.DataFrame, study: StudyResults, several: bool) -> Tab
     ordered = rows.with_columns(
         at=pl.col(CONDITION).replace_strict(order, return_dtype=pl.UInt32), all=pl.col("workload") == "all"
     ).sort("at", "all", maintain_order=True)
-    before = ("", "")
-    for row in ordered.iter_rows(named=True):
-        place = (row[CONDITION], row["workload"])
-        labels = [place[0] if place[0] != before[0] else ""] if several else []
-        labels.append(place[1] if place != before else "")
-        labels += [_label(row, study)] if study.meta.treatments else []
-        before = place
-        changes = [*([] if lonely else ["w", "worst_w"]), *(["improvement", "best", "worst"] if treated else [])]
-        shares = [percent(row[key], signed=True) for key in changes]
-        rate = "–" if row["rate"] is None else number(row["rate"])
-        table.add_row(*labels, str(row["jobs"]), seconds(row["seconds"]), rate, *shares)
-    return table
+    against_isolated = {} if alone_everywhere(work) else {"w": "W", "worst_w": "worst W"}
+    treated = work["improvement"].null_count() < work.height
+    against_default = {"improvement": "improvement", "best": "best", "worst": "worst"} if treated else {}
+    treatment = Column("treatment", partial(_label, study), left=True)
+    shown = [
+        *([Column("condition", CONDITION, wrap=True)] if several else []),
+        Column("workload", "workload", left=True),
+        *([treatment] if study.meta.treatments else []),
+        Column("jobs", "jobs", str),
+        Column("time per\niteration", "seconds", seconds),
+        Column("iterations\nper s", "rate", number),
+        *columns(change, **against_isolated, **against_default),
+    ]
+    return Table(shown, _without_repeated(ordered.to_dicts(), (CONDITION, "workload")))
+
+
+def _without_repeated(rows: list[dict[str, Any]], labels: Sequence[str]) -> list[Row]:
+    """The rows without labels that are those of the row above; a label is repeated where one before it changes."""
+    before: list[object] = []
+    for row in rows:
+        these = [row[label] for label in labels]
+        for at, label in enumerate(labels):
+            if these[: at + 1] == before[: at + 1]:
+                row[label] = ""
+        before = these
+    return list(rows)
 
 
 def _summed(work: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
@@ -146,33 +140,28 @@ def _summed(work: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str]) -> Table:
     """One row for each placement and seed of each condition; of every run the time of an iteration and W."""
-    lonely = alone_everywhere(work)
-    one_workload = work["workload"].n_unique() == 1
-    runs = list(work.select("baseline", "treatment").unique(maintain_order=True).iter_rows(named=True))
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for name in keys:
-        table.add_column(name, justify="right" if name == "seed" else "left")
-    measures = [*(["seconds"] if one_workload else []), *([] if lonely else ["w"])]
-    words = {"seconds": "time per\niteration", "w": "W"}
-    for run in runs:
-        of = f"{_label(run, study)}\n" if len(runs) > 1 else ""
-        for measure in measures:
-            table.add_column(f"{of}{words[measure]}", justify="right", no_wrap=True)
     found = _summed(work, [*keys, "baseline", "treatment"])
-    names, before = study.meta.placements, ""
-    for values, rows in found.group_by(keys, maintain_order=True):
-        at = dict(zip(keys, values, strict=True))
-        if "placement" in at and int(str(at["placement"])) < len(names):
-            at["placement"] = names[int(str(at["placement"]))]
-        if CONDITION in at:
-            at[CONDITION], before = ("" if at[CONDITION] == before else at[CONDITION]), str(at[CONDITION])
-        cells: list[str] = []
-        for run in runs:
-            row = next(iter(rows.filter(**run).iter_rows(named=True)), {})
-            shown = {"seconds": seconds(row.get("seconds")), "w": percent(row.get("w"), signed=True)}
-            cells += [shown[measure] for measure in measures]
-        table.add_row(*map(str, at.values()), *cells)
-    return table
+    names = study.meta.placements
+    rows: list[dict[str, Any]] = []
+    for values, of_runs in found.group_by(keys, maintain_order=True):
+        row: dict[str, Any] = dict(zip(keys, values, strict=True))
+        if row.get("placement", len(names)) < len(names):
+            row["placement"] = names[row["placement"]]
+        for run in of_runs.to_dicts():
+            label = _label(study, run)
+            row |= {f"{label}\nseconds": run["seconds"], f"{label}\nw": run["w"]}
+        rows.append({key: str(value) if key in keys else value for key, value in row.items()})
+    runs = [_label(study, run) for run in work.select("baseline", "treatment").unique(maintain_order=True).to_dicts()]
+    measures = [("seconds", "time per\niteration", seconds)] if work["workload"].n_unique() == 1 else []
+    measures += [] if alone_everywhere(work) else [("w", "W", change)]
+    measured = [
+        Column(f"{label}\n{heading}" if len(runs) > 1 else heading, f"{label}\n{key}", form)
+        for label in runs
+        for key, heading, form in measures
+    ]
+    left = [Column(name, name, left=name != "seed", wrap=True) for name in keys]
+    title = f"By {' and '.join(key for key in keys if key != CONDITION)}, medians over jobs"
+    return Table([*left, *measured], _without_repeated(rows, [key for key in keys if key == CONDITION]), title)
 
 
 def comparison_notes(work: pl.DataFrame) -> Iterator[str]:
@@ -193,25 +182,23 @@ def comparison_notes(work: pl.DataFrame) -> Iterator[str]:
 
 def effects_table(found: pl.DataFrame) -> Table:
     """The terms that explain most of each job's time, and what no term explains."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("job", no_wrap=True)
-    table.add_column("effect of")
-    for heading in ("factor", "share", "p"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for (name,), rows in found.group_by("name", maintain_order=True):
-        shown = str(name)
-        last = rows.filter(pl.col("term") == "residual")
-        for row in pl.concat([rows.filter(pl.col("term") != "residual").head(MOST_TERMS), last]).to_dicts():
-            numbers = [
-                "" if row[key] is None else form.format(row[key])
-                for key, form in (("factor", "{:.3f}"), ("share", "{:.1%}"), ("p", "{:.2g}"))
-            ]
-            table.add_row(shown, row["term"], *numbers)
-            shown = ""
-    return table
+    rows: list[dict[str, Any]] = []
+    for _, of_job in found.group_by("name", maintain_order=True):
+        terms, last = (
+            of_job.filter(is_last) for is_last in (pl.col("term") != "residual", pl.col("term") == "residual")
+        )
+        rows += pl.concat([terms.head(MOST_TERMS), last]).to_dicts()
+    shown = [
+        Column("job", "name"),
+        Column("effect of", "term", left=True, wrap=True),
+        Column("factor", "factor", fixed(3)),
+        Column("share", "share", lambda share: f"{share:.1%}"),
+        Column("p", "p", lambda p: f"{p:.2g}"),
+    ]
+    return Table(shown, _without_repeated(rows, ["name"]), note=ABOUT_EFFECTS)
 
 
-def _label(row: dict[str, object], study: StudyResults) -> str:
+def _label(study: StudyResults, row: Row) -> str:
     """The treatment; the default run with what it is like, where the study has several."""
     several = study.work["baseline"].n_unique() > 1 and row["treatment"] == "default"
     return f"default ({row['baseline'] or 'whole'})" if several else str(row["treatment"])

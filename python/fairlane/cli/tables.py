@@ -1,0 +1,169 @@
+"""Text on the terminal: tables whose columns are declared as data, and the one place that prints.
+
+What a command shows is a sequence of parts: strings, printed as they are; ``Text`` of rich, wrapped at the width of the
+terminal; and ``Table``. Formats of numbers are those of ``fairlane.wording`` and ``fairlane.results.text``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fairlane.results.text import percent, seconds, significant
+
+__all__ = ["Column", "Part", "Row", "Table", "change", "columns", "count", "fixed", "long", "show", "stored", "time_ps"]
+
+Row = Mapping[str, Any]
+"""The values of a row by name."""
+EMPTY = "–"
+"""What stands for a value that there is not."""
+WIDTH = 140
+"""Characters of a line where the output is no terminal."""
+_UNLIMITED = 1000
+
+
+def count(value: int) -> str:
+    """A whole number with separators of thousands."""
+    return f"{value:,}"
+
+
+def fixed(digits: int, unit: str = "") -> Callable[[float], str]:
+    """A format with so many decimals, and a unit behind the number."""
+    return lambda value: f"{value:.{digits}f}{unit}"
+
+
+def change(value: float | None) -> str:
+    """A relative change in percent, with its sign."""
+    return percent(value, signed=True)
+
+
+def time_ps(picoseconds: float | None) -> str:
+    """A time in picoseconds, in a fitting unit."""
+    return seconds(None if picoseconds is None else picoseconds * 1e-12)
+
+
+def _plain(value: Any) -> str | Text:
+    if isinstance(value, str | Text):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return count(value) if isinstance(value, int) else significant(value, 4) if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    header: str
+    """Its heading; may have several lines."""
+    value: str | Callable[[Row], Any]
+    """The key of the row, or a function of the row."""
+    form: Callable[[Any], str | Text] = _plain
+    """How a value is written; None is always a dash."""
+    left: bool = False
+    """Whether it is aligned to the left."""
+    wrap: bool = False
+    """Whether long values take several lines."""
+    width: int | None = None
+    """Longer values are cut off."""
+    drop: int = 0
+    """Where the terminal is too narrow, columns with the greatest number are left out first; those with 0 stay."""
+    note: str = ""
+    """An explanation below the table."""
+
+    def cell(self, row: Row) -> str | Text:
+        """The value in a row, as text."""
+        value = self.value(row) if callable(self.value) else row.get(self.value)
+        return EMPTY if value is None else self.form(value)
+
+
+def columns(form: Callable[[Any], str | Text] = _plain, /, **headers: str) -> list[Column]:
+    """Columns of one format: the keys of the rows with their headings."""
+    return [Column(header, key, form) for key, header in headers.items()]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first column is aligned to the left. None among the rows begins a new section."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row | None]
+    title: str = ""
+    note: str = ""
+    """An explanation below, after those of the columns."""
+    sparse: bool = False
+    """Whether rows that have nothing in the columns that are shown are left out."""
+    otherwise: Callable[[], Table] | None = None
+    """What is shown instead where the terminal is too narrow."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.otherwise is not None and not self._fits(console, self.columns, 1):
+            yield self.otherwise()
+            return
+        if self.title:
+            yield Text(f"\n{self.title}", style="bold")
+        shown = self._shown(console)
+        yield self._drawn(shown, 1 if self._fits(console, shown, 1) else 0)
+        explained = "; ".join(column.note for column in shown if column.note)
+        if note := f"{explained}." if explained else self.note:
+            yield Text(note, style="dim")
+
+    def _fits(self, console: Console, shown: Sequence[Column], gap: int) -> bool:
+        unlimited = console.options.update_width(_UNLIMITED)
+        return console.measure(self._drawn(shown, gap), options=unlimited).maximum <= console.width
+
+    def _shown(self, console: Console) -> list[Column]:
+        shown = list(self.columns)
+        while not self._fits(console, shown, 0) and (last := max(column.drop for column in shown)):
+            shown = [column for column in shown if column.drop != last]
+        return shown
+
+    def _drawn(self, shown: Sequence[Column], gap: int) -> RichTable:
+        table = RichTable(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False)
+        for place, column in enumerate(shown):
+            table.add_column(
+                column.header,
+                justify="left" if column.left or place == 0 else "right",
+                no_wrap=not column.wrap,
+                max_width=column.width,
+            )
+        for row in self.rows:
+            if row is None:
+                table.add_section()
+                continue
+            cells = [column.cell(row) for column in shown]
+            if not self.sparse or any(cell != EMPTY for cell in cells[1:]):
+                table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+        return table
+
+
+Part = str | Text | Table
+"""A part of what a command shows."""
+
+
+def long(text: str, style: str = "") -> Text:
+    """A sentence that is never broken into lines: where it goes to a file, it stays one line."""
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
+
+
+def stored(folder: object) -> Iterator[Text]:
+    """The last line of a command that has stored its results."""
+    if folder:
+        yield Text.assemble("Everything is in ", (str(folder), "bold"), ".", no_wrap=True, overflow="ignore")
+
+
+def show(parts: Iterable[Part], console: Console | None = None) -> None:
+    """Prints parts, to standard output unless a ``console`` is given."""
+    console = console or (Console() if sys.stdout.isatty() else Console(width=WIDTH))
+    for part in parts:
+        if isinstance(part, str):
+            console.out(part, highlight=False)
+        else:
+            console.print(part)
