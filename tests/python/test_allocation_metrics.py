@@ -153,7 +153,7 @@ def test_a_scenario_is_mapped_by_the_bytes_that_its_workload_sends() -> None:
     from fairlane.pattern import observe, program_of
 
     table = scenario(strategy="random", mapping="hop_bytes")
-    traffic = observe(program_of(table.jobs[0], 16)).total.astype(float)
+    traffic = observe(program_of(table.jobs[0].source, 16)).total.astype(float)
     fabric = torus(4, 4)
     hops = {
         name: hop_bytes(traffic, fabric.distances(found.resolve().jobs[0].hosts), np.arange(16)) / traffic.sum()

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from fairlane import FairlaneError, Scenario, ScenarioError, Simulation
-from fairlane.estimate import bytes_text, machine_memory, seconds_text
-from fairlane.estimate.program import counted
-from fairlane.estimate.tally import Tally
 from fairlane.inputs.tables import entries
 from fairlane.pattern import program_of
 from fairlane.placement import STRATEGIES
+from fairlane.scenario.estimate import bytes_text, machine_memory, seconds_text
 from fairlane.scenario.models import Job
 from fairlane.study import Study
 from fairlane.study.plan import plan
 from fairlane.study.running import affordable
 from fairlane.workload import WORKLOADS, JobScript, Rank, Workload
+from fairlane.workload.counting import counted
+from fairlane.workload.tally import Tally
 from peak_memory import measured
 from small_study import SCENARIO, STUDY
 
@@ -179,13 +179,13 @@ def test_a_pattern_of_too_much_is_refused_before_it_is_written() -> None:
     for workload, ranks in (("ring", 50_000_000), ({"name": "ring", "messages_per_iteration": 10**9}, 64)):
         job = Job.model_validate({"ranks": ranks, "workload": workload})
         with pytest.raises(ScenarioError, match="too many for a communication matrix"):
-            program_of(job, ranks)
+            program_of(job.source, ranks)
 
 
 def test_the_memory_that_may_be_taken_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ScenarioError, match=r"needs about .* MiB of memory.*at most 100 MiB, set by the key memory"):
         Scenario(**SMALL, memory="100 MiB").resolve()
-    monkeypatch.setattr("fairlane.estimate.parts.machine_memory", lambda: 2**20)
+    monkeypatch.setattr("fairlane.scenario.estimate.parts.machine_memory", lambda: 2**20)
     with pytest.raises(ScenarioError, match=r"at most 1.0 MiB, the memory of this machine; the key memory"):
         Scenario(**SMALL).resolve()
     assert Scenario(**SMALL, memory="1 TiB").resolve().jobs

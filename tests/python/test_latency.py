@@ -17,8 +17,8 @@ from fairlane.cli.run_text import summary
 from fairlane.cli.tables import show
 from fairlane.results.latency import QUANTILES, Latency, summarize
 from fairlane.runner import run
+from fairlane.scenario.injection import injection_of
 from fairlane.workload import JobScript, OpenLoop
-from fairlane.workload.injection import injection_of
 
 BANDWIDTH, LATENCY, SWITCH, HEADER, MTU = 100 * 10**9, 100_000, 70_000, 26, 4096
 OVERHEAD, CONTROL = 200_000, 64

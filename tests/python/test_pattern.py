@@ -20,11 +20,11 @@ TRACES = Path(__file__).parents[1] / "data" / "traces"
 
 
 def pattern(workload: Any, ranks: int) -> Pattern:
-    return analyse(program_of(Job.model_validate({"workload": workload, "ranks": ranks}), ranks))
+    return analyse(program_of(Job.model_validate({"workload": workload, "ranks": ranks}).source, ranks))
 
 
 def recorded(path: Path) -> Pattern:
-    return analyse(program_of(Job.model_validate({"trace": {"path": path}}), 0))
+    return analyse(program_of(Job.model_validate({"trace": {"path": path}}).source, 0))
 
 
 def traffic_of(matrix: np.ndarray[Any, Any]) -> Traffic:

@@ -148,7 +148,7 @@ def test_the_shipped_model_is_of_the_mix_of_the_examples(forecast: Forecast) -> 
     mix = read_mix(MIX)
     assert forecast.model.mix == mix
     for share, one in zip(mix.pattern, forecast.model.coefficients, strict=True):
-        verdict, _ = judge(observe(program_of(Job(ranks=64, workload=share.workload), 64)))
+        verdict, _ = judge(observe(program_of(Job(ranks=64, workload=share.workload).source, 64)))
         assert (share.kind, share.unit) == (verdict.kind, verdict.unit)
         assert one.error.mean < one.error.without / 2
 

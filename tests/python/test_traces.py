@@ -222,7 +222,7 @@ def test_half_an_archive_is_named_and_nothing_is_left_of_it(tmp_path: Path, caps
 def test_the_bytes_of_a_trace_can_be_multiplied() -> None:
     path = ARCHIVES["crystal_test-100.tar.zst"]
     plain, double = (
-        observe(program_of(Job.model_validate({"trace": {"path": path, "message_scale": factor}}), 0))
+        observe(program_of(Job.model_validate({"trace": {"path": path, "message_scale": factor}}).source, 0))
         for factor in (1.0, 2.0)
     )
     assert (double.bytes[0] == 2 * plain.bytes[0]).all(), "point to point"

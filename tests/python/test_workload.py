@@ -11,9 +11,9 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation, allow_code
 from fairlane.scenario import Resolved
+from fairlane.scenario.calibrate import calibrate
 from fairlane.seeds import Purpose, stream
 from fairlane.workload import WORKLOADS, FloodPairs, JobScript, Rank, Shift, UniformRandom, Workload
-from fairlane.workload.calibrate import calibrate
 from fairlane.workload.grid import grid_shape, neighbours
 
 FABRIC = {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16, "bandwidth": "3.2 GB/s"}

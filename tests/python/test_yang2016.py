@@ -43,7 +43,7 @@ def test_a_rank_sends_16_mib_on_average(application: str) -> None:
     one = FULL.applications[application]
     if one.trace == "amg-216" and TRACES not in os.environ:
         pytest.skip(f"{TRACES} names no folder with {one.trace}")
-    traffic = observe(program_of(Job.model_validate({"trace": {"path": str(trace(one.trace))}}), 0))
+    traffic = observe(program_of(Job.model_validate({"trace": {"path": str(trace(one.trace))}}).source, 0))
     assert one.factor * traffic.sent.mean() == pytest.approx(16 * 2**20, rel=0.03)
     assert QUICK.applications["crystal"].factor * 4 == FULL.applications["crystal"].factor
 

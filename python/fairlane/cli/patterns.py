@@ -79,7 +79,7 @@ def _show(job: "Job", ranks: int, title: str, out: Path | None, *, as_json: bool
     from fairlane.cli.pattern_text import pattern_json, pattern_lines
     from fairlane.pattern import analyse, program_of
 
-    found = analyse(program_of(job, ranks))
+    found = analyse(program_of(job.source, ranks))
     if as_json:
         typer.echo(json.dumps(pattern_json(found), indent=2))
     else:

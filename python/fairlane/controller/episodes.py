@@ -76,8 +76,8 @@ class Episodes:
         if self._draws is not None:
             which = int(self._rng(0, period).integers(self._draws))
         return tuple(
-            period if self._variants.drifts(job) else int(self._rng(1, which, number).integers(self._count))
-            for job, number in enumerate(self._variants.streams)
+            period if self._variants.drifts(at) else int(self._rng(1, which, job.number).integers(self._count))
+            for at, job in enumerate(self.resolved.jobs)
         )
 
     def _rng(self, *numbers: int) -> numpy.random.Generator:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from fairlane import _core
 from fairlane.scenario import Resolved
+from fairlane.scenario.injection import injection_of
 from fairlane.seeds import Purpose, stream
 from fairlane.workload.builder import JobScript
-from fairlane.workload.injection import injection_of
+from fairlane.workload.trace import Trace
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
-    from fairlane.scenario.models import Job
 
 __all__ = ["Variants"]
 
@@ -26,15 +26,10 @@ class Variants:
     """A scenario whose jobs can be had in any of their variants; programs are written once and kept."""
 
     def __init__(self, scenario: "Scenario") -> None:
-        scenario = scenario.with_background()
-        self.scenario = scenario
-        """What they are variants of."""
+        self.seed = scenario.seed
+        """The seed of all random choices."""
         self.resolved: Resolved = scenario.resolve()
         """The scenario as it stands: hosts, and the compute times that all variants share."""
-        copies = [(job, copy) for job in scenario.jobs for copy in range(job.count)]
-        self._jobs: list[Job] = [job for job, _ in copies]
-        self.streams = [place if job.stream is None else job.stream + copy for place, (job, copy) in enumerate(copies)]
-        """The number of each job's random streams: its own, or its place among all."""
         self._programs: dict[tuple[int, int], _core.Program] = {}
 
     @property
@@ -44,7 +39,7 @@ class Variants:
 
     def drifts(self, job: int) -> bool:
         """Whether its variants are stages of one long run: then they come in order and are not drawn."""
-        workload = self._jobs[job].workload
+        workload = self.resolved.jobs[job].table.workload
         return bool(workload is not None and getattr(workload.imbalance, "per_variant", 0.0))
 
     def of(self, combination: tuple[int, ...]) -> Resolved:
@@ -66,21 +61,20 @@ class Variants:
         return self._programs[job, variant]
 
     def _write(self, job: int, variant: int) -> _core.Program:
+        found = self.resolved.jobs[job]
         if variant == 0:
-            return self.resolved.jobs[job].program
-        seed, given = self.scenario.seed, self._jobs[job]
-        if given.trace is not None:
-            wobble = stream(seed, Purpose.VARIANT, self.streams[job], variant).uniform(-TRACE_JITTER, TRACE_JITTER)
-            return given.trace.model_copy(update={"compute_scale": given.trace.compute_scale * (1 + wobble)}).program()
-        workload, found = given.workload, self.resolved.jobs[job]
-        if workload is None or found.compute is None:
-            raise ValueError(f"job {found.name!r} has neither a trace nor a workload")
-        number = workload.variant + variant
+            return found.program
+        source = found.table.source
+        if isinstance(source, Trace):
+            wobble = stream(self.seed, Purpose.VARIANT, found.number, variant).uniform(-TRACE_JITTER, TRACE_JITTER)
+            return source.model_copy(update={"compute_scale": source.compute_scale * (1 + wobble)}).program()
+        assert found.compute is not None, "a job with a workload has a compute time"
+        number = source.variant + variant
         script = JobScript(
             found.ranks,
-            seed=seed,
-            job=self.streams[job],
+            seed=self.seed,
+            job=found.number,
             variant=number,
             injection=lambda: injection_of(self.resolved, found),
         )
-        return workload.model_copy(update={"variant": number}).program(script, found.compute)
+        return source.model_copy(update={"variant": number}).program(script, found.compute)

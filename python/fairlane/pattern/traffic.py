@@ -9,7 +9,7 @@ algorithms among them.
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ from fairlane import _core
 from fairlane.engine import Slice, drive
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.view import columns
-
-if TYPE_CHECKING:
-    from fairlane.scenario.models import Job
+from fairlane.workload.base import Workload
+from fairlane.workload.builder import JobScript
+from fairlane.workload.counting import counted
+from fairlane.workload.trace import Trace
 
 __all__ = ["KINDS", "MOST_RANKS", "Traffic", "observe", "program_of"]
 
@@ -79,23 +80,18 @@ class Traffic:
         return float(self.bytes[1].sum() / self.total.sum()) if self.total.any() else 0.0
 
 
-def program_of(job: "Job", ranks: int, seed: int = 1, number: int = 0) -> _core.Program:
-    """A job's program for counting: one pass of a trace, or the period of a workload, with no time to compute."""
-    from fairlane.estimate.program import counted
-    from fairlane.workload.builder import JobScript
-
-    if job.trace:
-        _check_recorded(job.trace.describe(), job.trace.message_scale)
-        return job.trace.model_copy(update={"repeat": False, "compute_scale": 0.0}).program()
-    assert job.workload is not None, "a job has a workload or a trace"
-    workload = job.workload
+def program_of(source: Workload | Trace, ranks: int, seed: int = 1, number: int = 0) -> _core.Program:
+    """The program of a job, for counting: one pass of a trace, or the period of a workload, with no time to compute."""
+    if isinstance(source, Trace):
+        _check_recorded(source.describe(), source.message_scale)
+        return source.model_copy(update={"repeat": False, "compute_scale": 0.0}).program()
     _check_ranks(ranks)
-    written = counted(workload, ranks, workload.period)
+    written = counted(source, ranks, source.period)
     # Its collectives are counted by a rule of thumb.
-    _check(round(sum(weight * traffic.sent for weight, traffic in written.ranks) * workload.period / 4))
+    _check(round(sum(weight * traffic.sent for weight, traffic in written.ranks) * source.period / 4))
     _check(round(written.operations / 4))
-    script = JobScript(ranks, seed=seed, job=number, variant=workload.variant, iterations=workload.period)
-    return workload.program(script, 0)
+    script = JobScript(ranks, seed=seed, job=number, variant=source.variant, iterations=source.period)
+    return source.program(script, 0)
 
 
 def observe(program: _core.Program) -> Traffic:

@@ -17,8 +17,8 @@ from fairlane.engine import Engine, drive
 from fairlane.engine.measured import frame
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results.latency import Latency
+from fairlane.scenario.injection import injection_of
 from fairlane.units import DURATION
-from fairlane.workload.injection import injection_of
 from fairlane.workload.open_loop import OpenLoop
 
 if TYPE_CHECKING:

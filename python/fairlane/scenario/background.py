@@ -152,17 +152,13 @@ def with_background(scenario: _Scenario) -> _Scenario:
 
 def _with_background(scenario: _Scenario, table: Background) -> _Scenario:
     from fairlane.fabric import Fabric
-    from fairlane.placement import hosts_needed
-    from fairlane.scenario.resolve import building
+    from fairlane.scenario.resolve import building, copies
 
-    taken = 0
-    for job in scenario.jobs:
-        ranks = job.ranks or (job.trace.program().ranks if job.trace else 0)
-        per_host = job.ranks_per_host or (job.placement or scenario.placement).ranks_per_host
-        taken += job.count * hosts_needed(ranks, per_host)
+    own = list(copies(scenario))
+    taken = sum(job.hosts_needed for job in own)
     hosts = building(lambda: Fabric.build(scenario.fabric.spec)).hosts
     drawn = list(table.draw(max(0, hosts - taken), scenario.seed))
-    names = {name for job in scenario.jobs for name in job.names()}
+    names = {job.name for job in own}
     double = next((job.name for job in drawn if job.name in names), None)
     if double is not None:
         raise Problems(Problem("jobs", "a background job has this name", double, "another name"))

@@ -25,7 +25,8 @@ from fairlane.scenario.rails import RailPolicyField
 from fairlane.scenario.stay import Stay
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Bandwidth, Duration, Power, Size
-from fairlane.workload.registry import WorkloadField
+from fairlane.workload.base import Workload
+from fairlane.workload.registry import WorkloadField, name_of
 from fairlane.workload.trace import Trace
 
 __all__ = ["Arbiter", "Job", "Kinds", "Mpi", "Network", "Placement", "Qos"]
@@ -318,10 +319,15 @@ class Job(Table):
         return self
 
     @property
+    def source(self) -> Workload | Trace:
+        """Where its program comes from."""
+        source = self.workload or self.trace
+        assert source is not None, "a job has a workload or a trace"
+        return source
+
+    @property
     def kind(self) -> str:
         """The name of its workload or trace."""
-        from fairlane.workload.registry import name_of
-
         return name_of(self.workload) if self.workload else str(self.trace)
 
     def names(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from math import inf
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy.typing import NDArray
 
-from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.fabric import Fabric
 from fairlane.inputs.hosts import host_numbers
@@ -19,76 +18,61 @@ from fairlane.inputs.problems import Problems
 from fairlane.placement import LIST, Communication, Request, fill, hosts_needed
 from fairlane.placement.mapping import Slots, mapped
 from fairlane.scenario.checks import listed_twice
+from fairlane.scenario.resolved import ResolvedJob
 from fairlane.scenario.stay import Stay
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.scenario.models import Job, Placement
+    from fairlane.pattern import Traffic
+    from fairlane.scenario.models import Placement
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["Copy", "place"]
+__all__ = ["place"]
 
 
-@dataclass(frozen=True)
-class Copy:
-    """One copy of a job of the scenario, before it has hosts."""
-
-    number: int
-    """Its number among all copies of all jobs: what its random streams go by."""
-    key: str
-    """Where its job stands in the scenario."""
-    job: "Job"
-    name: str
-    ranks: int
-    recorded: _core.Program | None
-    """The trace, if it is one."""
-    level: int | None = None
-    """The service level that a strategy of quality of service gives it, if one does."""
-
-
-def place(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> list[tuple[Copy, list[int]]]:
-    """Each copy with the host of each rank.
+def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> list[ResolvedJob]:
+    """The jobs with the host of each rank.
 
     Nobody else gets a host that a table lists, or that a job has, while that job is there. Jobs that depart at a time
     leave their hosts to those that arrive later; where there are such, jobs are placed in the order of their arrival.
     """
-    tables = [_placement(scenario, copy) for copy in copies]
+    tables = [job.placement for job in jobs]
     listed = _listed(scenario, fabric)
-    _check_room(scenario, fabric, copies)
+    _check_room(fabric, jobs)
     groups: dict[int, list[int]] = defaultdict(list)
     for at, table in enumerate(tables):
         groups[id(table)].append(at)
     for members in groups.values():
-        _check(scenario, fabric, [copies[at] for at in members])
+        _check(fabric, [jobs[at] for at in members])
     lists = {table: set(hosts) for table, hosts in listed.items()}
     reserved = [
-        (copy.job.stay, lists[id(table)]) for copy, table in zip(copies, tables, strict=True) if table.strategy == LIST
+        (job.table.stay, lists[id(table)]) for job, table in zip(jobs, tables, strict=True) if table.strategy == LIST
     ]
     held: list[tuple[Stay, set[int]]] = []
     found: dict[int, list[int]] = {}
-    all_stay = all(copy.job.stay.end == inf for copy in copies)
-    order = range(len(copies)) if all_stay else _by_arrival(copies)
+    all_stay = all(job.table.stay.end == inf for job in jobs)
+    order = range(len(jobs)) if all_stay else _by_arrival(jobs)
     for at in order:
         if at in found:
             continue
         table, members = tables[at], [at]
         if table.allocator and table.allocator.together:
-            arrival = copies[at].job.start
-            members = [one for one in groups[id(table)] if all_stay or copies[one].job.start == arrival]
-        stays = [copies[one].job.stay for one in members]
+            arrival = jobs[at].start
+            members = [one for one in groups[id(table)] if all_stay or jobs[one].start == arrival]
+        stays = [jobs[one].table.stay for one in members]
         is_list = table.strategy == LIST
         pool: Sequence[int] = listed[id(table)] if is_list else range(fabric.hosts)
         busy = _busy(stays, held if is_list else [*held, *reserved])
         free = [host for host in pool if host not in busy]
-        found.update(zip(members, _allocate(scenario, fabric, [copies[one] for one in members], free), strict=True))
+        found.update(zip(members, _allocate(scenario, fabric, [jobs[one] for one in members], free), strict=True))
         held += [(stay, set(found[one])) for stay, one in zip(stays, members, strict=True)]
-    return [(copy, _mapped(scenario, fabric, copy, found[at])) for at, copy in enumerate(copies)]
+    return [replace(job, hosts=_mapped(scenario, fabric, job, found[at])) for at, job in enumerate(jobs)]
 
 
-def _by_arrival(copies: Sequence[Copy]) -> Sequence[int]:
+def _by_arrival(jobs: Sequence[ResolvedJob]) -> Sequence[int]:
     """The order in which jobs arrive, the background last."""
-    return sorted(range(len(copies)), key=lambda at: (copies[at].job.background, copies[at].job.start))
+    return sorted(range(len(jobs)), key=lambda at: (jobs[at].background, jobs[at].start))
 
 
 def _busy(stays: Sequence[Stay], held: Sequence[tuple[Stay, set[int]]]) -> set[int]:
@@ -96,24 +80,11 @@ def _busy(stays: Sequence[Stay], held: Sequence[tuple[Stay, set[int]]]) -> set[i
     return set().union(*(hosts for other, hosts in held if any(stay.meets(other) for stay in stays)))
 
 
-def _placement(scenario: "Scenario", copy: Copy) -> "Placement":
-    return copy.job.placement or scenario.placement
-
-
-def _ranks_per_host(scenario: "Scenario", copy: Copy) -> int:
-    return copy.job.ranks_per_host or _placement(scenario, copy).ranks_per_host
-
-
-def hosts_of(scenario: "Scenario", copy: Copy) -> int:
-    """How many hosts a job needs."""
-    return hosts_needed(copy.ranks, _ranks_per_host(scenario, copy))
-
-
-def _key(copy: Copy) -> str:
-    """Where the copy's placement table stands."""
-    if copy.job.background:
+def _key(job: ResolvedJob) -> str:
+    """Where the job's placement table stands."""
+    if job.background:
         return "background.placement"
-    return f"{copy.key}.placement" if copy.job.placement else "placement"
+    return f"{job.key}.placement" if job.table.placement else "placement"
 
 
 def _listed(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
@@ -142,12 +113,12 @@ def _tables(scenario: "Scenario") -> Iterator[tuple[str, "Placement"]]:
             yield "background.placement" if job.background else f"jobs[{at}].placement", job.placement
 
 
-def _check_room(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> None:
+def _check_room(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
     """The jobs that are there at one time must have room."""
     changes = []
-    for copy in copies:
-        needed = hosts_of(scenario, copy)
-        start, end = copy.job.stay
+    for job in jobs:
+        needed = job.hosts_needed
+        start, end = job.table.stay
         changes += [(start, needed), (end, -needed)]
     # Of one time, those that depart come first.
     changes.sort()
@@ -155,8 +126,8 @@ def _check_room(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) ->
     needed, moment = max(zip(counts, (time for time, _ in changes), strict=True), default=(0, 0))
     if needed <= fabric.hosts:
         return
-    there = [copy for copy in copies if copy.job.stay.start <= moment < copy.job.stay.end]
-    largest = max(there, key=lambda copy: (not copy.job.background, hosts_of(scenario, copy)))
+    there = [job for job in jobs if job.table.stay.start <= moment < job.table.stay.end]
+    largest = max(there, key=lambda job: (not job.background, job.hosts_needed))
     words = f"more ranks than hosts: at one time the jobs need {plural(needed, 'host')}"
     allowed = f"what {plural(fabric.hosts, 'host')}, those of the fabric, have room for"
     if largest.recorded is not None:
@@ -164,72 +135,78 @@ def _check_room(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) ->
     raise Problems(Problem(f"{largest.key}.ranks", words, largest.ranks, allowed))
 
 
-def _check(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy]) -> None:
+def _check(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
     """What strategy and mapping of a table have against the fabric and the jobs that it is for."""
-    key, table = _key(copies[0]), _placement(scenario, copies[0])
+    key, table = _key(jobs[0]), jobs[0].placement
     if table.allocator:
         try:
-            table.allocator.check(fabric, [hosts_of(scenario, copy) for copy in copies])
+            table.allocator.check(fabric, [job.hosts_needed for job in jobs])
         except Problems as problems:
             raise Problems(*(problem.under(key) for problem in problems.problems)) from None
-    for copy in copies:
-        problem = table.mapping.problem_with(copy.ranks)
+    for job in jobs:
+        problem = table.mapping.problem_with(job.ranks)
         if problem:
             parameter, words, allowed = problem
             value = getattr(table.mapping, parameter)
-            raise Problems(Problem(f"{key}.mapping.{parameter}", f"{words} ({copy.name!r})", value, allowed))
+            raise Problems(Problem(f"{key}.mapping.{parameter}", f"{words} ({job.name!r})", value, allowed))
 
 
-def _allocate(scenario: "Scenario", fabric: Fabric, copies: Sequence[Copy], pool: Sequence[int]) -> list[list[int]]:
-    """The hosts of copies of one placement table, among those of the pool."""
-    table = _placement(scenario, copies[0])
+def _allocate(
+    scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob], pool: Sequence[int]
+) -> list[list[int]]:
+    """The hosts of jobs of one placement table, among those of the pool."""
+    table = jobs[0].placement
     seed = scenario.seed if table.seed is None else table.seed
-    needs = [hosts_of(scenario, copy) for copy in copies]
+    needs = [job.hosts_needed for job in jobs]
     if table.allocator is None:
         given = [list(pool[: needs[0]]) if needs[0] <= len(pool) else None]
     else:
-        rngs = [stream(seed, Purpose.PLACEMENT, copy.number) for copy in copies]
+        rngs = [stream(seed, Purpose.PLACEMENT, job.number) for job in jobs]
         requests = [
-            Request(need, rng, partial(_communication, scenario, copy))
-            for need, rng, copy in zip(needs, rngs, copies, strict=True)
+            Request(need, rng, partial(_communication, scenario, job))
+            for need, rng, job in zip(needs, rngs, jobs, strict=True)
         ]
         given = table.allocator.allocate_together(pool, requests, fabric)
     found = []
-    for copy, need, hosts in zip(copies, needs, given, strict=True):
+    for job, need, hosts in zip(jobs, needs, given, strict=True):
         if hosts is None:
-            per_host, free = _ranks_per_host(scenario, copy), f"{len(pool)} are free"
+            per_host, free = job.ranks_per_host, f"{len(pool)} are free"
             words = (
-                f"job {copy.name!r}: {plural(copy.ranks, 'rank')} need "
+                f"job {job.name!r}: {plural(job.ranks, 'rank')} need "
                 f"{plural(need, 'host')}, {per_host} a host, and {free}"
             )
             if table.allocator is None:
-                raise Problems(Problem(f"{_key(copy)}.hosts", words, list(table.hosts or ())))
+                raise Problems(Problem(f"{_key(job)}.hosts", words, list(table.hosts or ())))
             if need <= len(pool):
                 words += f", but not as {table.allocator.wanted()}"
-            raise Problems(Problem(f"{copy.key}.ranks", words, copy.ranks))
+            raise Problems(Problem(f"{job.key}.ranks", words, job.ranks))
         found.append(hosts)
     return found
 
 
-def _communication(scenario: "Scenario", copy: Copy) -> Communication:
-    """The copy's communication pattern; its local unit is counted in hosts."""
-    from fairlane.pattern import judge, observe, program_of
+def _communication(scenario: "Scenario", job: ResolvedJob) -> Communication:
+    """The job's communication pattern; its local unit is counted in hosts."""
+    from fairlane.pattern import judge
 
-    verdict, _ = judge(observe(program_of(copy.job, copy.ranks, scenario.seed, copy.number)))
-    return Communication(verdict.kind, verdict.unit and hosts_needed(verdict.unit, _ranks_per_host(scenario, copy)))
+    verdict, _ = judge(_traffic(scenario, job))
+    return Communication(verdict.kind, verdict.unit and hosts_needed(verdict.unit, job.ranks_per_host))
 
 
-def _mapped(scenario: "Scenario", fabric: Fabric, copy: Copy, hosts: Sequence[int]) -> list[int]:
+def _traffic(scenario: "Scenario", job: ResolvedJob) -> "Traffic":
+    """The job's communication matrix."""
+    from fairlane.pattern import observe, program_of
+
+    return observe(program_of(job.table.source, job.ranks, scenario.seed, job.number))
+
+
+def _mapped(scenario: "Scenario", fabric: Fabric, job: ResolvedJob, hosts: Sequence[int]) -> tuple[int, ...]:
     """The host of each rank."""
-    places = fill(hosts, copy.ranks, _ranks_per_host(scenario, copy))
+    places = fill(hosts, job.ranks, job.ranks_per_host)
 
     def distances() -> NDArray[numpy.int64]:
         return fabric.distances(places)
 
     def traffic() -> NDArray[numpy.float64]:
-        from fairlane.pattern import observe, program_of
+        return _traffic(scenario, job).total.astype(numpy.float64)
 
-        found = observe(program_of(copy.job, copy.ranks, scenario.seed, copy.number))
-        return found.total.astype(numpy.float64)
-
-    return mapped(_placement(scenario, copy).mapping, Slots(places, distances, traffic))
+    return tuple(mapped(job.placement.mapping, Slots(places, distances, traffic)))

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
-from fairlane.estimate import Path, estimate, fabric_parts, within_memory
 from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems
 from fairlane.power.job import Pace, job_power
 from fairlane.qos import JobShare
 from fairlane.scenario.background import with_background
+from fairlane.scenario.calibrate import CalibrationError, calibrate
 from fairlane.scenario.checks import sl2vl
-from fairlane.scenario.placing import Copy, hosts_of, place
+from fairlane.scenario.estimate import Path, estimate, fabric_parts, within_memory
+from fairlane.scenario.injection import injection_of
+from fairlane.scenario.placing import place
 from fairlane.scenario.rails import rail_notes
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.scenario.strategy import expand
@@ -26,14 +28,14 @@ from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
 from fairlane.wording import plural
 from fairlane.workload.builder import JobScript
-from fairlane.workload.calibrate import CalibrationError, calibrate
-from fairlane.workload.injection import injection_of
 from fairlane.workload.registry import file_of
+from fairlane.workload.trace import Trace
 
 if TYPE_CHECKING:
+    from fairlane.scenario.models import Job
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["building", "decide", "resolve", "without_strategy"]
+__all__ = ["building", "copies", "decide", "resolve", "without_strategy"]
 
 _T = TypeVar("_T")
 
@@ -45,11 +47,11 @@ def resolve(scenario: "Scenario") -> Resolved:
     """Decides everything; raises ``Problems`` with what cannot be built."""
     scenario = _expanded(scenario)
     # Everything but the programs is tried first: calibrating compute times takes a while.
-    copies, resolved = _decide(scenario)
+    resolved = _decide(scenario)
     stop = Event()
     pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
     try:
-        jobs = [pool.submit(_programmed, scenario, copy, resolved.alone(at), stop) for at, copy in enumerate(copies)]
+        jobs = [pool.submit(_programmed, scenario, resolved.alone(at), stop) for at in range(len(resolved.jobs))]
         return replace(resolved, jobs=tuple(map(_result, jobs)))
     finally:
         stop.set()  # after Ctrl-C or an error, calibrations that are under way end soon
@@ -58,7 +60,7 @@ def resolve(scenario: "Scenario") -> Resolved:
 
 def decide(scenario: "Scenario") -> Resolved:
     """Hosts, lanes and arbiter, tried out with jobs that do nothing; raises ``Problems``."""
-    return _decide(_expanded(scenario))[1]
+    return _decide(_expanded(scenario))
 
 
 def _expanded(scenario: "Scenario") -> "Scenario":
@@ -71,82 +73,78 @@ def _expanded(scenario: "Scenario") -> "Scenario":
 def without_strategy(scenario: "Scenario") -> "Scenario":
     """The same with the service levels and lanes that its strategy stands for; ``Problems`` if it does not fit."""
     scenario = with_background(scenario)
-    return _with_strategy(scenario, list(_copies(scenario)))[0]
+    return _with_strategy(scenario, list(copies(scenario)))[0]
 
 
-def _decide(scenario: "Scenario") -> tuple[list[Copy], Resolved]:
+def _decide(scenario: "Scenario") -> Resolved:
     counted = scenario.observe.counters_at
-    scenario, copies = _with_strategy(scenario, list(_copies(scenario)))
+    scenario, jobs = _with_strategy(scenario, list(copies(scenario)))
     tables = _tables(scenario)
     fabric = building(lambda: Fabric.build(tables["fabric"]))
     path = Path.of(tables["fabric"], fabric, len(set(tables["qos"]["sl2vl"]) or {0}), scenario.network.switch_latency)
-    found = estimate(scenario, copies, path)
+    found = estimate(scenario, jobs, path)
     within_memory(found.parts, scenario)
-    hosts = place(scenario, fabric, copies)
     marked = {*scenario.observe.iterations, *filter(None, [counted and counted.job])}
-    idle = [_job(copy, placed, _core.ProgramBuilder(copy.ranks).build(), None) for copy, placed in hosts]
-    idle = [
-        replace(job, marks=job.name in marked, rails=_rails(scenario, copy, job, fabric))
-        for copy, job in zip(copies, idle, strict=True)
+    jobs = [
+        replace(job, marks=job.name in marked, rails=_rails(scenario, job, fabric))
+        for job in place(scenario, fabric, jobs)
     ]
     looked_at = (scenario.observe.interval, scenario.observe.counters_at)
-    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(idle), *looked_at)
+    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(jobs), *looked_at)
     try:
         building(resolved.engine)
     except Problems as problems:
-        raise Problems(*(_of_job(problem, copies) for problem in problems.problems)) from None
-    notes = (*_trace_notes(copies), *_rail_notes(copies, resolved, fabric))
-    powered = _with_power(scenario, copies, resolved.jobs, fabric.hosts)
-    return copies, replace(resolved, jobs=powered, notes=notes, estimate=found)
+        raise Problems(*(_of_job(problem, jobs) for problem in problems.problems)) from None
+    notes = (*_trace_notes(jobs), *_rail_notes(jobs, fabric))
+    return replace(resolved, jobs=_with_power(scenario, jobs, fabric.hosts), notes=notes, estimate=found)
 
 
-def _trace_notes(copies: list[Copy]) -> Iterator[str]:
+def _trace_notes(jobs: list[ResolvedJob]) -> Iterator[str]:
     """What is left out of the jobs' traces."""
-    for copy in copies:
-        if copy.job.trace and (left_out := copy.job.trace.left_out()):
-            yield f"job {copy.name!r} leaves out of its trace: {left_out}"
+    for job in jobs:
+        if job.table.trace and (left_out := job.table.trace.left_out()):
+            yield f"job {job.name!r} leaves out of its trace: {left_out}"
 
 
-def _rail_notes(copies: list[Copy], resolved: Resolved, fabric: Fabric) -> Iterator[str]:
+def _rail_notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
     """Which jobs use fewer adapters than their hosts have, and why."""
     adapters = fabric.adapters_of_hosts
-    for copy, job in zip(copies, resolved.jobs, strict=True):
+    for job in jobs:
         found = {host: int(adapters[host]) for host in job.hosts}
-        yield from rail_notes(job.name, copy.job.rails, found, fabric.rails, fabric.host_names.__getitem__)
+        yield from rail_notes(job.name, job.table.rails, found, fabric.rails, fabric.host_names.__getitem__)
 
 
-def _rails(scenario: "Scenario", copy: Copy, job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:
+def _rails(scenario: "Scenario", job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:
     """The job's rail policy as the simulator takes it; None for the usual one."""
-    if copy.job.rails is None:
+    if job.table.rails is None:
         return None
-    return copy.job.rails.spec(job.hosts, fabric.adapters(job.hosts), stream(scenario.seed, Purpose.RAILS, copy.number))
+    rng = stream(scenario.seed, Purpose.RAILS, job.number)
+    return job.table.rails.spec(job.hosts, fabric.adapters(job.hosts), rng)
 
 
-def _of_job(problem: Problem, copies: list[Copy]) -> Problem:
+def _of_job(problem: Problem, jobs: list[ResolvedJob]) -> Problem:
     """The problem with the key of the job in the scenario: the simulator counts copies."""
     found = re.match(r"jobs\[(\d+)\]", problem.key)
-    return replace(problem, key=copies[int(found[1])].key + problem.key[found.end() :]) if found else problem
+    return replace(problem, key=jobs[int(found[1])].key + problem.key[found.end() :]) if found else problem
 
 
-def _with_power(
-    scenario: "Scenario", copies: list[Copy], jobs: tuple[ResolvedJob, ...], hosts: int
-) -> tuple[ResolvedJob, ...]:
-    """The jobs with their sockets, if the scenario says anything of power."""
+def _with_power(scenario: "Scenario", jobs: list[ResolvedJob], hosts: int) -> tuple[ResolvedJob, ...]:
+    """The jobs with their sockets, if the scenario has a table ``power``."""
     table = scenario.power
     if table is None:
-        return jobs
+        return tuple(jobs)
     machine, found = table.draw(hosts), []
-    for copy, job in zip(copies, jobs, strict=True):
-        cap = table.cap if copy.job.power_cap is None else copy.job.power_cap
+    for job in jobs:
+        cap = table.cap if job.table.power_cap is None else job.table.power_cap
         found.append(replace(job, power=job_power(cap, table.waiting, job.hosts, machine)))
     return tuple(found)
 
 
-def _with_strategy(scenario: "Scenario", copies: list[Copy]) -> tuple["Scenario", list[Copy]]:
+def _with_strategy(scenario: "Scenario", jobs: list[ResolvedJob]) -> tuple["Scenario", list[ResolvedJob]]:
     """The same with the service levels, lanes and shares that the strategy stands for."""
-    shares = [JobShare(copy.name, hosts_of(scenario, copy)) for copy in copies]
-    qos, levels = expand(scenario.qos, shares)
-    return scenario.model_copy(update={"qos": qos}), [replace(copy, level=levels.get(copy.name)) for copy in copies]
+    qos, levels = expand(scenario.qos, [JobShare(job.name, job.hosts_needed) for job in jobs])
+    levelled = [replace(job, service_level=levels.get(job.name, job.service_level)) for job in jobs]
+    return scenario.model_copy(update={"qos": qos}), levelled
 
 
 def _result(job: Future[_T]) -> _T:
@@ -196,61 +194,61 @@ def building(build: Callable[[], _T]) -> _T:
         raise Problems(error.problem) from None
 
 
-def _copies(scenario: "Scenario") -> Iterator[Copy]:
+def copies(scenario: "Scenario") -> Iterator[ResolvedJob]:
+    """The jobs of the scenario's tables, each as often as its ``count``; nothing is decided about them."""
     number = 0
-    for at, job in enumerate(scenario.jobs):
+    for at, table in enumerate(scenario.jobs):
         key = f"jobs[{at}]"
-        recorded = None
-        if job.trace:
-            try:
-                recorded = job.trace.program()
-            except Problems as problems:
-                raise Problems(*(problem.under(f"{key}.trace") for problem in problems.problems)) from None
-            if job.ranks not in (None, recorded.ranks):
-                raise Problems(Problem(f"{key}.ranks", f"the trace has {plural(recorded.ranks, 'rank')}", job.ranks))
-        for copy, name in enumerate(job.names()):
-            own = number if job.stream is None else job.stream + copy
-            yield Copy(own, key, job, name, recorded.ranks if recorded else job.ranks or 0, recorded)
+        recorded = _recorded(table, key)
+        placement, levels = table.placement or scenario.placement, table.service_levels
+        ranks = recorded.ranks if recorded else table.ranks or 0
+        for copy, name in enumerate(table.names()):
+            yield ResolvedJob(
+                table=table,
+                key=key,
+                number=number if table.stream is None else table.stream + copy,
+                name=name,
+                ranks=ranks,
+                placement=placement,
+                ranks_per_host=table.ranks_per_host or placement.ranks_per_host,
+                program=_core.ProgramBuilder(ranks).build(),
+                recorded=recorded,
+                service_level=levels.default if levels and levels.default is not None else table.service_level,
+                rank_levels=dict(levels.ranks) if levels else {},
+                start=table.start,
+                stop=table.departure,
+            )
             number += 1
 
 
-def _job(copy: Copy, hosts: list[int], program: _core.Program, compute: int | None) -> ResolvedJob:
-    levels = copy.job.service_levels
-    own = copy.job.service_level if copy.level is None else copy.level
-    level = levels.default if levels and levels.default is not None else own
-    return ResolvedJob(
-        name=copy.name,
-        workload=copy.job.kind,
-        hosts=tuple(hosts),
-        program=program,
-        service_level=level,
-        rank_levels=dict(levels.ranks) if levels else {},
-        compute=compute,
-        start=copy.job.start,
-        stop=copy.job.departure,
-        background=copy.job.background,
-        iterates=copy.job.workload is None or copy.job.workload.iterates,
-    )
+def _recorded(table: "Job", key: str) -> _core.Program | None:
+    """The program of a table's trace, if it has one."""
+    if table.trace is None:
+        return None
+    try:
+        recorded = table.trace.program()
+    except Problems as problems:
+        raise Problems(*(problem.under(f"{key}.trace") for problem in problems.problems)) from None
+    if table.ranks not in (None, recorded.ranks):
+        raise Problems(Problem(f"{key}.ranks", f"the trace has {plural(recorded.ranks, 'rank')}", table.ranks))
+    return recorded
 
 
-def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) -> ResolvedJob:
-    """The job with its program; ``alone`` has it without one, on its hosts with nobody beside it."""
+def _programmed(scenario: "Scenario", alone: Resolved, stop: Event) -> ResolvedJob:
+    """The only job of ``alone``, with its program."""
     job = alone.jobs[0]
     capped = job.power is not None and job.power.capped()
     frequencies = job.power.frequencies() if job.power and capped else ()
-    if copy.recorded is not None:
-        if copy.job.trace is None or not capped:
-            return replace(job, program=copy.recorded)
-        pace = Pace(frequencies, copy.job.trace.memory_bound)
-        return replace(job, program=copy.job.trace.program(pace))
-    workload = copy.job.workload
-    assert workload is not None, "a job has a workload or a trace"
+    workload = job.table.source
+    if isinstance(workload, Trace):
+        pace = Pace(frequencies, workload.memory_bound)
+        return replace(job, program=workload.program(pace) if capped else job.recorded or workload.program())
 
     def script(iterations: int | None = None, pace: Pace | None = None) -> JobScript:
         return JobScript(
-            copy.ranks,
+            job.ranks,
             seed=scenario.seed,
-            job=copy.number,
+            job=job.number,
             variant=workload.variant,
             iterations=iterations,
             pace=pace,
@@ -263,17 +261,17 @@ def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) 
         begun = time.monotonic()
         compute = workload.compute if workload.compute is not None else calibrate(workload, script, always, stop)
         calibrated = (begun, time.monotonic()) if workload.compute is None else None
-        iterations = copy.job.stop if isinstance(copy.job.stop, int) else None
+        iterations = job.table.stop if isinstance(job.table.stop, int) else None
         # Compute times are found uncapped: what a cap adds comes on top.
         paced = Pace(frequencies, workload.memory_bound) if capped else None
         written = workload.program(script(iterations, paced), compute)
         return replace(job, program=written, compute=compute, calibrated=calibrated)
     except CalibrationError as error:
-        raise Problems(Problem(f"{copy.key}.workload.compute_share", str(error), workload.target_share)) from None
+        raise Problems(Problem(f"{job.key}.workload.compute_share", str(error), workload.target_share)) from None
     except OverflowError:
         words = "its parameters make a number that the simulator cannot hold"
         raise Problems(
-            Problem(f"{copy.key}.workload", words, allowed="sizes below 1 TiB, times below 53 days")
+            Problem(f"{job.key}.workload", words, allowed="sizes below 1 TiB, times below 53 days")
         ) from None
     except Exception as error:
         file = file_of(workload)
@@ -281,5 +279,5 @@ def _programmed(scenario: "Scenario", copy: Copy, alone: Resolved, stop: Event) 
             raise
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         words = f"{type(error).__name__}: {error}"
-        problem = Problem(f"{copy.key}.workload", words, file=file, line=lines[-1] if lines else None)
+        problem = Problem(f"{job.key}.workload", words, file=file, line=lines[-1] if lines else None)
         raise Problems(problem) from error

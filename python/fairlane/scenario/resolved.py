@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
+from fairlane.placement import hosts_needed
 from fairlane.power.job import JobPower
+from fairlane.scenario.models import Job, Placement
 
 if TYPE_CHECKING:
-    from fairlane.estimate import Estimate
+    from fairlane.scenario.estimate import Estimate
     from fairlane.scenario.observe import CountersAt
 
 __all__ = ["Resolved", "ResolvedJob"]
@@ -17,43 +19,70 @@ __all__ = ["Resolved", "ResolvedJob"]
 
 @dataclass(frozen=True)
 class ResolvedJob:
-    """One job (a copy of a job of the scenario), ready to run."""
+    """One job of a run: a copy of a ``[[jobs]]`` table with what is decided about it, step by step.
 
+    ``copies`` makes it from the table, ``place`` gives it hosts, ``resolve`` rails, power and its program; ``spec`` is
+    what the simulator takes.
+    """
+
+    table: Job
+    """The ``[[jobs]]`` table that it is a copy of."""
+    key: str
+    """Where the table stands in the scenario, as ``jobs[2]``."""
+    number: int
+    """Its number among all copies of all jobs: its random streams depend on it."""
     name: str
-    """Its name; no other job of the scenario has it."""
-    workload: str
-    """The name of its workload or trace."""
-    hosts: tuple[int, ...]
-    """The host of each rank."""
+    """Its name; no other job of the run has it."""
+    ranks: int
+    """How many ranks it has."""
+    placement: Placement
+    """The placement table that it follows: its own or the scenario's."""
+    ranks_per_host: int
+    """How many consecutive ranks share a host."""
     program: _core.Program
-    """What its ranks do."""
-    service_level: int | None
+    """What its ranks do: nothing until ``resolve`` writes it."""
+    recorded: _core.Program | None = None
+    """The program of its trace, if it has one."""
+    service_level: int | None = None
     """Service level of its messages."""
-    rank_levels: Mapping[int, int]
+    rank_levels: Mapping[int, int] = field(default_factory=dict)
     """Service levels of ranks that have one of their own."""
-    compute: int | None
-    """Y: the compute time that the workload was given or calibrated to, ps; None for a trace."""
-    rails: Mapping[str, Any] | None = None
-    """How its messages are shared among its hosts' adapters, as the simulator takes it; None for the default."""
-    power: JobPower | None = None
-    """The sockets that it runs on; None where the scenario says nothing of power."""
     start: int = 0
     """When its ranks begin, ps."""
     stop: int | None = None
-    """When it ends whatever its programs say, ps; None for never."""
+    """When it ends whatever its programs do, ps; None for never."""
+    hosts: tuple[int, ...] = ()
+    """The host of each rank; empty until it is placed."""
+    rails: Mapping[str, Any] | None = None
+    """How its messages are shared among its hosts' adapters, as the simulator takes it; None for the default."""
+    power: JobPower | None = None
+    """The sockets that it runs on; None for a scenario without a table ``power``."""
     marks: bool = False
     """Whether the time of every iteration is kept, for the table ``marks``."""
+    compute: int | None = None
+    """Y: the compute time that the workload was given or calibrated to, ps; None for a trace."""
     calibrated: tuple[float, float] | None = field(default=None, compare=False)
     """From when to when its compute time was calibrated, on the monotonic clock, s; None if it was given."""
-    iterates: bool = True
-    """Whether it has iterations that runs can be compared by; open-loop load has not."""
-    background: bool = False
-    """Whether it is one of the jobs drawn beside the scenario's own: nobody asks how it does alone."""
 
     @property
-    def ranks(self) -> int:
-        """How many ranks it has."""
-        return len(self.hosts)
+    def hosts_needed(self) -> int:
+        """How many hosts it needs."""
+        return hosts_needed(self.ranks, self.ranks_per_host)
+
+    @property
+    def workload(self) -> str:
+        """The name of its workload or trace."""
+        return self.table.kind
+
+    @property
+    def iterates(self) -> bool:
+        """Whether it has iterations that runs can be compared by; open-loop load has none."""
+        return self.table.workload is None or self.table.workload.iterates
+
+    @property
+    def background(self) -> bool:
+        """Whether it was drawn from the table ``background``; such jobs are not simulated in isolation."""
+        return self.table.background
 
     def spec(self) -> dict[str, Any]:
         """The job as the simulator takes it."""

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.estimate import bytes_text, machine_memory
 from fairlane.results.manifest import seal, unseal
 from fairlane.results.store import new_folder
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
+from fairlane.scenario.estimate import bytes_text, machine_memory
 from fairlane.study.execute import Executed, execute
 from fairlane.study.plan import Plan, plan
 from fairlane.study.pool import LocalPool, cores

@@ -40,7 +40,7 @@ def draw_patterns(folder: Path) -> list[Picture]:
             job = Job.model_validate({"trace": {"path": str(trace(name))}})
         except ScenarioError:
             continue
-        made = analyse(program_of(job, 0))
+        made = analyse(program_of(job.source, 0))
         title = f"{figure}: {LABELS[application]}, {made.traffic.ranks} ranks"
         file = f"pattern-{application}.png"
         write(partial(pattern.figure, made, title), folder / file)

@@ -128,7 +128,7 @@ class Bench:
         from fairlane.scenario.models import Job
 
         job = Job(ranks=ranks, workload=self.mix.workload(pattern))
-        found: Floats = observe(program_of(job, ranks, self._seed)).total / self.mix.workload(pattern).period
+        found: Floats = observe(program_of(job.source, ranks, self._seed)).total / self.mix.workload(pattern).period
         return found
 
     def _alone_period(self, job: Resident, compute: int) -> float:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import inf, log2
 from typing import Any
 
-from fairlane.estimate.tally import Enough, Tally, Traffic
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript, Rank
+from fairlane.workload.tally import Enough, Tally, Traffic
 
 __all__ = ["Counted", "counted"]
 

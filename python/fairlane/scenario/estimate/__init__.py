@@ -5,10 +5,10 @@ refused, and the largest parts are named. Time is a number of packet-hops times 
 ``docs/performance.md`` for how near they come.
 """
 
-from fairlane.estimate.machine import machine_memory
-from fairlane.estimate.parts import Estimate, Part, estimate, fabric_parts, within_memory
-from fairlane.estimate.text import bytes_text, seconds_text
-from fairlane.estimate.traffic import Path
+from fairlane.scenario.estimate.machine import machine_memory
+from fairlane.scenario.estimate.parts import Estimate, Part, estimate, fabric_parts, within_memory
+from fairlane.scenario.estimate.text import bytes_text, seconds_text
+from fairlane.scenario.estimate.traffic import Path
 
 __all__ = [
     "Estimate",

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
 from fairlane.errors import Problem
-from fairlane.estimate.machine import machine_memory
-from fairlane.estimate.program import Counted, counted
-from fairlane.estimate.text import bytes_text, seconds_text
-from fairlane.estimate.traffic import Load, Path, load_of, recorded_load
 from fairlane.inputs.problems import Problems
+from fairlane.scenario.estimate.machine import machine_memory
+from fairlane.scenario.estimate.text import bytes_text, seconds_text
+from fairlane.scenario.estimate.traffic import Load, Path, load_of, recorded_load
+from fairlane.workload.counting import Counted, counted
 
 if TYPE_CHECKING:
-    from fairlane.scenario.placing import Copy
+    from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 
 __all__ = ["Estimate", "Part", "estimate", "fabric_parts", "within_memory"]
@@ -115,49 +115,48 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int) -> list[Part]:
     return [Part("fabric", words, total)]
 
 
-def estimate(scenario: "Scenario", copies: Sequence["Copy"], path: Path) -> Estimate:
+def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: Path) -> Estimate:
     """What the scenario takes, whose jobs have not been placed."""
     lanes = len(path.lanes)
     parts = fabric_parts(path.fabric, lanes)
     loads: dict[str, Load] = {}
-    sums: dict[str, _Job] = {}
-    for copy in copies:
-        job = sums.setdefault(copy.key, _Job(copy))
-        program = job.add(copy)
-        loads[copy.name] = (
-            recorded_load(scenario, copy, path) if program is None else load_of(scenario, copy, program, path)
+    sums: dict[str, _Table] = {}
+    for job in jobs:
+        program = sums.setdefault(job.key, _Table(job)).add(job)
+        loads[job.name] = (
+            recorded_load(scenario, job, path) if program is None else load_of(scenario, job, program, path)
         )
-    for job in sums.values():
-        parts += job.parts(lanes)
-    parts += _tables(scenario, path, copies, loads)
+    for table in sums.values():
+        parts += table.parts(lanes)
+    parts += _tables(scenario, path, jobs, loads)
     hops = sum(load.packet_hops for load in loads.values())
-    ranks, operations = (sum(getattr(job, name) for job in sums.values()) for name in ("ranks", "operations"))
-    simulations = 1 if len(copies) == 1 else 2  # all together, and each alone
+    ranks, operations = (sum(getattr(table, name) for table in sums.values()) for name in ("ranks", "operations"))
+    simulations = 1 if len(jobs) == 1 else 2  # all together, and each alone
     setup = PER_LINK * path.links + PER_OPERATION * operations + PER_RANK * ranks
     seconds = START + setup + simulations * hops * _per_hop(path.links) * 1e-9
     return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds)
 
 
-class _Job:
-    """The copies of a job of the scenario."""
+class _Table:
+    """All jobs of one ``[[jobs]]`` table."""
 
-    def __init__(self, copy: "Copy") -> None:
-        self.key = copy.key
+    def __init__(self, job: "ResolvedJob") -> None:
+        self.key = job.key
         self.ranks = 0
         self.operations = self.messages = self.draws = 0.0
         self._program: Counted | None = None
-        if copy.job.workload is not None:
-            stop = copy.job.stop if isinstance(copy.job.stop, int) else None
-            self._program = counted(copy.job.workload, copy.ranks, stop)
-            _check_messages(copy, self._program)
+        if job.table.workload is not None:
+            stop = job.table.stop if isinstance(job.table.stop, int) else None
+            self._program = counted(job.table.workload, job.ranks, stop)
+            _check_messages(job, self._program)
 
-    def add(self, copy: "Copy") -> Counted | None:
-        """One copy more; its program, unless it is a trace."""
-        self.ranks += copy.ranks
-        if self._program is not None and copy.job.workload is not None:
+    def add(self, job: "ResolvedJob") -> Counted | None:
+        """One job more; its program, unless it is a trace."""
+        self.ranks += job.ranks
+        if self._program is not None and job.table.workload is not None:
             self.operations += self._program.operations
             self.messages += sum(weight * traffic.sent for weight, traffic in self._program.ranks)
-            self.draws = DRAW * copy.job.workload.period * copy.ranks
+            self.draws = DRAW * job.table.workload.period * job.ranks
         return self._program
 
     def parts(self, lanes: int) -> Iterator[Part]:
@@ -171,12 +170,12 @@ class _Job:
         yield Part(f"{self.key}.workload", f"{at_once:,.0f} messages at once", at_once * MESSAGE)
 
 
-def _check_messages(copy: "Copy", program: Counted) -> None:
+def _check_messages(job: "ResolvedJob", program: Counted) -> None:
     """No message is too large."""
     largest = max((size for _, traffic in program.ranks for size in traffic.messages), default=0)
     if largest > MOST_BYTES:
         words = f"a message of {bytes_text(largest)}"
-        raise Problems(Problem(f"{copy.key}.workload", words, allowed=f"at most {bytes_text(MOST_BYTES)}"))
+        raise Problems(Problem(f"{job.key}.workload", words, allowed=f"at most {bytes_text(MOST_BYTES)}"))
 
 
 def _per_hop(links: int) -> float:
@@ -185,24 +184,26 @@ def _per_hop(links: int) -> float:
     return 90 + 90 * share
 
 
-def _tables(scenario: "Scenario", path: Path, copies: Sequence["Copy"], loads: Mapping[str, Load]) -> Iterator[Part]:
+def _tables(
+    scenario: "Scenario", path: Path, jobs: Sequence["ResolvedJob"], loads: Mapping[str, Load]
+) -> Iterator[Part]:
     """The tables that observation keeps."""
     observe, hops = scenario.observe, sum(load.packet_hops for load in loads.values())
-    yield Part("jobs", f"{len(copies):,} jobs, each with each", 40.0 * len(copies) ** 2)
+    yield Part("jobs", f"{len(jobs):,} jobs, each with each", 40.0 * len(jobs) ** 2)
     if observe.departures:
         yield Part("observe.departures", f"about {hops:,.0f} departures", DEPARTURE * hops)
     if observe.interference_by_port:
-        pairs = min(len(copies), 16) ** 2
+        pairs = min(len(jobs), 16) ** 2
         yield Part("observe.interference_by_port", f"up to {pairs} pairs of jobs a port", 60.0 * pairs * path.links)
     if observe.interval:
         times = ceil(scenario.duration / observe.interval)
         rows = min(float(times * path.links * len(path.lanes)), hops)
         yield Part("observe.interval", f"{times:,} samples of {path.links:,} ports", SAMPLE_ROW * rows)
     kept = {*observe.iterations, *([observe.counters_at.job] if observe.counters_at else [])}
-    for copy in copies:
-        if copy.name in kept:
-            marks = loads[copy.name].iterations
-            yield Part("observe.iterations", f"{marks:,.0f} iterations a rank", MARK * marks * copy.ranks)
+    for job in jobs:
+        if job.name in kept:
+            marks = loads[job.name].iterations
+            yield Part("observe.iterations", f"{marks:,.0f} iterations a rank", MARK * marks * job.ranks)
 
 
 def _cores() -> int:

@@ -12,13 +12,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
-from fairlane.estimate.program import Counted
-from fairlane.estimate.tally import Traffic
 from fairlane.fabric import Fabric
 from fairlane.units import CLOCK_END
+from fairlane.workload.counting import Counted
+from fairlane.workload.tally import Traffic
 
 if TYPE_CHECKING:
-    from fairlane.scenario.placing import Copy
+    from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 
 __all__ = ["Load", "Path", "load_of", "recorded_load"]
@@ -67,49 +67,48 @@ class Load:
     """Iterations of a rank."""
 
 
-def load_of(scenario: "Scenario", copy: "Copy", program: Counted, path: Path) -> Load:
+def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: Path) -> Load:
     """That of a workload."""
-    workload = copy.job.workload
+    workload = job.table.workload
     assert workload is not None, "only for jobs with a workload"
     sent = sum(weight * traffic.sent for weight, traffic in program.ranks)
     mean = sum(weight * traffic.bytes for weight, traffic in program.ranks) / sent if sent else 0.0
     communication = max((_communication(scenario, traffic, mean, path) for _, traffic in program.ranks), default=0.0)
     compute, offered = workload.compute, workload.offered()
     if offered is not None:
-        per_host = copy.job.ranks_per_host or (copy.job.placement or scenario.placement).ranks_per_host
-        communication = _wire(scenario, offered[1], path) * min(per_host, copy.ranks) / offered[0]
+        communication = _wire(scenario, offered[1], path) * min(job.ranks_per_host, job.ranks) / offered[0]
     time = communication / (1 - workload.target_share) if compute is None else communication + compute
-    iterations = _span(scenario, copy) / max(time, 1.0)
-    if isinstance(copy.job.stop, int):
-        iterations = min(iterations, copy.job.stop)
+    iterations = _span(scenario, job) / max(time, 1.0)
+    if isinstance(job.table.stop, int):
+        iterations = min(iterations, job.table.stop)
     packets = sum(weight * _packets(scenario, traffic) for weight, traffic in program.ranks)
     return Load(packets * path.hops * iterations, iterations)
 
 
-def recorded_load(scenario: "Scenario", copy: "Copy", path: Path) -> Load:
+def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: Path) -> Load:
     """That of a trace, from its description: at the pace at which it was recorded."""
-    trace = copy.job.trace
+    trace = job.table.trace
     assert trace is not None, "only for jobs with a trace"
     told = trace.describe()
-    steps = max(1, (copy.ranks - 1).bit_length())
+    steps = max(1, (job.ranks - 1).bit_length())
     calls = [(kind["calls"], kind["bytes"]) for kind in told["collectives"].values()]
     sent = told["p2p_messages"] + sum(count for count, _ in calls) * steps
     size = (told["p2p_bytes"] + sum(size for _, size in calls) * steps) * trace.message_scale
     packets = sent + size / scenario.network.mtu
     computed = (told.get("cpu_seconds") or 0.0) - (told.get("cpu_seconds_in_mpi") or 0.0)
     mean = size / sent if sent else 0.0
-    own = Traffic({mean: sent / copy.ranks}, sent / copy.ranks, sent / copy.ranks)
-    time = 1e12 * computed / copy.ranks * trace.compute_scale + _communication(scenario, own, mean, path)
-    passes = _span(scenario, copy) / max(time, 1.0)
+    own = Traffic({mean: sent / job.ranks}, sent / job.ranks, sent / job.ranks)
+    time = 1e12 * computed / job.ranks * trace.compute_scale + _communication(scenario, own, mean, path)
+    passes = _span(scenario, job) / max(time, 1.0)
     if not trace.repeat:
         passes = min(1.0, passes)
     return Load(packets * path.hops * passes, passes)
 
 
-def _span(scenario: "Scenario", copy: "Copy") -> float:
+def _span(scenario: "Scenario", job: "ResolvedJob") -> float:
     """How long the job is there, ps."""
-    end = min(scenario.duration, copy.job.stay.end, CLOCK_END)
-    return max(0.0, float(end - copy.job.start))
+    end = min(scenario.duration, job.table.stay.end, CLOCK_END)
+    return max(0.0, float(end - job.start))
 
 
 def _communication(scenario: "Scenario", traffic: Traffic, mean: float, path: Path) -> float:
