@@ -17,9 +17,9 @@ LAYERS = """
     slurm inputs
     fabric power qos
     placement engine
-    workload pattern estimate scenario
-    results controller
-    simulation runner
+    workload pattern scenario
+    results simulation
+    controller runner
     trees study saturation
     scheduler predict advice analysis
     plot
@@ -31,19 +31,11 @@ LAYERS = """
 ORDER = LAYERS.split()
 
 KNOWN = """
-upward (call): fairlane.pattern.traffic -> fairlane.estimate.program
 upward (call): fairlane.results.store -> fairlane.saturation.results
 upward (call): fairlane.runner -> fairlane.plot
 upward (call): fairlane.study.running -> fairlane.plot
-upward (types): fairlane.estimate.parts -> fairlane.scenario.placing
-upward (types): fairlane.estimate.parts -> fairlane.scenario.scenario
-upward (types): fairlane.estimate.traffic -> fairlane.scenario.placing
-upward (types): fairlane.estimate.traffic -> fairlane.scenario.scenario
-upward (types): fairlane.pattern.traffic -> fairlane.scenario.models
 upward (types): fairlane.results.query -> fairlane.saturation
 upward (types): fairlane.results.store -> fairlane.saturation
-upward (types): fairlane.workload.calibrate -> fairlane.scenario.resolved
-upward (types): fairlane.workload.injection -> fairlane.scenario.resolved
 upward: fairlane.analysis.figures -> fairlane.plot.style
 upward: fairlane.analysis.figures.breakdown -> fairlane.plot.style
 upward: fairlane.analysis.figures.chain -> fairlane.plot.style
@@ -54,9 +46,6 @@ upward: fairlane.analysis.figures.flits -> fairlane.plot.style
 upward: fairlane.analysis.figures.flits_waits -> fairlane.plot.style
 upward: fairlane.analysis.figures.periods -> fairlane.plot.style
 upward: fairlane.analysis.figures.waits -> fairlane.plot.style
-upward: fairlane.controller.episodes -> fairlane.simulation
-upward: fairlane.controller.fitting -> fairlane.simulation
-upward: fairlane.controller.online -> fairlane.simulation
 upward: fairlane.study.sources -> fairlane
 paper: fairlane.cli.scheduling -> fairlane.reproduce.yang2016
 paper: fairlane.cli.scheduling_text -> fairlane.reproduce.yang2016
