@@ -18,7 +18,7 @@ def main() -> None:
         scenario = fairlane.Scenario(
             name=strategy,
             fabric={"topology": "fat_tree", "hosts": 64, "radix": 16, "leaf_up": 4, "bandwidth": "3.2 GB/s"},
-            placement={"strategy": strategy},
+            placement={"name": strategy},
             jobs=[
                 {"name": name, "count": 2, "ranks": 8, "workload": {"name": name, "compute": "0.5 ms"}}
                 for name in WORKLOADS

@@ -41,7 +41,7 @@ def simulate(application: str, own: Any, its: Any, seed: int) -> fairlane.Simula
                 {"ranks": 16, "rails": own, "workload": {"name": application, "compute": compute}},
                 {"ranks": 56, "rails": its, "workload": {"name": "all_to_all", "compute": "1 s" if idle else 0}},
             ],
-            placement={"strategy": "random", "ranks_per_host": 2},
+            placement={"name": "random", "ranks_per_host": 2},
             observe={"interference_by_port": True},
             seed=seed,
         )

@@ -118,7 +118,7 @@ def _routing(rng: Random, name: str) -> Table:
         return {"name": name, "threshold": f"{rng.choice([0, 1000, 9000])} B"}
     if name in ("ugal_l", "ugal_g", "progressive"):
         own: Table = {"name": name, "bias": f"{rng.choice([0, 2000, 8192])} B", "samples": rng.randint(1, 3)}
-        own["ties"] = rng.choice(["direct", "random"])
+        own["ties"] = rng.choice(["minimal", "random"])
         if name == "progressive":
             own["channels"] = rng.choice(["per_hop", "fewest"])
         return own
@@ -184,7 +184,7 @@ def arbiter(rng: Random, lanes: int) -> Table:
 def _observe(rng: Random, jobs: list[Table]) -> Table:
     if rng.random() < 0.3:
         return {"counters": False, "departures": rng.random() < 0.3}
-    found: Table = {key: rng.random() < 0.3 for key in ("interference_by_port", "departures", "onward_waiting")}
+    found: Table = {key: rng.random() < 0.3 for key in ("interference_by_port", "departures", "input_queueing")}
     if rng.random() < 0.3:
         found["interval"] = f"{rng.choice([1.5, 7, 20])} us"
     if rng.random() < 0.3:
@@ -192,7 +192,7 @@ def _observe(rng: Random, jobs: list[Table]) -> Table:
     if rng.random() < 0.3:
         found["record"] = {"job": jobs[0]["name"], "start": "5 us", "stop": "25 us"}
     if rng.random() < 0.2:
-        found["counters_at"] = {"job": jobs[0]["name"], "every": "2 us", "all_switches": rng.random() < 0.5}
+        found["switch_counters"] = {"job": jobs[0]["name"], "poll_interval": "2 us", "all_switches": rng.random() < 0.5}
     return found
 
 
@@ -205,7 +205,7 @@ def _placement(rng: Random, topology: str) -> Table:
     strategy = rng.choice(names)
     own: Table = {"groups": {"count": 2}, "units": {"size": 2}}.get(strategy, {})
     mapping = rng.choice(["linear", "linear", "linear", "hop_bytes"])
-    return {"strategy": strategy, "ranks_per_host": rng.choice([1, 1, 2]), "mapping": mapping, **own}
+    return {"name": strategy, "ranks_per_host": rng.choice([1, 1, 2]), "mapping": mapping, **own}
 
 
 def _job(rng: Random, number: int, levels: int, fabric: Table) -> Table:

@@ -39,7 +39,7 @@ name = "a"
 ranks = 4
 service_level = 0
 workload = { name = "flood_pairs", compute = "5 us", message_size = "8 KiB", jitter = 0.1 }
-placement = { strategy = "list", hosts = "host[0-2],host3" }
+placement = { name = "list", hosts = "host[0-2],host3" }
 [[jobs]]
 name = "b"
 ranks = 3
@@ -71,7 +71,7 @@ service_levels = 2
 lanes = 8
 arbiter = { name = "weighted_round_robin", weights = [1, 7] }
 [placement]
-strategy = "random"
+name = "random"
 ranks_per_host = 2
 [[jobs]]
 ranks = 8
@@ -194,7 +194,7 @@ def _studies(folder: Path) -> list[Path]:
         levels__toml=STUDY + CONTROLLED,
         designed__toml='scenario = "small.toml"\ndesign = { runs = 4, seed = 1 }\nseeds = [1, 2]\n'
         '[parameters]\n"network.buffer" = ["32 KiB", "64 KiB"]\n"jobs[0].ranks" = [2, 4]\n',
-        cases__toml='scenario = "small.toml"\nplacements = ["packed", { strategy = "random", seed = 3 }]\n'
+        cases__toml='scenario = "small.toml"\nplacements = ["packed", { name = "random", seed = 3 }]\n'
         '[[cases]]\nname = "a"\nset = { "jobs[0].ranks" = 2 }\n[[cases]]\nname = "b"\n',
     )
 
@@ -375,7 +375,7 @@ def _hosts(path: Path, out: Path, rng: Random) -> Command:
     text = path.read_text(errors="replace")
     line = rng.choice(text.split("\n") or [""]).replace("\\", "").replace('"', "").replace("\0", "")
     (out / "small.toml").write_text(SCENARIO.partition('[[jobs]]\nname = "ring"')[0].replace("count = 2\n", ""))
-    return ["place", str(out / "small.toml"), "--set", f'jobs[0].placement={{strategy="list",hosts="{line[:4000]}"}}']
+    return ["place", str(out / "small.toml"), "--set", f'jobs[0].placement={{name="list",hosts="{line[:4000]}"}}']
 
 
 def _mixes(folder: Path) -> list[Path]:

@@ -23,7 +23,7 @@ SCENARIO = """
 topology = "torus"
 sides = [4, 4, 2]
 [placement]
-strategy = "box"
+name = "box"
 shape = [2, 2, 2]
 [[jobs]]
 name = "first"
@@ -140,7 +140,7 @@ def test_hop_bytes_unfolds_a_ring_that_was_dealt_out_badly() -> None:
 def scenario(**placement: Any) -> Scenario:
     job = {"name": "job", "ranks": 16, "workload": {"name": "nearest_neighbor", "compute": "1 us"}}
     fabric = {"topology": "torus", "sides": [4, 4]}
-    return Scenario(fabric=fabric, placement={"strategy": "linear", **placement}, jobs=[job])
+    return Scenario(fabric=fabric, placement={"name": "linear", **placement}, jobs=[job])
 
 
 def test_blocks_of_a_grid_of_ranks_get_hosts_that_follow_each_other() -> None:
@@ -152,12 +152,12 @@ def test_a_scenario_is_mapped_by_the_bytes_that_its_workload_sends() -> None:
     # A 4 x 4 grid of ranks on a 4 x 4 torus: every message goes over one link, if the ranks are where they belong.
     from fairlane.pattern import observe, program_of
 
-    table = scenario(strategy="random", mapping="hop_bytes")
+    table = scenario(name="random", mapping="hop_bytes")
     traffic = observe(program_of(table.jobs[0].source, 16)).total.astype(float)
     fabric = torus(4, 4)
     hops = {
         name: hop_bytes(traffic, fabric.distances(found.resolve().jobs[0].hosts), np.arange(16)) / traffic.sum()
-        for name, found in {"hop_bytes": table, "linear": scenario(strategy="random")}.items()
+        for name, found in {"hop_bytes": table, "linear": scenario(name="random")}.items()
     }
     assert hops["hop_bytes"] <= 1.2
     assert hops["linear"] > 1.6
@@ -198,7 +198,7 @@ def test_place_shows_a_table_and_draws_every_sort_of_fabric(
     fabric: str, strategy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = SCENARIO.format(more="").replace('topology = "torus"\nsides = [4, 4, 2]', fabric)
-    text = text.replace('strategy = "box"\nshape = [2, 2, 2]', f'strategy = "{strategy}"\nsize = 4')
+    text = text.replace('name = "box"\nshape = [2, 2, 2]', f'name = "{strategy}"\nsize = 4')
     (tmp_path / "s.toml").write_text(text, encoding="utf-8")
     assert execute(["place", str(tmp_path / "s.toml"), "-o", str(tmp_path / "s.svg")]) == 0
     printed = capsys.readouterr().out

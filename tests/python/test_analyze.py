@@ -76,7 +76,7 @@ TRACE = Path(__file__).parents[1] / "data" / "traces" / "amg-27.tar.zst"
 RECORDED = """
 duration = "3 ms"
 fabric = { topology = "fat_tree", hosts = 16, levels = 2, radix = 8 }
-placement = { strategy = "random", ranks_per_host = 3 }
+placement = { name = "random", ranks_per_host = 3 }
 
 [[jobs]]
 name = "amg"

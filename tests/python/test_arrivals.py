@@ -67,7 +67,7 @@ def test_stages_are_cut_where_the_job_departs(iterations: int, imbalance: int) -
 
 def test_a_job_keeps_its_random_numbers_without_the_others() -> None:
     """Its hosts are listed, so that only the numbers of its streams tell the two scenarios apart."""
-    hosts = {"placement": {"strategy": "list", "hosts": [9, 2, 5, 12]}}
+    hosts = {"placement": {"name": "list", "hosts": [9, 2, 5, 12]}}
     beside = scenario({"stop": 1}, {"name": "ring", "start": "500 us", **hosts})
     alone = scenario({"name": "ring", "start": "500 us", "stream": 1, **hosts})
     other = scenario({"name": "ring", "start": "500 us", "stream": 0, **hosts})

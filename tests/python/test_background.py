@@ -19,12 +19,12 @@ FABRIC = {"topology": "dragonfly", "groups": 5, "switches_per_group": 4, "hosts_
 OWN = {"name": "own", "ranks": 8, "workload": {"name": "ring", "compute": "20 us"}, "stop": 3}
 MIX: dict[str, Any] = {
     "fill": 0.75,
-    "hosts": {"dist": "lognorm", "s": 0.5, "scale": 6, "least": 2, "most": 16},
+    "hosts": {"dist": "lognorm", "s": 0.5, "scale": 6, "min": 2, "max": 16},
     "start": {"dist": "uniform", "loc": "-50 us", "scale": "100 us"},
     "lifetime": {"dist": "expon", "scale": "100 us"},
     "jobs": [
-        {"share": 3, "workload": {"name": "halo3d", "message_size": {"dist": "uniform", "scale": "64 KiB"}}},
-        {"share": 1, "hosts": 4, "workload": "incast"},
+        {"weight": 3, "workload": {"name": "halo3d", "message_size": {"dist": "uniform", "scale": "64 KiB"}}},
+        {"weight": 1, "hosts": 4, "workload": "incast"},
     ],
 }
 
@@ -35,7 +35,7 @@ def scenario(seed: int = 1, background: Any = None, **changes: Any) -> Scenario:
 
 
 def test_values_follow_their_distribution_within_bounds() -> None:
-    given = {"dist": "lognorm", "s": 0.8, "scale": "64 KiB", "least": "16 KiB", "most": "1 MiB"}
+    given = {"dist": "lognorm", "s": 0.8, "scale": "64 KiB", "min": "16 KiB", "max": "1 MiB"}
     found, rng = distribution(given), np.random.default_rng(1)
     assert found.kind is SIZE
     values = np.array([found.draw(rng) for _ in range(2000)])
@@ -61,7 +61,7 @@ def test_a_value_is_a_distribution_of_itself_and_takes_a_number_of_the_stream_to
         ({"dist": "lognorm"}, "s: missing"),
         ({"dist": "norm", "loc": 1, "sigma": 2}, "sigma"),
         ({"dist": "lognorm", "s": -1.0}, "lognorm does not have"),
-        ({"dist": "uniform", "loc": 1, "scale": 2, "most": 0}, "nothing lies between"),
+        ({"dist": "uniform", "loc": 1, "scale": 2, "max": 0}, "nothing lies between"),
         ({"scale": 2}, "dist: missing"),
         ("64 parsec", "a number"),
         ({"dist": "uniform", "loc": "1 KiB", "scale": "2 ms"}, "not a unit of duration|not a unit of size"),

@@ -124,7 +124,7 @@ WRONG = [
     ),
     ("ranks = 4", "ranks = 4\nservice_level = 16", "jobs[0].service_level = 16: out of range", "at most 15"),
     ("[[jobs]]", "[qos]\nservice_levels = 3\nlanes = 2\n[[jobs]]", "qos.lanes = 2: ", "more service levels than lanes"),
-    ("[[jobs]]", '[placement]\nstrategy = "list"\nhosts = [1, 1]\n[[jobs]]', "placement.hosts: host 1", "listed twice"),
+    ("[[jobs]]", '[placement]\nname = "list"\nhosts = [1, 1]\n[[jobs]]', "placement.hosts: host 1", "listed twice"),
     (
         'workload = { name = "flood_pairs", compute = "10 us" }',
         'trace.path = "gone.dumpi"',

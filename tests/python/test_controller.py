@@ -82,7 +82,7 @@ def test_online_the_periods_add_up_to_one_simulation() -> None:
 
 def test_a_job_with_a_stream_keeps_its_variants_when_others_come_and_go() -> None:
     tables = [job.model_dump(mode="json", exclude_none=True) for job in scenario().jobs]
-    hosts = [{"strategy": "list", "hosts": list(range(8 * at, 8 * at + 8))} for at in range(2)]
+    hosts = [{"name": "list", "hosts": list(range(8 * at, 8 * at + 8))} for at in range(2)]
     streams = [{**table, "stream": at, "placement": hosts[at]} for at, table in enumerate(tables)]
     both, second = (Episodes(scenario(jobs=jobs), period=PERIOD) for jobs in (streams, streams[1:]))
     combinations = [(both.combination(period), second.combination(period)) for period in range(20)]

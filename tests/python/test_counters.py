@@ -18,7 +18,7 @@ JOBS: list[dict[str, Any]] = [
         "ranks": 4,
         "workload": {"name": "halo3d", "message_size": "64 KiB", "compute": "20 us"},
         "stop": 5,
-        "placement": {"strategy": "list", "hosts": [0, 1, 4, 5]},
+        "placement": {"name": "list", "hosts": [0, 1, 4, 5]},
     },
     {"name": "ring", "ranks": 4, "workload": {"name": "ring", "message_size": "64 KiB"}},
 ]
@@ -26,14 +26,14 @@ JOBS: list[dict[str, Any]] = [
 
 def simulated(folder: Path, asked: Any) -> Run:
     scenario = Scenario(
-        fabric=FABRIC, jobs=JOBS, duration="2 ms", observe={"counters_at": asked, "iterations": ["halo"]}
+        fabric=FABRIC, jobs=JOBS, duration="2 ms", observe={"switch_counters": asked, "iterations": ["halo"]}
     )
     return fairlane.run(scenario, out=folder, isolated=False, progress=False, figures=False)
 
 
 @pytest.fixture(scope="module")
 def everywhere(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    asked = {"job": "halo", "all_switches": True, "flit": "32 B", "cycle": "1 ns", "every": "1 us"}
+    asked = {"job": "halo", "all_switches": True, "flit": "32 B", "cycle": "1 ns", "poll_interval": "1 us"}
     return simulated(tmp_path_factory.mktemp("run") / "all", asked)
 
 
@@ -60,7 +60,7 @@ def test_sums_are_what_came_over_links_into_switches(everywhere: Run) -> None:
     into = everywhere.ports.filter(pl.col("to_vertex").str.starts_with("switch"))
     for lane in into["lane"].unique().to_list():
         own = into.filter(pl.col("lane") == lane)
-        for counter, column, unit in (("flits", "bytes", 32), ("stalls", "onward_waiting_ps", 1000)):
+        for counter, column, unit in (("flits", "bytes", 32), ("stalls", "input_queueing_ps", 1000)):
             found, whole = counters[f"{counter}_sum_vc{lane}"].to_numpy(), own[column].to_numpy().sum() / unit
             assert 0 <= found.sum() <= whole
             assert counters[f"{counter}_mean_vc{lane}"].to_numpy() * own.height == pytest.approx(found)
@@ -71,7 +71,7 @@ def test_sums_are_what_came_over_links_into_switches(everywhere: Run) -> None:
 
 
 def test_a_job_sees_the_switches_at_its_hosts_only(everywhere: Run, tmp_path: Path) -> None:
-    own = simulated(tmp_path / "own", {"job": "halo", "cycle": "1 ns", "every": "1 us"})
+    own = simulated(tmp_path / "own", {"job": "halo", "cycle": "1 ns", "poll_interval": "1 us"})
     assert own.counters is not None
     assert everywhere.counters is not None
     assert own.meta.digest == everywhere.meta.digest
@@ -90,7 +90,7 @@ def test_a_job_sees_the_switches_at_its_hosts_only(everywhere: Run, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("asked", "words"),
-    [("hallo", "observe.counters_at.job.*halo"), ({"job": "halo", "flit": 0}, "flit"), ({"jobs": "halo"}, "jobs")],
+    [("hallo", "observe.switch_counters.job.*halo"), ({"job": "halo", "flit": 0}, "flit"), ({"jobs": "halo"}, "jobs")],
 )
 def test_what_cannot_be_counted_is_refused(asked: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=words):

@@ -44,7 +44,7 @@ def test_the_length_of_a_program_is_known_from_some_of_its_ranks(name: str, rank
     workload = WORKLOADS[name]()
     if workload.problem_with(ranks) or workload.offered():
         pytest.skip("not for so many ranks, or without a script")
-    total, compute = 0, [[1] * workload.period for _ in workload.imbalance.stages(workload.variant)]
+    total, compute = 0, [[1] * workload.distinct_iterations for _ in workload.imbalance.stages(workload.variant)]
     for index in range(ranks):
         tally: Any = Tally(ranks, 10**9)
         workload.write(Rank(JobScript(ranks, builder=tally), index, tally), compute)
@@ -63,11 +63,11 @@ def test_messages_that_are_not_written_are_counted(name: str) -> None:
     exact = 0
     for index in range(16):
         tally: Any = Tally(16, 10**9)
-        workload = WORKLOADS[name](messages_per_iteration=messages, period=1)
+        workload = WORKLOADS[name](messages_per_iteration=messages, distinct_iterations=1)
         workload.write(Rank(JobScript(16, builder=tally), index, tally), [[1]])
         exact += tally.operations
-    assert operations(period=1) == pytest.approx(exact, rel=0.3)
-    assert operations(period=5) == pytest.approx(5 * operations(period=1), rel=1e-6)
+    assert operations(distinct_iterations=1) == pytest.approx(exact, rel=0.3)
+    assert operations(distinct_iterations=5) == pytest.approx(5 * operations(distinct_iterations=1), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in WAVEFRONTS])
@@ -140,7 +140,7 @@ def numbers_of_tables(value: int) -> Iterator[tuple[str, dict[str, Any]]]:
         needed = {key: 2 for key, info in kind.model_fields.items() if info.is_required()}
         for key, info in kind.model_fields.items():
             if "int" in str(info.annotation):
-                table = {"strategy": name, **needed, key: value}
+                table = {"name": name, **needed, key: value}
                 yield f"placement {name}.{key}", placed(["placement"], table)
 
 

@@ -64,7 +64,7 @@ def test_an_imported_fabric_goes_into_a_scenario_and_runs(tmp_path: Path, capsys
     scenario = tmp_path / "x5.toml"
     scenario.write_text(
         'duration = "50 us"\n[fabric]\ntopology = "imported"\nfile = "x5.fabric.json"\n'
-        '[placement]\nstrategy = "random"\n[[jobs]]\nname = "a"\nranks = 64\n'
+        '[placement]\nname = "random"\n[[jobs]]\nname = "a"\nranks = 64\n'
         'workload = { name = "uniform_random", compute = "1 us" }\n',
         encoding="utf-8",
     )

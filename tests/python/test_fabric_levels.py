@@ -58,7 +58,7 @@ def time_per_iteration(fabric: dict[str, Any], ranks: int, hosts: Sequence[int |
     job = {
         "name": "a",
         "ranks": ranks,
-        "placement": {"strategy": "list", "hosts": list(hosts or range(ranks))},
+        "placement": {"name": "list", "hosts": list(hosts or range(ranks))},
         "workload": {"name": "shift", "compute": "1 us", "message_size": "16 KiB", **workload},
     }
     simulation = Simulation(Scenario(duration="100 us", fabric=fabric, jobs=[job]))
@@ -155,7 +155,7 @@ def test_traffic_between_management_hosts_of_two_spines_arrives() -> None:
     job = {
         "name": "management",
         "ranks": 10,
-        "placement": {"strategy": "list", "hosts": list(range(first, first + 10))},
+        "placement": {"name": "list", "hosts": list(range(first, first + 10))},
         "workload": {"name": "all_to_all", "compute": "1 us", "message_size": "1 KiB"},
     }
     simulation = Simulation(Scenario(duration="200 us", fabric=fabric, jobs=[job]))

@@ -36,7 +36,7 @@ def test_packets_arrive_on_every_topology(topology: str, example: dict[str, Any]
     scenario = Scenario(
         duration="100 us",
         fabric={"topology": topology, **table},
-        placement={"strategy": "random"},
+        placement={"name": "random"},
         jobs=[
             {
                 "name": "all",

@@ -30,7 +30,7 @@ levels = 1
 [observe]
 interval = "20 us"
 iterations = ["a"]
-counters_at = "a"
+switch_counters = "a"
 record = { job = "a", start = "30 us", stop = "60 us" }
 [power]
 [[jobs]]
@@ -79,7 +79,7 @@ def test_every_stored_column_is_declared(stored: Path, study: Path) -> None:
         extra = {
             column
             for column in set(table.columns) - set(schemas.RUN[name])
-            if "_vc" not in column and column != "onward_waiting_ps"
+            if "_vc" not in column and column != "input_queueing_ps"
         }
         assert not extra, f"{name}: declare these columns in results/schemas.py"
     found = load(study / "out").tables()

@@ -33,7 +33,7 @@ SCENARIO = """duration = "200 us"
 topology = "imported"
 file = "cluster.fabric.json"
 [placement]
-strategy = "linear"
+name = "linear"
 [[jobs]]
 workload = "all_to_all"
 ranks = 4
@@ -200,7 +200,7 @@ def test_hosts_that_are_none_are_refused(
 
 
 def test_options_and_studies_name_hosts_too(cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = cluster.read_text(encoding="utf-8").replace('[placement]\nstrategy = "linear"\n', "")
+    plain = cluster.read_text(encoding="utf-8").replace('[placement]\nname = "linear"\n', "")
     cluster.write_text(plain, encoding="utf-8")
     assert execute(["place", str(cluster), "--slurm", "--set", "placement.hosts=login_node,cn[01-03]"]) == 0
     assert capsys.readouterr().out == "all_to_all login_node,cn[01-03]\n"

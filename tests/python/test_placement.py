@@ -379,7 +379,7 @@ def coming_and_going(*jobs: dict[str, Any], **more: Any) -> Scenario:
 def test_a_job_that_arrives_later_gets_the_hosts_of_one_that_has_departed() -> None:
     early: dict[str, Any] = {"ranks": 10, "stop": "20 ms"}
     late: dict[str, Any] = {"ranks": 10, "start": "20 ms"}
-    units = {"strategy": "units", "size": 2}
+    units = {"name": "units", "size": 2}
     for strategy in ("linear", "random", "packed", units, "fragmented"):
         hosts = [set(job.hosts) for job in coming_and_going(early, late, placement=strategy).resolve().jobs]
         assert len(hosts[0] & hosts[1]) >= 4, strategy
@@ -388,9 +388,9 @@ def test_a_job_that_arrives_later_gets_the_hosts_of_one_that_has_departed() -> N
             jobs = coming_and_going(*order, placement=strategy).resolve().jobs
             (stays,) = (job for job in jobs if len(job.hosts) == 6)
             assert all(job is stays or not set(stays.hosts) & set(job.hosts) for job in jobs), strategy
-    listed = {"strategy": "list", "hosts": [5, 3]}
+    listed = {"name": "list", "hosts": [5, 3]}
     first = {"ranks": 2, "stop": "1 ms", "placement": listed}
-    second = {"ranks": 2, "start": "1 ms", "placement": {"strategy": "list", "hosts": [3, 5]}}
+    second = {"ranks": 2, "start": "1 ms", "placement": {"name": "list", "hosts": [3, 5]}}
     assert [job.hosts for job in coming_and_going(first, second).resolve().jobs] == [(5, 3), (3, 5)]
     simulation = Simulation(coming_and_going(first, second))
     simulation.run_for("1 ms")
@@ -404,11 +404,11 @@ def test_hosts_of_a_job_that_may_still_be_there_are_not_given_away(stop: Any) ->
     early, late = {"ranks": 10, "stop": stop}, {"ranks": 10, "start": "20 ms"}
     with pytest.raises(ScenarioError, match="the jobs need 20 hosts"):
         coming_and_going(early, late).resolve()
-    listed = {"strategy": "list", "hosts": [5, 3]}
+    listed = {"name": "list", "hosts": [5, 3]}
     with pytest.raises(ScenarioError, match=r"host 3 is in jobs\[0\].placement.hosts already"):
         coming_and_going(
             {**early, "ranks": 2, "placement": listed},
-            {**late, "ranks": 2, "placement": {"strategy": "list", "hosts": [3, 4]}},
+            {**late, "ranks": 2, "placement": {"name": "list", "hosts": [3, 4]}},
         ).resolve()
 
 
@@ -417,7 +417,7 @@ WRONG: list[tuple[Fabric, str, dict[str, Any], int, str, str]] = [
     (TORUS, "box", {"shape": [2, 2]}, 4, "shape", "within 4 x 3 x 2"),
     (TORUS, "box", {"shape": [2, 2, 1]}, 5, "shape", "at least 5 hosts"),
     (TORUS, "box", {"shape": "plane"}, 13, "shape", "boxes within 4 x 3 x 2"),
-    (TREE, "box", {}, 4, "strategy", "torus"),
+    (TREE, "box", {}, 4, "name", "torus"),
     (TORUS, "units", {"size": 5}, 4, "size", "1, 2, 3, 4, 6, 8, 12, 24"),
     (TREE, "units", {"size": 2, "curve": "snake"}, 4, "curve", "number"),
     (TREE, "linear", {"curve": "hilbert"}, 4, "curve", "number"),
@@ -448,25 +448,25 @@ def scenario(placement: Any, *ranks: int) -> Scenario:
 
 
 def test_scenarios_name_strategies_with_their_parameters() -> None:
-    found = scenario({"strategy": "box", "shape": [2, 2, 2]}, 8, 8).resolve()
+    found = scenario({"name": "box", "shape": [2, 2, 2]}, 8, 8).resolve()
     assert [job.hosts for job in found.jobs] == [(0, 1, 4, 5, 12, 13, 16, 17), (2, 3, 6, 7, 14, 15, 18, 19)]
-    found = scenario({"strategy": "units", "size": 2}, 4, 2, 4).resolve()
+    found = scenario({"name": "units", "size": 2}, 4, 2, 4).resolve()
     assert [job.hosts for job in found.jobs] == [(0, 1, 6, 7), (2, 3), (4, 5, 8, 9)]
 
 
 @pytest.mark.parametrize(
     ("placement", "words"),
     [
-        ({"strategy": "box", "shpe": [2, 2, 2]}, 'placement.shpe = "[2, 2, 2]": unknown key'),
-        ({"strategy": "box", "shape": "cub"}, "placement.shape"),
-        ({"strategy": "units"}, "placement.size: missing"),
-        ({"strategy": "units", "size": 7}, "placement.size = 7: does not divide the fabric's 24 hosts; allowed: 1, 2"),
+        ({"name": "box", "shpe": [2, 2, 2]}, 'placement.shpe = "[2, 2, 2]": unknown key'),
+        ({"name": "box", "shape": "cub"}, "placement.shape"),
+        ({"name": "units"}, "placement.size: missing"),
+        ({"name": "units", "size": 7}, "placement.size = 7: does not divide the fabric's 24 hosts; allowed: 1, 2"),
         (
-            {"strategy": "box", "shape": [5, 1, 1]},
+            {"name": "box", "shape": [5, 1, 1]},
             "placement.shape = [5, 1, 1]: does not fit the grid; allowed: within",
         ),
-        ({"strategy": "domian"}, 'did you mean "domain"?'),
-        ({"strategy": "linear", "size": 2}, "allowed: strategy, seed, ranks_per_host, mapping, hosts, curve, fit"),
+        ({"name": "domian"}, 'did you mean "domain"?'),
+        ({"name": "linear", "size": 2}, "allowed: name, seed, ranks_per_host, mapping, hosts, curve, fit"),
     ],
 )
 def test_wrong_parameters_are_refused_with_key_value_and_what_is_allowed(placement: Any, words: str) -> None:
@@ -477,7 +477,7 @@ def test_wrong_parameters_are_refused_with_key_value_and_what_is_allowed(placeme
 
 def test_a_job_that_no_free_box_holds_is_named_with_what_it_wanted() -> None:
     with pytest.raises(ScenarioError, match="'j2': 4 ranks need 4 hosts, 1 a host, and 8 are free, but not as a free"):
-        scenario({"strategy": "box", "shape": [3, 3, 1]}, 8, 8, 4).resolve()
+        scenario({"name": "box", "shape": [3, 3, 1]}, 8, 8, 4).resolve()
 
 
 def test_every_strategy_has_a_line_about_it() -> None:

@@ -22,7 +22,7 @@ def pair(name: str, low: int, high: int, workload: dict[str, Any]) -> dict[str, 
 
 
 def on(*hosts: int) -> dict[str, Any]:
-    return {"strategy": "list", "hosts": list(hosts)}
+    return {"name": "list", "hosts": list(hosts)}
 
 
 def floods(name: str, workload: dict[str, Any], *pairs: tuple[int, int]) -> list[dict[str, Any]]:

@@ -58,7 +58,7 @@ def test_processes_take_turns_on_each_host_in_an_order_of_their_own() -> None:
     def rails(seed: int) -> tuple[list[int], tuple[int, ...]]:
         jobs = [{"workload": {"name": "flood_pairs", "compute": 0}, "ranks": 12, "ranks_per_host": 3}]
         jobs[0]["rails"] = {"policy": "by_source", "order": "random"}
-        given = Scenario(fabric=FABRIC, jobs=jobs, seed=seed, placement={"strategy": "packed", "seed": 1})
+        given = Scenario(fabric=FABRIC, jobs=jobs, seed=seed, placement={"name": "packed", "seed": 1})
         job = given.resolve().jobs[0]
         return job.spec()["rails"]["ranks"], job.hosts
 

@@ -28,7 +28,7 @@ ranks = 8
 workload = { name = "flood_pairs", compute = 0, message_size = "64 KiB" }
 
 [observe]
-onward_waiting = true
+input_queueing = true
 """
 
 
@@ -63,7 +63,7 @@ def test_the_tables_of_a_record_fit_those_of_the_run(tmp_path: Path) -> None:
     assert known.filter("receiver").select((pl.col("received_at_ps") == pl.col("end_ps")).all()).item()
     assert run.departures["waited_ps"].sum() == run.ports["waiting_ps"].sum()
     at_switches = run.ports.filter(pl.col("from_vertex").str.starts_with("switch"))["waiting_ps"].sum()
-    assert run.ports["onward_waiting_ps"].sum() == at_switches > 0
+    assert run.ports["input_queueing_ps"].sum() == at_switches > 0
 
 
 def test_a_stretch_is_cut_from_the_whole(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_stretch_is_cut_from_the_whole(tmp_path: Path) -> None:
     [
         ('record = { job = "hallo" }', "observe.record.job"),
         ('record = { job = "halo", start = "2 us", stop = "1 us" }', "observe.record.stop"),
-        ("counters = false", "observe.onward_waiting"),
+        ("counters = false", "observe.input_queueing"),
     ],
 )
 def test_a_wrong_record_is_refused(tmp_path: Path, more: str, words: str) -> None:

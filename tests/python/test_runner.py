@@ -51,7 +51,7 @@ class FakeScenario:
     def resolve(self) -> FakeScenario:
         return self
 
-    counters_at: None = None
+    switch_counters: None = None
     calibration_s: float = 0.25
 
     @property

@@ -128,7 +128,7 @@ def test_merged_switches_make_a_strict_tree(capsys: pytest.CaptureFixture[str], 
 def test_place_prints_node_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scenario = tmp_path / "torus.toml"
     scenario.write_text(
-        '[fabric]\ntopology = "torus"\nsides = [4, 4]\n[placement]\nstrategy = "box"\nshape = [2, 2]\n'
+        '[fabric]\ntopology = "torus"\nsides = [4, 4]\n[placement]\nname = "box"\nshape = [2, 2]\n'
         '[[jobs]]\nworkload = "all_to_all"\nranks = 4\n',
         encoding="utf-8",
     )

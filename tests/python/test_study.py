@@ -109,7 +109,7 @@ def test_runs_are_those_of_fairlane_run(folder: Path) -> None:
     [
         'iterations = ["ring"]',
         'record = { job = "ring", stop = "20 us" }',
-        'counters_at = "ring"',
+        'switch_counters = "ring"',
         'iterations = ["flood-0", "ring"]',
     ],
 )
@@ -162,7 +162,7 @@ def test_what_is_the_same_is_computed_once(folder: Path) -> None:
     sizes = 'scenario = "small.toml"\n[parameters]\n"jobs[0].workload.message_size" = ["8 KiB", "16 KiB"]\n'
     assert simulations(folder, sizes) == (8, 7)
     # Seeds are part of the programs, unless placement is all that differs and happens to be the same.
-    same = 'scenario = "small.toml"\nplacements = ["linear", { strategy = "linear", ranks_per_host = 1 }]'
+    same = 'scenario = "small.toml"\nplacements = ["linear", { name = "linear", ranks_per_host = 1 }]'
     assert simulations(folder, same) == (8, 4)
 
 
@@ -179,7 +179,7 @@ def test_points_are_the_cross_product(folder: Path) -> None:
     text = """
     scenario = "small.toml"
     seeds = [3, 4]
-    placements = ["packed", { strategy = "random", seed = 9 }]
+    placements = ["packed", { name = "random", seed = 9 }]
     [parameters]
     network.buffer = ["16 KiB", "64 KiB"]
     "qos.arbiter.weights" = [[1, 7], [1, 3]]
@@ -194,10 +194,10 @@ def test_points_are_the_cross_product(folder: Path) -> None:
     assert len(points) == 2 * 2 * 2 * 2 * 2
     scenario = read.scenario(points[0])
     assert (scenario.duration, scenario.seed, scenario.network.buffer) == (100 * 10**6, 3, 16384)
-    assert scenario.placement.strategy == "packed"
+    assert scenario.placement.name == "packed"
     last = read.scenario(points[-1])
     assert (last.duration, last.seed, last.network.buffer) == (300 * 10**6, 4, 65536)
-    assert (last.placement.strategy, last.placement.seed) == ("random", 9)
+    assert (last.placement.name, last.placement.seed) == ("random", 9)
     assert last.qos.arbiter.parameters["weights"] == [1, 3]
 
 

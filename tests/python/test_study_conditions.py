@@ -148,7 +148,7 @@ def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
 
 
 def test_many_conditions_are_shown_parameter_by_parameter() -> None:
-    kinds = ['{"strategy": "packed"}', '{"strategy": "random", "ranks_per_host": 4}']
+    kinds = ['{"name": "packed"}', '{"name": "random", "ranks_per_host": 4}']
     rows = [
         {"fabric.leaf_up": up, "jobs[0].placement": kind, "seconds": up * MS} for up in range(1, 10) for kind in kinds
     ]

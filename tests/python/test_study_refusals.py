@@ -37,7 +37,7 @@ BAD = [
         "qos.lanes = 2: service level 7 takes lane 7: more service levels than lanes; allowed: at least 8",
     ),
     (
-        'scenario = "small.toml"\nplacements = ["packed", { strategy = "list", hosts = [1, 2, 1] }]',
+        'scenario = "small.toml"\nplacements = ["packed", { name = "list", hosts = [1, 2, 1] }]',
         "levels.toml:2",
         "placements[1].hosts: host 1 is listed twice; allowed: every host once",
     ),
@@ -121,9 +121,9 @@ BAD = [
         'cases[0].set.network.mtu = "4 KiB": is lost: parameters.network.mtu is set after it; allowed: one of the two',
     ),
     (
-        'scenario = "small.toml"\nplacements = ["packed"]\n[parameters]\n"placement.strategy" = ["linear"]',
+        'scenario = "small.toml"\nplacements = ["packed"]\n[parameters]\n"placement.name" = ["linear"]',
         "levels.toml:4",
-        'parameters.placement.strategy = ["linear"]: is lost: placements[0] is set after it',
+        'parameters.placement.name = ["linear"]: is lost: placements[0] is set after it',
     ),
     (
         'scenario = "small.toml"\nplacements = 2\n[parameters]\n"placement.seed" = [7, 8]',
@@ -148,7 +148,7 @@ BAD = [
         "is lost: parameters.jobs[0].workload is set after it",
     ),
     (
-        'scenario = "small.toml"\nplacements = [{ strategy = "random", seed = 3 }, { seed = 3, strategy = "random" }]',
+        'scenario = "small.toml"\nplacements = [{ name = "random", seed = 3 }, { seed = 3, name = "random" }]',
         "levels.toml:2",
         "placements[1] = ",
     ),
@@ -159,9 +159,9 @@ BAD = [
         "design: has treatments that are compared with different default runs: whole; 2 x 1 ms episodes",
     ),
     (
-        'scenario = "small.toml"\nplacements = ["packed", { strategy = "packed" }]',
+        'scenario = "small.toml"\nplacements = ["packed", { name = "packed" }]',
         "levels.toml:2",
-        'placements[1] = {"strategy": "packed"}: is listed twice',
+        'placements[1] = {"name": "packed"}: is listed twice',
     ),
     (
         'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["2 KiB", "4 KiB", "2 KiB"]',
@@ -175,7 +175,7 @@ BAD = [
         'set.jobs[0].start = "300 us": begins when the run is over; allowed: before 300 us',
     ),
     (
-        'scenario = "small.toml"\nplacements = [{ strategy = "list", hosts = [1, 2] }]',
+        'scenario = "small.toml"\nplacements = [{ name = "list", hosts = [1, 2] }]',
         "levels.toml:2",
         "placements[0].hosts = [1, 2]: job ",
     ),

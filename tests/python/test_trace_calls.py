@@ -87,12 +87,12 @@ def test_check_and_run_refuse_with_the_same_list(
 def test_calls_that_cannot_be_simulated_are_left_out_on_demand(
     mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    some = scenario(tmp_path, mixed, 'trace.leave_out = ["MPI_File_*", "MPI_Iallreduce"]')
+    some = scenario(tmp_path, mixed, 'trace.exclude = ["MPI_File_*", "MPI_Iallreduce"]')
     assert [line.partition("simulated: ")[2].split(":")[0] for line in refusals(capsys, some)] == [
         "MPI_Neighbor_alltoall",
         "MPI_Put",
     ]
-    most = 'trace.leave_out = ["MPI_File_*", "MPI_Iallreduce", "MPI_Neighbor_*", "MPI_Put"]'
+    most = 'trace.exclude = ["MPI_File_*", "MPI_Iallreduce", "MPI_Neighbor_*", "MPI_Put"]'
     whole = scenario(tmp_path, mixed, f"{most}\ntrace.repeat = false")
     assert execute(["check", str(whole)]) == 0
     left_out = "12 MPI_Iallreduce, 4 MPI_Neighbor_alltoall, 1 MPI_File_open, 1 MPI_Put"
@@ -107,9 +107,9 @@ def test_calls_that_cannot_be_simulated_are_left_out_on_demand(
 
 def test_what_need_not_be_left_out_is_refused(mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     calls = '"MPI_File_open", "MPI_Iallreduce", "MPI_Neighbor_alltoall", "MPI_Put"'
-    (line,) = refusals(capsys, scenario(tmp_path, mixed, f'trace.leave_out = [{calls}, "MPI_Ialreduce"]'))
+    (line,) = refusals(capsys, scenario(tmp_path, mixed, f'trace.exclude = [{calls}, "MPI_Ialreduce"]'))
     assert (
-        'jobs[0].trace.leave_out[4] = "MPI_Ialreduce": the trace has no such call that cannot be simulated; allowed: '
+        'jobs[0].trace.exclude[4] = "MPI_Ialreduce": the trace has no such call that cannot be simulated; allowed: '
         in line
     )
     assert 'did you mean "MPI_Iallreduce"?' in line

@@ -109,7 +109,9 @@ def computed(recorded: Recorder) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def test_compute_is_uniform_between_low_and_y_and_varies_by_the_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
-    workload = FloodPairs.model_validate({"imbalance": {"kind": "uniform", "low": 0.9}, "jitter": 0.02, "period": 8})
+    workload = FloodPairs.model_validate(
+        {"imbalance": {"kind": "uniform", "low": 0.9}, "jitter": 0.02, "distinct_iterations": 8}
+    )
     times = computed(record(workload, 1000, monkeypatch))
     means = times.mean(axis=1)
     assert times.shape == (1000, 8)
@@ -128,7 +130,7 @@ def test_one_rank_alone_computes_when_asked(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_growing_imbalance_begins_even_keeps_the_sum_and_ends_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
     growing = {"kind": "growing", "steps": 4, "per_variant": 0.25}
-    workload = FloodPairs.model_validate({"imbalance": growing, "jitter": 0, "period": 2})
+    workload = FloodPairs.model_validate({"imbalance": growing, "jitter": 0, "distinct_iterations": 2})
     times = computed(record(workload, 16, monkeypatch))
     uniform = computed(record(FloodPairs.model_validate({"jitter": 0}), 16, monkeypatch))[:, 0]
     assert times.shape == (16, 4 * 2)

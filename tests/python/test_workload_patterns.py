@@ -111,7 +111,7 @@ def test_ping_pong_goes_through_its_sizes() -> None:
     assert two["bytes_sent"].tolist() == [6 * 1024] * 4
     assert three["bytes_sent"].tolist() == [7 * 1024] * 4
     with pytest.raises(ValueError, match="multiple of the number of sizes, 2"):
-        PingPong.model_validate({"sizes": ["1 KiB", "5 KiB"], "period": 3})
+        PingPong.model_validate({"sizes": ["1 KiB", "5 KiB"], "distinct_iterations": 3})
 
 
 def test_a_grid_that_does_not_hold_the_ranks_is_refused() -> None:

@@ -93,7 +93,7 @@ class Question:
         changes = [
             f"jobs[{self.at}].rails={self._policy(choice, per_host)}",
             f"jobs[{self.at}].service_level={choice.service_level}",
-            f'jobs[{self.at}].placement={{ strategy = "{choice.placement}", ranks_per_host = {per_host} }}',
+            f'jobs[{self.at}].placement={{ name = "{choice.placement}", ranks_per_host = {per_host} }}',
         ]
         made = Scenario.load(
             self.file, set=[*self.assignments, *changes], seed=seed, duration=duration

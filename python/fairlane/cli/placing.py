@@ -37,7 +37,7 @@ def place(
     """Show which hosts the jobs of a scenario get, how far apart they are and who shares their links.
 
     Nothing is simulated. Distances are links between the hosts' switches; a link is shared if packets of another job
-    can take it too. For example: fairlane place torus.toml --set placement.strategy=box -o torus.png
+    can take it too. For example: fairlane place torus.toml --set placement.name=box -o torus.png
     """
     from fairlane import Scenario
     from fairlane.cli.fabric_text import tell_renamed

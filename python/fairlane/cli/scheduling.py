@@ -162,7 +162,7 @@ def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]
     strategies = {}
     for text in texts:
         name, *own = text.split(":")
-        found = Placement.read({"strategy": name}, own).allocator
+        found = Placement.read({"name": name}, own).allocator
         if found is None:
             raise ScenarioError(Problem("allocator", "a list of hosts allocates nothing", text))
         try:

@@ -59,7 +59,7 @@ def _unsupported(trace: Mapping[str, Any]) -> Iterator[str]:
     if trace["unsupported"]:
         yield "cannot be simulated:"
         yield from (f"  {line}" for line in unsupported_lines(trace))
-        yield "  (trace.leave_out simulates the rest without the calls that it names)"
+        yield "  (trace.exclude simulates the rest without the calls that it names)"
     else:
         yield "simulation  every recorded call can be simulated"
 

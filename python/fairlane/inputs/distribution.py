@@ -1,6 +1,6 @@
 """Values that are drawn: a number or quantity, or a distribution of ``scipy.stats`` with its parameters.
 
-For example ``"64 KiB"``, or ``{ dist = "lognorm", s = 1, scale = "64 KiB", most = "1 MiB" }``. Location, scale and
+For example ``"64 KiB"``, or ``{ dist = "lognorm", s = 1, scale = "64 KiB", max = "1 MiB" }``. Location, scale and
 bounds have the unit of what is drawn, shapes have none. Bounds cut the distribution off: what lies beyond is never
 drawn.
 """
@@ -15,6 +15,7 @@ from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
+from fairlane.inputs.renamed import unknown
 from fairlane.units import DURATION, SIZE, Kind
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Distribution", "DurationDistribution", "NumberDistribution", "SizeDistribution", "distribution"]
 
 NAME = "dist"
-_BOUNDS = ("least", "most")
+_BOUNDS = ("min", "max")
 _PLACE = ("loc", "scale")
 
 
@@ -43,25 +44,27 @@ class Distribution:
     """The value that it always has, in base units, if it has one."""
     law: Any = None
     """The distribution with its parameters, in base units."""
-    least: float = float("-inf")
-    most: float = float("inf")
+    minimum: float = float("-inf")
+    """Values below are never drawn."""
+    maximum: float = float("inf")
+    """Values above are never drawn."""
 
     def draw(self, rng: "numpy.random.Generator") -> float:
         """A value in base units; takes one number of the stream, whatever it is drawn from."""
         at = rng.random()
         if self.constant is not None:
             return self.constant
-        low, high = float(self.law.cdf(self.least)), float(self.law.cdf(self.most))
+        low, high = float(self.law.cdf(self.minimum)), float(self.law.cdf(self.maximum))
         found = float(self.law.ppf(low + at * (high - low)))
-        return min(max(found, self.least), self.most)
+        return min(max(found, self.minimum), self.maximum)
 
     def quantiles(self, count: int) -> list[float]:
         """This many values in ascending order, each as likely, in base units."""
         if self.constant is not None:
             return [self.constant]
-        low, high = float(self.law.cdf(self.least)), float(self.law.cdf(self.most))
+        low, high = float(self.law.cdf(self.minimum)), float(self.law.cdf(self.maximum))
         found = (float(self.law.ppf(low + (at + 0.5) / count * (high - low))) for at in range(count))
-        return [min(max(value, self.least), self.most) for value in found]
+        return [min(max(value, self.minimum), self.maximum) for value in found]
 
     def written(self, value: float, *, whole: bool = True) -> str | int | float:
         """A value as a file would give it."""
@@ -82,7 +85,7 @@ def distribution(given: Any, kinds: Sequence[Kind] = (DURATION, SIZE)) -> Distri
         return Distribution(given, kind, _number("", given, kind))
     law = _law(given)
     known = [NAME, *_shapes(law), *(_PLACE if hasattr(law, "pdf") else _PLACE[:1]), *_BOUNDS]
-    problems = [Problem.unknown(key, "key", key, known, given[key]) for key in given if key not in known]
+    problems = [unknown(key, "key", key, known, given[key]) for key in given if key not in known]
     problems += [Problem(shape, "missing", allowed="a number") for shape in _shapes(law) if shape not in given]
     if problems:
         raise Problems(*problems)
@@ -93,18 +96,18 @@ def distribution(given: Any, kinds: Sequence[Kind] = (DURATION, SIZE)) -> Distri
         for key, value in given.items()
         if key != NAME
     }
-    bounds = {key: values.pop(key) for key in _BOUNDS if key in values}
+    bounds = {f"{key}imum": values.pop(key) for key in _BOUNDS if key in values}
     found = Distribution(dict(given), kind, None, law(**values), **bounds)
     _check(found)
     return found
 
 
 def _check(found: Distribution) -> None:
-    low, high = (float(found.law.cdf(bound)) for bound in (found.least, found.most))
+    low, high = (float(found.law.cdf(bound)) for bound in (found.minimum, found.maximum))
     if isnan(low + high + float(found.law.median())):
         raise Problems(Problem("", f"parameters that {found.given[NAME]} does not have", str(found.given)))
     if low >= high:
-        raise Problems(Problem("least", "nothing lies between the bounds", found.given.get("least")))
+        raise Problems(Problem("min", "nothing lies between min and max", found.given.get("min")))
 
 
 def _law(given: Mapping[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
 from fairlane.inputs.parse import NestingError, parse_json
 from fairlane.inputs.problems import Problems
+from fairlane.inputs.renamed import unknown
 from fairlane.inputs.tables import Entry, entries
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
@@ -132,7 +133,7 @@ def _convert(schema: Any, value: Any, path: str, root: Schema, problems: list[Pr
 
 
 def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], beside: Sequence[str]) -> Iterator[Problem]:
-    """What the schema has against the parameters, in words of this house."""
+    """Validation errors of the parameters, as problems."""
     from jsonschema import Draft202012Validator
 
     for error in Draft202012Validator(schema).iter_errors(resolved):
@@ -140,7 +141,7 @@ def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], beside: Sequ
         if error.validator == "additionalProperties":
             allowed = [*(() if path else beside), *error.schema.get("properties", {})]
             for key in sorted(set(error.instance) - set(error.schema.get("properties", {}))):
-                yield Problem.unknown(f"{path}.{key}".lstrip("."), "key", key, allowed, error.instance[key])
+                yield unknown(f"{path}.{key}".lstrip("."), "key", key, allowed, error.instance[key])
         elif error.validator == "required":
             missing = [key for key in error.validator_value if key not in error.instance]
             if error.message.startswith(f"{missing[0]!r} "):  # there is an error for each key: one is enough
@@ -154,7 +155,7 @@ def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], beside: Sequ
             value = _at(given, list(error.absolute_path))
             names = _names(error.schema, schema)
             if names and isinstance(value, str):
-                yield Problem.unknown(path, "name", value, names, value)
+                yield unknown(path, "name", value, names, value)
             else:
                 yield Problem(path, error.message, value)
 

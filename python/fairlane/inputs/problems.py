@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from fairlane.errors import Problem, nearest
 from fairlane.inputs.document import Document, KeyPath, dotted, undotted
+from fairlane.inputs.renamed import unknown
 
 __all__ = ["Problems", "located", "unfold", "validated"]
 
@@ -77,7 +78,7 @@ def _translate(detail: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> P
     value = given if isinstance(given, str | int | float | bool) else None
     match detail["type"]:
         case "extra_forbidden":
-            return Problem.unknown(key, "key", name, _fields(model, path[:-1]), value)
+            return unknown(key, "key", name, _fields(model, path[:-1]), value)
         case "missing":
             owner = _owner(model, path[:-1])
             return Problem(key, "missing", allowed=owner.model_fields[name].description if owner else None)

@@ -81,16 +81,16 @@ class Traffic:
 
 
 def program_of(source: Workload | Trace, ranks: int, seed: int = 1, number: int = 0) -> _core.Program:
-    """The program of a job, for counting: one pass of a trace, or the period of a workload, with no time to compute."""
+    """A program for counting: one pass of a trace or a workload's distinct iterations, without compute time."""
     if isinstance(source, Trace):
         _check_recorded(source.describe(), source.message_scale)
         return source.model_copy(update={"repeat": False, "compute_scale": 0.0}).program()
     _check_ranks(ranks)
-    written = counted(source, ranks, source.period)
+    written = counted(source, ranks, source.distinct_iterations)
     # Its collectives are counted by a rule of thumb.
-    _check(round(sum(weight * traffic.sent for weight, traffic in written.ranks) * source.period / 4))
+    _check(round(sum(weight * traffic.sent for weight, traffic in written.ranks) * source.distinct_iterations / 4))
     _check(round(written.operations / 4))
-    script = JobScript(ranks, seed=seed, job=number, variant=source.variant, iterations=source.period)
+    script = JobScript(ranks, seed=seed, job=number, variant=source.variant, iterations=source.distinct_iterations)
     return source.program(script, 0)
 
 
@@ -121,7 +121,9 @@ def _check_ranks(ranks: int) -> None:
 
 def _check(packets: int) -> None:
     if packets > MOST_PACKETS:
-        allowed = f"up to {MOST_PACKETS:,}; a workload has fewer with period = 1 or fewer messages an iteration"
+        allowed = (
+            f"up to {MOST_PACKETS:,}; a workload has fewer with distinct_iterations = 1 or fewer messages an iteration"
+        )
         raise ScenarioError(Problem("packets", "too many for a communication matrix", packets, allowed))
 
 

@@ -73,7 +73,7 @@ class Box(Strategy):
         sides = sides_of(fabric)
         if sides is None:
             words = f"needs a grid of switches (the fabric is laid out as {fabric.plan['kind']!r})"
-            raise Problems(Problem("strategy", words, "box", 'fabrics such as "torus"'))
+            raise Problems(Problem("name", words, "box", 'fabrics such as "torus"'))
         per_switch = fabric.hosts // prod(sides)
         most = max(hosts, default=1)
         if isinstance(self.shape, str):

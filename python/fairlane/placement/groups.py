@@ -57,7 +57,7 @@ class Groups(Strategy):
         """Needs a fabric that has so many groups."""
         if fabric.plan["kind"] != "groups":
             words = f"the fabric has no groups (it is laid out as {fabric.plan['kind']!r})"
-            raise Problems(Problem("strategy", words, "groups", "a dragonfly"))
+            raise Problems(Problem("name", words, "groups", "a dragonfly"))
         there = 1 + max(fabric.leaf_of) // fabric.plan["switches"]
         most = min(there, *hosts) if hosts else there
         if self.count > most:

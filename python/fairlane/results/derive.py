@@ -201,9 +201,10 @@ def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
     share = 1 / together.now if together.now else 0.0
     idle = together.now - pl.col("port_active_ps") - pl.col("port_stalled_ps")
     times = ["waiting", "stalled", "port_active", "port_stalled"]
-    times += [name for name in together.ports.columns if name == "onward_waiting"]
+    counted = together.ports.rename({"onward_waiting": "input_queueing"}, strict=False)
+    times += [name for name in counted.columns if name == "input_queueing"]
     return (
-        _picoseconds(together.ports.with_columns(pl.col("link").cast(pl.UInt32)), times)
+        _picoseconds(counted.with_columns(pl.col("link").cast(pl.UInt32)), times)
         .with_columns(
             mean_queue=pl.col("waiting_ps") * share,
             port_active_share=pl.col("port_active_ps") * share,

@@ -103,7 +103,7 @@ class Run:
     power: pl.DataFrame | None = None
     """One row per socket of every host that has ranks: what it drew, and how fast it ran; with a table ``power``."""
     counters: pl.DataFrame | None = None
-    """One row per iteration of the job in ``observe.counters_at``: its time, and the flits and stalls of switches."""
+    """One row per iteration of the job in ``observe.switch_counters``: its time, and flits and stalls of switches."""
     messages: pl.DataFrame | None = None
     """One row per message of the job in ``observe.record`` that was under way in its stretch, collectives' included."""
     waits: pl.DataFrame | None = None

@@ -197,7 +197,7 @@ RUN: Mapping[str, Schema] = {
         "receiver": pl.Boolean,
     },
 }
-"""The tables of a run. With ``observe.onward_waiting``, ``ports`` has a column ``onward_waiting_ps``; ``counters`` has
+"""The tables of a run. With ``observe.input_queueing``, ``ports`` has a column ``input_queueing_ps``; ``counters`` has
 one for each counter and virtual channel."""
 RUN_EMPTY: Mapping[str, Sequence[str]] = {
     "interference": ["share_of_time"],

@@ -21,7 +21,7 @@ from fairlane.fabric import columns
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
-    from fairlane.scenario.observe import CountersAt
+    from fairlane.scenario.observe import SwitchCounters
 
 __all__ = ["COUNTERS", "FEATURES", "STATISTICS", "VIRTUAL_CHANNELS", "IterationCounters"]
 
@@ -46,11 +46,11 @@ Floats = NDArray[np.float64]
 class IterationCounters:
     """What the switches that a job sees counted, from one iteration of half of its ranks to the next."""
 
-    def __init__(self, resolved: Resolved, asked: CountersAt) -> None:
+    def __init__(self, resolved: Resolved, asked: SwitchCounters) -> None:
         self._job = [job.name for job in resolved.jobs].index(asked.job)
         self._links = _visible(resolved, self._job, everywhere=asked.all_switches)
         self._units = {"flits": ("bytes", asked.flit), "stalls": ("onward_waiting", asked.cycle)}
-        self._every = self.due = asked.every
+        self._every = self.due = asked.poll_interval
         """The next multiple of the interval in which it is looked whether an iteration is over, ps."""
         self._done = 0
         self._before: dict[str, Floats] | None = None

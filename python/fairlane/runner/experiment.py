@@ -70,7 +70,7 @@ class Experiment:
         compared = [number for number, job in enumerate(scenario.jobs) if job.iterates and not job.background]
         self._alone = {job: Gauge(scenario.duration) for job in compared} if isolated and not self._is_alone else {}
         self._sampler = PortSampler(scenario.sample_interval) if scenario.sample_interval else None
-        asked = scenario.counters_at
+        asked = scenario.switch_counters
         self._counters = IterationCounters(scenario, asked) if asked else None
         self._counted: pl.DataFrame | None = None
         self._latency: Latency | None = None

@@ -30,8 +30,8 @@ __all__ = ["Background", "BackgroundJobs", "with_background"]
 class BackgroundJobs(Table):
     """Background jobs of one kind."""
 
-    share: float = Field(1.0, gt=0)
-    """How many of the jobs are of this kind, compared with the other shares."""
+    weight: float = Field(1.0, gt=0)
+    """Relative weight: the probability of this kind is its weight over the sum of all weights."""
     workload: str | dict[str, Any]
     """What they do: a name, or a table with the name and parameters, each of which may be a distribution."""
     hosts: NumberDistribution | None = None
@@ -90,7 +90,7 @@ class Background(Table):
     fill: NumberDistribution = Field(default=0.8, validate_default=True)
     """The part of the free hosts that background jobs have, from 0 to 1."""
     hosts: NumberDistribution = Field(
-        default={"dist": "lognorm", "s": 1.0, "scale": 32, "least": 2, "most": 512}, validate_default=True
+        default={"dist": "lognorm", "s": 1.0, "scale": 32, "min": 2, "max": 512}, validate_default=True
     )
     """How many hosts a job has."""
     ranks_per_host: int = Field(1, ge=1, le=1024)
@@ -99,7 +99,7 @@ class Background(Table):
     """When a job arrives; one that arrives before the simulation does is there from the beginning."""
     lifetime: DurationDistribution | None = None
     """How long a job stays from then on; without it to the end. Its hosts are idle afterwards."""
-    placement: PlacementField = Field(default_factory=lambda: Placement(strategy="fragmented"))
+    placement: PlacementField = Field(default_factory=lambda: Placement(name="fragmented"))
     """Which hosts jobs get."""
     jobs: Annotated[list[BackgroundJobs], Field(min_length=1)]
     """Kinds of jobs."""
@@ -109,7 +109,7 @@ class Background(Table):
         seed = seed if self.seed is None else self.seed
         mix = stream(seed, Purpose.BACKGROUND)
         left = round(min(max(self.fill.draw(mix), 0.0), 1.0) * free)
-        bounds = numpy.cumsum([one.share for one in self.jobs])
+        bounds = numpy.cumsum([one.weight for one in self.jobs])
         number = 0
         while left > 0:
             kind = self.jobs[int(numpy.searchsorted(bounds[:-1], mix.random() * bounds[-1], side="right"))]

@@ -59,9 +59,9 @@ def _observed(scenario: "Scenario") -> Iterator[Problem]:
     for at, name in enumerate(scenario.observe.iterations):
         if name not in names:
             yield Problem.unknown(f"observe.iterations[{at}]", "job", name, names, name)
-    counted = scenario.observe.counters_at
+    counted = scenario.observe.switch_counters
     if counted is not None and counted.job not in names:
-        yield Problem.unknown("observe.counters_at.job", "job", counted.job, names, counted.job)
+        yield Problem.unknown("observe.switch_counters.job", "job", counted.job, names, counted.job)
     record = scenario.observe.record
     if record is not None and record.job not in names:
         yield Problem.unknown("observe.record.job", "job", record.job, names, record.job)

@@ -15,6 +15,7 @@ from pydantic import (
 from fairlane.errors import Problem
 from fairlane.inputs.hosts import HostsField
 from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.renamed import unknown
 from fairlane.inputs.table import Parameterised, Table, TableModel, table_of_name
 from fairlane.inputs.tables import collectives
 from fairlane.placement import LIST, STRATEGIES, Strategy
@@ -164,12 +165,12 @@ class Mpi(Table):
 
 
 class Placement(TableModel):
-    """Which hosts jobs get: a strategy with its parameters (see ``fairlane list placements``)."""
+    """Which hosts jobs get: a placement policy with its parameters (see ``fairlane list placements``)."""
 
     model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
 
-    strategy: str = "random"
-    """Name of the strategy, or ``list`` for ``hosts``."""
+    name: str = "random"
+    """Name of the placement policy; ``list`` for explicit ``hosts``."""
     seed: int | None = Field(None, ge=0, le=LARGEST_SEED)
     """Seed of random choices; without it the scenario's."""
     ranks_per_host: int = Field(1, ge=1, le=MOST_RANKS)
@@ -178,40 +179,40 @@ class Placement(TableModel):
     """Which rank goes to which of the hosts (see ``fairlane list mappings``): a name, or a table with parameters."""
     hosts: HostsField = None
     """For ``list``: the hosts, in the order in which ranks fill them: numbers, names, or Slurm's lists of names, as
-    ``"cn[001-016,020],login1"``. Where they are given no strategy is needed."""
+    ``"cn[001-016,020],login1"``. With ``hosts``, no ``name`` is needed."""
     _allocator: Strategy | None = PrivateAttr(None)
 
     @property
     def allocator(self) -> Strategy | None:
-        """The strategy with its parameters; None for an explicit list."""
+        """The placement policy with its parameters; None for an explicit list."""
         return self._allocator
 
     @model_validator(mode="before")
     @classmethod
     def _listed(cls, given: Any) -> Any:
-        """Hosts without a strategy are a list."""
-        if isinstance(given, dict) and given.get("hosts") is not None and "strategy" not in given:
-            return {"strategy": LIST, **given}
+        """``hosts`` without a name is an explicit list."""
+        if isinstance(given, dict) and given.get("hosts") is not None and "name" not in given:
+            return {"name": LIST, **given}
         return given
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        if self.strategy not in (*STRATEGIES, LIST):
-            raise Problems(Problem.unknown("strategy", "strategy", self.strategy, [*STRATEGIES, LIST], self.strategy))
+        if self.name not in (*STRATEGIES, LIST):
+            raise Problems(Problem.unknown("name", "placement", self.name, [*STRATEGIES, LIST], self.name))
         given, own = self.model_extra or {}, list(type(self).model_fields)
-        kind = STRATEGIES.get(self.strategy)
+        kind = STRATEGIES.get(self.name)
         known = [] if kind is None else list(kind.model_fields)
-        unknown = [Problem.unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known]
-        if unknown:
-            raise Problems(*unknown)
-        if (self.strategy == LIST) != (self.hosts is not None):
-            raise Problems(Problem("hosts", f"belongs to strategy {LIST!r}: give both or neither"))
+        problems = [unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known]
+        if problems:
+            raise Problems(*problems)
+        if (self.name == LIST) != (self.hosts is not None):
+            raise Problems(Problem("hosts", f"belongs to placement {LIST!r}: give both or neither"))
         self._allocator = validated(kind, given) if kind else None
         return self
 
 
 def _read_placement(given: Any) -> Any:
-    return {"strategy": given} if isinstance(given, str) else given
+    return {"name": given} if isinstance(given, str) else given
 
 
 PlacementField = Annotated[Placement, BeforeValidator(_read_placement, json_schema_input_type=Placement | str)]

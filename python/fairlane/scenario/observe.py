@@ -9,18 +9,18 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.units import DURATION, Duration, Size
 
-__all__ = ["CountersAt", "Observe", "Record"]
+__all__ = ["Observe", "Record", "SwitchCounters"]
 
 
 class Record(Table):
-    """A job of which every message and wait is kept, and a stretch of time."""
+    """A job of which every message and wait is recorded, and the time range."""
 
     job: str
     """Its name."""
     start: Duration = 0
-    """From when on."""
+    """Beginning of the time range."""
     stop: Annotated[Duration, Field(gt=0)] | None = None
-    """Until when; without it to the end."""
+    """End of the time range; default: the end of the run."""
 
     @model_validator(mode="after")
     def _lasts(self) -> Self:
@@ -29,52 +29,52 @@ class Record(Table):
         return self
 
 
-class CountersAt(Table):
+class SwitchCounters(Table):
     """Counters of flits and stalls at the receiving switches, read after every iteration of a job."""
 
     job: str
     """Its name."""
     all_switches: bool = False
-    """Whether all switches are seen, and not only those at the job's hosts."""
+    """Whether the counters of all switches are read, or only of those that the job's hosts are attached to."""
     flit: Size = Field(32, gt=0)
     """Bytes of a flit."""
     cycle: Duration = Field(1250, gt=0)
     """A cycle of the switches' clock, in which stalls are counted; 800 MHz by default."""
-    every: Duration = Field(10_000_000, gt=0)
-    """How often it is looked whether an iteration is over: counters are late by less than this."""
+    poll_interval: Duration = Field(10_000_000, gt=0)
+    """Interval at which the end of an iteration is detected: counters are read at most this much later."""
 
 
 class Observe(Table):
     """What is measured."""
 
     counters: bool = True
-    """Counters of ports and lanes, and who delayed whom; switched off only to measure what they cost."""
+    """Counters of ports and lanes, and the interference matrix; switched off only to measure their cost."""
     interference_by_port: bool = False
-    """Who delayed whom at every port, besides in all."""
+    """The interference matrix of every port, in addition to the total."""
     departures: bool = False
-    """Every packet's departure from every port, for the table ``departures``: large."""
-    onward_waiting: bool = False
-    """By link and lane, how long the packets that came over it wait at the switch behind it."""
+    """Every transmission of a packet by a port, for the table ``departures``: large."""
+    input_queueing: bool = False
+    """Queueing delay by incoming link and lane, at the switch where the link ends."""
     record: Record | None = None
-    """A job's messages and waits, and all departures, in a stretch of time, for tables ``messages``, ``waits`` and
+    """A job's messages and waits, and all departures, in a time range, for the tables ``messages``, ``waits`` and
     ``departures``."""
     interval: Annotated[Duration, Field(gt=0)] | None = None
-    """How often the counters of ports are looked at, for the table ``samples``; without it only at the end."""
+    """Sampling interval of the port counters, for the table ``samples``; without it they are read at the end only."""
     iterations: list[str] = Field(default_factory=list)
     """Names of jobs for which the table ``iterations`` has every iteration of every rank."""
 
-    counters_at: Annotated[
-        CountersAt | None, BeforeValidator(lambda given: {"job": given} if isinstance(given, str) else given)
+    switch_counters: Annotated[
+        SwitchCounters | None, BeforeValidator(lambda given: {"job": given} if isinstance(given, str) else given)
     ] = None
-    """A job, by its name or in a table, after each of whose iterations flits and stalls are read for the table
-    ``counters``."""
+    """A job, by its name or in a table: flit and stall counters of switches are read after each of its iterations, for
+    the table ``counters``."""
 
     @model_validator(mode="after")
-    def _something_to_look_at(self) -> Self:
-        wanted = {"interval": self.interval is not None, "onward_waiting": self.onward_waiting}
-        wanted["counters_at"] = self.counters_at is not None
+    def _has_counters(self) -> Self:
+        wanted = {"interval": self.interval is not None, "input_queueing": self.input_queueing}
+        wanted["switch_counters"] = self.switch_counters is not None
         wrong = [key for key, asked in wanted.items() if asked and not self.counters]
         if wrong:
-            words = "there are no counters to look at"
+            words = "needs counters"
             raise Problems(*(Problem(key, words, allowed="only with counters = true") for key in wrong))
         return self

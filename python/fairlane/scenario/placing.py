@@ -47,7 +47,7 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
         _check(fabric, [jobs[at] for at in members])
     lists = {table: set(hosts) for table, hosts in listed.items()}
     reserved = [
-        (job.table.stay, lists[id(table)]) for job, table in zip(jobs, tables, strict=True) if table.strategy == LIST
+        (job.table.stay, lists[id(table)]) for job, table in zip(jobs, tables, strict=True) if table.name == LIST
     ]
     held: list[tuple[Stay, set[int]]] = []
     found: dict[int, list[int]] = {}
@@ -61,7 +61,7 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
             arrival = jobs[at].start
             members = [one for one in groups[id(table)] if all_stay or jobs[one].start == arrival]
         stays = [jobs[one].table.stay for one in members]
-        is_list = table.strategy == LIST
+        is_list = table.name == LIST
         pool: Sequence[int] = listed[id(table)] if is_list else range(fabric.hosts)
         busy = _busy(stays, held if is_list else [*held, *reserved])
         free = [host for host in pool if host not in busy]
@@ -136,7 +136,7 @@ def _check_room(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
 
 
 def _check(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
-    """What strategy and mapping of a table have against the fabric and the jobs that it is for."""
+    """Checks the placement policy and mapping of a table against the fabric and the jobs that it is for."""
     key, table = _key(jobs[0]), jobs[0].placement
     if table.allocator:
         try:

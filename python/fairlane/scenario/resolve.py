@@ -77,7 +77,7 @@ def without_strategy(scenario: "Scenario") -> "Scenario":
 
 
 def _decide(scenario: "Scenario") -> Resolved:
-    counted = scenario.observe.counters_at
+    counted = scenario.observe.switch_counters
     scenario, jobs = _with_strategy(scenario, list(copies(scenario)))
     tables = _tables(scenario)
     fabric = building(lambda: Fabric.build(tables["fabric"]))
@@ -89,7 +89,7 @@ def _decide(scenario: "Scenario") -> Resolved:
         replace(job, marks=job.name in marked, rails=_rails(scenario, job, fabric))
         for job in place(scenario, fabric, jobs)
     ]
-    looked_at = (scenario.observe.interval, scenario.observe.counters_at)
+    looked_at = (scenario.observe.interval, scenario.observe.switch_counters)
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(jobs), *looked_at)
     try:
         building(resolved.engine)
@@ -168,9 +168,9 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
         },
         "mpi": dict(mpi),
         "observe": {
-            **observe.model_dump(exclude={"interval", "iterations", "counters_at"}),
+            **observe.model_dump(exclude={"interval", "iterations", "switch_counters", "input_queueing"}),
             "record": _record(scenario),
-            "onward_waiting": observe.onward_waiting or observe.counters_at is not None,
+            "onward_waiting": observe.input_queueing or observe.switch_counters is not None,
         },
     }
 

@@ -12,7 +12,7 @@ from fairlane.scenario.models import Job, Placement
 
 if TYPE_CHECKING:
     from fairlane.scenario.estimate import Estimate
-    from fairlane.scenario.observe import CountersAt
+    from fairlane.scenario.observe import SwitchCounters
 
 __all__ = ["Resolved", "ResolvedJob"]
 
@@ -115,7 +115,7 @@ class Resolved:
     """The jobs, in the order of the scenario."""
     sample_interval: int | None = None
     """How often ports are sampled, ps; None for never."""
-    counters_at: "CountersAt | None" = None
+    switch_counters: "SwitchCounters | None" = None
     """After whose iterations flits and stalls are read."""
     notes: tuple[str, ...] = ()
     """What a user should know before acting on results, a sentence each: printed by ``check`` and after a run."""

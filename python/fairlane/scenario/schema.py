@@ -59,16 +59,14 @@ def _choice(table: dict[str, Any], key: str, known: dict[str, Entry]) -> dict[st
 
 
 def _placement(table: dict[str, Any]) -> dict[str, Any]:
-    """A strategy's name with its parameters; without a name it is the default one."""
-    known = {
-        name: Entry(name, strategy.summary(), strategy.model_json_schema()) for name, strategy in STRATEGIES.items()
-    }
+    """A placement policy's name with its parameters; the name of the default policy may be omitted."""
+    known = {name: Entry(name, policy.summary(), policy.model_json_schema()) for name, policy in STRATEGIES.items()}
     known[LIST] = Entry(LIST, summaries()[LIST])
-    default = table["properties"]["strategy"]["default"]
-    choice = _choice(table, "strategy", known)
+    default = table["properties"]["name"]["default"]
+    choice = _choice(table, "name", known)
     for branch in choice["oneOf"]:
-        if branch["properties"]["strategy"]["const"] == default:
-            branch["required"].remove("strategy")
+        if branch["properties"]["name"]["const"] == default:
+            branch["required"].remove("name")
     return {key: value for key, value in choice.items() if key != "required"}
 
 

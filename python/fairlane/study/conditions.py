@@ -14,7 +14,7 @@ __all__ = ["CONDITION", "condition_of", "median_time", "timeless", "varied", "wi
 
 CONDITION = "condition"
 """The column that ``with_condition`` adds."""
-_NAMING = ("name", "topology", "strategy", "policy", "path")
+_NAMING = ("name", "topology", "policy", "path")
 """Keys of a table whose values say by themselves what it is."""
 
 

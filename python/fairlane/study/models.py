@@ -65,19 +65,19 @@ def _scenario(given: Any) -> Any:
 
 
 def _placements(given: Any) -> Any:
-    """A number n is n placements by the scenario's strategy, with the seeds 1 to n."""
+    """A number n is n placements by the scenario's placement policy, with the seeds 1 to n."""
     if isinstance(given, int) and not isinstance(given, bool):
         if not 0 < given <= MOST_PLACEMENTS:
             raise Problems(Problem("", "out of range", given, f"1 to {MOST_PLACEMENTS}"))
         return [{"seed": seed} for seed in range(1, given + 1)]
     if isinstance(given, list):
-        return [{"strategy": it} if isinstance(it, str) else _listed(it) for it in given]
+        return [{"name": it} if isinstance(it, str) else _listed(it) for it in given]
     return given
 
 
 def _listed(given: Any) -> Any:
-    """Hosts without a strategy are a list."""
-    return {"strategy": LIST, **given} if isinstance(given, dict) and "hosts" in given else given
+    """``hosts`` without a name is an explicit list."""
+    return {"name": LIST, **given} if isinstance(given, dict) and "hosts" in given else given
 
 
 class StudyTable(Table):
@@ -95,7 +95,7 @@ class StudyTable(Table):
         list[dict[str, Any]] | None,
         BeforeValidator(_placements, json_schema_input_type=int | list[str | Placement] | None),
     ] = Field(None, min_length=1)
-    """Placements, by strategy or as tables; or how many by the scenario's strategy, with seeds from 1."""
+    """Placements, by name or as tables; or how many by the scenario's placement policy, with seeds from 1."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """Scenario keys by dotted path, each with the values that it takes: every combination is a point."""
     cases: list[Case] = Field(default_factory=list)
@@ -123,7 +123,7 @@ class StudyTable(Table):
         problems = list(_listed_twice("", given or ()))
         for at, table in enumerate(given or ()):
             try:
-                validated(Placement, {"strategy": "random", **table})
+                validated(Placement, {"name": "random", **table})
             except Problems as found:
                 problems += [problem.under(f"[{at}]") for problem in found.problems]
         if problems:
@@ -170,7 +170,7 @@ class StudyTable(Table):
         placements: list[Change] = [
             (path, None, ("placements", at))
             for at, table in enumerate(self.placements or ())
-            for path in ([("placement",)] if "strategy" in table else [("placement", key) for key in table])
+            for path in ([("placement",)] if "name" in table else [("placement", key) for key in table])
         ]
         for at, case in enumerate(self.cases):
             yield from _lost([*changes(case.set, ("cases", at, "set")), *parameters, *placements], "cases")

@@ -13,7 +13,7 @@ from fairlane.inputs.problems import Problems
 
 __all__ = ["Change", "Setting", "changes", "given_twice", "leaves", "misplaced", "steps_of"]
 
-IDENTITIES = {"name", "topology", "strategy", "path"}
+IDENTITIES = {"name", "topology", "path"}
 """A table with one of these is one thing and replaces what was there; others change single keys."""
 LISTED = {("seed",): "seeds"}
 """Scenario keys that a list of the study goes through."""

@@ -20,7 +20,7 @@ DATASET, SHEET, EFFECTS = "dataset.parquet", "dataset.md", "effects.parquet"
 MEANING = {
     "point": ("-", "number of the combination"),
     "case": ("-", "the case's name"),
-    "placement": ("-", "strategy, and the seed where it has one of its own"),
+    "placement": ("-", "placement policy, and its seed if it has one of its own"),
     "seed": ("-", "seed of the scenario: points that differ in nothing else are repetitions"),
     "treatment": ("-", "the treatment's name"),
     "job": ("-", "number of the job"),
@@ -43,7 +43,7 @@ def store_design(study: Study, work: pl.DataFrame, meta: StudyMeta, store: "Stor
 
 def placement_name(table: Mapping[str, object]) -> str:
     """What a placement of a study is called."""
-    words = [str(table.get("strategy", "")), *([f"seed {table['seed']}"] if "seed" in table else [])]
+    words = [str(table.get("name", "")), *([f"seed {table['seed']}"] if "seed" in table else [])]
     return " ".join(words).strip() or "as in the scenario"
 
 

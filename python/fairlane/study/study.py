@@ -161,7 +161,7 @@ class Study:
         document = Document(deepcopy(base.data), base.file, "", dict(base.lines), allow_code=base.allow_code)
         placed = document.data.get("placement")
         if isinstance(placed, str):  # a placement by number changes its seed
-            document.data["placement"] = {"strategy": placed}
+            document.data["placement"] = {"name": placed}
         for path, value, source in found:
             try:
                 document.take(path, deepcopy(value), (*self.place(source), source))
@@ -185,7 +185,7 @@ class Study:
 
 
 def _placed(table: Mapping[str, Any], number: int) -> list[Change]:
-    """A placement with a strategy replaces the scenario's, one without changes its seed."""
-    if "strategy" in table:
+    """A placement with a name replaces the scenario's, one without changes its seed."""
+    if "name" in table:
         return [(("placement",), dict(table), ("placements", number))]
     return [(("placement", key), value, ("placements", number, key)) for key, value in table.items()]

@@ -83,7 +83,7 @@ class Written:
 
 def _observing(observe: Mapping[str, Any], jobs: Set[str]) -> dict[str, Any]:
     """The table ``observe`` without what it asks of jobs that are not there."""
-    found = {key: it for key, it in observe.items() if key not in ("record", "counters_at") or it["job"] in jobs}
+    found = {key: it for key, it in observe.items() if key not in ("record", "switch_counters") or it["job"] in jobs}
     return {**found, "iterations": [name for name in observe.get("iterations", ()) if name in jobs]}
 
 
@@ -107,7 +107,7 @@ def write(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Wri
 def _job(job: Job, stream: int, name: str, hosts: Sequence[int]) -> dict[str, Any]:
     """One copy of a job, with a name, hosts and random streams of its own."""
     table = job.model_dump(mode="json", exclude_none=True, exclude={"count", "placement"})
-    placement = {"strategy": "list", "hosts": list(dict.fromkeys(hosts))}
+    placement = {"name": "list", "hosts": list(dict.fromkeys(hosts))}
     if job.trace:
         table["trace"]["path"] = str(Path(job.trace.path).resolve())
     return {**table, "name": name, "stream": stream, "placement": placement}

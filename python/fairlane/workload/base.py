@@ -50,7 +50,9 @@ class Workload(Table):
     )
     variant: int = Field(0, ge=0, description="which of the variations: each draws its own jitter")
     jitter: float = Field(0.02, ge=0, lt=1, description="compute times vary by up to this part, up and down")
-    period: int = Field(8, ge=1, description="iterations with jitter of their own, before they repeat")
+    distinct_iterations: int = Field(
+        8, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
+    )
 
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> Self:
@@ -80,7 +82,7 @@ class Workload(Table):
         return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
 
     def communicate(self, rank: Rank, iteration: int) -> None:
-        """Writes what ``rank`` communicates in an iteration; ``iteration`` counts up to ``period``."""
+        """Writes what ``rank`` communicates in an iteration; ``iteration`` counts up to ``distinct_iterations``."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it communicates")
 
     def iterate(self, rank: Rank, iteration: int, compute: int) -> None:
@@ -115,7 +117,7 @@ class Workload(Table):
         parts = self.parts(job)
         levels = [1.0] if steady else self.imbalance.stages(self.variant)
         stages = [numpy.rint(compute * (parts.mean() + level * (parts - parts.mean()))) for level in levels]
-        wobble = job.stream(Purpose.VARIANT).uniform(-1.0, 1.0, (self.period, job.ranks))
+        wobble = job.stream(Purpose.VARIANT).uniform(-1.0, 1.0, (self.distinct_iterations, job.ranks))
         factors = 1.0 + (0.0 if steady else self.jitter) * wobble
         for rank in job:
             times = [numpy.rint(stage[rank.index] * factors[:, rank.index]).astype(int).tolist() for stage in stages]
@@ -123,9 +125,9 @@ class Workload(Table):
         return job.build()
 
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
-        """Writes a rank's script: each stage once, the last for ever; a stage has ``period`` compute times.
+        """Writes a rank's script: each stage once, the last for ever.
 
-        A job that departs has as many iterations as it was given.
+        A stage has ``distinct_iterations`` compute times. A job that departs has as many iterations as it was given.
         """
         left = rank.job.iterations
         for number, times in enumerate(stages):

@@ -28,11 +28,11 @@ class Comd(GriddedWorkload):
     compute: Duration | None = Field(2_000_000_000, description="Y: compute time of a step of the slowest rank")
     memory_bound: float = Field(0.1, ge=0, le=1, description="part of the compute time that waits for memory")
     imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
-    period: int = Field(10, ge=1, description="steps with jitter of their own, before they repeat")
+    distinct_iterations: int = Field(10, ge=1, description="steps with own jitter, before they repeat")
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
-        """Both faces of one axis after the other; in the first step of a period the energies."""
+        """Both faces of one axis after the other; the energies in the first step of those that repeat."""
         side, wide = self.cells, self.cells + 2
         shape = self.shape(rank.ranks)
         for axis, cells in zip((2, 1, 0), (side * side, wide * side, wide * wide), strict=True):

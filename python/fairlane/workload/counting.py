@@ -22,8 +22,8 @@ MESSAGES = 64
 """Messages an iteration above which they are not written one by one: a script has as many times more."""
 LARGE = 4096
 """Whole numbers above which a script is not even tried: it may take long before its first operation."""
-_ELSEWHERE = frozenset({"variant", "period"})
-"""Whole numbers of every workload on which the length of one period does not depend."""
+_ELSEWHERE = frozenset({"variant", "distinct_iterations"})
+"""Whole numbers of every workload on which the length of one iteration does not depend."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def counted(workload: Workload, ranks: int, iterations: int | None) -> Counted:
     for rank, weight in _chosen(ranks).items():
         one, _ = _script(workload, ranks, rank, 1, iterations)
         two, traffic = _script(workload, ranks, rank, 2, iterations)
-        total += weight * max(0.0, one + (workload.period - 1) * (two - one)) * stages
+        total += weight * max(0.0, one + (workload.distinct_iterations - 1) * (two - one)) * stages
         found.append((weight, traffic))
     return Counted(total, tuple(found))
 

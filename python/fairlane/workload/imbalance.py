@@ -57,7 +57,10 @@ class Growing(Imbalance):
     kind: Literal["growing"] = "growing"
     low: float = Field(0.0, ge=0, le=1, description="least part of Y at full imbalance")
     steps: int = Field(
-        16, ge=1, le=10_000, description="stages from balanced to full imbalance; a stage lasts `period` iterations"
+        16,
+        ge=1,
+        le=10_000,
+        description="stages from balanced to full imbalance; a stage has `distinct_iterations`",
     )
     per_variant: float = Field(0.0, ge=0, le=1, description="imbalance at the start, for each step of `variant`")
 

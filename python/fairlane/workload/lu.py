@@ -39,7 +39,9 @@ class Lu(GriddedWorkload):
     compute: Duration | None = Field(670_000_000, description="Y: compute time an iteration of the slowest rank")
     memory_bound: float = Field(0.3, ge=0, le=1, description="part of the compute time that waits for memory")
     imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
-    period: int = Field(2, ge=1, description="iterations with jitter of their own, before they repeat")
+    distinct_iterations: int = Field(
+        2, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
+    )
 
     @override
     def iterate(self, rank: Rank, iteration: int, compute: int) -> None:

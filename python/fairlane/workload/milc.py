@@ -41,7 +41,7 @@ class Milc(GriddedWorkload):
     between: float = Field(0.5, ge=0, le=1, description="part of the compute time between the calls of an exchange")
     compute: Duration | None = Field(7_500_000_000, description="Y: compute time of a timestep of the slowest rank")
     imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
-    period: int = Field(1, ge=1, le=1, description="always 1: a rank's jitter is the same in every timestep")
+    distinct_iterations: int = Field(1, ge=1, le=1, description="always 1: jitter is the same in every timestep")
 
     @override
     def shape(self, ranks: int) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from fairlane.workload.destinations import DestinationsField, Uniform
 __all__ = ["OpenLoop"]
 
 _CLOSED = frozenset(
-    {"compute", "compute_share", "imbalance", "memory_bound", "jitter", "period", "messages_per_iteration"}
+    {"compute", "compute_share", "imbalance", "memory_bound", "jitter", "distinct_iterations", "messages_per_iteration"}
 )
 _SIZES = 1024
 """Sizes that stand for a distribution: so many quantiles, each as likely."""

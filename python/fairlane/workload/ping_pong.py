@@ -15,7 +15,8 @@ __all__ = ["PingPong"]
 class PingPong(Workload):
     """Rank x sends a message to rank n/2 + x, which sends it back; no computation unless asked for.
 
-    With ``sizes``, iterations go through the sizes one after the other; ``period`` is by default their number.
+    With ``sizes``, iterations go through the sizes one after the other, and ``distinct_iterations`` defaults to their
+    number.
     """
 
     even_ranks: ClassVar[bool] = True
@@ -28,14 +29,14 @@ class PingPong(Workload):
     @model_validator(mode="before")
     @classmethod
     def _one_round(cls, given: Any) -> Any:
-        if isinstance(given, dict) and isinstance(given.get("sizes"), list) and "period" not in given:
-            return {**given, "period": max(1, len(given["sizes"]))}
+        if isinstance(given, dict) and isinstance(given.get("sizes"), list) and "distinct_iterations" not in given:
+            return {**given, "distinct_iterations": max(1, len(given["sizes"]))}
         return given
 
     @model_validator(mode="after")
     def _whole_rounds(self) -> Self:
-        if self.sizes and self.period % len(self.sizes):
-            raise ValueError(f"period must be a multiple of the number of sizes, {len(self.sizes)}")
+        if self.sizes and self.distinct_iterations % len(self.sizes):
+            raise ValueError(f"distinct_iterations must be a multiple of the number of sizes, {len(self.sizes)}")
         return self
 
     def size(self, iteration: int) -> int:

@@ -26,37 +26,37 @@ def _is_named(call: str, patterns: Iterable[str]) -> bool:
     return any(call.startswith(one[:-1]) if one.endswith("*") else call == one for one in patterns)
 
 
-def unsupported_lines(description: Mapping[str, Any], leave_out: Sequence[str] = ()) -> Iterator[str]:
+def unsupported_lines(description: Mapping[str, Any], exclude: Sequence[str] = ()) -> Iterator[str]:
     """For each call and reason: how many calls cannot be simulated, where the first is, and why."""
     for entry in description["unsupported"]:
-        if _is_named(entry["call"], leave_out):
+        if _is_named(entry["call"], exclude):
             continue
         calls, of = plural(entry["count"], "call"), plural(entry["ranks"], "rank")
         first = f"first in rank {entry['first_rank']}, record {entry['first_record']:,}"
         yield f"{entry['call']}: {calls} of {of}, {first}: {entry['reason']}"
 
 
-def left_out_text(description: Mapping[str, Any], leave_out: Sequence[str]) -> str:
+def left_out_text(description: Mapping[str, Any], exclude: Sequence[str]) -> str:
     """How many calls of which names are left out."""
     counts: Counter[str] = Counter()
     for entry in description["unsupported"]:
-        if _is_named(entry["call"], leave_out):
+        if _is_named(entry["call"], exclude):
             counts[entry["call"]] += entry["count"]
     return ", ".join(f"{count:,} {call}" for call, count in counts.most_common())
 
 
-def unsupported_problems(description: Mapping[str, Any], leave_out: Sequence[str], path: str) -> list[Problem]:
+def unsupported_problems(description: Mapping[str, Any], exclude: Sequence[str], path: str) -> list[Problem]:
     """Why the trace at ``path`` cannot be simulated without what is left out; nothing if it can be."""
     calls = sorted({entry["call"] for entry in description["unsupported"]})
     names = ", ".join(calls) or "nothing: every recorded call can be simulated"
     problems = [
         Problem(
-            f"leave_out[{at}]", "the trace has no such call that cannot be simulated", one, names, nearest(one, calls)
+            f"exclude[{at}]", "the trace has no such call that cannot be simulated", one, names, nearest(one, calls)
         )
-        for at, one in enumerate(leave_out)
+        for at, one in enumerate(exclude)
         if not any(_is_named(call, [one]) for call in calls)
     ]
-    lines = list(unsupported_lines(description, leave_out))
+    lines = list(unsupported_lines(description, exclude))
     problems += [Problem("path", f"cannot be simulated: {line}", path) for line in lines[:MOST_SHOWN]]
     if len(lines) > MOST_SHOWN:
         more = f"cannot be simulated: {len(lines) - MOST_SHOWN} more kinds of calls, which trace describe lists"

@@ -35,7 +35,9 @@ class Sweep3D(GriddedWorkload):
     sweeps: int = Field(8, ge=1, le=8, description="octants in an iteration; four start at the four corners")
     blocks: int = Field(4, ge=1, description="blocks of a rank's column, worked on one after the other")
     compute: Duration | None = 0
-    period: int = Field(1, ge=1, description="iterations with jitter of their own, before they repeat")
+    distinct_iterations: int = Field(
+        1, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
+    )
     block_compute: Duration = Field(0, description="compute time of a block, between what comes in and what goes out")
 
     @override

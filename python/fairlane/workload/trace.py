@@ -97,7 +97,7 @@ class Trace(Table):
     message_scale: float = Field(
         1.0, gt=0, le=1e6, description="factor on the bytes of messages and collectives, rounded"
     )
-    leave_out: tuple[str, ...] = Field(
+    exclude: tuple[str, ...] = Field(
         (), description="calls, by name or by its beginning and *, whose records that cannot be simulated are left out"
     )
     repeat: bool = Field(True, description="start over at the end")
@@ -114,7 +114,7 @@ class Trace(Table):
         try:
             trace = unpack(self.path)
             description = self._description(trace)
-            problems = unsupported_problems(description, self.leave_out, str(self.path))
+            problems = unsupported_problems(description, self.exclude, str(self.path))
             problems += iteration_problems(description, self.iteration.collective, self.iteration.region)
             if self.repeat:
                 problems += repeat_problems(description, str(self.path))
@@ -125,8 +125,8 @@ class Trace(Table):
             raise Problems(Problem("path", str(error).removeprefix("trace: "), str(self.path))) from None
 
     def left_out(self) -> str | None:
-        """What of the trace ``leave_out`` leaves out, with counts; None without it."""
-        return left_out_text(self._description(unpack(self.path)), self.leave_out) if self.leave_out else None
+        """The calls of the trace that ``exclude`` removes, with counts; None without it."""
+        return left_out_text(self._description(unpack(self.path)), self.exclude) if self.exclude else None
 
     def describe(self) -> dict[str, Any]:
         """Ranks, events, calls, bytes, communicators, requests, windows, neighbours and CPU time of the trace.
@@ -162,7 +162,7 @@ class Trace(Table):
                 "rank_scales": pace.factors() if pace else [],
                 "message_scale": self.message_scale,
                 "iteration": self._iteration(),
-                "leave_out": self.leave_out,
+                "leave_out": self.exclude,
                 "repeat": self.repeat,
                 "otf2_library": _otf2_library(),
             }

@@ -20,7 +20,7 @@ const NAME: &str = "adaptive";
 /// Adaptive routing's line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "the least loaded port along a shortest way at each hop, for regular fat-trees",
+    summary: "the least loaded port on a shortest path at each hop, for regular fat-trees",
     schema: || schema_for!(Params),
     build: |graph, json| Ok(Box::new(Adaptive::new(graph, crate::table::params("fabric.routing", json)?)?)),
 };

@@ -25,7 +25,7 @@ const RING_WITH_DATELINE: u32 = 4;
 /// Dimension-order routing's line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "one dimension after the other, with datelines on tori; also for meshes and HyperX",
+    summary: "dimension by dimension, with datelines on tori; also for meshes and HyperX",
     schema: || schema_for!(NoParams),
     build: |graph, params| {
         NoParams::check(params)?;

@@ -38,7 +38,7 @@ const NAME: &str = "minimal";
 /// Minimal routing's line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "shortest ways over at most one global link, for dragonflies and other fabrics of groups",
+    summary: "shortest paths with at most one global link, for dragonflies and other fabrics of groups",
     schema: || schema_for!(NoParams),
     build: |graph, params| {
         NoParams::check(params)?;

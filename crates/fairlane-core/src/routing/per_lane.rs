@@ -13,7 +13,7 @@ use crate::topology::Graph;
 /// The line in the table.
 pub const ENTRY: Entry = Entry {
     name: "per_lane",
-    summary: "another routing for each virtual lane",
+    summary: "a routing of its own for each virtual lane",
     schema: || schema_for!(Params),
     build: |graph, json| Ok(Box::new(PerLane::new(graph, &crate::table::params("fabric.routing", json)?)?)),
 };

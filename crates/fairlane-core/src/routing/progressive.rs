@@ -19,7 +19,7 @@ const NAME: &str = "progressive";
 /// The line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "like ugal_l, and every switch of the first group may still choose a detour, for fabrics of groups",
+    summary: "PAR: like ugal_l, and every switch of the source group re-evaluates the choice; for fabrics of groups",
     schema: || schema_for!(Params),
     build: |graph, json| Ok(Box::new(Progressive::new(graph, &crate::table::params("fabric.routing", json)?)?)),
 };
@@ -29,14 +29,14 @@ pub const ENTRY: Entry = Entry {
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("examples" = [{ "channels": "fewest" }, { "samples": 1, "bias": 0, "ties": "random" }]))]
 struct Params {
-    /// Detours that are drawn for each decision; the cheapest of them is weighed against the direct way. Default: 2.
+    /// Non-minimal paths drawn for each decision; the cheapest of them is compared with the minimal path. Default: 2.
     #[schemars(range(min = 1, max = 64))]
     samples: u32,
-    /// How much less load the direct way is taken to have. Default: 8 KiB.
+    /// Bytes subtracted from the load of the minimal path before the comparison. Default: 8 KiB.
     bias: Bytes,
-    /// Which way a packet takes if both cost the same. Default: direct.
+    /// Which path a packet takes if both cost the same. Default: minimal.
     ties: Ties,
-    /// How virtual channels are given out. Default: per_hop.
+    /// How virtual channels are assigned to hops. Default: per_hop.
     channels: Channels,
 }
 

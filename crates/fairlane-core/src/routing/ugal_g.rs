@@ -12,7 +12,7 @@ const NAME: &str = "ugal_g";
 /// The line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "the direct way or a random detour, by the loads of all ports on both",
+    summary: "the minimal path or a random non-minimal path, by the loads of all ports on both",
     schema: || schema_for!(UgalParams),
     build: |graph, json| Ugal::build(graph, json, NAME, true),
 };

@@ -13,7 +13,7 @@ const NAME: &str = "ugal_l";
 /// The line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "the direct way or a random detour, by the loads of the own switch's ports",
+    summary: "the minimal path or a random non-minimal path, by the loads of the source switch's ports",
     schema: || schema_for!(UgalParams),
     build: |graph, json| Ugal::build(graph, json, NAME, false),
 };

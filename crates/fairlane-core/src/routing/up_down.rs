@@ -1,4 +1,4 @@
-//! Up/down routing of any connected fabric: the shortest paths that never go up after they went down (M. D. Schroeder
+//! Up/down routing of any connected fabric: the shortest paths that never go up after they have gone down (M. D. Schroeder
 //! et al., "Autonet: a high-speed, self-configuring local area network using point-to-point links", IEEE J. Selected
 //! Areas in Communications 9, 1991; OpenSM's `updn`).
 //!
@@ -44,7 +44,7 @@ const NAME: &str = "up_down";
 /// Up/down routing's line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "shortest paths that never go up after they went down, on any connected fabric",
+    summary: "shortest paths that never go up after they have gone down, on any connected fabric",
     schema: || schema_for!(NoParams),
     build: |graph, params| {
         NoParams::check(params)?;

@@ -12,7 +12,7 @@ const NAME: &str = "valiant";
 /// The line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "through a random group, or a random switch of a grid, whatever the loads",
+    summary: "through a random intermediate group, or switch of a grid, independent of the load",
     schema: || schema_for!(NoParams),
     build: |graph, params| {
         NoParams::check(params)?;

@@ -228,7 +228,7 @@ def _application(cell: Cell, scale: Scale) -> dict[str, Any]:
         "service_level": cell.level,
         "start": START,
         "stop": scale.iterations[cell.application],
-        "placement": {"strategy": cell.placement},
+        "placement": {"name": cell.placement},
     }
 
 
@@ -241,5 +241,5 @@ def _interference(rails: str, level: int, scale: Scale) -> dict[str, Any]:
         "rails": dict(RAILS[rails]),
         "service_level": level,
         "power_cap": "115 W",
-        "placement": {"strategy": "random"},
+        "placement": {"name": "random"},
     }

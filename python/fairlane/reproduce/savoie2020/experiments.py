@@ -38,7 +38,7 @@ def _arrivals(placement: int, scale: Scale) -> Phases:
     """Five phases of equal length, a period at least; as each but the first begins, a job is replaced on its hosts."""
     system, jobs = SYSTEMS["small"], static_jobs(SYSTEMS["small"])
     hosts = [found.hosts for found in decide(scenario("arrivals", system, jobs, placement)).jobs]
-    jobs = [{**one, "placement": {"strategy": "list", "hosts": list(on)}} for one, on in zip(jobs, hosts, strict=True)]
+    jobs = [{**one, "placement": {"name": "list", "hosts": list(on)}} for one, on in zip(jobs, hosts, strict=True)]
     phases = {0: scenario("arrivals", system, jobs, placement)}
     for number, workload in enumerate(STATIC, 1):
         at = next(index for index, one in enumerate(jobs) if one["workload"]["name"] == workload)

@@ -105,6 +105,6 @@ def scenario(name: str, system: System, jobs: Sequence[Mapping[str, Any]], place
         },
         qos={"service_levels": 16},
         observe={"counters": False},
-        placement={"strategy": "random", "seed": placement},
+        placement={"name": "random", "seed": placement},
         jobs=list(jobs),
     )

@@ -170,7 +170,7 @@ def written(cell: Cell, scale: Scale) -> dict[str, Any]:
         "ranks_per_host": RANKS_PER_HOST,
         "workload": milc,
         "stop": scale.warmup + scale.timesteps,
-        "placement": {"strategy": "groups", "count": cell.groups},
+        "placement": {"name": "groups", "count": cell.groups},
     }
     return {
         "name": str(cell),
@@ -178,7 +178,7 @@ def written(cell: Cell, scale: Scale) -> dict[str, Any]:
         "duration": "200 ms",
         "fabric": dict(scale.fabric),
         "network": {"mtu": "18 KiB"},
-        "observe": {"counters_at": {"job": JOB, "every": "4 us"}},
+        "observe": {"switch_counters": {"job": JOB, "poll_interval": "4 us"}},
         "jobs": [job],
         "background": background(scale),
     }
@@ -194,7 +194,7 @@ def background(scale: Scale) -> dict[str, Any]:
         "lifetime": {"dist": "expon", "scale": "20 ms"},
         "jobs": [
             {
-                "share": 0.3,
+                "weight": 0.3,
                 "workload": {
                     "name": "halo3d",
                     "message_size": _lognormal(1.0, "128 KiB", "16 KiB", "2 MiB"),
@@ -202,7 +202,7 @@ def background(scale: Scale) -> dict[str, Any]:
                 },
             },
             {
-                "share": 0.25,
+                "weight": 0.25,
                 "workload": {
                     "name": "uniform_random",
                     "message_size": _lognormal(1.0, "64 KiB", "16 KiB", "1 MiB"),
@@ -211,7 +211,7 @@ def background(scale: Scale) -> dict[str, Any]:
                 },
             },
             {
-                "share": 0.15,
+                "weight": 0.15,
                 "workload": {
                     "name": "fft",
                     "message_size": _lognormal(1.0, "32 KiB", "16 KiB", "256 KiB"),
@@ -219,7 +219,7 @@ def background(scale: Scale) -> dict[str, Any]:
                 },
             },
             {
-                "share": 0.3,
+                "weight": 0.3,
                 "hosts": _lognormal(0.7, scale.writers[0], 4, scale.writers[1]),
                 "workload": {
                     "name": "incast",
@@ -232,4 +232,4 @@ def background(scale: Scale) -> dict[str, Any]:
 
 
 def _lognormal(sigma: float, median: str | int, least: str | int, most: str | int) -> dict[str, Any]:
-    return {"dist": "lognorm", "s": sigma, "scale": median, "least": least, "most": most}
+    return {"dist": "lognorm", "s": sigma, "scale": median, "min": least, "max": most}

@@ -27,7 +27,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     """
     with watch.lap("set-up"):
         resolved = scenario.resolve()
-        asked = resolved.counters_at
+        asked = resolved.switch_counters
         assert asked is not None, "cells say at which job counters are read"
         own = IterationCounters(resolved, asked)
         everywhere = IterationCounters(resolved, asked.model_copy(update={"all_switches": True}))

@@ -62,7 +62,7 @@ def trace(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwatch"
 
 
 def _extremes(resolved: "Resolved", timesteps: int, warmup: int, every: int, watch: "Stopwatch") -> list[Period]:
-    asked = resolved.counters_at
+    asked = resolved.switch_counters
     assert asked is not None, "cells say at which job counters are read"
     jobs = tuple(replace(job, marks=number == JOB) for number, job in enumerate(resolved.jobs))
     marked = replace(resolved, jobs=jobs)

@@ -124,12 +124,12 @@ class Cell:
 
 
 ALLOCATIONS: Mapping[str, Mapping[str, Any]] = {
-    "linear": {"strategy": "linear"},
-    "cube": {"strategy": "box", "shape": "cube"},
-    "unbalanced": {"strategy": "box", "shape": "prism"},
-    "mesh": {"strategy": "box", "shape": "plane"},
-    "random-16": {"strategy": "units", "size": 16, "order": "random"},
-    **{f"units-{size}": {"strategy": "units", "size": size, "order": "interleaved"} for size in (16, 8, 2)},
+    "linear": {"name": "linear"},
+    "cube": {"name": "box", "shape": "cube"},
+    "unbalanced": {"name": "box", "shape": "prism"},
+    "mesh": {"name": "box", "shape": "plane"},
+    "random-16": {"name": "units", "size": 16, "order": "random"},
+    **{f"units-{size}": {"name": "units", "size": size, "order": "interleaved"} for size in (16, 8, 2)},
 }
 """Placement tables. Ranks fill an allocation in its order, dimension 0 fastest."""
 

@@ -156,7 +156,7 @@ class _Table:
         if self._program is not None and job.table.workload is not None:
             self.operations += self._program.operations
             self.messages += sum(weight * traffic.sent for weight, traffic in self._program.ranks)
-            self.draws = DRAW * job.table.workload.period * job.ranks
+            self.draws = DRAW * job.table.workload.distinct_iterations * job.ranks
         return self._program
 
     def parts(self, lanes: int) -> Iterator[Part]:
@@ -199,7 +199,7 @@ def _tables(
         times = ceil(scenario.duration / observe.interval)
         rows = min(float(times * path.links * len(path.lanes)), hops)
         yield Part("observe.interval", f"{times:,} samples of {path.links:,} ports", SAMPLE_ROW * rows)
-    kept = {*observe.iterations, *([observe.counters_at.job] if observe.counters_at else [])}
+    kept = {*observe.iterations, *([observe.switch_counters.job] if observe.switch_counters else [])}
     for job in jobs:
         if job.name in kept:
             marks = loads[job.name].iterations

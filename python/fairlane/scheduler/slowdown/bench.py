@@ -128,7 +128,8 @@ class Bench:
         from fairlane.scenario.models import Job
 
         job = Job(ranks=ranks, workload=self.mix.workload(pattern))
-        found: Floats = observe(program_of(job.source, ranks, self._seed)).total / self.mix.workload(pattern).period
+        total = observe(program_of(job.source, ranks, self._seed)).total
+        found: Floats = total / self.mix.workload(pattern).distinct_iterations
         return found
 
     def _alone_period(self, job: Resident, compute: int) -> float:
@@ -162,7 +163,7 @@ class Bench:
                     "name": f"job-{at}",
                     "ranks": job.ranks,
                     "workload": workload,
-                    "placement": {"strategy": "list", "hosts": list(job.hosts)},
+                    "placement": {"name": "list", "hosts": list(job.hosts)},
                     "start": f"{start} ps",
                     "stream": 0,
                 }

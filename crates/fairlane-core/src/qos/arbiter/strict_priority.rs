@@ -20,7 +20,7 @@ const UNBOUNDED: u32 = u32::MAX;
 /// Strict priority's line in the table.
 pub const ENTRY: Entry = Entry {
     name: "strict_priority",
-    summary: "the ready lane of highest priority, with optional shares of the link",
+    summary: "the ready lane of highest priority, with optional bandwidth shares",
     schema: || schema_for!(Params),
     build: |json, lanes| Ok(Box::new(StrictPriority::new(&crate::table::params("qos.arbiter", json)?, lanes)?)),
 };

@@ -14,7 +14,7 @@ use crate::units::{Bytes, Instant};
 /// Weighted round robin's line in the table.
 pub const ENTRY: Entry = Entry {
     name: "weighted_round_robin",
-    summary: "lanes in turn, each for as many packets as its weight says",
+    summary: "round-robin over the ready lanes, each sending as many packets as its weight",
     schema: || schema_for!(Params),
     build: |json, lanes| {
         let params: Params = crate::table::params("qos.arbiter", json)?;

@@ -19,14 +19,15 @@ pub(in crate::routing) struct Rule {
     ties: Ties,
 }
 
-/// Which way a packet takes if the direct one and a detour cost the same.
+/// Which path a packet takes if the minimal path and the cheapest non-minimal path cost the same.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::routing) enum Ties {
-    /// The direct way.
+    /// The minimal path.
     #[default]
+    #[serde(rename = "minimal")]
     Direct,
-    /// Either with equal chance.
+    /// Either, with equal probability.
     Random,
 }
 
@@ -35,12 +36,12 @@ pub(in crate::routing) enum Ties {
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("examples" = [{ "samples": 3, "bias": 0, "ties": "random" }]))]
 pub(in crate::routing) struct UgalParams {
-    /// Detours that are drawn for each decision; the cheapest of them is weighed against the direct way. Default: 2.
+    /// Non-minimal paths drawn for each decision; the cheapest of them is compared with the minimal path. Default: 2.
     #[schemars(range(min = 1, max = 64))]
     pub samples: u32,
-    /// How much less load the direct way is taken to have. Default: 8 KiB.
+    /// Bytes subtracted from the load of the minimal path before the comparison. Default: 8 KiB.
     pub bias: Bytes,
-    /// Which way a packet takes if both cost the same. Default: direct.
+    /// Which path a packet takes if both cost the same. Default: minimal.
     pub ties: Ties,
 }
 
@@ -62,7 +63,7 @@ impl Rule {
     /// [`BuildError`] for a number of samples that cannot be.
     pub fn new(params: UgalParams) -> Result<Self, BuildError> {
         if !(1..=64).contains(&params.samples) {
-            return Err(BuildError::value("fabric.routing.samples", params.samples, "1 to 64 detours"));
+            return Err(BuildError::value("fabric.routing.samples", params.samples, "1 to 64 non-minimal paths"));
         }
         Ok(Self { samples: params.samples, bias: params.bias.0, ties: params.ties })
     }
