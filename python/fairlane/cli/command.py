@@ -25,7 +25,19 @@ from fairlane.cli.exit import ExitCode
 if TYPE_CHECKING:
     from fairlane.cli.tables import Part
 
-__all__ = ["Answer", "AsJson", "OutFile", "OutFolder", "Quiet", "Seed", "add", "completing", "out_option", "print_json"]
+__all__ = [
+    "Answer",
+    "AsJson",
+    "OutFile",
+    "OutFolder",
+    "Quiet",
+    "Seed",
+    "add",
+    "completing",
+    "out_option",
+    "print_json",
+    "write_text",
+]
 
 
 def out_option(help: str, metavar: str = "FILE") -> Any:
@@ -142,7 +154,7 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(found, Answer):
                 found.print(as_json=options["as_json"], quiet=options["quiet"] and "quiet" not in missing)
         if file:
-            _write(printed.getvalue(), file)
+            write_text(file, printed.getvalue())
         return found.code if isinstance(found, Answer) else found
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -159,7 +171,8 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _write(text: str, file: Path) -> None:
+def write_text(file: Path, text: str) -> None:
+    """Writes a file wholly or not at all. Raises ``ScenarioError`` if it cannot be written."""
     from fairlane.errors import Problem, ScenarioError
     from fairlane.inputs.writing import replacing
 

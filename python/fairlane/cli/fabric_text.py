@@ -6,19 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
+import polars as pl
 
+from fairlane.cli.options import tell
+from fairlane.cli.tables import Column, Table, columns
 from fairlane.fabric.coverage import share_text
 from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.wording import significant
 
 if TYPE_CHECKING:
-    from fairlane.fabric import FabricDescription, Survey
+    from fairlane.fabric import Comparison, FabricDescription, Survey
     from fairlane.fabric.coverage import Coverage
 
-__all__ = ["fabric_lines", "lanes_text", "routes_text", "survey_lines", "tell_renamed"]
+__all__ = ["comparison_lines", "fabric_lines", "lanes_text", "routes_text", "survey_lines", "tell_renamed"]
 
+MOST_PAIRS = 8
+"""Pairs of groups that are listed, those with most differences."""
 MOST_RENAMED = 20
 """Changed names that are reported one by one."""
 
@@ -90,9 +94,9 @@ def tell_renamed(given: Sequence[str], names: Sequence[str]) -> None:
     """Reports on standard error which names Slurm does not take, and what they are called for it."""
     renamed = [(before, after) for before, after in zip(given, names, strict=True) if before != after]
     for before, after in renamed[:MOST_RENAMED]:
-        typer.echo(f"fairlane: {before!r} is written as {after} for Slurm", err=True)
+        tell(f"{before!r} is written as {after} for Slurm")
     if len(renamed) > MOST_RENAMED:
-        typer.echo(f"fairlane: {len(renamed) - MOST_RENAMED} more names are changed for Slurm", err=True)
+        tell(f"{len(renamed) - MOST_RENAMED} more names are changed for Slurm")
 
 
 def _rate(bandwidth: int) -> str:
@@ -144,3 +148,47 @@ def survey_lines(found: Survey) -> Iterator[str]:
 def _shortened(names: tuple[str, ...], most: int = 6) -> str:
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
+
+
+def comparison_lines(found: Comparison, first: str, second: str) -> Iterator[str | Table]:
+    """What ``fabric compare`` prints."""
+    yield f"first   {first}"
+    yield f"second  {second}"
+    as_many = _of(found.switches_with_as_many_hosts, found)
+    yield f"hosts   {found.hosts[0]:,} and {found.hosts[1]:,}; {as_many} have equally many"
+    sides = columns(first="first", second="second")
+    same = Column("same", "same", note="Same: between the same two switches")
+    classes = Column("class", "class")
+    yield Table([classes, *sides, same], found.classes.to_dicts(), "Cables between switches")
+    for name, alike in found.alike.iter_rows():
+        ports = (_ports(found.ports, name, side) for side in ("first", "second"))
+        yield f"ports of class {name}: {'; '.join(ports)}; equally many at {_of(alike, found)}"
+    yield from _group_lines(found.groups)
+
+
+def _of(count: int, found: Comparison) -> str:
+    return f"{count:,} of {plural(found.switches, 'switch', 'switches')}"
+
+
+def _ports(table: pl.DataFrame, name: str, side: str) -> str:
+    rows = table.filter(table["class"] == name, table[side] > 0).select("ports", side).iter_rows()
+    return f"{side} " + ", ".join(f"{switches:,} switches x {ports}" for ports, switches in rows)
+
+
+def _group_lines(groups: pl.DataFrame) -> Iterator[str]:
+    """Cables between groups: how many pairs have as many, and where they end alike."""
+    if groups.is_empty():
+        return
+    pairs = plural(groups.height, "pair of groups", "pairs of groups")
+    as_many = int((groups["first"] == groups["second"]).sum())
+    alike = int((groups["first"] == groups["same"]).sum())
+    yield f"{pairs}: equally many cables in {as_many}, all between the same switches in {alike}"
+    counts = {key: sorted(groups[key].to_list()) for key in ("first", "second", "same")}
+    ranges = (f"{key} {of_key[0]} to {of_key[-1]}" for key, of_key in counts.items())
+    yield f"cables of a pair of groups: {', '.join(ranges)}"
+    apart = groups.filter((groups["first"] != groups["same"]) | (groups["second"] != groups["same"]))
+    for row in apart.sort("same", "a", "b").head(MOST_PAIRS).iter_rows(named=True):
+        cables = f"{row['first']} and {row['second']} {row['class']}"
+        yield f"  groups {row['a']} and {row['b']}: {cables}, {row['same']} between the same switches"
+    if apart.height > MOST_PAIRS:
+        yield f"  and {apart.height - MOST_PAIRS} more"

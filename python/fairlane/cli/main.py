@@ -13,9 +13,8 @@ from fairlane.cli import (
     advising,
     analyzing,
     controlling,
-    describe,
+    fabrics,
     listing,
-    patterns,
     placing,
     predicting,
     reproducing,
@@ -24,6 +23,7 @@ from fairlane.cli import (
     scheduling,
     slowdown,
     studies,
+    traces,
 )
 from fairlane.cli.exit import ExitCode
 from fairlane.errors import FairlaneError, RunError, disk_full
@@ -85,8 +85,8 @@ predicting.add_to(app)
 controlling.add_to(app)
 reproducing.add_to(app)
 listing.add_to(app)
-describe.add_to(app)
-patterns.add_to(app)
+fabrics.add_to(app)
+traces.add_to(app)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Arguments and options that several commands share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
@@ -13,13 +13,21 @@ from fairlane.errors import FairlaneError, Problem, ScenarioError
 __all__ = [
     "AllowCode",
     "Assignments",
+    "Dask",
+    "Parameters",
+    "RandomSeed",
+    "Resume",
     "RunFolder",
     "ScenarioFile",
     "TopologyName",
+    "Workers",
     "duration_of",
     "folder_for",
     "folder_of",
     "fresh",
+    "one_of",
+    "refused",
+    "tell",
     "tell_damaged",
 ]
 
@@ -46,8 +54,37 @@ TopologyName = Annotated[
     ),
 ]
 """A topology's name."""
+Parameters = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the topology.")
+]
+"""Parameters of a topology that is named by an option."""
+RandomSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of random choices.")]
+"""A seed of a command that has no scenario."""
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")]
+"""How many processes simulate."""
+Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")]
+"""A Dask cluster in place of processes."""
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")]
+"""Whether to go on in a folder of results."""
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
 """A run's folder."""
+
+
+def refused(option: str, words: str, value: object = None, allowed: str = "") -> ScenarioError:
+    """The error of an option's value."""
+    return ScenarioError(Problem(option, words, value, allowed))
+
+
+def one_of(option: str, given: str, allowed: Iterable[str]) -> str:
+    """The name that an option gives. Raises ``ScenarioError`` with the nearest one if it is unknown."""
+    if given not in (known := list(allowed)):
+        raise ScenarioError(Problem.unknown(option, "name", given, known, given))
+    return given
+
+
+def tell(words: str) -> None:
+    """Says something on standard error."""
+    typer.echo(f"fairlane: {words}", err=True)
 
 
 def duration_of(option: str, given: str) -> int:
@@ -57,7 +94,7 @@ def duration_of(option: str, given: str) -> int:
     try:
         return DURATION.parse(given)
     except ValueError as error:
-        raise ScenarioError(Problem(option, str(error), given)) from None
+        raise refused(option, str(error), given) from None
 
 
 def folder_of(folder: Path) -> Path:
@@ -65,7 +102,7 @@ def folder_of(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ScenarioError(Problem("--out", f"cannot be written: {error.strerror}", str(folder))) from None
+        raise refused("--out", f"cannot be written: {error.strerror}", str(folder)) from None
     return folder
 
 
@@ -87,7 +124,7 @@ def folder_for(folder: Path | None) -> Iterator[None]:
 def tell_damaged(names: Sequence[str], folder: Path | None) -> None:
     """Says on standard error which stored answers were damaged."""
     for name in names:
-        typer.echo(f"fairlane: {folder}/{name}: has changed since it was stored; it was computed again", err=True)
+        tell(f"{folder}/{name}: has changed since it was stored; it was computed again")
 
 
 def fresh(folder: Path | None) -> None:
@@ -97,10 +134,9 @@ def fresh(folder: Path | None) -> None:
     try:
         taken = not folder.is_dir() or any(folder.iterdir()) if folder.exists() else False
     except OSError as error:
-        raise ScenarioError(Problem("--out", f"cannot be read: {error.strerror}", str(folder))) from error
+        raise refused("--out", f"cannot be read: {error.strerror}", str(folder)) from error
     if taken:
-        problem = Problem("--out", "exists and is not an empty directory", str(folder), "a new or an empty directory")
-        raise ScenarioError(problem)
+        raise refused("--out", "exists and is not an empty directory", str(folder), "a new or an empty directory")
 
 
 def _there(path: Path) -> bool:

@@ -1,35 +1,49 @@
-"""Who sends how much to whom: trace pattern, workload pattern."""
+"""Recorded traces, and who sends how much to whom: trace describe, trace pattern, workload pattern."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairlane.cli.command import add, completing, out_option
-from fairlane.cli.describe import trace_app
+from fairlane.cli.command import Answer, add, completing, out_option
 from fairlane.cli.options import Assignments
+from fairlane.errors import ScenarioError
 from fairlane.inputs.code import allow_code
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlane.pattern import Pattern
     from fairlane.scenario.models import Job
 
 __all__ = ["add_to"]
 
+trace_app = typer.Typer(help="Describe recorded traces and their communication patterns.", no_args_is_help=True)
 workload_app = typer.Typer(help="Communication patterns of workloads.", no_args_is_help=True)
 
 _Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg or .pdf.")]
-_AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with the matrix.")]
+_Archive = Annotated[
+    Path, typer.Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.", show_default=False)
+]
+
+
+def trace_describe(file: _Archive) -> Answer:
+    """Ranks, events, calls and bytes of a recorded trace.
+
+    Also its collectives, communicators and neighbours, and how much of its CPU time was computation.
+    """
+    from fairlane.cli.trace_text import trace_lines
+    from fairlane.workload.trace import read_trace
+
+    description = read_trace(file).describe()
+    return Answer(description, trace_lines(description))
 
 
 def trace_pattern(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.", show_default=False)
-    ],
+    file: _Archive,
     out: _Picture = None,
-    as_json: _AsJson = False,
-) -> None:
+) -> Answer:
     """Who sends how much to whom in a recorded trace, and what kind of pattern that is.
 
     Nearest neighbour, many-to-many, or hybrid with the size of its local units; with the evidence.
@@ -40,10 +54,8 @@ def trace_pattern(
 
     trace = read_trace(file)
     try:
-        _show(Job.model_validate({"trace": trace}), 0, str(trace), out, as_json=as_json)
+        return _answer(Job.model_validate({"trace": trace}), 0, str(trace), out)
     except Problems as problems:
-        from fairlane.errors import ScenarioError
-
         raise ScenarioError(problems.problems) from None
 
 
@@ -60,8 +72,7 @@ def workload_pattern(
     ranks: Annotated[int, typer.Option(min=1, help="How many ranks.")] = 64,
     assignments: Assignments = None,
     out: _Picture = None,
-    as_json: _AsJson = False,
-) -> None:
+) -> Answer:
     """Who sends how much to whom in a workload, and what kind of pattern that is.
 
     One period of its iterations is looked at. For example: fairlane workload pattern mini_amg --ranks 64
@@ -72,28 +83,29 @@ def workload_pattern(
     own = [f"workload.{assignment}" for assignment in assignments or ()]
     with allow_code():  # it is what was asked for
         job = Job.read({"ranks": ranks, "workload": {"name": name}}, own)
-    _show(job, ranks, f"{job.kind}, {plural(ranks, 'rank')}", out, as_json=as_json)
+    return _answer(job, ranks, f"{job.kind}, {plural(ranks, 'rank')}", out)
 
 
-def _show(job: "Job", ranks: int, title: str, out: Path | None, *, as_json: bool) -> None:
+def _answer(job: "Job", ranks: int, title: str, out: Path | None) -> Answer:
     from fairlane.cli.pattern_text import pattern_json, pattern_lines
     from fairlane.pattern import analyse, program_of
 
     found = analyse(program_of(job.source, ranks))
-    if as_json:
-        typer.echo(json.dumps(pattern_json(found), indent=2))
-    else:
-        for line in pattern_lines(found):
-            typer.echo(line)
+    return Answer(lambda: pattern_json(found), pattern_lines(found), files=_drawn(found, title, out))
+
+
+def _drawn(found: "Pattern", title: str, out: Path | None) -> "Iterator[Path]":
     if out:
         from fairlane.plot import pattern
         from fairlane.plot.files import write
 
-        typer.echo(write(lambda: pattern.figure(found, title), out), err=as_json)
+        yield write(lambda: pattern.figure(found, title), out)
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds these commands; those about traces are added with the others about traces."""
+    """Adds these commands."""
+    add(trace_app, trace_describe, "describe")
     add(trace_app, trace_pattern, "pattern")
     add(workload_app, workload_pattern, "pattern")
+    app.add_typer(trace_app, name="trace")
     app.add_typer(workload_app, name="workload")
