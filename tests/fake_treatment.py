@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fairlane.study.task import Stopwatch, Task
 from fairlane.study.treatments import Treatment
 from fairlane.study.work import simulate
+from fairlane.tasks.task import Stopwatch, Task
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario

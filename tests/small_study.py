@@ -3,7 +3,7 @@
 from concurrent.futures import Future
 from typing import Any
 
-from fairlane.study.task import Computable, perform
+from fairlane.tasks.task import Computable, Outcome, perform
 
 SCENARIO = """
 name = "small"
@@ -51,12 +51,12 @@ class Here:
     def __init__(self, *_: Any) -> None:
         self.room = 1
 
-    def submit(self, task: Computable) -> Future[dict[str, Any]]:
-        future: Future[dict[str, Any]] = Future()
+    def submit(self, task: Computable) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
         future.set_result(perform(task))
         return future
 
-    def share(self, _future: Future[dict[str, Any]]) -> float | None:
+    def share(self, _future: Future[Outcome]) -> float | None:
         return None
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ def perform(command: Sequence[str], whole: Path) -> int:
             plan(Study.load(command[1]))
         else:
             study = Study.load(whole / "answers" / "levels.toml")
-            run(study, out=Path(command[1]), resume=True, workers=1, progress=False, figures=False)
+            run(study, out=Path(command[1]), resume=True, workers=1)
     except (FairlaneError, OSError):
         return 2
     return 0
@@ -60,10 +60,10 @@ def main(seed: int, folder: Path) -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not come between the answers
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-    import fairlane.study.running
+    import fairlane.tasks.pools
     from small_study import Here
 
-    vars(fairlane.study.running)["LocalPool"] = Here
+    vars(fairlane.tasks.pools)["Processes"] = Here
     whole = {reader.name: sorted(reader.inputs(_made(folder / "whole" / reader.name))) for reader in READERS}
     print(json.dumps({"ready": True}), file=out, flush=True)
     for line in sys.stdin:

@@ -16,10 +16,10 @@ from fairlane.advice.interval import COVERAGE, prediction_interval
 from fairlane.advice.progress import change, pace, progress
 from fairlane.advice.question import Choice, ask
 from fairlane.advice.sharing import link_share, weights
-from fairlane.advice.simulated import Machine, runs_of
+from fairlane.advice.simulated import runs_of
 from fairlane.cli.main import execute
-from fairlane.study.progress import StudyProgress
-from fairlane.study.store import Store
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.store import Store
 from small_study import Here
 
 RING = 'workload = { name = "ring", messages_per_iteration = 1, message_size = "16 KiB", compute = "%d us" }'
@@ -28,7 +28,7 @@ TRACE = Path(__file__).parent.parent / "data" / "traces" / "npb_ft-64.tar.zst"
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("fairlane.advice.alternatives.LocalPool", Here)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     path = tmp_path / "small.toml"
     path.write_text(SCENARIO)
     return path
@@ -67,7 +67,7 @@ def test_a_short_simulation_tells_what_neighbours_lose(scenario: Path, tmp_path:
     question = ask(scenario, None, None, None, changes)
     costs = []
     for duration in ("0.9 ms", "9 ms"):
-        machine = Machine(Here(1), Store(tmp_path / duration), StudyProgress(wanted=False))
+        machine = Executor(Here(1), Store(tmp_path / duration), first_failure_ends=True)
         runs = runs_of(question, [Choice("only 0", 0, "random")], [1, 2], machine, duration)
         beside = runs.filter(pl.col("link_share").is_not_null())
         costs.append(float(beside["neighbours"].to_numpy().mean()))

@@ -100,7 +100,7 @@ def test_the_first_guess_is_worked_out_by_hand() -> None:
 def test_advice_by_a_model_takes_few_simulations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fairlane.advice.alternatives.LocalPool", Here)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     monkeypatch.setattr("fairlane.advice.learning.TREES", 2)
     made_up(3).write_csv(tmp_path / "runs.csv")
     (tmp_path / "small.toml").write_text(SCENARIO)

@@ -16,7 +16,7 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric, Wiring, compare, read_wiring, survey
 from fairlane.reproduce import plan
-from fairlane.study.task import Task
+from fairlane.tasks.task import Task
 
 EDISON = Path(__file__).parents[1] / "data" / "fabrics" / "edison-links.txt.xz"
 GROUPS, ROWS, COLUMNS = 3, 2, 4

@@ -26,7 +26,7 @@ placements = ["packed", "spread"]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     (tmp_path / "small.toml").write_text(SCENARIO)
     return tmp_path
 
@@ -98,7 +98,7 @@ def test_a_term_of_which_the_design_says_nothing_has_no_degrees() -> None:
 
 def test_the_data_set_has_every_job_beside_the_others_and_without_them(folder: Path) -> None:
     (folder / "design.toml").write_text(DESIGN)
-    found = run(Study.load(folder / "design.toml"), out=folder / "out", workers=1, progress=False, figures=False)
+    found = run(Study.load(folder / "design.toml"), out=folder / "out", workers=1)
     data = pl.read_parquet(folder / "out" / "dataset.parquet")
     assert data.height == 16 * 3 * 2
     assert set(data["placement"]) == {"packed", "spread"}

@@ -17,7 +17,7 @@ from fairlane.scenario.estimate import bytes_text, machine_memory, seconds_text
 from fairlane.scenario.models import Job
 from fairlane.study import Study
 from fairlane.study.plan import plan
-from fairlane.study.running import affordable
+from fairlane.tasks.pools import affordable
 from fairlane.workload import WORKLOADS, JobScript, Rank, Workload
 from fairlane.workload.counting import counted
 from fairlane.workload.tally import Tally
@@ -241,11 +241,11 @@ def test_a_study_has_no_more_workers_than_memory_has_room_for(tmp_path: Path, mo
     planned = plan(Study.load(tmp_path / "study.toml"))
     each = planned.cells[0].memory
     assert each > 2**27
-    monkeypatch.setattr("fairlane.study.running.cores", lambda: 8)
+    monkeypatch.setattr("fairlane.tasks.pools.cores", lambda: 8)
     for room in (1, 3, 20):
-        monkeypatch.setattr("fairlane.study.running.machine_memory", lambda room=room: int(1.1 * room * each))
-        assert affordable(planned, None) == min(8, room)
-        assert affordable(planned, room) == room
-    monkeypatch.setattr("fairlane.study.running.machine_memory", lambda: int(3.5 * each))
+        monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda room=room: int(1.1 * room * each))
+        assert affordable(planned.memory) == min(8, room)
+        assert affordable(planned.memory, workers=room) == room
+    monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda: int(3.5 * each))
     with pytest.raises(ScenarioError, match=r"--workers = 4: each takes about .* MiB of memory; allowed: at most 3"):
-        affordable(planned, 4)
+        affordable(planned.memory, workers=4)

@@ -10,6 +10,7 @@ from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.plot import FIGURES
 from fairlane.results import load_run
+from fairlane.plot import draw_all
 from fairlane.study import Study, run
 from small_study import Here
 
@@ -29,9 +30,10 @@ def test_a_python_example_prints_what_is_stored(file: Path) -> None:
 def test_a_study_says_something_about_every_treatment(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     study = Study.load(file, set=['set.duration="6 ms"', "seeds=[1]", "placements=1"])
-    found = run(study, out=tmp_path / "out", progress=False)
+    found = run(study, out=tmp_path / "out")
+    draw_all(found)
     assert set(found.work["treatment"]) == {"default", *study.treatments}
     assert found.work["w"].is_between(-0.9, 0.9).all()
     picture = "work.png" if study.treatments else "conditions.png"

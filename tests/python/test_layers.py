@@ -20,6 +20,7 @@ LAYERS = """
     workload pattern scenario
     results simulation
     controller runner
+    tasks
     trees study saturation
     scheduler predict advice analysis
     plot
@@ -33,7 +34,6 @@ ORDER = LAYERS.split()
 KNOWN = """
 upward (call): fairlane.results.store -> fairlane.saturation.results
 upward (call): fairlane.runner -> fairlane.plot
-upward (call): fairlane.study.running -> fairlane.plot
 upward (types): fairlane.results.query -> fairlane.saturation
 upward (types): fairlane.results.store -> fairlane.saturation
 upward: fairlane.analysis.figures -> fairlane.plot.style
@@ -46,7 +46,6 @@ upward: fairlane.analysis.figures.flits -> fairlane.plot.style
 upward: fairlane.analysis.figures.flits_waits -> fairlane.plot.style
 upward: fairlane.analysis.figures.periods -> fairlane.plot.style
 upward: fairlane.analysis.figures.waits -> fairlane.plot.style
-upward: fairlane.study.sources -> fairlane
 paper: fairlane.cli.scheduling -> fairlane.reproduce.yang2016
 paper: fairlane.cli.scheduling_text -> fairlane.reproduce.yang2016
 outside: fairlane.reproduce.traces

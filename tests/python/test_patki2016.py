@@ -24,7 +24,7 @@ from fairlane.reproduce.patki2016.measured import Measured
 from fairlane.reproduce.patki2016.selection import Selection
 from fairlane.scenario import Scenario
 from fairlane.scenario.resolve import decide
-from fairlane.study.progress import StudyProgress
+from fairlane.tasks.progress import TaskProgress
 
 TINY = replace(
     QUICK,
@@ -71,7 +71,7 @@ def test_both_adapters_are_dealt_to_the_processes_of_a_host() -> None:
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bool | None]]:
     folder = tmp_path_factory.mktemp("patki")
     chosen = replace(plan("patki2016", quick=True), selection=Selection(["rails", "power"], TINY))
-    found = reproduce(chosen, folder, StudyProgress(wanted=False), workers=1)
+    found = reproduce(chosen, folder, TaskProgress(wanted=False), workers=1)
     assert not found.failed
     return folder, [one.holds for one in found.judged]
 

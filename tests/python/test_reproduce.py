@@ -21,10 +21,10 @@ from fairlane.reproduce.savoie2020.results import Results
 from fairlane.reproduce.savoie2020.selection import Measured, Selection
 from fairlane.reproduce.savoie2020.systems import SYSTEMS, scenario, static_jobs
 from fairlane.study import Study
-from fairlane.study.progress import StudyProgress
-from fairlane.study.sources import _another, sources
-from fairlane.study.store import Store
-from fairlane.study.task import Stopwatch
+from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.sources import _another, sources
+from fairlane.tasks.store import Store
+from fairlane.tasks.task import Outcome, Stopwatch
 from small_study import Here
 
 STUDIES = Path(__file__).parents[2] / "docs" / "reproduction" / "savoie2020" / "studies"
@@ -110,7 +110,7 @@ def test_several_claims_can_be_chosen() -> None:
 
 
 def computed(cells: list[Cell], folder: Path) -> dict[Cell, Done]:
-    return perform_all({cell: cell for cell in cells}, Here(), Store(folder), StudyProgress(wanted=False))
+    return perform_all({cell: cell for cell in cells}, Here(), Store(folder), TaskProgress(wanted=False))
 
 
 def test_cells_are_stored_and_not_computed_again(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_cell_that_fails_is_reported_and_the_others_go_on(tmp_path: Path) -> N
 
 def test_a_reproduction_ends_in_judged_claims_tables_figures_and_a_page(tmp_path: Path) -> None:
     chosen = plan("savoie2020", only="savoie.small.adaptive-routing", quick=True, periods=2)
-    found = reproduce(chosen, tmp_path, StudyProgress(wanted=False), workers=1)
+    found = reproduce(chosen, tmp_path, TaskProgress(wanted=False), workers=1)
     assert not found.failed
     assert [one.scaled for one in found.judged] == [True]
     assert len(found.judged[0].findings) == 4
@@ -183,7 +183,7 @@ def test_a_reproduction_ends_in_judged_claims_tables_figures_and_a_page(tmp_path
 
 
 def test_the_command_goes_on_only_when_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Store(tmp_path).keep(Cell("small.static", 9, CONTROL, TINY), {"answer": {}})
+    Store(tmp_path).keep(Cell("small.static", 9, CONTROL, TINY), Outcome({}))
     words = ["reproduce", "savoie2020", "--out", str(tmp_path)]
     assert execute(words) == 2
     assert "has cells already: --resume goes on with them" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """Sweeps of open-loop load: what is accepted against theory, verdicts, what is stored and resumed, and wrong input."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ from fairlane import Scenario, ScenarioError, Simulation, load
 from fairlane.cli.main import execute
 from fairlane.results import query
 from fairlane.results.errors import ResultsError
-from fairlane.saturation import ACCEPTED_IN_FULL, OpenLoopOptions, Plan, Saturation, loads_of, prepared, sweep
-from fairlane.saturation.measure import Cell, measure
+from fairlane.saturation import ACCEPTED_IN_FULL, OpenLoopOptions, Saturation, loads_of, prepared, sweep
+from fairlane.saturation.measure import Measurement
+from fairlane.tasks.task import Answer, Stopwatch
 
 DRAGONFLY = {
     "topology": "dragonfly",
@@ -192,13 +192,13 @@ def stored(folder: Path, *options: str, loads: str = "0.2,0.4") -> int:
 def test_what_is_stored_is_not_simulated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     simulated: list[tuple[float, int]] = []
 
-    def spied(plan: Plan, load: float, seed: int, *rest: Any) -> Cell | None:
-        simulated.append((load, seed))
-        return measure(plan, load, seed, *rest)
+    compute = Measurement.compute
 
-    monkeypatch.setattr(
-        sys.modules["fairlane.saturation.sweep"], "measure", spied
-    )  # the package has a function of that name
+    def spied(self: Measurement, watch: Stopwatch) -> Answer:
+        simulated.append((self.load, self.seed))
+        return compute(self, watch)
+
+    monkeypatch.setattr(Measurement, "compute", spied)
     assert stored(tmp_path) == 0
     assert sorted(simulated) == [(0.2, 1), (0.2, 2), (0.4, 1), (0.4, 2)]
     out = tmp_path / "out"

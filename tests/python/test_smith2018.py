@@ -16,8 +16,8 @@ from fairlane.reproduce.smith2018.simulate import simulate
 from fairlane.runner.counters import FEATURES
 from fairlane.scenario import Scenario
 from fairlane.scenario.resolve import decide
-from fairlane.study.progress import StudyProgress
-from fairlane.study.task import Stopwatch
+from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.task import Stopwatch
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -58,7 +58,7 @@ def test_groups_are_drawn_independently_of_the_other_jobs() -> None:
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Measured]:
     folder = tmp_path_factory.mktemp("smith")
     chosen = replace(plan("smith2018", quick=True), selection=Selection(["runs"], TINY))
-    found = reproduce(chosen, folder, StudyProgress(wanted=False), workers=1)
+    found = reproduce(chosen, folder, TaskProgress(wanted=False), workers=1)
     assert not found.failed
     assert None not in [one.holds for one in found.judged if one.claim.id in ("smith.variability", "smith.groups")]
     assert isinstance(found.measured, Measured)
@@ -129,7 +129,7 @@ def test_a_missing_run_is_named(small: tuple[Path, Measured]) -> None:
 
 def test_a_traced_run_is_the_run_and_says_who_waited(small: tuple[Path, Measured], tmp_path: Path) -> None:
     chosen = replace(plan("smith2018", quick=True), selection=Selection(["traces"], TINY))
-    found = reproduce(chosen, tmp_path, StudyProgress(wanted=False), workers=1)
+    found = reproduce(chosen, tmp_path, TaskProgress(wanted=False), workers=1)
     assert not found.failed
     traced = found.measured
     assert isinstance(traced, Measured)

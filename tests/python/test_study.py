@@ -21,9 +21,9 @@ from fairlane.errors import ScenarioError
 from fairlane.results import StudyResults
 from fairlane.study import Study, run
 from fairlane.study.plan import plan
-from fairlane.study.pool import LocalPool
-from fairlane.study.progress import StudyProgress
-from fairlane.study.task import Task, files_of
+from fairlane.tasks.pools import Processes
+from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.task import Task, files_of
 from small_study import SCENARIO, STUDY, Here
 
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
 
 
 def study(folder: Path, text: str, name: str = "levels") -> Study:
@@ -44,7 +44,7 @@ def study(folder: Path, text: str, name: str = "levels") -> Study:
 
 
 def computed(folder: Path, text: str, out: str = "out") -> StudyResults:
-    return run(study(folder, text), out=folder / out, workers=1, progress=False, figures=False)
+    return run(study(folder, text), out=folder / out, workers=1)
 
 
 def simulations(folder: Path, text: str) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def test_runs_are_those_of_fairlane_run(folder: Path) -> None:
     assert found.meta.points == 4
     for point, (placement, seed) in enumerate([(1, 1), (1, 2), (2, 1), (2, 2)]):
         scenario = Scenario.load(folder / "small.toml", set=[f"placement.seed={placement}", f"seed={seed}"])
-        single = runner.run(scenario, out=folder / f"run-{point}", progress=False, figures=False)
+        single = runner.run(scenario, out=folder / f"run-{point}")
         rows = found.work.filter(pl.col("point") == point)
         default = rows.filter(pl.col("treatment") == "default").sort("job")
         for column in ("w", "w_iterations", "compared_iterations", "compared_ps", "seconds_per_iteration"):
@@ -96,7 +96,7 @@ def test_runs_are_those_of_fairlane_run(folder: Path) -> None:
         scenario = Scenario.load(
             folder / "small.toml", set=[f"placement.seed={placement}", f"seed={seed}", "jobs[0].service_level=1"]
         )
-        other = runner.run(scenario, out=folder / f"other-{point}", isolated=False, progress=False, figures=False)
+        other = runner.run(scenario, out=folder / f"other-{point}", isolated=False)
         treated = rows.filter(pl.col("treatment") == "first").sort("job")
         assert treated["iterations"].to_list() == other.jobs["iterations"].to_list()
         changes = [mine / its - 1 for mine, its in zip(treated["iterations"], default["iterations"], strict=True)]
@@ -247,8 +247,8 @@ def test_a_number_of_placements_are_seeds_of_a_strategy_by_name_too(folder: Path
 
 def test_while_there_is_no_worker_progress_says_so_and_estimates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("fairlane.study.progress.time.monotonic", lambda: now[0])
-    shown = StudyProgress(wanted=False)
+    monkeypatch.setattr("fairlane.tasks.progress.time.monotonic", lambda: now[0])
+    shown = TaskProgress(wanted=False)
     task = Task("any:thing", {}, "", "one")
     shown.begin([task] * 10, [])
     now[0] = 3600.0
@@ -263,8 +263,8 @@ def test_while_there_is_no_worker_progress_says_so_and_estimates_nothing(monkeyp
 def test_progress_counts_what_is_done_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the first simulation, too: nothing is done yet, and the time left is known all the same."""
     now = [0.0]
-    monkeypatch.setattr("fairlane.study.progress.time.monotonic", lambda: now[0])
-    shown = StudyProgress(wanted=False)
+    monkeypatch.setattr("fairlane.tasks.progress.time.monotonic", lambda: now[0])
+    shown = TaskProgress(wanted=False)
     task = Task("any:thing", {}, "", "one")
     shown.begin([task] * 10, [])
     now[0] = 60.0
@@ -278,13 +278,13 @@ def test_progress_counts_what_is_done_of_a_task(monkeypatch: pytest.MonkeyPatch)
 def test_a_worker_reports_how_far_its_task_is(tmp_path: Path) -> None:
     scenario = {**tomllib.loads(SCENARIO), "duration": "40 ms"}
     task = Task("fairlane.study.work:simulate", scenario, str(tmp_path), "slow")
-    pool = LocalPool(1)
+    pool = Processes(1)
     try:
         future, seen = pool.submit(task), set[float]()
         while not future.done():
             seen.add(pool.share(future) or 0.0)
             wait([future], timeout=0.02)
-        assert "answer" in future.result()
+        assert future.result().answer
     finally:
         pool.close()
     assert len([share for share in seen if 0 < share < 1]) >= 2

@@ -16,8 +16,9 @@ import pytest
 import slurm
 from fairlane.errors import RunError, ScenarioError
 from fairlane.results import StudyResults
-from fairlane.study import Study, cluster, run
-from fairlane.study.store import Store
+from fairlane.study import Study, run
+from fairlane.tasks import cluster
+from fairlane.tasks.store import Store
 from small_study import CONTROLLED, SCENARIO, STUDY, Here
 
 LOCAL = """
@@ -47,8 +48,8 @@ def study(tmp_path: Path) -> Study:
 def alone(study: Study, folder: Path) -> StudyResults:
     """The study as this process alone computes it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fairlane.study.running.LocalPool", Here)
-        return run(study, out=folder / "here", workers=1, progress=False, figures=False)
+        patched.setattr("fairlane.tasks.pools.Processes", Here)
+        return run(study, out=folder / "here", workers=1)
 
 
 @contextmanager
@@ -69,7 +70,7 @@ def local_cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 def test_dask_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
     here = alone(study, tmp_path)
     with local_cluster(tmp_path) as (address, _):
-        there = run(study, out=tmp_path / "there", dask=address, progress=False, figures=False)
+        there = run(study, out=tmp_path / "there", dask=address)
     assert there.meta.profile["workers"] == 2
     assert there.meta.digest == here.meta.digest
     assert all(table.equals(there.tables()[name]) for name, table in here.tables().items())
@@ -110,14 +111,14 @@ def test_jobs_that_slurm_does_not_take_are_wrong_input(
         with pytest.raises(
             ScenarioError, match=r"levels.toml:\d+: cluster: Slurm .* invalid partition specified: nosuch"
         ):
-            run(Study.load(tmp_path / "levels.toml"), out=tmp_path / "out", progress=False)
+            run(Study.load(tmp_path / "levels.toml"), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_without_slurm_its_program_is_named(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ScenarioError, match="cluster: Slurm does not take its jobs: sbatch: No such file or directory"):
-        run(study, out=tmp_path / "out", progress=False)
+        run(study, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -127,11 +128,11 @@ def test_a_study_that_goes_on_keeps_its_answers_where_slurm_takes_no_jobs(
     here = alone(study, tmp_path)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ScenarioError, match="Slurm does not take its jobs"):
-        run(study, out=tmp_path / "here", resume=True, progress=False)
+        run(study, out=tmp_path / "here", resume=True)
     assert len(list((tmp_path / "here" / "answers").iterdir())) == here.meta.simulations
     (tmp_path / "empty").mkdir()
     with pytest.raises(ScenarioError, match="Slurm does not take its jobs"):
-        run(study, out=tmp_path / "empty", progress=False)
+        run(study, out=tmp_path / "empty")
     assert not list((tmp_path / "empty").iterdir()), "the user's own folder stays"
 
 
@@ -148,7 +149,7 @@ def test_a_scheduler_that_is_not_there_is_wrong_input(
 ) -> None:
     monkeypatch.setattr(cluster, "FIRST_WAIT_S", "1 s")
     with pytest.raises(ScenarioError, match="no scheduler answers"):
-        run(study, out=tmp_path / "out", dask="tcp://127.0.0.1:9", progress=False)
+        run(study, out=tmp_path / "out", dask="tcp://127.0.0.1:9")
 
 
 @pytest.mark.timeout(90)
@@ -165,10 +166,10 @@ def test_a_scheduler_that_dies_leaves_what_was_found(
 
         monkeypatch.setattr(Store, "keep", kill)
         with pytest.raises(RunError, match=r"the Dask scheduler is gone.*--resume"):
-            run(study, out=out, dask=address, progress=False)
+            run(study, out=out, dask=address)
     monkeypatch.setattr(Store, "keep", keep)
     assert Store(out).digests()
-    resumed = run(study, out=out, resume=True, workers=1, progress=False, figures=False)
+    resumed = run(study, out=out, resume=True, workers=1)
     assert resumed.meta.digest == alone(study, tmp_path).meta.digest
 
 
@@ -177,7 +178,7 @@ def test_a_scheduler_that_dies_leaves_what_was_found(
 )
 def test_an_address_without_host_and_port_is_refused_at_once(study: Study, tmp_path: Path, address: str) -> None:
     with pytest.raises(ScenarioError, match="names no host and port; allowed: as tcp"):
-        run(study, out=tmp_path / "out", dask=address, progress=False)
+        run(study, out=tmp_path / "out", dask=address)
     assert not (tmp_path / "out").exists()
 
 
@@ -200,7 +201,7 @@ def test_an_address_that_can_be_is_asked(
     monkeypatch.setattr("distributed.Client", client)
     monkeypatch.setattr("socket.create_connection", port)
     with pytest.raises(ScenarioError, match="no scheduler answers: nobody is there"):
-        run(study, out=tmp_path / "out", dask=address, progress=False)
+        run(study, out=tmp_path / "out", dask=address)
     assert asked == [address]
     host, _, number = address.rpartition("://")[2].rpartition(":")
     assert set(listening) == (set() if address.startswith("ws") else {(host.strip("[]"), int(number))})

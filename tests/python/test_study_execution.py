@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def computed(folder: Path, text: str, out: str, workers: int = 2, *, resume: bool = False) -> StudyResults:
     (folder / "levels.toml").write_text(text)
     study = Study.load(folder / "levels.toml")
-    return run(study, out=folder / out, workers=workers, resume=resume, progress=False, figures=False)
+    return run(study, out=folder / out, workers=workers, resume=resume)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "small.toml").write_text(SCENARIO)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fairlane.study.running.LocalPool", Here)
+        patched.setattr("fairlane.tasks.pools.Processes", Here)
         return computed(folder, STUDY + CONTROLLED, "whole")
 
 
@@ -155,7 +155,7 @@ def test_half_an_answer_is_computed_again(
     folder: Path, whole: StudyResults, monkeypatch: pytest.MonkeyPatch, left: bytes
 ) -> None:
     """A machine that goes down may leave files cut off."""
-    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     computed(folder, STUDY + CONTROLLED, "out")
     for path in list((folder / "out" / "answers").glob("*.json"))[:2]:
         path.write_bytes(left)
@@ -167,7 +167,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As on a full disk: no traceback, no scratch file, and what was found stays."""
-    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     replace = Path.replace
 
     def full(self: Path, target: Path) -> Path:
@@ -203,20 +203,20 @@ def test_going_on_without_a_folder_takes_the_studys_own(
     folder: Path, whole: StudyResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not that of a study whose name begins alike; and a name may have any letters."""
-    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     monkeypatch.chdir(folder)
     named = {name: f'name = "{name}"\n{STUDY}{CONTROLLED}' for name in ("a[1]", "a[1]-two")}
     for name, text in named.items():
         computed(folder, text, f"runs/{name}-20260101-000000-2")
         (folder / f"runs/{name}-20260101-000000-2" / "study.json").unlink()
     (folder / "levels.toml").write_text(named["a[1]"])
-    found = run(Study.load(folder / "levels.toml"), resume=True, workers=1, progress=False, figures=False)
+    found = run(Study.load(folder / "levels.toml"), resume=True, workers=1)
     assert found.folder == Path("runs/a[1]-20260101-000000-2")
     assert found.meta.digest == whole.meta.digest
 
 
 def test_another_study_does_not_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.study.running.LocalPool", Here)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     computed(folder, STUDY, "out")
     with pytest.raises(ResultsError, match=r"the study has changed: seeds\[1\] was 2, is 3"):
         computed(folder, STUDY.replace("[1, 2]", "[1, 3]"), "out", resume=True)

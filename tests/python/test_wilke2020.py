@@ -18,8 +18,8 @@ from fairlane.reproduce.wilke2020.figures import draw
 from fairlane.reproduce.wilke2020.measured import Measured, Outcome
 from fairlane.reproduce.wilke2020.selection import Selection, task
 from fairlane.scenario.resolve import decide
-from fairlane.study.progress import StudyProgress
-from fairlane.study.store import Store
+from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.store import Store
 from small_study import Here
 
 TREE = Cell("fat-tree", "allreduce", "halo3d", "none")
@@ -63,7 +63,7 @@ def test_without_contention_only_the_hosts_links_are_of_this_world() -> None:
 
 
 def run(cells: list[Cell], folder: Path, scale: Scale = SMALL) -> dict[Cell, Done]:
-    return perform_all({cell: task(cell, scale) for cell in cells}, Here(), Store(folder), StudyProgress(wanted=False))
+    return perform_all({cell: task(cell, scale) for cell in cells}, Here(), Store(folder), TaskProgress(wanted=False))
 
 
 def test_a_cell_depends_on_nothing_but_itself(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_reproduction_leaves_cells_figures_and_claims(tmp_path: Path) -> None:
     trees = {name: fabric for name, fabric in SMALL.fabrics.items() if name in wilke.FAT_TREES}
     chosen = plan("wilke2020", only="wilke.allreduce", quick=True)
     small = replace(chosen, selection=Selection(["allreduce"], replace(SMALL, fabrics=trees)))
-    judged = reproduce(small, tmp_path, StudyProgress(wanted=False), workers=1).judged
+    judged = reproduce(small, tmp_path, TaskProgress(wanted=False), workers=1).judged
     assert [one.claim.id for one in judged] == ["wilke.allreduce"]
     assert judged[0].holds is None, "nothing was run on dragonflies"
     dragonflies = [str(cell) for cell in EXPERIMENTS["allreduce"].cells if cell.fabric in wilke.DRAGONFLIES]

@@ -32,7 +32,7 @@ from fairlane.scenario import Scenario
 from fairlane.scenario.models import Job
 from fairlane.scenario.resolve import decide
 from fairlane.scheduler import Forecast, compare_allocators, load_model, read_log
-from fairlane.study.progress import StudyProgress
+from fairlane.tasks.progress import TaskProgress
 
 TINY = replace(QUICK, applications={name: replace(one, factor=0.1) for name, one in QUICK.applications.items()})
 WITHOUT_AMG = replace(TINY, applications={**TINY.applications, "amg": Application("amg-that-is-not-there", 1.0)})
@@ -91,7 +91,7 @@ def test_the_one_that_is_measured_ends_and_the_others_go_on() -> None:
 def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None:
     chosen = plan("yang2016", only="yang.contiguity", quick=True)
     small = replace(chosen, selection=Selection(["contiguity"], TINY))
-    found = reproduce(small, tmp_path, StudyProgress(wanted=False), workers=1)
+    found = reproduce(small, tmp_path, TaskProgress(wanted=False), workers=1)
     assert not found.failed
     assert [(one.claim.id, one.missing, one.scaled) for one in found.judged] == [("yang.contiguity", [], True)]
     assert len(found.judged[0].findings) == 3
@@ -161,7 +161,7 @@ def test_allocators_are_compared_on_a_job_log(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv(JOBS, str(tmp_path))
     scale = replace(QUICK, log="short", moments=1)
     chosen = replace(plan("yang2016", only="yang.pattern-aware", quick=True), selection=Selection([SCHEDULES], scale))
-    found = reproduce(chosen, tmp_path / "out", StudyProgress(wanted=False), workers=1)
+    found = reproduce(chosen, tmp_path / "out", TaskProgress(wanted=False), workers=1)
     assert not found.failed
     assert [(one.claim.id, one.missing, len(one.findings)) for one in found.judged] == [("yang.pattern-aware", [], 2)]
     rows = pl.read_csv(tmp_path / "out" / "schedules.csv")

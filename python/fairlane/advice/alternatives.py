@@ -4,8 +4,7 @@ Either each is simulated, for a short time, with several seeds; or a model tells
 the application alone and one of its neighbours. Both can be checked by longer simulations with other seeds.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,14 +16,15 @@ from fairlane.advice.interval import COVERAGE, prediction_interval
 from fairlane.advice.model import load_model
 from fairlane.advice.predicted import Predicted, predict
 from fairlane.advice.question import PLACEMENTS, Question, ask
-from fairlane.advice.simulated import Machine, runs_of
+from fairlane.advice.simulated import runs_of
 from fairlane.inputs import code
 from fairlane.results.errors import writing
 from fairlane.results.manifest import seal
 from fairlane.results.store import new_folder
-from fairlane.study.pool import LocalPool, cores
-from fairlane.study.progress import StudyProgress
-from fairlane.study.store import Store
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.pools import open_pool
+from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.store import Store
 
 __all__ = ["PLACEMENTS", "Advice", "advise"]
 
@@ -124,14 +124,18 @@ def _advise(
     if check is not None:
         question.point(question.choices[0], seeds + 1, check)  # a length that is none is refused here
     folder = new_folder(f"{question.scenario.name}-advice", datetime.now().astimezone(), out)
-    with _machine(folder, workers, progress=progress) as machine:
+    with (
+        TaskProgress(wanted=progress) as shown,
+        Executor(open_pool(workers), Store(folder), shown, first_failure_ends=True) as executor,
+    ):
+        shown.stage("simulating")
         if known:
-            told = predict(question, known, machine)
+            told = predict(question, known, executor)
         else:
-            told = ranked(question, runs_of(question, question.choices, range(1, 1 + seeds), machine))
+            told = ranked(question, runs_of(question, question.choices, range(1, 1 + seeds), executor))
         found = None
         if check is not None:
-            long = runs_of(question, question.choices, range(1 + seeds, 1 + 2 * seeds), machine, check)
+            long = runs_of(question, question.choices, range(1 + seeds, 1 + 2 * seeds), executor, check)
             found = checked_by(told.table, ranked(question, long).table, long, check, seeds)
     runs = told.runs.filter(pl.col("run_time_ms").is_not_null())
     with writing(folder / RUNS):
@@ -150,18 +154,6 @@ def _advise(
         folder.resolve(),
         checked=found,
     )
-
-
-@contextmanager
-def _machine(folder: Path, workers: int | None, *, progress: bool) -> Iterator[Machine]:
-    """Processes that simulate and a folder that keeps what they find."""
-    pool = LocalPool(cores() if workers is None else workers)
-    try:
-        with StudyProgress(wanted=progress) as shown:
-            shown.stage("simulating")
-            yield Machine(pool, Store(folder), shown)
-    finally:
-        pool.close()
 
 
 def ranked(question: Question, runs: pl.DataFrame) -> Predicted:

@@ -18,7 +18,7 @@ from fairlane.power.job import Pace
 if TYPE_CHECKING:
     from fairlane.advice.model import RunTimeModel
     from fairlane.advice.question import Point, Question
-    from fairlane.advice.simulated import Machine
+    from fairlane.tasks.executor import Executor
 
 __all__ = ["Predicted", "predict"]
 
@@ -36,19 +36,19 @@ class Predicted:
     """The simulations of the application."""
 
 
-def predict(question: Question, model: RunTimeModel, machine: Machine) -> Predicted:
+def predict(question: Question, model: RunTimeModel, executor: Executor) -> Predicted:
     """The alternatives by the model's run times. Raises ``ScenarioError`` for what the model does not know."""
     first = question.point(question.reference, SEED)
     if weights(first.decided) is None:
         name = (first.decided.tables["qos"]["arbiter"] or {}).get("name", "the usual one")
         words = "the model knows only arbiters that have a weight for each lane"
         raise ScenarioError(Problem("qos.arbiter", words, name, "weighted_round_robin", file=str(question.file)))
-    alone, use = reference_of(question, first, machine)
+    alone, use = reference_of(question, first, executor)
     points = [question.point(choice, SEED) for choice in question.choices]
     rows = [_condition(question, point, first, alone, use) for point in points]
     ends = model.predict(pl.DataFrame([alone, *rows], infer_schema_length=None))[1:]
     best = points[int(ends[:, 1].argmin())]
-    cost = neighbours_of(question, best, machine)
+    cost = neighbours_of(question, best, executor)
     told = [
         {
             "rails": point.choice.rails,

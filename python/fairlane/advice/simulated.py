@@ -15,37 +15,17 @@ from fairlane.advice.features import MEASURED
 from fairlane.advice.progress import change, pace
 from fairlane.advice.sharing import adapters, cap_of, link_share
 from fairlane.errors import RunError
-from fairlane.study.execute import Executed, execute
 
 if TYPE_CHECKING:
     from fairlane.advice.question import Choice, Point, Question
-    from fairlane.study.execute import Watcher
-    from fairlane.study.pool import Pool
-    from fairlane.study.store import Store
-    from fairlane.study.task import Task
+    from fairlane.tasks.executor import Executor
+    from fairlane.tasks.task import Task
 
-__all__ = ["Machine", "neighbours_of", "reference_of", "runs_of", "too_short"]
+__all__ = ["neighbours_of", "reference_of", "runs_of", "too_short"]
 
 SIMULATE = "fairlane.advice.cells:simulate"
 MS = 1e-9
 """Milliseconds in a picosecond."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where simulations are performed and kept."""
-
-    pool: Pool
-    store: Store
-    watcher: Watcher
-
-    def perform(self, tasks: Sequence[Task]) -> Mapping[str, Mapping[str, Any]]:
-        """The answers by the tasks' digests. Raises ``RunError`` if one failed."""
-        executed = Executed()
-        execute(tasks, self.pool, self.store, self.watcher, executed)
-        for failure in executed.failures.values():
-            raise RunError(f"{failure.task.label}: {failure.error}; see {self.store.folder}", slug="failed")
-        return executed.answers
 
 
 @dataclass(frozen=True)
@@ -60,7 +40,7 @@ class _Tasks:
 
 
 def runs_of(
-    question: Question, choices: Sequence[Choice], seeds: Sequence[int], machine: Machine, duration: str | None = None
+    question: Question, choices: Sequence[Choice], seeds: Sequence[int], executor: Executor, duration: str | None = None
 ) -> pl.DataFrame:
     """Simulates alternatives: a row for each of them and each seed, and for each of the application alone.
 
@@ -71,7 +51,7 @@ def runs_of(
     shared: dict[tuple[Any, ...], Task] = {}
     tasks = [_tasks(question, point, shared) for point in points]
     every = [task for one in tasks for task in (one.together, one.alone, one.without) if task]
-    answers = machine.perform(every)
+    answers = executor.run(every)
     marks = _marks(question, [answers[task.digest] for one in tasks for task in (one.together, one.alone)])
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for point, own in zip(points, tasks, strict=True):
@@ -82,10 +62,10 @@ def runs_of(
     return pl.DataFrame(list(rows.values()), infer_schema_length=None)
 
 
-def reference_of(question: Question, point: Point, machine: Machine) -> tuple[dict[str, Any], float | None]:
+def reference_of(question: Question, point: Point, executor: Executor) -> tuple[dict[str, Any], float | None]:
     """The row of the application alone, and how busy its neighbours alone keep links; None without neighbours."""
     tasks = _tasks(question, point, {})
-    answers = machine.perform([one for one in (tasks.alone, tasks.without) if one])
+    answers = executor.run([one for one in (tasks.alone, tasks.without) if one])
     row = _alone_row(question, point, answers[tasks.alone.digest], None)
     if row["run_time_ms"] is None:
         raise too_short(question.name)
@@ -98,12 +78,12 @@ def too_short(name: str) -> RunError:
     return RunError(f"{name}: {words}", slug="limit")
 
 
-def neighbours_of(question: Question, point: Point, machine: Machine) -> float | None:
+def neighbours_of(question: Question, point: Point, executor: Executor) -> float | None:
     """The mean change of the neighbours' rates by the application at a point; None without neighbours."""
     tasks = _tasks(question, point, {})
     if tasks.without is None:
         return None
-    answers = machine.perform([tasks.together, tasks.without])
+    answers = executor.run([tasks.together, tasks.without])
     return _change(answers[tasks.together.digest], answers[tasks.without.digest])
 
 

@@ -52,8 +52,8 @@ def reproduce(
     """Run a paper's experiments and print its claims: paper, measured, holds."""
     from fairlane.reproduce import plan
     from fairlane.reproduce import reproduce as perform
-    from fairlane.study.progress import StudyProgress
-    from fairlane.study.store import Store
+    from fairlane.tasks.progress import TaskProgress
+    from fairlane.tasks.store import Store
 
     if dask:
         typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
@@ -78,7 +78,7 @@ def reproduce(
         _left_out(chosen)
     if there and wordy:
         _found(chosen, there)
-    with folder_for(folder), StudyProgress(wanted=not quiet) as shown:
+    with folder_for(folder), TaskProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
         found = perform(chosen, folder, shown, workers=workers, dask=dask)
     tell_damaged(found.damaged, folder)

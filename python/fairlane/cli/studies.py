@@ -33,6 +33,7 @@ def study(
     once; after an interruption --resume goes on.
     """
     from fairlane.cli.study_text import study_parts
+    from fairlane.plot import draw_all
     from fairlane.study import Study, run
     from fairlane.study.profile import profile_lines
 
@@ -42,6 +43,7 @@ def study(
     loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
     try:
         found = run(loaded, out=out, resume=resume, workers=workers, dask=dask, progress=not quiet)
+        draw_all(found)
     except KeyboardInterrupt:
         where = f" --out {out}" if out else ""
         typer.echo(f"fairlane: what is finished is stored; go on with --resume{where}", err=True)

@@ -5,6 +5,7 @@ A paper is a folder here with a ``PAPER`` and its ``claims.toml``, and one line 
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from fairlane.controller import CONTROLLERS
@@ -19,9 +20,9 @@ from fairlane.reproduce.savoie2020 import PAPER as SAVOIE2020
 from fairlane.reproduce.smith2018 import PAPER as SMITH2018
 from fairlane.reproduce.wilke2020 import PAPER as WILKE2020
 from fairlane.reproduce.yang2016 import PAPER as YANG2016
-from fairlane.study.execute import Watcher
-from fairlane.study.pool import LocalPool, Pool, cores
-from fairlane.study.store import Store
+from fairlane.tasks.executor import Watcher
+from fairlane.tasks.pools import open_pool
+from fairlane.tasks.store import Store
 
 __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
 
@@ -78,17 +79,9 @@ def reproduce(
         workers: How many processes of this machine; None for all cores.
         dask: Address of a Dask scheduler whose workers to use instead.
     """
-    if dask is None:
-        pool: Pool = LocalPool(cores() if workers is None else workers)
-    else:
-        from fairlane.study.cluster import connect
-
-        pool = connect(dask)
-    try:
-        kept = Store(folder)
+    kept = Store(folder)
+    with closing(open_pool(workers, dask)) as pool:
         done = perform_all(chosen.selection.tasks, pool, kept, watcher)
-    finally:
-        pool.close()
     return _conclude(chosen, done, folder, kept.damaged)
 
 

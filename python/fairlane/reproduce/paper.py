@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
-from fairlane.study.task import Computable
+from fairlane.tasks.task import Computable
 
 __all__ = ["Check", "Done", "Finding", "Keeping", "Measured", "Options", "Paper", "Picture", "Selection"]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.reproduce.paper import Done
-from fairlane.study.execute import Executed, Watcher, execute
-from fairlane.study.pool import Pool
-from fairlane.study.sources import sources
-from fairlane.study.store import Store
-from fairlane.study.task import Computable, Task
+from fairlane.tasks.executor import Executor, Watcher
+from fairlane.tasks.pools import Pool
+from fairlane.tasks.sources import sources
+from fairlane.tasks.store import Store
+from fairlane.tasks.task import Computable, Task
 
 __all__ = ["perform_all", "simulation", "source_of"]
 
@@ -42,14 +42,13 @@ def perform_all(tasks: Mapping[Any, Computable], pool: Pool, store: Store, watch
 
     A task that fails twice is reported with its error, and the others go on.
     """
-    executed = Executed()
-    execute(tasks.values(), pool, store, watcher, executed)
-    return {key: _done(task, executed, store) for key, task in tasks.items()}
+    executor = Executor(pool, store, watcher)
+    executor.run(tasks.values())
+    return {key: _done(task, executor) for key, task in tasks.items()}
 
 
-def _done(task: Computable, executed: Executed, store: Store) -> Done:
-    answer = executed.of(task)
-    if answer is None:
-        return Done(task, None, error=executed.failures[task.digest].error)
-    kept = store.answer(task) or {}
-    return Done(task, answer, sum(kept.get("laps", {}).values()), kept.get("cpu", 0.0))
+def _done(task: Computable, executor: Executor) -> Done:
+    found = executor.outcomes.get(task.digest)
+    if found is None:
+        return Done(task, None, error=executor.failures[task.digest].error)
+    return Done(task, found.answer, found.seconds, found.cpu)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from statistics import fmean
-from threading import Event
 from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
 from fairlane import _core
-from fairlane.engine import Engine, drive
 from fairlane.engine.measured import frame
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results.latency import Latency
 from fairlane.scenario.injection import injection_of
+from fairlane.tasks.task import Answer, Stopwatch, digest_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop
 
@@ -25,19 +22,19 @@ if TYPE_CHECKING:
     from fairlane.saturation.plan import Plan
     from fairlane.scenario import Resolved, Scenario
 
-__all__ = ["Cell", "Measurement", "measure"]
+__all__ = ["Measurement", "Replicate", "measure"]
 
 _SHARES = ("offered", "accepted", "links")
 _TABLES: Mapping[str, Mapping[str, Any]] = {
     "exact": {"of": pl.String, "count": pl.UInt64, "sum": pl.Float64, "min": pl.UInt64, "max": pl.UInt64},
     "histogram": {"of": pl.String, "low": pl.UInt64, "high": pl.UInt64, "count": pl.UInt64},
 }
-"""The tables of a cell: their columns, with types."""
+"""The tables of a replicate: their columns, with types."""
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What was measured at one load on one seed, of all open-loop jobs together."""
+class Replicate:
+    """One load on one seed: what was measured, of all open-loop jobs together."""
 
     load: float
     seed: int
@@ -52,7 +49,7 @@ class Cell:
     histogram: pl.DataFrame
     """Their buckets."""
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> Answer:
         """What was measured, as JSON."""
         tables = {name: getattr(self, name).to_dict(as_series=False) for name in _TABLES}
         return {**{name: getattr(self, name) for name in _SHARES}, **tables}
@@ -66,12 +63,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One load on one seed that is to be measured, as a folder of answers knows it."""
+    """The task that measures one load on one seed."""
 
+    plan: Plan
+    """The sweep that it is of."""
     load: float
     seed: int
-    duration: int
-    """Simulated time, ps."""
 
     @property
     def label(self) -> str:
@@ -85,8 +82,18 @@ class Measurement:
 
     @property
     def digest(self) -> str:
-        """The same for those that have the same result, in one sweep."""
-        return sha256(json.dumps([self.load, self.seed, self.duration]).encode()).hexdigest()[:32]
+        """The same for those that have the same answer, in one sweep."""
+        return digest_of([self.load, self.seed, self.plan.duration])
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """Its scenario."""
+        scenario = self.plan.at(self.load, self.seed)
+        return scenario.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+
+    def compute(self, watch: Stopwatch) -> Answer:
+        """Simulates it."""
+        return measure(self.plan, self.load, self.seed, watch).answer()
 
 
 @dataclass(frozen=True)
@@ -102,29 +109,17 @@ class _Source:
     """Bytes of a packet on the wire, on average."""
 
 
-def measure(
-    plan: Plan, load: float, seed: int, stop: Event, reached: Callable[[float], None] | None = None
-) -> Cell | None:
-    """Simulates one load on one seed; None if it was stopped before its end.
-
-    ``reached`` is called with the share of it that is done whenever that has changed.
-    """
-
-    def report(engine: Engine) -> None:
-        if reached is not None:
-            reached(min(1.0, engine.now / plan.duration))
-
+def measure(plan: Plan, load: float, seed: int, watch: Stopwatch) -> Replicate:
+    """Simulates one load on one seed. Raises ``RunError`` if it cannot go on."""
     scenario = plan.at(load, seed)
     resolved = scenario.resolve()
     sources = _sources(scenario, resolved)
     jobs = pl.Series([source.job for source in sources], dtype=pl.UInt32)
     engine = resolved.engine()
-    if not drive(engine, plan.warm_up, progress=report, stop=stop).complete:
-        return None
+    watch.advance(engine, plan.warm_up, plan.duration)
     before = _State.of(engine, jobs)
-    if not drive(engine, plan.duration, progress=report, stop=stop).complete:
-        return None
-    return _cell(load, seed, sources, before, _State.of(engine, jobs))
+    watch.advance(engine, plan.duration, plan.duration)
+    return _replicate(load, seed, sources, before, _State.of(engine, jobs))
 
 
 @dataclass(frozen=True)
@@ -152,7 +147,7 @@ class _State:
         return cls(engine.now, engine.packet_hops, int(packets), sent, latency)
 
 
-def _cell(load: float, seed: int, sources: list[_Source], before: _State, after: _State) -> Cell:
+def _replicate(load: float, seed: int, sources: list[_Source], before: _State, after: _State) -> Replicate:
     """What was measured between two states."""
     latency = after.latency.since(before.latency)
     sent = after.sent.join(before.sent, on="job", suffix="_before")
@@ -170,7 +165,7 @@ def _cell(load: float, seed: int, sources: list[_Source], before: _State, after:
         raise ScenarioError(Problem("--duration", words, DURATION.format(after.now)))
     possible = sum(source.bandwidth for source in sources) * (after.now - before.now) / 8e12
     links = (after.packet_hops - before.packet_hops) / max(1, after.packets - before.packets)
-    return Cell(load, seed, generated / possible, delivered / possible, links, *_together(latency))
+    return Replicate(load, seed, generated / possible, delivered / possible, links, *_together(latency))
 
 
 def _sources(scenario: Scenario, resolved: Resolved) -> list[_Source]:

@@ -13,7 +13,7 @@ from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario import Scenario
 from fairlane.scenario.models import Job
 from fairlane.scenario.resolve import building
-from fairlane.study.task import files_of
+from fairlane.tasks.task import files_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop
 

@@ -18,10 +18,10 @@ from fairlane.results.latency import QUANTILES, summarize
 from fairlane.results.manifest import Sealed, seal, unseal
 from fairlane.results.parquet import read_parquet
 from fairlane.results.schemas import Schema
-from fairlane.saturation.measure import Cell
+from fairlane.saturation.measure import Replicate
 
 if TYPE_CHECKING:
-    from fairlane.study.store import Store
+    from fairlane.tasks.store import Store
 
 __all__ = ["ACCEPTED_IN_FULL", "CONFIDENCE", "META", "SATURATION_SCHEMA_VERSION", "Saturation"]
 
@@ -57,13 +57,13 @@ class Saturation:
     """The names of the tables: attributes here, files in the folder, views in a query."""
 
     @classmethod
-    def of(cls, cells: Iterable[Cell], meta: Mapping[str, Any]) -> Saturation:
+    def of(cls, replicates: Iterable[Replicate], meta: Mapping[str, Any]) -> Saturation:
         """The tables of what was measured."""
-        ordered = sorted(cells, key=lambda cell: (cell.load, cell.seed))
-        runs = pl.DataFrame([_run(cell) for cell in ordered], schema=_RUN, infer_schema_length=None)
-        by_load: dict[float, list[Cell]] = {}
-        for cell in ordered:
-            by_load.setdefault(cell.load, []).append(cell)
+        ordered = sorted(replicates, key=lambda replicate: (replicate.load, replicate.seed))
+        runs = pl.DataFrame([_run(replicate) for replicate in ordered], schema=_RUN, infer_schema_length=None)
+        by_load: dict[float, list[Replicate]] = {}
+        for replicate in ordered:
+            by_load.setdefault(replicate.load, []).append(replicate)
         points = pl.DataFrame(
             [_point(load, of_load, runs.filter(pl.col("load") == load)) for load, of_load in by_load.items()],
             schema=_POINT,
@@ -156,7 +156,7 @@ _EMPTY: Mapping[str, Sequence[str]] = {
     "runs": _LATENCIES,
     "points": [*_LATENCIES, *(name for name in _POINT if name.endswith(("_low", "_high"))), "ratio"],
 }
-"""Columns whose cells may be empty: no message was delivered, or there is one seed."""
+"""Columns that may have no value: no message was delivered, or there is one seed."""
 
 
 class _Stored(TypedDict):
@@ -175,9 +175,9 @@ class _Stored(TypedDict):
 _Meta = TypeAdapter(_Stored)
 
 
-def _run(cell: Cell) -> dict[str, Any]:
-    head = {"load": cell.load, "seed": cell.seed, **{name: getattr(cell, name) for name in _SHARES}}
-    return head | _latencies(cell.exact, cell.histogram)
+def _run(replicate: Replicate) -> dict[str, Any]:
+    head = {"load": replicate.load, "seed": replicate.seed, **{name: getattr(replicate, name) for name in _SHARES}}
+    return head | _latencies(replicate.exact, replicate.histogram)
 
 
 def _latencies(exact: pl.DataFrame, histogram: pl.DataFrame) -> dict[str, Any]:
@@ -190,16 +190,16 @@ def _latencies(exact: pl.DataFrame, histogram: pl.DataFrame) -> dict[str, Any]:
     return found
 
 
-def _point(load: float, cells: Sequence[Cell], runs: pl.DataFrame) -> dict[str, Any]:
+def _point(load: float, replicates: Sequence[Replicate], runs: pl.DataFrame) -> dict[str, Any]:
     merged = _latencies(
-        pl.concat([cell.exact for cell in cells]),
-        pl.concat([cell.histogram for cell in cells]),
+        pl.concat([replicate.exact for replicate in replicates]),
+        pl.concat([replicate.histogram for replicate in replicates]),
     )
-    row: dict[str, Any] = {"load": load, "seeds": len(cells), **merged}
+    row: dict[str, Any] = {"load": load, "seeds": len(replicates), **merged}
     row |= {name: runs[name].mean() for name in _SHARES}
     for name in _INTERVALS:
         row[f"{name}_low"], row[f"{name}_high"] = _interval(runs[name].drop_nulls().to_list())
-    ratios = [cell.accepted / cell.offered for cell in cells if cell.offered > 0]
+    ratios = [replicate.accepted / replicate.offered for replicate in replicates if replicate.offered > 0]
     row["ratio"] = sum(ratios) / len(ratios) if ratios else None
     row["ratio_low"], row["ratio_high"] = _interval(ratios)
     row["saturated"] = _verdict(row["ratio_low"], row["ratio_high"])

@@ -22,9 +22,9 @@ from fairlane.inputs.table import Table
 from fairlane.placement import LIST
 from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
-from fairlane.study.batch import Cluster
 from fairlane.study.setting import Change, Setting, changes, given_twice, leaves, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
+from fairlane.tasks.cluster import Cluster
 
 __all__ = ["Case", "Design", "StudyTable"]
 

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.resolve import decide
 from fairlane.study.study import Point, Study
-from fairlane.study.task import Task
 from fairlane.study.treatments import Treatment
 from fairlane.study.treatments.overrides import Overrides
 from fairlane.study.written import Written, write
+from fairlane.tasks.task import Task
+
+if TYPE_CHECKING:
+    from fairlane.tasks.executor import Executor
 
 __all__ = ["Baseline", "Cell", "Plan", "plan"]
 
@@ -58,6 +62,7 @@ class Cell:
     runs: dict[str, Task] = field(default_factory=dict)
     """The treated runs, by treatment."""
 
+    @cached_property
     def calibrations(self) -> list[Task | None]:
         """What finds each job's compute time; None where it is known."""
         unknown = [_uncalibrated(job) for job in self.written.data["jobs"]]
@@ -92,6 +97,43 @@ class Plan:
 
     study: Study
     cells: list[Cell]
+
+    @property
+    def memory(self) -> float:
+        """Bytes of memory that the largest simulation takes, about."""
+        return max((cell.memory for cell in self.cells), default=0.0)
+
+    @property
+    def allowed(self) -> int:
+        """Bytes of memory that its scenarios allow, 0 if none says so."""
+        return max((cell.allowed or 0 for cell in self.cells), default=0)
+
+    def calibrations(self) -> Iterator[Task]:
+        """What finds the compute times, which all runs of a point share."""
+        return (task for cell in self.cells for task in cell.calibrations if task)
+
+    def calibrate(self, executor: Executor) -> None:
+        """Makes the tasks of the cells whose compute times are known now; the others have none."""
+        for cell in self.cells:
+            known = {task.digest: answer for task in cell.calibrations if task and (answer := executor.answer(task))}
+            if all(task is None or task.digest in known for task in cell.calibrations):
+                compute = [None if task is None else known[task.digest]["compute"][0] for task in cell.calibrations]
+                cell.decide(compute, self.study.treatments)
+
+    def described(self) -> list[dict[str, Any]]:
+        """What each cell consists of: its scenario as it was worked out, and the answers that are its runs."""
+        return [
+            {
+                "point": str(cell.point),
+                "scenario": cell.written.data,
+                "baselines": {
+                    name: {"default": baseline.default.digest, "alone": [it and it.digest for it in baseline.alone]}
+                    for name, baseline in cell.baselines.items()
+                },
+                "treatments": {name: task.digest for name, task in cell.runs.items()},
+            }
+            for cell in self.cells
+        ]
 
 
 def plan(study: Study) -> Plan:

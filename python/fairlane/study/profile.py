@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from fairlane.results.text import percent, seconds
-
-if TYPE_CHECKING:
-    from fairlane.study.execute import Executed
 
 __all__ = ["profile", "profile_lines"]
 
@@ -22,11 +18,11 @@ MEANING = {
 OF_WORKERS = ("simulating", "set-up", "waiting")
 
 
-def profile(executed: Executed, workers: int, spent: float, wall: float) -> dict[str, float]:
+def profile(laps: Mapping[str, float], workers: int, spent: float, wall: float) -> dict[str, float]:
     """Seconds by what they went to: ``spent`` with workers, of ``wall``. What workers do not use, they wait."""
-    busy = {name: executed.laps.get(name, 0.0) for name in ("simulating", "set-up")}
+    busy = {name: laps.get(name, 0.0) for name in ("simulating", "set-up")}
     waiting = max(0.0, workers * spent - sum(busy.values()))
-    own = {name: executed.laps.get(name, 0.0) for name in ("planning", "writing")}
+    own = {name: laps.get(name, 0.0) for name in ("planning", "writing")}
     return {**busy, "waiting": waiting, **own, "spent": spent, "wall": wall, "workers": float(workers)}
 
 

@@ -11,7 +11,7 @@ from fairlane.study.effects import PER_JOB, dataset, effects
 from fairlane.study.study import Study
 
 if TYPE_CHECKING:
-    from fairlane.study.store import Store
+    from fairlane.tasks.store import Store
 
 __all__ = ["DATASET", "EFFECTS", "placement_name", "store_design"]
 

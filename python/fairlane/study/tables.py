@@ -11,11 +11,11 @@ import polars as pl
 from fairlane.results.derive import change
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY
-from fairlane.study.execute import Executed
 from fairlane.study.plan import Baseline, Cell, Plan
-from fairlane.study.task import Task
 from fairlane.study.treatments import Done, Treatment
 from fairlane.study.treatments.overrides import Overrides
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.task import Task
 
 __all__ = ["DEFAULT", "ISOLATED", "tables"]
 
@@ -40,24 +40,24 @@ _WORK = {
 }
 
 
-def tables(plan: Plan, executed: Executed) -> dict[str, pl.DataFrame]:
+def tables(plan: Plan, executor: Executor) -> dict[str, pl.DataFrame]:
     """The tables ``runs``, ``work``, ``periods`` and ``failures``."""
     points = _points(plan)
     kinds: Mapping[str, Treatment] = plan.study.treatments
     rows: dict[str, list[Row]] = {"runs": [], "work": [], "periods": [], "failures": []}
     simulations: dict[str, int] = {}
     for point, cell in zip(points, plan.cells, strict=True):
-        for name, sought in zip(cell.written.names, cell.calibrations(), strict=True):
-            if sought and sought.digest in executed.failures:
-                rows["failures"].append({**point, **_failure(executed, DEFAULT, name, sought)})
+        for name, sought in zip(cell.written.names, cell.calibrations, strict=True):
+            if sought and sought.digest in executor.failures:
+                rows["failures"].append({**point, **_failure(executor, DEFAULT, name, sought)})
         for baseline, treatment, job, task in _tasks(cell, kinds):
             simulation = simulations.setdefault(task.digest, len(simulations))
-            run = _run(executed, baseline, treatment, job, task)
+            run = _run(executor, baseline, treatment, job, task)
             rows["runs"].append({**point, **run, "simulation": simulation})
-            if task.digest in executed.failures:
-                rows["failures"].append({**point, **_failure(executed, treatment, job, task)})
-        rows["work"] += [{**point, **row} for row in _work(cell, kinds, executed)]
-        rows["periods"] += [{**point, **row} for row in _periods(cell, kinds, executed)]
+            if task.digest in executor.failures:
+                rows["failures"].append({**point, **_failure(executor, treatment, job, task)})
+        rows["work"] += [{**point, **row} for row in _work(cell, kinds, executor)]
+        rows["periods"] += [{**point, **row} for row in _periods(cell, kinds, executor)]
     schema = {
         "point": pl.UInt32,
         "case": pl.String,
@@ -121,32 +121,35 @@ def _tasks(cell: Cell, kinds: Mapping[str, Treatment]) -> Iterator[tuple[str, st
         yield kinds[treatment].baseline, treatment, None, task
 
 
-def _run(executed: Executed, baseline: str, treatment: str, job: str | None, task: Task) -> Row:
-    answer = executed.of(task) or {}
+def _run(executor: Executor, baseline: str, treatment: str, job: str | None, task: Task) -> Row:
+    answer = executor.answer(task) or {}
     return {
         "baseline": baseline,
         "treatment": treatment,
         "job": job,
         "packet_hops": answer.get("packet_hops"),
         "digest": answer.get("digest"),
-        "failed": task.digest in executed.failures,
+        "failed": task.digest in executor.failures,
     }
 
 
-def _failure(executed: Executed, treatment: str, job: str | None, task: Task) -> Row:
-    failure = executed.failures[task.digest]
-    return {"treatment": treatment, "job": job, "error": failure.error, "scenario": failure.scenario}
+def _failure(executor: Executor, treatment: str, job: str | None, task: Task) -> Row:
+    failure = executor.failures[task.digest]
+    return {"treatment": treatment, "job": job, "error": failure.error, "scenario": failure.description}
 
 
-def _work(cell: Cell, kinds: Mapping[str, Treatment], executed: Executed) -> Iterator[Row]:
+def _work(cell: Cell, kinds: Mapping[str, Treatment], executor: Executor) -> Iterator[Row]:
     """What each job did in the default and the treated runs that did not fail."""
     for name, baseline in cell.baselines.items():
         kind = next((kind for kind in kinds.values() if kind.baseline == name), Overrides())
-        default = executed.of(baseline.default)
-        runs = {DEFAULT: default, **{it: executed.of(cell.runs[it]) for it, of in kinds.items() if of.baseline == name}}
+        default = executor.answer(baseline.default)
+        runs = {
+            DEFAULT: default,
+            **{it: executor.answer(cell.runs[it]) for it, of in kinds.items() if of.baseline == name},
+        }
         for job, label in enumerate(cell.written.names):
             reference = kind.work(default, label) if default else None
-            isolated = _isolated(kind, baseline, job, label, executed) if cell.iterates[job] else None
+            isolated = _isolated(kind, baseline, job, label, executor) if cell.iterates[job] else None
             for treatment, answer in runs.items():
                 if answer is None:
                     continue
@@ -165,9 +168,9 @@ def _work(cell: Cell, kinds: Mapping[str, Treatment], executed: Executed) -> Ite
                 }
 
 
-def _isolated(kind: Treatment, baseline: Baseline, job: int, label: str, executed: Executed) -> Done | None:
+def _isolated(kind: Treatment, baseline: Baseline, job: int, label: str, executor: Executor) -> Done | None:
     task = baseline.alone[job]
-    answer = executed.of(task or baseline.default)
+    answer = executor.answer(task or baseline.default)
     if answer is None:
         return None
     return kind.work(answer, label) if task else kind.work_alone(answer, label)
@@ -216,10 +219,10 @@ def _compared(work: pl.DataFrame) -> pl.DataFrame:
     ).drop("default_span_ps", "isolated_span_ps", "timed")
 
 
-def _periods(cell: Cell, kinds: Mapping[str, Treatment], executed: Executed) -> Iterator[Row]:
+def _periods(cell: Cell, kinds: Mapping[str, Treatment], executor: Executor) -> Iterator[Row]:
     for treatment, task in cell.runs.items():
-        answer, kind = executed.of(task), kinds[treatment]
-        default = executed.of(cell.baselines[kind.baseline].default)
+        answer, kind = executor.answer(task), kinds[treatment]
+        default = executor.answer(cell.baselines[kind.baseline].default)
         for row in kind.periods_of(answer, default) if answer else ():
             yield {"treatment": treatment, "name": row["job"], **{key: it for key, it in row.items() if key != "job"}}
 

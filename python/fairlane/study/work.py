@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
-    from fairlane.study.task import Stopwatch
+    from fairlane.tasks.task import Stopwatch
 
 __all__ = ["calibrate", "control", "simulate"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlane.study.task import Task
+from fairlane.tasks.task import Task
 from fairlane.units import DURATION
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from fairlane.reproduce.patki2016.experiments import (
 )
 from fairlane.reproduce.patki2016.measured import Measured
 from fairlane.reproduce.running import simulation
-from fairlane.study.task import Task
+from fairlane.tasks.task import Task
 
 __all__ = ["Selection", "select", "task"]
 

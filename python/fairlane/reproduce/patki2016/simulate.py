@@ -15,7 +15,7 @@ from fairlane.power.account import by_job, power
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
-    from fairlane.study.task import Stopwatch
+    from fairlane.tasks.task import Stopwatch
 
 __all__ = ["interference", "simulate"]
 

@@ -15,8 +15,8 @@ from fairlane.controller.loop import Outcome, Phases
 from fairlane.reproduce.running import source_of
 from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT, Experiment, Scale
 from fairlane.reproduce.savoie2020.rerouted import rerouted
-from fairlane.study.sources import sources
-from fairlane.study.task import Stopwatch, files_of
+from fairlane.tasks.sources import sources
+from fairlane.tasks.task import Stopwatch, files_of
 from fairlane.units import DURATION
 
 __all__ = ["SCHEMA", "Cell"]
@@ -58,7 +58,7 @@ class Cell:
         return sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
-    def written(self) -> Mapping[str, Any]:
+    def description(self) -> Mapping[str, Any]:
         """Its fields."""
         return {"cell": {**asdict(self), "scale": {k: v for k, v in asdict(self.scale).items() if v is not None}}}
 

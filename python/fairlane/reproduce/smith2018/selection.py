@@ -17,7 +17,7 @@ from fairlane.reproduce.smith2018.experiments import (
     written,
 )
 from fairlane.reproduce.smith2018.measured import Measured
-from fairlane.study.task import Task
+from fairlane.tasks.task import Task
 
 __all__ = ["Selection", "select", "task"]
 

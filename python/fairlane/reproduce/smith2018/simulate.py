@@ -12,7 +12,7 @@ from fairlane.runner.counters import IterationCounters
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
-    from fairlane.study.task import Stopwatch
+    from fairlane.tasks.task import Stopwatch
 
 __all__ = ["simulate", "timesteps_done"]
 

@@ -14,7 +14,7 @@ from fairlane.reproduce.wilke2020.experiments import (
     written,
 )
 from fairlane.reproduce.wilke2020.measured import Measured, Outcome
-from fairlane.study.task import Task
+from fairlane.tasks.task import Task
 
 __all__ = ["Selection", "select", "task"]
 

@@ -16,7 +16,7 @@ from fairlane.scenario import Resolved
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
-    from fairlane.study.task import Stopwatch
+    from fairlane.tasks.task import Stopwatch
 
 __all__ = ["simulate"]
 

@@ -18,8 +18,8 @@ from fairlane.reproduce.paper import Finding
 from fairlane.reproduce.running import source_of
 from fairlane.reproduce.traces import job_log
 from fairlane.results.text import percent
-from fairlane.study.sources import sources
-from fairlane.study.task import Answer, Stopwatch
+from fairlane.tasks.sources import sources
+from fairlane.tasks.task import Answer, Stopwatch
 
 __all__ = [
     "AWARE",
@@ -57,7 +57,7 @@ class Schedules:
     cost: float = 100.0
 
     @property
-    def written(self) -> Mapping[str, Any]:
+    def description(self) -> Mapping[str, Any]:
         """All that decides about it, but for the program."""
         return {key: value for key, value in asdict(self).items() if key not in ("label", "cost")}
 
@@ -68,7 +68,7 @@ class Schedules:
 
         log = sha256(job_log(self.log).read_bytes()).hexdigest()
         model = load_model(self.model).model_dump_json()
-        parts = [*self.written.items(), log, model, sources("none"), source_of(__name__)]
+        parts = [*self.description.items(), log, model, sources("none"), source_of(__name__)]
         return sha256("\0".join(map(repr, parts)).encode()).hexdigest()[:32]
 
     def compute(self, watch: Stopwatch) -> Answer:

@@ -20,7 +20,7 @@ from fairlane.reproduce.yang2016.experiments import (
 )
 from fairlane.reproduce.yang2016.measured import Measured
 from fairlane.reproduce.yang2016.schedules import Schedules, problem_with_log
-from fairlane.study.task import Computable, Task
+from fairlane.tasks.task import Computable, Task
 
 __all__ = ["Selection", "select", "task"]
 

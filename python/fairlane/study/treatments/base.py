@@ -17,7 +17,7 @@ from fairlane.inputs.table import Table
 from fairlane.results.milestones import Milestones
 from fairlane.scenario.checks import late
 from fairlane.study.setting import Setting
-from fairlane.study.task import Task
+from fairlane.tasks.task import Task
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario

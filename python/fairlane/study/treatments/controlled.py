@@ -23,8 +23,8 @@ from fairlane.units import DURATION, Duration
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
-    from fairlane.study.task import Task
     from fairlane.study.written import Written
+    from fairlane.tasks.task import Task
 
 __all__ = ["Controlled"]
 

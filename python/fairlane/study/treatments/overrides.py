@@ -9,8 +9,8 @@ from typing_extensions import override
 from fairlane.study.treatments.base import SIMULATE, Treatment
 
 if TYPE_CHECKING:
-    from fairlane.study.task import Task
     from fairlane.study.written import Written
+    from fairlane.tasks.task import Task
 
 __all__ = ["Overrides"]
 

@@ -1,6 +1,6 @@
-"""The folder of a study or a sweep of loads while it is under way.
+"""The folder of a study, or of another set of tasks: every answer is written at once, with its SHA-256.
 
-Every answer is written at once, with its SHA-256, and found again by its digest.
+An answer is found again by the digest of its task. What has changed since it was stored is computed again.
 """
 
 from __future__ import annotations
@@ -9,80 +9,118 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from fairlane.inputs.parse import parse_json
 from fairlane.inputs.reading import MOST_STORED, read_bytes
 from fairlane.results.errors import ResultsError, writing
-from fairlane.results.store import is_folder_of
-from fairlane.study.sources import sources
+from fairlane.results.store import is_folder_of, new_folder
+from fairlane.tasks.sources import sources
+from fairlane.tasks.task import Outcome
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fairlane.study.plan import Plan
-    from fairlane.study.task import Computable, Recognised
+    from fairlane.tasks.task import Computable
 
-__all__ = ["Store", "unfinished"]
+__all__ = ["Store"]
 
+SCHEMA_VERSION = 2
+"""Version of the layout of a folder of answers."""
 SPEC = "spec.json"
-CELLS = "cells.json"
 ANSWERS = "answers"
 FAILED = "failed"
 
 
 class Store:
-    """A folder of answers. ``kind`` says what it is of, in messages; ``spec`` is all that its answers depend on."""
+    """A folder of answers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         """Where it is."""
         self.damaged: list[str] = []
         """Stored answers that have changed since they were stored: they are computed again."""
-        self._found = True
+        self._found = folder.exists()
 
     @classmethod
-    def begin(cls, folder: Path, kind: str, spec: Mapping[str, Any], files: Mapping[str, str]) -> Store:
-        """A new folder, with ``files``: texts by name. Raises ``ResultsError`` if it cannot be made."""
-        store = cls(folder)
-        store._found = folder.exists()
-        with writing(folder / ANSWERS):
-            (folder / ANSWERS).mkdir(parents=True)
+    def open(
+        cls,
+        kind: str,
+        name: str,
+        spec: Mapping[str, Any],
+        files: Mapping[str, str],
+        *,
+        out: Path | None,
+        started: datetime,
+        resume: bool,
+        complete: Callable[[Path], bool],
+    ) -> Self:
+        """A new folder, or with ``resume`` one that is there and to go on with.
+
+        Args:
+            kind: What it is of, in messages: ``study``, ``sweep``.
+            name: The name that a new folder in ``runs/`` begins with.
+            spec: All that its answers depend on, besides the tasks.
+            files: Texts that a new folder gets, by name.
+            out: The folder; None for a new one in ``runs/``, or for the latest there that is not complete.
+            started: The time that a new folder is named after.
+            resume: Whether to go on.
+            complete: Whether a folder has nothing left to do.
+
+        Raises:
+            ResultsError: The folder cannot be made, or it is of something else: the message says what differs.
+        """
+        identity = {
+            "schema_version": SCHEMA_VERSION,
+            "version": version("fairlane"),
+            "sources": sources(),
+            kind: json.loads(json.dumps(spec)),
+        }
+        if resume:
+            return cls(out or _unfinished(name, kind, complete))._checked(kind, identity)
+        store = cls(new_folder(name, started, out))
+        with writing(store.folder / ANSWERS):
+            (store.folder / ANSWERS).mkdir(parents=True)
         try:
-            for name, text in files.items():
-                store.write(name, text)
-            store.write(SPEC, json.dumps(_identity(kind, spec), indent=1))
+            for file, text in files.items():
+                store.write(file, text)
+            store.write(SPEC, json.dumps(identity, indent=1))
         except ResultsError:
             store.undo()
             raise
         return store
+
+    def _checked(self, kind: str, identity: Mapping[str, Any]) -> Self:
+        """This folder, if it is of the same. Raises ``ResultsError``, naming what differs."""
+        none = f"{self.folder}: holds no {kind} that could go on"
+        try:
+            before = parse_json(read_bytes(self.folder / SPEC, MOST_STORED))
+        except FileNotFoundError:
+            raise ResultsError(f"{none} ({SPEC} is missing)") from None
+        except (OSError, ValueError) as error:
+            words = f"{SPEC}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            raise ResultsError(f"{none} ({words})") from None
+        found = before.get("schema_version", 1) if isinstance(before, dict) else None
+        if found != SCHEMA_VERSION:
+            words = f"schema_version is {found}; this version of fairlane reads {SCHEMA_VERSION}"
+            raise ResultsError(f"{none} ({SPEC}: {words})")
+        difference = next(_differences(before, identity), None)
+        if difference is not None:
+            key, was, now = difference
+            changed = f"{key.removeprefix(f'{kind}.')} was {_shown(was)}, is {_shown(now)}"
+            raise ResultsError(f"{self.folder}: cannot go on, the {kind} has changed: {changed}")
+        return self
 
     def undo(self) -> None:
         """Takes a new folder back, as far as that is possible; one that was there before is left empty."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if self._found:
             self.folder.mkdir(exist_ok=True)
-
-    @classmethod
-    def resume(cls, folder: Path, kind: str, spec: Mapping[str, Any]) -> Store:
-        """A folder that is there. Raises ``ResultsError`` if it is of something else, naming what differs."""
-        try:
-            before = parse_json(read_bytes(folder / SPEC, MOST_STORED))
-        except FileNotFoundError:
-            raise ResultsError(f"{folder}: holds no {kind} that could go on ({SPEC} is missing)") from None
-        except (OSError, ValueError) as error:
-            words = f"{SPEC}: cannot be read: {getattr(error, 'strerror', None) or error}"
-            raise ResultsError(f"{folder}: holds no {kind} that could go on ({words})") from None
-        difference = next(_differences(before, _identity(kind, spec)), None)
-        if difference is not None:
-            key, was, now = difference
-            changed = f"{key.removeprefix(f'{kind}.')} was {_shown(was)}, is {_shown(now)}"
-            raise ResultsError(f"{folder}: cannot go on, the {kind} has changed: {changed}")
-        return cls(folder)
 
     def write(self, name: str, content: str | bytes) -> None:
         """A file, whole or not at all. Raises ``ResultsError`` if it cannot be written."""
@@ -103,8 +141,8 @@ class Store:
         table.write_parquet(content)
         self.write(name, content.getvalue())
 
-    def answer(self, task: Recognised) -> dict[str, Any] | None:
-        """What was found out about a task before. Raises ``ResultsError`` if it cannot be read.
+    def get(self, task: Computable) -> Outcome | None:
+        """What came of a task before; None if nothing is stored. Raises ``ResultsError`` if it cannot be read.
 
         An answer that is not the one that was stored is none: it is named in ``damaged``, and computed again.
         """
@@ -119,10 +157,24 @@ class Store:
             found = None
         whole = isinstance(found, dict) and isinstance(found.get("answer"), dict) and found.get("task") == task.digest
         if whole and found.pop("sha256", None) == _checksum(found):
-            return dict(found)
+            return Outcome(found["answer"], laps=found.get("laps", {}), cpu=found.get("cpu", 0.0))
         if name not in self.damaged:
             self.damaged.append(name)
         return None
+
+    def keep(self, task: Computable, found: Outcome) -> None:
+        """Stores the answer of a task."""
+        kept = {"answer": found.answer, "laps": found.laps, "cpu": found.cpu}
+        record = {"task": task.digest, "label": task.label, **kept}
+        self.write(f"{ANSWERS}/{task.digest}.json", json.dumps({"sha256": _checksum(record), **record}))
+
+    def fail(self, task: Computable) -> str:
+        """Stores what a task that failed is about; its file, seen from the folder."""
+        import tomlkit
+
+        name = f"{FAILED}/{task.digest}.toml"
+        self.write(name, f"# {task.label}\n{tomlkit.dumps(dict(task.description))}")
+        return name
 
     def foreign(self) -> bool:
         """Whether there is something in the folder, and neither answers nor failures."""
@@ -139,37 +191,8 @@ class Store:
         except OSError:  # as of a name that is too long
             return set()
 
-    def keep(self, task: Recognised, found: Mapping[str, Any]) -> None:
-        """Stores what was found out about a task."""
-        record = {"task": task.digest, "label": task.label, **found}
-        self.write(f"{ANSWERS}/{task.digest}.json", json.dumps({"sha256": _checksum(record), **record}))
 
-    def fail(self, task: Computable) -> str:
-        """Stores what a task that failed is about; its file, seen from the folder."""
-        import tomlkit
-
-        name = f"{FAILED}/{task.digest}.toml"
-        self.write(name, f"# {task.label}\n{tomlkit.dumps(dict(task.written))}")
-        return name
-
-    def describe(self, plan: Plan) -> None:
-        """Stores what each cell consists of: its scenario as it was worked out, and the answers that are its runs."""
-        cells = [
-            {
-                "point": str(cell.point),
-                "scenario": cell.written.data,
-                "baselines": {
-                    name: {"default": baseline.default.digest, "alone": [it and it.digest for it in baseline.alone]}
-                    for name, baseline in cell.baselines.items()
-                },
-                "treatments": {name: task.digest for name, task in cell.runs.items()},
-            }
-            for cell in plan.cells
-        ]
-        self.write(CELLS, json.dumps(cells))
-
-
-def unfinished(name: str, kind: str, complete: Callable[[Path], bool]) -> Path:
+def _unfinished(name: str, kind: str, complete: Callable[[Path], bool]) -> Path:
     """The latest folder in ``runs`` with this name that is not complete. Raises ``ResultsError`` if there is none."""
     specs = sorted(Path("runs").glob(f"*/{SPEC}"), key=lambda path: path.stat().st_mtime)
     own = [path.parent for path in specs if is_folder_of(path.parent.name, name)]
@@ -182,10 +205,6 @@ def unfinished(name: str, kind: str, complete: Callable[[Path], bool]) -> Path:
 def _checksum(record: Mapping[str, Any]) -> str:
     """The SHA-256 of a stored answer with all that is said of it, as JSON."""
     return sha256(json.dumps(record).encode()).hexdigest()
-
-
-def _identity(kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {"version": version("fairlane"), "sources": sources(), kind: spec}
 
 
 def _differences(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

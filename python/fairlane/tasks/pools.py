@@ -1,6 +1,8 @@
-"""Workers on this machine: one process each, which is replaced when it dies.
+"""Workers on this machine: threads of this process, or processes of their own that are replaced when they die.
 
-Every worker is a process pool of one, so that a death is known to be that of one task and breaks no other.
+Every process is a pool of one, so that a death is known to be that of one task and breaks no other. Threads begin at
+once and take what cannot be sent to another process; they suffice for tasks that spend their time in the simulator,
+which lets go of the interpreter.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ import signal
 import struct
 import tempfile
 import threading
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+import time
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Protocol
 
-from fairlane.study.task import Computable, perform
+from fairlane.errors import Problem, ScenarioError
+from fairlane.tasks.task import Computable, Outcome, Stopwatch, perform
 
-__all__ = ["LocalPool", "Pool", "cores"]
+__all__ = ["Pool", "Processes", "Threads", "affordable", "cores", "open_pool"]
 
 _SHARE = struct.Struct("=d")
 STARTED_S = 60.0
@@ -40,14 +44,26 @@ class Pool(Protocol):
     def room(self) -> int:
         """How many tasks it would take now."""
 
-    def submit(self, task: Computable) -> Future[dict[str, Any]]:
+    def submit(self, task: Computable) -> Future[Outcome]:
         """Starts a task. The future raises when the worker has died."""
 
-    def share(self, future: Future[dict[str, Any]]) -> float | None:
+    def share(self, future: Future[Outcome]) -> float | None:
         """How much of a task is done that was submitted, from 0 to 1; None if that is not known."""
 
     def close(self) -> None:
         """Ends the workers, whatever they are at."""
+
+
+def open_pool(workers: int | None = None, dask: str | None = None) -> Pool:
+    """Processes of this machine, by default one for each core, or the workers of the Dask scheduler at an address.
+
+    Raises ``ScenarioError`` if no scheduler answers.
+    """
+    if dask is None:
+        return Processes(cores() if workers is None else workers)
+    from fairlane.tasks.cluster import connect
+
+    return connect(dask)
 
 
 def cores() -> int:
@@ -55,7 +71,58 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class LocalPool:
+def affordable(memory: float, allowed: int | None = None, workers: int | None = None) -> int:
+    """How many workers of this machine there is memory for, at most its cores; or those asked for, if there is.
+
+    A task takes about ``memory`` bytes; ``allowed`` is what its scenario allows, if it says so. Raises
+    ``ScenarioError`` if there is not enough.
+    """
+    from fairlane.scenario.estimate import bytes_text, machine_memory
+
+    available = max(machine_memory(), allowed or 0)
+    room = max(1, int(available // max(memory, 1.0)))
+    if workers is None:
+        return min(cores(), room)
+    if workers > room:
+        words = f"each takes about {bytes_text(memory)} of memory"
+        raise ScenarioError(Problem("--workers", words, workers, f"at most {room}, for {bytes_text(available)}"))
+    return workers
+
+
+class Threads:
+    """Threads of this process."""
+
+    def __init__(self, workers: int) -> None:
+        self._executor = ThreadPoolExecutor(workers)
+        self._stop = threading.Event()
+        self._watches: dict[Future[Outcome], Stopwatch] = {}
+        self.ready = self.workers = workers
+
+    @property
+    def room(self) -> int:
+        """How many threads have nothing to do."""
+        self._watches = {future: watch for future, watch in self._watches.items() if not future.done()}
+        return self.workers - len(self._watches)
+
+    def submit(self, task: Computable) -> Future[Outcome]:
+        """Gives a task to a thread."""
+        watch = Stopwatch(stop=self._stop)
+        future = self._executor.submit(perform, task, watch, time.thread_time)
+        self._watches[future] = watch
+        return future
+
+    def share(self, future: Future[Outcome]) -> float | None:
+        """How much of a task is done that was submitted."""
+        watch = self._watches.get(future)
+        return None if watch is None else watch.share
+
+    def close(self) -> None:
+        """Ends all threads once their simulations have come to the end of a slice."""
+        self._stop.set()
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+class Processes:
     """Processes of this machine."""
 
     def __init__(self, workers: int) -> None:
@@ -63,7 +130,7 @@ class LocalPool:
         self._context = multiprocessing.get_context("spawn")
         self._shares = _Shares(workers)
         self._free = [self._worker(slot) for slot in range(workers)]
-        self._busy: dict[Future[dict[str, Any]], _Worker] = {}
+        self._busy: dict[Future[Outcome], _Worker] = {}
         self.ready = self.workers = workers
 
     @property
@@ -77,14 +144,14 @@ class LocalPool:
             self._free.append(worker)
         return len(self._free)
 
-    def submit(self, task: Computable) -> Future[dict[str, Any]]:
+    def submit(self, task: Computable) -> Future[Outcome]:
         """Gives a task to a free worker."""
         worker = self._free.pop()
         future = worker.submit(task)
         self._busy[future] = worker
         return future
 
-    def share(self, future: Future[dict[str, Any]]) -> float | None:
+    def share(self, future: Future[Outcome]) -> float | None:
         """How much of a task is done that was submitted."""
         worker = self._busy.get(future)
         return None if worker is None else self._shares.read(worker.slot)
@@ -128,7 +195,7 @@ class _Worker:
         """Where it reports how far it is."""
         self._process: Future[int] | None = None
 
-    def submit(self, task: Computable) -> Future[dict[str, Any]]:
+    def submit(self, task: Computable) -> Future[Outcome]:
         if self._process is None:
             self._process = self._executor.submit(os.getpid)
         return self._executor.submit(_reporting, task, self._shares, self.slot)
@@ -141,19 +208,19 @@ class _Worker:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _reporting(task: Computable, shares: str, slot: int) -> dict[str, Any]:
+def _reporting(task: Computable, shares: str, slot: int) -> Outcome:
     """Performs a task, and writes into the file ``shares`` how much of it is done."""
     try:
         file = os.open(shares, os.O_WRONLY)
     except OSError:  # somebody tidied up: the task matters more
         return perform(task)
 
-    def told(share: float) -> None:
+    def report(share: float) -> None:
         os.pwrite(file, _SHARE.pack(share), slot * _SHARE.size)
 
     try:
-        told(0.0)
-        return perform(task, told)
+        report(0.0)
+        return perform(task, Stopwatch(report=report))
     finally:
         os.close(file)
 

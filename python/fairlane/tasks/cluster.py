@@ -1,7 +1,9 @@
-"""Workers elsewhere: a Dask cluster that is there, or one that Slurm starts.
+"""Workers elsewhere: a Dask cluster that is there, or one that Slurm starts by a study's table ``[cluster]``.
 
 Dask is an extra: ``pip install fairlane[dask]``. A worker that dies is Dask's to replace, as is the first choice of
-another one for its task.
+another one for its task. What stands in ``[cluster]`` becomes a shell script. Names are single words of it, options are
+single lines; what can run code of its own, as commands before the worker starts or another environment, takes the
+permission for code.
 """
 
 from __future__ import annotations
@@ -14,16 +16,17 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
 
 from fairlane.errors import FairlaneError, Problem, RunError, ScenarioError
-from fairlane.study.task import Computable, perform
-from fairlane.units import whole_number
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Table
+from fairlane.tasks.task import Computable, Outcome, perform
+from fairlane.units import SIZE, whole_number
 
-if TYPE_CHECKING:
-    from fairlane.study.batch import Cluster
-
-__all__ = ["DaskPool", "connect", "find", "start_slurm"]
+__all__ = ["Cluster", "DaskPool", "connect", "find", "start_slurm"]
 
 IN_FLIGHT = 4
 """Tasks that are sent for each thread of the workers, so that none waits for the network."""
@@ -35,6 +38,75 @@ LAST_PORT = 65535
 WEB = ("ws", "wss")
 SCHEMES = ("tcp", "tls", "ucx", *WEB)
 """What a scheduler can be talked to by."""
+_HARMLESS = frozenset(
+    (
+        *("exclusive", "contiguous", "requeue", "no-requeue", "overcommit", "oversubscribe", "spread-job", "hold"),
+        *("constraint", "qos", "reservation", "nodelist", "exclude", "nodes", "ntasks", "ntasks-per-node"),
+        *("cpus-per-task", "cores-per-socket", "sockets-per-node", "threads-per-core", "hint", "mem", "mem-per-cpu"),
+        *("mem-per-gpu", "gres", "gpus", "gpus-per-node", "tmp", "time", "time-min", "begin", "deadline", "dependency"),
+        *("priority", "nice", "partition", "account", "clusters", "licenses", "switches", "comment", "mail-type"),
+        *("mail-user", "C", "q", "w", "x", "N", "n", "c", "p", "A", "t", "M", "L", "s", "O", "d", "b"),
+    )
+)
+"""Options of ``sbatch`` that decide where and when a job runs, not what."""
+
+
+def _memory(given: str) -> str:
+    """Memory as it is written, if it is some."""
+    SIZE.parse(given)
+    return given
+
+
+def _word(given: str) -> str:
+    """A name that a shell takes for one word, as it stands."""
+    if not re.fullmatch(r"[\w.,@:+-]+", given):
+        raise Problems(Problem("", "not one word of a job script", given, "letters, digits and _ . , @ : + -"))
+    return given
+
+
+def _option(given: str) -> str:
+    """An option that is one line of a job script."""
+    if not re.fullmatch(r"-[^\x00-\x1f\x7f\x85\u2028\u2029]+", given):
+        raise Problems(Problem("", "not an option of sbatch in one line", given, 'as "--exclusive"'))
+    return given
+
+
+_Word = Annotated[str, AfterValidator(_word)]
+
+
+class Cluster(Table):
+    """Workers that a batch system starts: each job of it is one, and takes as many simulations as it has cores."""
+
+    jobs: int = Field(1, ge=1)
+    """How many jobs to submit."""
+    cores: int = Field(1, ge=1)
+    """Cores of a job."""
+    memory: Annotated[str, AfterValidator(_memory)] = "4 GiB"
+    """Memory of a job."""
+    queue: _Word | None = None
+    """Slurm's partition."""
+    account: _Word | None = None
+    """Slurm's account."""
+    walltime: _Word | None = None
+    """Slurm's time limit, as ``"01:00:00"``."""
+    interface: _Word | None = None
+    """Network interface through which workers and this process talk."""
+    directives: list[Annotated[str, AfterValidator(_option)]] = Field(default_factory=list)
+    """Further options of ``sbatch``, as ``["--exclusive"]``; those that change what runs need ``--allow-code``."""
+    skip: list[str] = Field(default_factory=list)
+    """Options that are left out if a line of them contains one of these words, as ``["--mem"]``."""
+    prologue: list[str] = Field(default_factory=list)
+    """Shell commands before the worker starts, as ``["module load python"]``; they need ``--allow-code``."""
+
+    def code(self) -> Iterator[tuple[str, str]]:
+        """Key and description of what can run code of its own."""
+        if self.prologue:
+            yield "prologue", "commands of a shell"
+        for at, line in enumerate(self.directives):
+            for option in re.findall(r"(?:^|(?<=\s))--?[^\s=]*", line):
+                name = option[2:] if option.startswith("--") else option[1:2]
+                if name not in _HARMLESS:
+                    yield f"directives[{at}]", f"a job with the option {option}, which can change what runs"
 
 
 class DaskPool:
@@ -62,19 +134,19 @@ class DaskPool:
         """How many more tasks are worth sending."""
         return max(0, IN_FLIGHT * self.workers - self._running)
 
-    def submit(self, task: Computable) -> Future[dict[str, Any]]:
+    def submit(self, task: Computable) -> Future[Outcome]:
         """Sends a task."""
         with _connection():
-            future: Future[dict[str, Any]] = self._executor.submit(perform, task)
+            future: Future[Outcome] = self._executor.submit(perform, task)
         self._running += 1
         future.add_done_callback(self._done)
         return future
 
-    def share(self, _future: Future[dict[str, Any]]) -> float | None:
+    def share(self, _future: Future[Outcome]) -> float | None:
         """Not known: what workers elsewhere have done comes home with the answer."""
         return None
 
-    def _done(self, _future: Future[dict[str, Any]]) -> None:
+    def _done(self, _future: Future[Outcome]) -> None:
         self._running -= 1
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Tasks: single things to compute, in plain data: they can be sent anywhere and are recognised when they come again.
+"""Tasks: pure functions of plain data, which can be sent to any process and are recognised when they come again.
 
-``Computable`` is what can be performed and stored; its digest says which result it has: two with the same digest are
-one. A ``Task`` is the usual kind. It names a function and a scenario in which all is written out. Of files that
+``Computable`` is what an executor needs of a task; its digest says which answer it has: two tasks with the same digest
+are one. A ``Task`` is the usual kind. It names a function and a scenario in which all is written out. Of files that
 a scenario refers to, size and time of change are part of its digest.
 """
 
@@ -16,14 +16,16 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from pkgutil import resolve_name
+from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlane.engine import Engine, Watcher, drive
+from fairlane.errors import FairlaneError, RunError
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
 
-__all__ = ["Answer", "Computable", "Recognised", "Stopwatch", "Task", "files_of", "perform"]
+__all__ = ["Answer", "Computable", "Outcome", "Stopwatch", "Task", "digest_of", "files_of", "perform"]
 
 ANCHORS = (".meta", ".otf2")
 """A recording can be named by a file of these; what it consists of is beside it."""
@@ -33,8 +35,8 @@ Answer = dict[str, Any]
 """What comes of a task: JSON, the same wherever it was computed."""
 
 
-class Recognised(Protocol):
-    """What can be stored with its result, and recognised when it comes again."""
+class Computable(Protocol):
+    """A task. Workers in other processes get it pickled."""
 
     @property
     def label(self) -> str:
@@ -46,14 +48,10 @@ class Recognised(Protocol):
 
     @property
     def digest(self) -> str:
-        """The same for those that have the same result."""
-
-
-class Computable(Recognised, Protocol):
-    """What workers can perform: an object that can be pickled."""
+        """The same for those that have the same answer."""
 
     @property
-    def written(self) -> Mapping[str, Any]:
+    def description(self) -> Mapping[str, Any]:
         """What it computes, as tables of a TOML file."""
 
     def compute(self, watch: Stopwatch) -> Answer:
@@ -79,13 +77,12 @@ class Task:
 
     @cached_property
     def digest(self) -> str:
-        """The same for tasks that have the same result."""
+        """The same for tasks that have the same answer."""
         key = {"function": self.function, "scenario": self.scenario, "arguments": self.arguments}
-        text = json.dumps([key, sorted(set(files_of(self.scenario, Path(self.folder))))], sort_keys=True)
-        return sha256(text.encode()).hexdigest()[:32]
+        return digest_of([key, sorted(set(files_of(self.scenario, Path(self.folder))))])
 
     @property
-    def written(self) -> Mapping[str, Any]:
+    def description(self) -> Mapping[str, Any]:
         """Its scenario, which can be run by itself."""
         return self.scenario
 
@@ -95,6 +92,11 @@ class Task:
             function, scenario = resolve_name(self.function), read(self)
         answer: Answer = function(scenario, self.arguments, watch)
         return answer
+
+
+def digest_of(data: Any) -> str:
+    """A digest of plain data."""
+    return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
@@ -141,13 +143,18 @@ class Stopwatch:
     """Where the time of a task goes, s, and how far it is."""
 
     laps: dict[str, float] = field(default_factory=dict)
-    told: Callable[[float], None] | None = None
-    """Is told which share of the task is done."""
+    share: float = 0.0
+    """Which share of the task is done, as far as it has reported that."""
+    report: Callable[[float], None] | None = None
+    """Called with that share."""
+    stop: Event | None = None
+    """Set to end the task early; its answer is then not wanted."""
 
     def reached(self, share: float) -> None:
         """So much of the task is done, from 0 to 1."""
-        if self.told is not None:
-            self.told(share)
+        self.share = share
+        if self.report is not None:
+            self.report(share)
 
     def drive(
         self,
@@ -157,12 +164,25 @@ class Stopwatch:
     ) -> Engine:
         """Simulates a scenario for its duration, or until ``done``, and reports how far it is. Raises ``RunError``."""
         engine: Engine = resolved.engine()
+        self.advance(engine, resolved.duration, resolved.duration, done, watchers)
+        return engine
+
+    def advance(
+        self,
+        engine: Engine,
+        until: int,
+        duration: int,
+        done: Callable[[Engine], bool] | None = None,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        """Takes a simulation of some duration, ps, further. Raises ``RunError``, also if the task was to end early."""
 
         def report(engine: Engine) -> None:
-            self.reached(min(1.0, engine.now / resolved.duration))
+            self.reached(min(1.0, engine.now / duration))
 
-        drive(engine, resolved.duration, done=done, watchers=watchers, progress=report)
-        return engine
+        drive(engine, until, done=done, watchers=watchers, progress=report, stop=self.stop)
+        if self.stop is not None and self.stop.is_set():
+            raise RunError("stopped", slug="stopped")
 
     @contextmanager
     def lap(self, name: str) -> Iterator[None]:
@@ -174,25 +194,45 @@ class Stopwatch:
             self.laps[name] = self.laps.get(name, 0.0) + time.perf_counter() - start
 
 
-def perform(task: Computable, told: Callable[[float], None] | None = None) -> dict[str, Any]:
-    """Computes a task in whatever process this is; ``told`` is called with the share of it that is done.
+@dataclass(frozen=True)
+class Outcome:
+    """What came of performing a task: an answer, or an error."""
 
-    The outcome has ``answer`` or ``error`` in words, ``laps``, and the processor time ``cpu``, s. An error is data, to
-    come home from anywhere.
+    answer: Answer | None = None
+    error: str | None = None
+    """The error in words."""
+    raised: FairlaneError | None = None
+    """The error, if it is one of fairlane's own."""
+    laps: Mapping[str, float] = field(default_factory=dict)
+    """Where the time went, s."""
+    cpu: float = 0.0
+    """Processor time, s."""
+
+    @property
+    def seconds(self) -> float:
+        """Wall time that it took."""
+        return sum(self.laps.values())
+
+
+def perform(
+    task: Computable, watch: Stopwatch | None = None, clock: Callable[[], float] = time.process_time
+) -> Outcome:
+    """Computes a task in whatever process this is. An error is data, to come home from anywhere.
+
+    ``clock`` is that of the processor time.
     """
-    from fairlane.errors import FairlaneError
-
-    watch, begun, used = Stopwatch(told=told), time.perf_counter(), time.process_time()
-    found: dict[str, Any]
+    watch = watch or Stopwatch()
+    begun, used = time.perf_counter(), clock()
+    answer, error, raised = None, None, None
     try:
-        found = {"answer": task.compute(watch)}
-    except FairlaneError as error:
-        found = {"error": str(error)}
-    except Exception as error:  # of a user's own workload, or of a controller
-        found = {"error": f"{type(error).__name__}: {error}"}
+        answer = task.compute(watch)
+    except FairlaneError as own:
+        error, raised = str(own), own
+    except Exception as other:  # of a user's own workload, or of a controller
+        error = f"{type(other).__name__}: {other}"
     rest = time.perf_counter() - begun - sum(watch.laps.values())
     laps = {**watch.laps, "set-up": watch.laps.get("set-up", 0.0) + max(0.0, rest)}
-    return {**found, "laps": laps, "cpu": time.process_time() - used}
+    return Outcome(answer, error, raised, laps, clock() - used)
 
 
 def read(task: Task) -> Scenario:

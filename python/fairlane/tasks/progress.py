@@ -1,4 +1,4 @@
-"""Shows on standard error how far a study is: a bar on a terminal, a line now and then elsewhere."""
+"""Shows on standard error how far tasks are: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from fairlane.results.text import seconds
 from fairlane.runner.progress import FIRST_LINE_S, LINES_S
 
 if TYPE_CHECKING:
-    from fairlane.study.execute import UnderWay
-    from fairlane.study.task import Recognised
+    from fairlane.tasks.executor import UnderWay
+    from fairlane.tasks.task import Computable
 
-__all__ = ["StudyProgress"]
+__all__ = ["TaskProgress"]
 
 MOST_SHARES = 4
 """Of more tasks under way only so many say how far they are."""
 
 
-class StudyProgress:
+class TaskProgress:
     """Counts what is done. The time left is estimated from what the tasks cost, by what they have cost so far."""
 
     def __init__(self, *, wanted: bool, console: Console | None = None) -> None:
@@ -41,7 +41,7 @@ class StudyProgress:
         """What the next tasks are."""
         self._what = what
 
-    def __enter__(self) -> StudyProgress:
+    def __enter__(self) -> TaskProgress:
         if self._wanted and self._console.is_terminal:
             self._bar.start()
         return self
@@ -50,7 +50,7 @@ class StudyProgress:
         if self._wanted and self._console.is_terminal:
             self._bar.stop()
 
-    def begin(self, tasks: Iterable[Recognised], known: Iterable[Recognised]) -> None:
+    def begin(self, tasks: Iterable[Computable], known: Iterable[Computable]) -> None:
         """These tasks are to be done; the known ones are."""
         every, found = list(tasks), list(known)
         self._started = time.monotonic()
@@ -58,7 +58,7 @@ class StudyProgress:
         self._cost, self._spent = sum(task.cost for task in every), sum(task.cost for task in found)
         self._known = self._spent
 
-    def done(self, task: Recognised) -> None:
+    def done(self, task: Computable) -> None:
         """One more."""
         self._count += 1
         self._spent += task.cost

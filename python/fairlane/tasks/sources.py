@@ -9,11 +9,9 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-import fairlane
-
 __all__ = ["sources"]
 
-APART = ("advice", "analysis", "cli", "plot", "predict", "reproduce", "results", "study")
+APART = ("advice", "analysis", "cli", "plot", "predict", "reproduce", "results", "study", "tasks")
 """Packages that no number of a simulation comes from, but for ``COUNTING``."""
 COUNTING = ("results/derive.py", "results/latency.py", "engine/measured.py", "results/milestones.py", "study/work.py")
 """What makes a simulation's counters a study's answers."""
@@ -25,7 +23,7 @@ def sources(controller: str | None = None) -> str:
 
     With the name of a ``controller``, other controllers do not count.
     """
-    home = Path(fairlane.__file__).parent
+    home = Path(__file__).parent.parent
     found = sha256()
     for path in sorted([*home.rglob("*.py"), *home.glob("_core.*.so"), *home.glob("_core*.pyd")]):
         inside = path.relative_to(home)
