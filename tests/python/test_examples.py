@@ -8,9 +8,8 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.plot import FIGURES
+from fairlane.plot import FIGURES, draw_all
 from fairlane.results import load_run
-from fairlane.plot import draw_all
 from fairlane.study import Study, run
 from small_study import Here
 
