@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 import fairlane
@@ -28,7 +29,13 @@ CHOICES: list[tuple[str, Any, Any]] = [
 ]
 """What to call them, and the rails of the application and of its neighbour."""
 COMPUTE = {"ft": "20 us", "lu": "100 us", "mg": "50 us", "kripke": "100 us"}
-PLACES = ("adapter to leaf", "leaf to spine", "spine to leaf", "leaf to adapter")
+PLACES = {
+    "adapter to leaf": "host up",
+    "leaf to spine": "leaf up",
+    "spine to leaf": "leaf down",
+    "leaf to adapter": "host down",
+}
+"""What to call the queues, and the classes of their links."""
 
 
 def simulate(application: str, own: Any, its: Any, seed: int) -> fairlane.Simulation:
@@ -53,21 +60,17 @@ def simulate(application: str, own: Any, its: Any, seed: int) -> fairlane.Simula
 def pace(simulation: fairlane.Simulation) -> float:
     """Microseconds that an iteration of the application's slowest rank takes."""
     ranks = simulation.table("ranks")
-    times = (ranks["last_mark"] - ranks["first_mark"])[:16] / (ranks["iterations"][:16] - 1)
-    return float(times.max()) * 1e-6
+    spans = ranks.filter(job=0).select((pl.col("last_mark_ps") - pl.col("first_mark_ps")) / (pl.col("iterations") - 1))
+    return float(spans.max().item()) * 1e-6
 
 
 def waiting(simulation: fairlane.Simulation) -> NDArray[np.float64]:
     """Microseconds that packets of a rank wait in an iteration for the neighbour's, by place."""
-    ranks, waits = simulation.table("ranks"), simulation.table("port_interference")
-    links = fairlane.Fabric.build(simulation.scenario.tables["fabric"]).links
-    ends = [links["from_host"] >= 0, links["role"] == "up", links["to_host"] < 0]
-    place = np.select(ends, [0, 1, 2], 3)
-    theirs = (waits["delayed"] == 0) & (waits["delaying"] == 1)
-    iterations = ranks["iterations"][:16].sum()
-    at, spans = place[waits["link"][theirs]], waits["waiting"][theirs] * 1e-6 / iterations
-    found: NDArray[np.float64] = np.bincount(at, spans, len(PLACES))
-    return found
+    victim, aggressor = simulation.jobs
+    iterations = simulation.table("ranks").filter(name=victim)["iterations"].sum()
+    waits = simulation.table("port_interference").filter(victim=victim, aggressor=aggressor)
+    by_class = dict(waits.group_by("class").agg(pl.col("waiting_ps").sum()).iter_rows())
+    return np.array([by_class.get(place, 0) * 1e-6 / iterations for place in PLACES.values()])
 
 
 def main(runs: int = 6, application: str = "ft") -> None:
@@ -81,7 +84,7 @@ def main(runs: int = 6, application: str = "ft") -> None:
         total = places.sum(axis=1)
         follows = f"(r = {np.corrcoef(slowdown, total)[0, 1]:.2f})" if total.any() else ""
         share = places.sum(axis=0) / max(1e-9, places.sum())
-        where = f"{share.max():.0%} {PLACES[int(share.argmax())]}" if total.any() else "-"
+        where = f"{share.max():.0%} {list(PLACES)[int(share.argmax())]}" if total.any() else "-"
         print(
             f"{name:35} {alone.mean():6.1f} us {slowdown.mean() - 1:13.1%} {slowdown.min() - 1:6.1%}"
             f" {slowdown.max() - 1:6.1%} {total.mean():6.1f} us {follows:10} {where}"

@@ -7,10 +7,11 @@ A scenario says which jobs run where on which fabric with which service levels::
     scenario = fairlane.Scenario.load("examples/quickstart.toml")
     simulation = fairlane.Simulation(scenario)
     simulation.run_for("5 ms")
-    print(simulation.progress())
+    print(simulation.result().jobs)
 
-``fairlane.run`` simulates a scenario wholly, together with every job alone, and ``fairlane.load`` reads what a run
-left in its folder. Names are imported when they are first used, so ``import fairlane`` itself costs nothing.
+``fairlane.run`` simulates a scenario wholly, together with every job alone; its ``Run`` has the tables as data frames,
+and ``save``, ``plot`` and ``query``. ``fairlane.load`` reads one from its folder. Names are imported when they are
+first used, so ``import fairlane`` itself costs nothing.
 """
 
 from importlib import import_module
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairlane.errors import BuildError, FairlaneError, Problem, RunError, ScenarioError
     from fairlane.fabric import Fabric
+    from fairlane.folders import load, query
     from fairlane.inputs.code import allow_code
-    from fairlane.results import Run, load
+    from fairlane.results import Run
     from fairlane.runner import run
     from fairlane.scenario import Scenario, required_virtual_lanes
     from fairlane.simulation import Simulation
@@ -40,6 +42,7 @@ __all__ = [
     "__version__",
     "allow_code",
     "load",
+    "query",
     "required_virtual_lanes",
     "run",
 ]
@@ -56,7 +59,8 @@ _HOME = {
     "Simulation": "fairlane.simulation",
     "Workload": "fairlane.workload",
     "allow_code": "fairlane.inputs.code",
-    "load": "fairlane.results",
+    "load": "fairlane.folders",
+    "query": "fairlane.folders",
     "required_virtual_lanes": "fairlane.scenario",
     "run": "fairlane.runner",
 }

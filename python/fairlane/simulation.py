@@ -1,23 +1,29 @@
 """A scenario under way: run it for a while, look at the jobs' progress, change service levels and weights, go on."""
 
 import json
+import time
 from collections.abc import Mapping
+from datetime import datetime
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
-
-from numpy.typing import NDArray
 
 from fairlane import _core
 from fairlane.engine import drive
+from fairlane.engine.measured import PS
 from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.fabric import columns
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.units import DURATION
+from fairlane.wording import html_table, plural
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from fairlane.results import Run
     from fairlane.results.latency import Latency
+    from fairlane.results.tables import Tables
 
 __all__ = ["Simulation"]
 
@@ -33,11 +39,15 @@ class Simulation:
     """
 
     def __init__(self, scenario: Scenario | Resolved) -> None:
+        from fairlane.results.tables import Links
+
+        self._started = (datetime.now().astimezone(), time.monotonic(), time.process_time())
         self._resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
         self._numbers = {job.name: number for number, job in enumerate(self._resolved.jobs)}
         self._arbiter = dict(self._resolved.spec["qos"]["arbiter"])
         self._asked = 0
         self._core = self._resolved.engine()
+        self._links = Links(self._resolved)
 
     @property
     def scenario(self) -> Resolved:
@@ -159,13 +169,48 @@ class Simulation:
         other._core = self._core.fork()
         return other
 
-    def result(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """What was measured so far: tables of columns, by name; times in picoseconds."""
-        return {name: self.table(name) for name in ("ranks", "calls", "ports", "interference")}
+    def result(self) -> "Run":
+        """What was measured so far, as a run in memory.
 
-    def table(self, name: str) -> dict[str, NDArray[Any]]:
-        """One table of what was measured so far; also ``port_interference`` and ``departures`` if they are observed."""
-        return columns(self._core.table(name))
+        There are no isolated runs, so ``w`` is null, and no samples of ports nor counters of iterations.
+        """
+        from fairlane.results import Run, RunMeta
+
+        tables, (started, wall, cpu) = self._tables(), self._started
+        meta = RunMeta(
+            version=version("fairlane"),
+            scenario=self._resolved.name,
+            seed=self._resolved.seed,
+            digest=self.digest(),
+            duration_ps=self._asked,
+            simulated_ps=tables.observed.measured.now,
+            packet_hops=self.packet_hops,
+            wall_s=time.monotonic() - wall,
+            cpu_s=time.process_time() - cpu,
+            started=started,
+            partial=False,
+            notes=self._resolved.notes,
+        )
+        return Run.of(meta, dict(tables.items()))
+
+    def table(self, name: str) -> "pl.DataFrame":
+        """One table of what was measured so far, as in ``result``.
+
+        Raises ``ScenarioError`` if there is no such table, or the scenario does not ask for it.
+        """
+        from fairlane.results.schemas import RUN
+
+        found = self._tables().table(name) if name in RUN else None
+        if found is None:
+            if name in RUN:
+                raise ScenarioError(Problem(name, "the scenario does not ask for this table (see its table observe)"))
+            raise ScenarioError(Problem.unknown(name, "table", name, list(RUN)))
+        return found
+
+    def _tables(self) -> "Tables":
+        from fairlane.results.tables import Observed, Tables
+
+        return Tables(self._resolved, Observed.of(self._core, self._resolved), self._links)
 
     def latency(self) -> "Latency":
         """The latencies of all messages and packets delivered so far; empty without ``observe.counters``."""
@@ -176,6 +221,22 @@ class Simulation:
     def digest(self) -> str:
         """A fingerprint of all that has happened: equal for equal runs."""
         return self._core.digest()
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {self._headline()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (job.name, job.workload, job.ranks, iterations)
+            for job, iterations in zip(self._resolved.jobs, self.work().values(), strict=True)
+        ]
+        headings = ("job", "workload", "ranks", "iterations")
+        return html_table(f"Simulation of {self._headline()}", headings, rows)
+
+    def _headline(self) -> str:
+        from fairlane.results.text import seconds
+
+        return f"{self._resolved.name}: {plural(len(self._numbers), 'job')}, {seconds(self.now * PS)} simulated"
 
     def _number(self, job: str) -> int:
         if job not in self._numbers:

@@ -5,10 +5,11 @@ Quantities of the simulator's own units, which are read back as they are written
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from html import escape
 from math import floor, isfinite, log10
 
-__all__ = ["data_size", "listed", "plural", "significant"]
+__all__ = ["data_size", "html_table", "listed", "plural", "significant"]
 
 _SMALLEST = 1e-4
 """Numbers below this have an exponent."""
@@ -25,6 +26,18 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     """Names in a sentence: "a, b and c"; of many the first ones, and how many others there are."""
     shown = list(names) if len(names) <= most + 1 else [*names[:most], f"{len(names) - most:,} others"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def html_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]], most: int = 12) -> str:
+    """A title and a small table for notebooks; of more than ``most`` rows the first ones, and how many there are."""
+    every = list(rows)
+    shown = every if len(every) <= most + 1 else every[:most]
+    body = [f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in shown]
+    if len(shown) < len(every):
+        body.append(f'<tr><td colspan="{len(headings)}">… {len(every) - len(shown):,} more</td></tr>')
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>" if every else ""
+    return f"<div><b>{escape(title)}</b>{table}</div>"
 
 
 def data_size(octets: float) -> str:

@@ -123,7 +123,7 @@ def _in_pieces(rng: Random, resolved: Resolved, actions: Sequence[Action]) -> Fo
     for end, action in [*((action.at, action) for action in actions), (resolved.duration, None)]:
         while one.now < end and not one.finished:
             if rng.random() < 0.5:
-                one._core.run_window_budget(end, rng.randint(1, 400))
+                one.engine.run_window_budget(end, rng.randint(1, 400))
             else:
                 one.run_until(min(end, one.now + rng.randint(1, resolved.duration // 5)))
             _check(one)
@@ -179,11 +179,11 @@ def _by_the_runner(resolved: Resolved) -> Found:
     one = Simulation(resolved)
     one.run_until(resolved.duration)
     outcome = Experiment(resolved, isolated=False).perform(progress=False)
-    return [("runs", one.digest(), outcome.together.digest)]
+    return [("runs", one.digest(), outcome.together.measured.digest)]
 
 
 def _check(one: Simulation) -> None:
-    one._core.check_laws()
+    one.engine.check_laws()
 
 
 def _digest(one: Simulation) -> str:
@@ -193,7 +193,6 @@ def _digest(one: Simulation) -> str:
 def _hash(one: Simulation, tables: Sequence[str]) -> str:
     found = hashlib.sha256()
     for table in tables:
-        for name, column in one.table(table).items():
-            found.update(name.encode())
-            found.update(column.tobytes() if column.dtype != object else repr(column.tolist()).encode())
+        for name, (dtype, content) in one.engine.table(table).items():
+            found.update(f"{name} {dtype} ".encode() + content)
     return found.hexdigest()

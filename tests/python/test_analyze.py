@@ -93,7 +93,7 @@ workload = { name = "flood_pairs", compute = "5 us", message_size = "64 KiB" }
 def run(folder: Path, name: str, text: str) -> Path:
     file = folder / f"{name}.toml"
     file.write_text(text)
-    fairlane.run(fairlane.Scenario.load(file), out=folder / name, isolated=False, progress=False, figures=False)
+    fairlane.run(fairlane.Scenario.load(file), out=folder / name, isolated=False)
     return folder / name
 
 
@@ -185,7 +185,7 @@ def test_charges_to_packets_on_links_are_the_matrix_of_interference(folder: Path
     found = delayers(record, packets, again.view.links, again.view.names)
     assert set(found["how"]) == {AHEAD}
     charged = found.with_columns(by=pl.col("by").replace(OWN, "halo")).group_by("by").agg(pl.col("waiting_ps").sum())
-    matrix = again.run.interference.filter(pl.col("delayed") == "halo").select(by="delaying", waiting_ps="waiting_ps")
+    matrix = again.run.interference.filter(pl.col("victim") == "halo").select(by="aggressor", waiting_ps="waiting_ps")
     rows = matrix.with_columns(pl.col("waiting_ps").cast(pl.Int64)).filter(pl.col("waiting_ps") > 0).sort("by").rows()
     assert charged.sort("by").rows() == rows
     assert len(rows) == 2

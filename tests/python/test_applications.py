@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fairlane import Scenario, Simulation, _core
+from fairlane.fabric.view import columns
 from fairlane.pattern import KINDS, Traffic, observe
 from fairlane.workload import WORKLOADS, JobScript, Kripke, Lu, Mg, Milc, Workload
 from fairlane.workload.trace import Trace
@@ -148,11 +149,11 @@ def test_milc_waits_for_every_request_and_sums_once_an_iteration() -> None:
         Scenario(fabric=fabric, jobs=[{"ranks": ranks, "workload": given, "stop": timesteps}], duration="1 s")
     )
     assert simulation.run_for("1 s")
-    calls = dict(zip(*(simulation.table("calls")[name].tolist() for name in ("call", "count")), strict=True))
+    calls = dict(simulation.table("calls").select("call", "count").iter_rows())
     per_rank = {call: count // (ranks * iterations * timesteps) for call, count in calls.items() if count}
     assert per_rank == {"isend": 32, "irecv": 32, "wait": 64, "allreduce": 1}
     # Two of its four dimensions are left with two ranks, both neighbours at once; all of its compute time is spent.
-    compute = simulation.table("ranks")["compute"]
+    compute = simulation.table("ranks")["compute_ps"].to_numpy()
     assert compute.max() - compute.min() == 0
     assert compute[0] == pytest.approx(timesteps * 90e6, rel=1e-4)
 
@@ -168,7 +169,7 @@ def test_milc_computes_more_in_every_fifteenth_timestep_after_the_warmup() -> No
     )
     simulation = Simulation(scenario)
     assert simulation.run_for("1 s")
-    marks = simulation.table("marks")
+    marks = columns(simulation.engine.table("marks"))
     times = np.diff(marks["time"][marks["rank"] == 0], prepend=0) / 1e9
     assert times.round(1).tolist() == [0.5, 0.5, 1.0, 1.0, 1.5, 1.0, 1.0, 1.5, 1.0]
 
@@ -196,7 +197,7 @@ def spans(workload: Workload, ranks: int, compute: int) -> int:
     )
     simulation = Simulation(scenario)
     assert simulation.run_for("1 s")
-    return int(simulation.table("ranks")["finished_at"].max())
+    return int(simulation.table("ranks")["finished_at_ps"].to_numpy().max())
 
 
 def workload_name(workload: Workload) -> str:

@@ -34,8 +34,7 @@ def marks(found: Scenario, job: int = 0) -> list[tuple[int, int]]:
     simulation = Simulation(found)
     simulation.run_for(found.duration)
     ranks = simulation.table("ranks")
-    of = ranks["job"] == job
-    return list(zip(ranks["iterations"][of].tolist(), ranks["last_mark"][of].tolist(), strict=True))
+    return list(ranks.filter(job=job).select("iterations", "last_mark_ps").iter_rows())
 
 
 def test_a_job_that_starts_later_does_the_same_later() -> None:
@@ -151,7 +150,7 @@ def test_online_work_adds_up_to_that_of_the_slowest_rank() -> None:
     for job, ranks in whole.progress().items():
         seen = [one.treated.jobs[job] for one in outcomes if job in one.treated.jobs]
         assert sum(done.done for done in seen) == min(ranks)
-    end = whole.table("ranks")["finished_at"][:4].max() * 1e-12
+    end = whole.table("ranks")["finished_at_ps"][:4].to_numpy().max() * 1e-12
     there = [row_of(one, "job-0")["seconds"] for one in outcomes if "job-0" in one.treated.jobs]
     assert sum(there) == pytest.approx(end)
 
@@ -265,6 +264,6 @@ def test_the_command_compares_rates_over_all_periods(tmp_path: Path, capsys: pyt
             )
         )
         simulation.run_for("1 ms")
-        return int(simulation.table("ranks")["finished_at"][:8].max())
+        return int(simulation.table("ranks")["finished_at_ps"][:8].to_numpy().max())
 
     assert float(gain.strip("%+")) == pytest.approx(100 * (end() / end(service_level=1) - 1), abs=0.06)

@@ -103,7 +103,7 @@ def test_jobs_come_and_go_as_drawn() -> None:
 
 
 def test_a_run_simulates_them_beside_the_job_and_nobody_alone(tmp_path: Path) -> None:
-    run = fairlane.run(scenario(fill=0.3), out=tmp_path / "run", progress=False, figures=False)
+    run = fairlane.run(scenario(fill=0.3), out=tmp_path / "run")
     own, others = run.jobs.filter(pl.col("name") == "own"), run.jobs.filter(pl.col("name") != "own")
     assert own["w"].null_count() == 0
     assert others.height

@@ -28,7 +28,7 @@ def simulated(folder: Path, asked: Any) -> Run:
     scenario = Scenario(
         fabric=FABRIC, jobs=JOBS, duration="2 ms", observe={"switch_counters": asked, "iterations": ["halo"]}
     )
-    return fairlane.run(scenario, out=folder, isolated=False, progress=False, figures=False)
+    return fairlane.run(scenario, out=folder, isolated=False)
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +42,12 @@ def test_a_row_for_each_iteration_with_its_time_and_all_features(everywhere: Run
     assert counters is not None
     assert counters["iteration"].to_list() == [1, 2, 3, 4, 5]
     assert counters["iterations"].to_list() == [1] * 5
-    assert counters.columns == ["iteration", "iterations", "seconds", "at_ps", *FEATURES]
+    assert counters.columns == ["iteration", "iterations", "time_s", "at_ps", *FEATURES]
     assert len(FEATURES) == 48
     assert everywhere.iterations is not None
     # Over is an iteration when two of the four ranks have done it.
     ends = everywhere.iterations.sort("at_ps").group_by("iteration", maintain_order=True).agg(pl.col("at_ps").get(1))
-    assert counters["seconds"].to_numpy() * 1e12 == pytest.approx(np.diff(ends["at_ps"].to_numpy(), prepend=0))
+    assert counters["time_s"].to_numpy() * 1e12 == pytest.approx(np.diff(ends["at_ps"].to_numpy(), prepend=0))
     late = counters["at_ps"].to_numpy().astype(np.int64) - ends["at_ps"].to_numpy().astype(np.int64)
     assert late.min() >= 0
     assert late.max() < 1_000_000 + 100_000, "looked at every microsecond, at the end of a window"
@@ -75,7 +75,7 @@ def test_a_job_sees_the_switches_at_its_hosts_only(everywhere: Run, tmp_path: Pa
     assert own.counters is not None
     assert everywhere.counters is not None
     assert own.meta.digest == everywhere.meta.digest
-    assert own.counters["seconds"].equals(everywhere.counters["seconds"])
+    assert own.counters["time_s"].equals(everywhere.counters["time_s"])
     sums = [name for name in FEATURES if "_sum_" in name]
     assert (own.counters.select(sums).to_numpy() <= everywhere.counters.select(sums).to_numpy()).all()
     # The switches at hosts 0, 1, 4 and 5: everything that these hosts send comes in there.

@@ -11,6 +11,7 @@ import pytest
 
 from differential import compare, draw
 from fairlane import RunError, Scenario, Simulation
+from fairlane.fabric.view import columns
 
 REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers"
 FIRST, _, END = os.environ.get("FAIRLANE_DIFFERENTIAL", "0:60").partition(":")
@@ -39,7 +40,7 @@ def test_a_fork_without_counters_goes_on_alike() -> None:
         for one in (first, fork):
             one.run_until("200 us")
         assert first.digest() == fork.digest(), f"forked at {at} us"
-    ports = first.result()["ports"]
+    ports = columns(first.engine.table("ports"))
     assert not any(ports[column].any() for column in ports if column not in ("link", "lane"))
 
 

@@ -13,6 +13,7 @@ import pytest
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.fabric import Cable, Fabric, Wiring, survey
+from fairlane.fabric.view import columns
 from fairlane.inputs.tables import entries
 
 FAT_TREES = [example for example in entries("topology")["fat_tree"].schema["examples"] if "preset" not in example]
@@ -63,7 +64,7 @@ def time_per_iteration(fabric: dict[str, Any], ranks: int, hosts: Sequence[int |
     }
     simulation = Simulation(Scenario(duration="100 us", fabric=fabric, jobs=[job]))
     simulation.run_until("100 us")
-    marks = simulation.table("job_marks")
+    marks = columns(simulation.engine.table("job_marks"))
     assert marks["iteration"][-1] >= 5
     return float(marks["time"][-1] / marks["iteration"][-1] / 1e6)
 

@@ -199,7 +199,7 @@ def test_packet_latency_is_waiting_at_ports_and_flight() -> None:
     assert simulated.run_for("10 ms"), "every rank has sent its 500 messages, and all have come"
     total = simulated.latency().summary(("of",)).filter(pl.col("of") == "packet")
     assert total["count"].item() == 4 * 500
-    waited = int(simulated.table("ports")["waiting"].sum())
+    waited = int(simulated.table("ports")["waiting_ps"].sum())
     assert total["mean"].item() * 2000 == pytest.approx(waited + 2000 * flight(MTU), rel=1e-12)
 
 
@@ -228,10 +228,10 @@ def test_ranks_of_a_host_share_its_link_and_sizes_have_a_distribution() -> None:
     job = {"ranks": 8, "ranks_per_host": 2, "workload": {"name": "open_loop", "load": 0.6, **workload}}
     simulated = Simulation(scenario(job=job, duration="4 ms"))
     simulated.run_for("4 ms")
-    wire = simulated.table("ports")["bytes"].sum() / 2  # two links each
+    wire = int(simulated.table("ports")["bytes"].sum()) / 2  # two links each
     # Of about 1500 messages a rank; their number and sizes deviate by 1 / sqrt(8 * 1500) in part.
     assert wire / (4 * 4e9 * BANDWIDTH / 8e12) == pytest.approx(0.6, rel=0.05)
-    messages = simulated.latency().exact.filter(pl.col("of") == "message")["count"].sum()
+    messages = int(simulated.latency().exact.filter(pl.col("of") == "message")["count"].sum())
     assert wire / messages == pytest.approx(2560 + HEADER, rel=0.03)
 
 
@@ -318,7 +318,7 @@ def test_the_summary_shows_latency_by_job_and_kind_in_any_width(tmp_path: Path) 
 
 
 def test_a_run_keeps_latencies_unless_counters_are_off(tmp_path: Path) -> None:
-    found = run(scenario(duration="100 us"), out=tmp_path / "kept", progress=False, figures=False)
+    found = run(scenario(duration="100 us"), out=tmp_path / "kept")
     assert found.latency is not None
     assert found.latency_histogram is not None
     assert found.latency["name"].unique().to_list() == ["load"]
@@ -329,7 +329,7 @@ def test_a_run_keeps_latencies_unless_counters_are_off(tmp_path: Path) -> None:
     assert (np.diff(times, axis=1) >= 0).all()
     assert load(tmp_path / "kept").tables()["latency"].equals(found.latency)
     silent = scenario(duration="1 us", workload={"load": 1e-6})
-    nothing = run(silent, out=tmp_path / "nothing", progress=False, figures=False)
+    nothing = run(silent, out=tmp_path / "nothing")
     assert nothing.latency is not None
     assert nothing.latency.schema == found.latency.schema
     assert load(tmp_path / "nothing").tables()["latency_histogram"].height == 0

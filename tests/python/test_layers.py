@@ -21,7 +21,7 @@ LAYERS = """
     results simulation
     controller runner
     tasks
-    trees study saturation
+    trees study saturation folders
     scheduler predict advice analysis
     plot
     reproduce
@@ -32,10 +32,6 @@ LAYERS = """
 ORDER = LAYERS.split()
 
 KNOWN = """
-upward (call): fairlane.results.store -> fairlane.saturation.results
-upward (call): fairlane.runner -> fairlane.plot
-upward (types): fairlane.results.query -> fairlane.saturation
-upward (types): fairlane.results.store -> fairlane.saturation
 upward: fairlane.analysis.figures -> fairlane.plot.style
 upward: fairlane.analysis.figures.breakdown -> fairlane.plot.style
 upward: fairlane.analysis.figures.chain -> fairlane.plot.style

@@ -161,8 +161,8 @@ def test_a_folder_without_its_manifest_is_not_complete(run: Path, capsys: pytest
         ("ranks", lambda it: it.with_columns(job=pl.lit(None, pl.UInt32)), "column 'job' has empty cells"),
         (
             "interference",
-            lambda it: it.with_columns(delayed=pl.lit("x")),
-            "column 'delayed' names 'x', which is no",
+            lambda it: it.with_columns(victim=pl.lit("x")),
+            "column 'victim' names 'x', which is no",
         ),
         ("jobs", lambda it: it.with_columns(name=pl.lit("a")), "column 'name': two jobs have the same name"),
         ("power", lambda it: it.head(0).select("name"), "power.parquet: column 'host' is missing"),

@@ -139,7 +139,7 @@ def simulated(duration: str, **more: object) -> fairlane.Run:
     from tempfile import mkdtemp
 
     folder = f"{mkdtemp()}/run"
-    return runner.run(scenario(duration, **more), out=folder, progress=False, figures=False)
+    return runner.run(scenario(duration, **more), out=folder)
 
 
 def test_a_run_too_short_for_an_iteration_names_how_long_it_would_have_to_be() -> None:

@@ -16,7 +16,8 @@ from matplotlib.patches import Rectangle
 
 from fairlane.plot import FIGURES, draw_all, interference, slowdown, utilisation
 from fairlane.plot.style import styled
-from fairlane.results import ResultsError, Run, RunMeta, save
+from fairlane.results import ResultsError, Run, RunMeta
+from fairlane.results.run import Source
 
 
 def make_run(jobs: int, ports: int = 8) -> Run:
@@ -29,6 +30,7 @@ def make_run(jobs: int, ports: int = 8) -> Run:
     levels = [classes[name] for name in links]
     share = np.linspace(0, 0.9, len(links))
     return Run(
+        source=Source("", "{}"),
         meta=RunMeta(
             version="0",
             scenario="drawn",
@@ -68,7 +70,7 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 "role": [name.split()[-1] for name in links],
                 "from_level": [level for level, _ in levels],
                 "to_level": [level for _, level in levels],
-                "bandwidth": [1] * len(links),
+                "bandwidth_bps": [1] * len(links),
                 **{name: [1] * len(links) for name in ("latency_ps", "bytes", "packets", "waiting_ps", "stalled_ps")},
                 **{name: [1] * len(links) for name in ("port_active_ps", "port_stalled_ps")},
                 "max_queue": [1] * len(links),
@@ -80,12 +82,12 @@ def make_run(jobs: int, ports: int = 8) -> Run:
         ),
         interference=pl.DataFrame(
             {
-                "delayed": [names[a] for a, _ in cells],
-                "delaying": [names[b] for _, b in cells],
-                "seconds": waits,
+                "victim": [names[a] for a, _ in cells],
+                "aggressor": [names[b] for _, b in cells],
+                "waiting_s": waits,
                 "share_of_time": [wait / 40 for wait in waits],
             },
-            schema={"delayed": pl.String, "delaying": pl.String, "seconds": pl.Float64, "share_of_time": pl.Float64},
+            schema={"victim": pl.String, "aggressor": pl.String, "waiting_s": pl.Float64, "share_of_time": pl.Float64},
         ),
     )
 
@@ -108,7 +110,7 @@ def texts(figure: Figure) -> list[str]:
 
 @pytest.mark.parametrize(("jobs", "ports"), [(2, 1), (8, 64), (40, 1500), (130, 8)])
 def test_every_figure_is_drawn_at_every_size(tmp_path: Path, jobs: int, ports: int) -> None:
-    stored = save(make_run(jobs, ports), tmp_path / "run", "", "{}")
+    stored = make_run(jobs, ports).save(tmp_path / "run")
     paths = draw_all(stored)
     assert [path.name for path in paths] == list(FIGURES)
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
@@ -156,7 +158,7 @@ def test_without_isolated_runs_there_is_no_slowdown(tmp_path: Path) -> None:
     run = make_run(3)
     run = replace(run, jobs=run.jobs.with_columns(w=pl.lit(None, pl.Float64)))
     assert slowdown.draw(run) is None
-    stored = save(run, tmp_path / "run", "", "{}")
+    stored = run.save(tmp_path / "run")
     (tmp_path / "run" / "slowdown.png").write_text("of an earlier run")
     assert [path.name for path in draw_all(stored)] == ["interference.png", "utilisation.png"]
     assert not (tmp_path / "run" / "slowdown.png").exists()

@@ -102,7 +102,7 @@ def test_a_capped_program_computes_as_long_as_the_equation_says(cap: int, part: 
     simulation.run_for("20 ms")
     frequency = ((cap - 20) / 80) ** (1 / 3)
     expected = 4 * round(10**9 * (part + (1 - part) / frequency))
-    assert set(simulation.table("ranks")["compute"].tolist()) == {expected}
+    assert set(simulation.table("ranks")["compute_ps"]) == {expected}
 
 
 def test_a_trace_is_slowed_down_rank_by_rank() -> None:
@@ -110,7 +110,7 @@ def test_a_trace_is_slowed_down_rank_by_rank() -> None:
         jobs = [{"trace": {"path": str(TRACE), "repeat": False, "memory_bound": 0.3}, "ranks_per_host": 8}]
         simulation = Simulation(Scenario(fabric=FABRIC, jobs=jobs, duration="1 s", **tables))
         simulation.run_for("1 s")
-        found: np.ndarray[Any, Any] = simulation.table("ranks")["compute"]
+        found: np.ndarray[Any, Any] = simulation.table("ranks")["compute_ps"].to_numpy()
         return found
 
     capped = Scenario(
@@ -128,7 +128,7 @@ def test_a_trace_is_slowed_down_rank_by_rank() -> None:
 
 def test_energy_is_idle_power_all_the_time_and_dynamic_power_where_a_rank_is_at_work(tmp_path: Path) -> None:
     given = scenario({"cap": "65 W", "waiting": 0.5}, ranks_per_host=2)
-    found = run(given, out=tmp_path / "run", progress=False, figures=False)
+    found = run(given, out=tmp_path / "run")
     power = found.power
     assert power is not None
     assert power.height == 4 * 2
@@ -138,8 +138,8 @@ def test_energy_is_idle_power_all_the_time_and_dynamic_power_where_a_rank_is_at_
     # Two ranks a host: a socket each, all of them held at the cap.
     assert power["energy_j"].to_numpy() == pytest.approx(20 * seconds + 45 * at_work)
     assert power["mean_w"].to_numpy() == pytest.approx(power["energy_j"].to_numpy() / seconds)
-    assert (power["frequency"] < 1).all()
-    assert power["efficiency"].to_numpy() == pytest.approx((45 / 80) / power["frequency"].to_numpy() ** 3)
+    assert (power["frequency_share"] < 1).all()
+    assert power["efficiency"].to_numpy() == pytest.approx((45 / 80) / power["frequency_share"].to_numpy() ** 3)
     job = by_job(power).row(0, named=True)
     energy = float(power["energy_j"].to_numpy().sum())
     assert job["energy_j"] == pytest.approx(energy)
@@ -149,7 +149,7 @@ def test_energy_is_idle_power_all_the_time_and_dynamic_power_where_a_rank_is_at_
     figure = draw(found)
     assert figure is not None
     shown = np.concatenate([np.asarray(dots.get_offsets())[:, 0] for dots in figure.axes[0].collections])
-    assert sorted(shown) == sorted(power["frequency"])
+    assert sorted(shown) == sorted(power["frequency_share"])
 
 
 @pytest.mark.parametrize(

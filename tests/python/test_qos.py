@@ -33,10 +33,10 @@ def uplink_bytes(strategy: str, jobs: list[dict[str, Any]]) -> dict[int, int]:
     """Bytes by lane on the first leaf's cable to the top, from 1 to 3 ms: 25 MB at most."""
     simulation = Simulation(scenario(strategy, jobs))
     simulation.run_for("1 ms")
-    before = simulation.table("ports")["bytes"].copy()
+    before = simulation.table("ports")["bytes"]
     simulation.run_for("2 ms")
     ports = simulation.table("ports")
-    after = ports["bytes"] - before
+    after = (ports["bytes"] - before).to_numpy()
     from fairlane import Fabric
 
     links = Fabric.build(simulation.scenario.tables["fabric"]).links

@@ -130,7 +130,7 @@ def test_catalyst_has_eighteen_leaves_of_eighteen_hosts_on_each_of_two_planes() 
 
 
 def test_a_run_says_which_rail_a_port_is_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from fairlane.results import Run, load
+    from fairlane import Run, load
 
     file = tmp_path / "two.toml"
     file.write_text(scenario(rails={"only": 1}).text)

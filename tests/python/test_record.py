@@ -35,7 +35,7 @@ input_queueing = true
 def _run(folder: Path, name: str, more: str = "") -> fairlane.Run:
     file = folder / f"{name}.toml"
     file.write_text(SCENARIO + more)
-    return fairlane.run(fairlane.Scenario.load(file), out=folder / name, progress=False, figures=False)
+    return fairlane.run(fairlane.Scenario.load(file), out=folder / name)
 
 
 def test_the_tables_of_a_record_fit_those_of_the_run(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from fairlane import Scenario, runner
+from fairlane import Scenario, query, runner
 from fairlane.cli import run_text
 from fairlane.cli.run_text import summary
 from fairlane.cli.tables import show
@@ -25,11 +25,10 @@ from fairlane.results import (
     RunMeta,
     derive,
     load_run,
-    query,
-    save,
 )
 from fairlane.results.derive import JobLabel
 from fairlane.results.ports import by_link
+from fairlane.results.run import Source
 from fairlane.results.store import new_folder
 from fairlane.results.text import percent, seconds, short_percent
 from fake_engine import MS, FakeEngine, fake_links, table
@@ -69,6 +68,7 @@ def run() -> Run:
     )
     return Run(
         meta=meta,
+        source=Source('name = "fake"\n', "{}"),
         jobs=derive.jobs(LABELS, together, alone),
         ranks=derive.ranks(LABELS, together, [f"host{host}" for host in range(7)]),
         calls=derive.calls(LABELS, together),
@@ -160,16 +160,16 @@ def test_who_delays_whom_is_in_percent_of_the_time_of_the_job(tmp_path: Path) ->
     fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
     jobs = [{"name": "early", "ranks": 8, "workload": flood}, {"name": "late", "ranks": 8, "workload": flood}]
     scenario = Scenario(fabric=fabric, jobs=[jobs[0], {**jobs[1], "start": "750 us"}], duration="1 ms")
-    found = runner.run(scenario, out=tmp_path / "run", progress=False, figures=False)
+    found = runner.run(scenario, out=tmp_path / "run")
     assert found.jobs["span_ps"].to_list() == pytest.approx([10**9, 25 * 10**7], rel=1e-3)
     matrix = Interference.of(found)
     shares = matrix.share(matrix.others) + np.diag(matrix.share(matrix.own))
-    of = {(a, b): share for a, b, share in found.interference.select("delayed", "delaying", "share_of_time").rows()}
+    of = {(a, b): share for a, b, share in found.interference.select("victim", "aggressor", "share_of_time").rows()}
     assert of["late", "late"] > 0
     for a, delayed in enumerate(matrix.labels):
         for b, delaying in enumerate(matrix.labels):
             assert shares[a, b] == pytest.approx(of.get((delayed, delaying), 0))
-    seconds = found.interference.filter(delayed="late", delaying="late")["seconds"].item()
+    seconds = found.interference.filter(victim="late", aggressor="late")["waiting_s"].item()
     assert of["late", "late"] == pytest.approx(seconds / (8 * 250e-6), rel=1e-3)
 
 
@@ -190,10 +190,10 @@ def test_a_program_that_ends_is_compared_by_its_rate_of_work() -> None:
 
 
 def test_interference_in_seconds_and_as_share_of_the_delayed_jobs_time(run: Run) -> None:
-    cell = run.interference.filter(delayed="flood-1", delaying="pairs").row(0, named=True)
+    cell = run.interference.filter(victim="flood-1", aggressor="pairs").row(0, named=True)
     # Job 1 waits (1 + 1) * (2 + 2) thousandths of 17 ms for job 2; it has three ranks.
     assert cell["waiting_ps"] == 8 * 17 * MS // 1000
-    assert cell["seconds"] == pytest.approx(8 * 17e-6)
+    assert cell["waiting_s"] == pytest.approx(8 * 17e-6)
     assert cell["share_of_time"] == pytest.approx(8 / 1000 / 3)
 
 
@@ -204,7 +204,7 @@ def test_matrix_between_jobs_keeps_own_packets_apart(run: Run) -> None:
     np.testing.assert_allclose(matrix.others, unit * np.array([[0, 3, 4], [4, 0, 8], [6, 9, 0]]))
     np.testing.assert_allclose(matrix.own, unit * np.array([2, 6, 12]))
     np.testing.assert_allclose(matrix.share(matrix.own), [2e-3 / 2, 6e-3 / 3, 12e-3 / 2])
-    assert matrix.others.sum() + matrix.own.sum() == pytest.approx(run.interference["seconds"].sum())
+    assert matrix.others.sum() + matrix.own.sum() == pytest.approx(run.interference["waiting_s"].sum())
 
 
 def test_matrix_by_workload_sums_jobs_and_their_time(run: Run) -> None:
@@ -247,7 +247,7 @@ def test_text_columns_and_exact_integers_come_through() -> None:
 
 
 def test_a_saved_run_is_loaded_as_it_was(run: Run, tmp_path: Path) -> None:
-    stored = save(run, tmp_path / "deep" / "run", 'name = "fake"\n', "{}")
+    stored = run.save(tmp_path / "deep" / "run")
     again = load_run(tmp_path / "deep" / "run")
     assert again.meta == run.meta
     assert stored.folder == again.folder
@@ -261,8 +261,8 @@ def test_a_folder_that_is_in_use_is_left_alone(run: Run, tmp_path: Path) -> None
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(ResultsError, match="exists and is not an empty directory"):
         new_folder("x", run.meta.started, tmp_path)
-    with pytest.raises(ResultsError, match="cannot be written"):
-        save(run, tmp_path, "", "")
+    with pytest.raises(ResultsError, match="exists and is not an empty directory"):
+        run.save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -275,13 +275,13 @@ def test_folders_of_one_second_do_not_collide(run: Run, tmp_path: Path, monkeypa
 
 
 def test_a_wrong_folder_is_named_with_the_nearest(run: Run, tmp_path: Path) -> None:
-    save(run, tmp_path / "quickstart", "", "{}")
+    run.save(tmp_path / "quickstart")
     with pytest.raises(ResultsError, match=r"quickstar: holds no run .*did you mean .*quickstart\?"):
         load_run(tmp_path / "quickstar")
 
 
 def test_a_damaged_folder_is_named(run: Run, tmp_path: Path) -> None:
-    save(run, tmp_path / "a", "", "{}")
+    run.save(tmp_path / "a")
     (tmp_path / "a" / "ports.parquet").write_text("no")
     with pytest.raises(ResultsError, match=r"ports\.parquet: has changed since it was written"):
         load_run(tmp_path / "a")
@@ -292,8 +292,8 @@ def test_a_damaged_folder_is_named(run: Run, tmp_path: Path) -> None:
 
 def test_a_folder_of_another_version_is_refused(run: Run, tmp_path: Path) -> None:
     newer = replace(run, meta=run.meta.model_copy(update={"schema_version": 99}))
-    save(newer, tmp_path / "a", "", "{}")
-    with pytest.raises(ResultsError, match="schema_version is 99; this version of fairlane reads 4"):
+    newer.save(tmp_path / "a")
+    with pytest.raises(ResultsError, match="schema_version is 99; this version of fairlane reads 5"):
         load_run(tmp_path / "a")
     meta = json.loads((tmp_path / "a" / "run.json").read_text())
     (tmp_path / "a" / "run.json").write_text(json.dumps(meta | {"seed": "many"}))
@@ -302,10 +302,10 @@ def test_a_folder_of_another_version_is_refused(run: Run, tmp_path: Path) -> Non
 
 
 def test_a_query_joins_tables(run: Run, tmp_path: Path) -> None:
-    save(run, tmp_path / "a", "", "{}")
+    run.save(tmp_path / "a")
     answer = query(
         tmp_path / "a",
-        "select name, sum(seconds) s from jobs join interference on delayed = name group by 1 order by 1",
+        "select name, sum(waiting_s) s from jobs join interference on victim = name group by 1 order by 1",
     )
     assert answer["name"].to_list() == ["flood-0", "flood-1", "pairs"]
     assert answer["s"].to_list() == pytest.approx([17e-6 * 9, 17e-6 * 18, 17e-6 * 27])
@@ -324,7 +324,7 @@ def test_a_query_joins_tables(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_query_is_explained(run: Run, tmp_path: Path, sql: str, words: list[str]) -> None:
-    save(run, tmp_path / "a", "", "{}")
+    run.save(tmp_path / "a")
     with pytest.raises(ResultsError) as caught:
         query(tmp_path / "a", sql)
     for word in words:
@@ -344,7 +344,7 @@ def test_a_wrong_query_is_explained(run: Run, tmp_path: Path, sql: str, words: l
 )
 def test_a_query_only_reads_the_run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     monkeypatch.chdir(tmp_path)
-    save(run, tmp_path / "a", "", "{}")
+    run.save(tmp_path / "a")
     with pytest.raises(ResultsError):
         query(tmp_path / "a", sql)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -358,7 +358,7 @@ def printed(run: Run, width: int = 140) -> str:
 
 
 def test_the_summary_shows_jobs_matrix_and_folder(run: Run, tmp_path: Path) -> None:
-    text = printed(save(run, tmp_path / "a", "", "{}"))
+    text = printed(run.save(tmp_path / "a"))
     row = next(line for line in text.splitlines() if line.split()[:2] == ["flood-0", "flood"])
     assert row.split() == ["flood-0", "flood", "2", "9", "2.00", "ms", "60.0%", "40.0%", "−47.1%"]
     # flood-0 waits 3 and 4 thousandths of 17 ms (51 and 68 µs), together 119 µs, and 34 µs for itself.

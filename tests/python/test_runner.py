@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fairlane.scenario import Scenario
 
 JOBS = [{"name": "flood", "hosts": [0, 1], "pace": MS}, {"name": "pairs", "hosts": [0, 1, 1], "pace": 2 * MS}]
+OBSERVE = {"counters": False, "interference_by_port": False}
 DURATION = 17 * MS
 
 
@@ -42,7 +43,9 @@ class FakeScenario:
     name: str = "fake"
     seed: int = 3
     text: str = 'name = "fake"\n'
-    tables: dict[str, Any] = field(default_factory=lambda: {"fabric": {}, "observe": {"counters": False}})
+    tables: dict[str, Any] = field(
+        default_factory=lambda: {"fabric": {}, "observe": {"counters": False, "interference_by_port": False}}
+    )
     sample_interval: int | None = None
     marked_jobs: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()

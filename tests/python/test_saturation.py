@@ -7,9 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fairlane import Scenario, ScenarioError, Simulation, load
+from fairlane import Scenario, ScenarioError, Simulation, load, query
 from fairlane.cli.main import execute
-from fairlane.results import query
 from fairlane.results.errors import ResultsError
 from fairlane.saturation import ACCEPTED_IN_FULL, OpenLoopOptions, Saturation, loads_of, prepared, sweep
 from fairlane.saturation.measure import Measurement

@@ -101,7 +101,7 @@ def test_calls_that_cannot_be_simulated_are_left_out_on_demand(
     simulation = Simulation(Scenario.load(whole))
     assert simulation.run_for("10 ms")
     table = simulation.table("calls")
-    counts = dict(zip(table["call"].tolist(), table["count"].tolist(), strict=True))
+    counts = dict(table.select("call", "count").iter_rows())
     assert {call: count for call, count in counts.items() if count} == {"allreduce": 12, "recv": 1, "send": 1}
 
 

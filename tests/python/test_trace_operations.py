@@ -31,11 +31,11 @@ def simulated(trace: Path, **options: Any) -> Simulation:
 
 def calls(simulation: Simulation) -> Counter[str]:
     table = simulation.table("calls")
-    return Counter(dict(zip(table["call"].tolist(), table["count"].tolist(), strict=True)))
+    return Counter(dict(table.select("call", "count").iter_rows()))
 
 
 def end(simulation: Simulation) -> int:
-    return int(simulation.table("ranks")["finished_at"].max())
+    return int(simulation.table("ranks")["finished_at_ps"].to_numpy().max())
 
 
 SIZES = {
@@ -112,7 +112,7 @@ def test_several_are_open_at_once_on_several_communicators(tmp_path: Path) -> No
     assert (found["iallreduce"], found["ialltoall"], found["wait_all"], found["wait"]) == (8, 4, 4, 4)
     # Iterations are bounded by non-blocking calls as well; from the second call on, each ends one.
     simulation = simulated(trace, iteration={"collective": "allreduce"})
-    assert simulation.table("ranks")["iterations"].tolist() == [1] * RANKS
+    assert simulation.table("ranks")["iterations"].to_list() == [1] * RANKS
 
 
 def test_a_non_blocking_duplicate_of_a_communicator(tmp_path: Path) -> None:

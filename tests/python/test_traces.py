@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy
+import polars as pl
 import pyarrow
 import pytest
 
@@ -78,8 +78,8 @@ def payload(simulation: Simulation, lane: int) -> int:
     """Payload bytes that left the hosts in a lane: what is on the wire without the packets' headers."""
     ports = simulation.table("ports")
     links = Fabric.build(simulation.scenario.tables["fabric"]).links
-    out = numpy.isin(ports["link"], links["link"][links["from_host"] >= 0]) & (ports["lane"] == lane)
-    return int(ports["bytes"][out].sum() - HEADER * ports["packets"][out].sum())
+    out = ports.filter(lane=lane).filter(pl.col("link").is_in(links["link"][links["from_host"] >= 0].tolist()))
+    return int(out["bytes"].sum()) - HEADER * int(out["packets"].sum())
 
 
 @pytest.mark.timeout(120)
@@ -94,11 +94,11 @@ def test_an_archive_replays_to_its_end_and_agrees_with_its_check(name: str) -> N
     assert simulation.run_for("100 s")
     ranks, calls = simulation.table("ranks"), simulation.table("calls")
     assert ranks["finished"].all()
-    assert (len(ranks["rank"]), ranks["iterations"].tolist()) == (described["ranks"], [1] * described["ranks"])
+    assert (ranks.height, ranks["iterations"].to_list()) == (described["ranks"], [1] * described["ranks"])
 
     # Messages are counted as sends that have returned, bytes as those sent less those of collectives: the rest is
     # point to point, a rank's messages to itself included.
-    returned = dict(zip(calls["call"].tolist(), calls["count"].tolist(), strict=True))
+    returned = dict(calls.select("call", "count").iter_rows())
     assert returned.get("send", 0) + returned.get("isend", 0) == described["p2p_messages"]
     assert int(ranks["bytes_sent"].sum()) - payload(simulation, LANES["collective"]) == described["p2p_bytes"]
     collectives = {key.removeprefix("MPI_").lower(): count["calls"] for key, count in described["collectives"].items()}
@@ -139,7 +139,7 @@ def test_a_fork_in_the_middle_of_a_trace_goes_on_as_the_original(name: str) -> N
     ranks = read_trace(ARCHIVES[name]).describe()["ranks"]
     once = Simulation(scenario(ARCHIVES[name], ranks, repeat=False))
     assert once.run_for("100 s")
-    length = int(once.table("ranks")["finished_at"].max())
+    length = once.table("ranks").select(pl.col("finished_at_ps").max()).item()
 
     whole, original = (Simulation(scenario(ARCHIVES[name], ranks)) for _ in range(2))
     whole.run_until(2 * length)

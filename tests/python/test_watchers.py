@@ -8,10 +8,9 @@ import polars as pl
 import pytest
 
 import fairlane
-from fairlane import Run, Scenario, ScenarioError
+from fairlane import Run, Scenario, ScenarioError, query
 from fairlane.cli.run_text import summary
 from fairlane.cli.tables import show
-from fairlane.results import query
 from fairlane.results.iterations import distribution
 from fairlane.results.ports import by_link, by_role, over_time
 
@@ -25,7 +24,7 @@ JOBS: list[dict[str, Any]] = [
 
 def simulated(folder: Path, **observe: Any) -> Run:
     scenario = Scenario(name="watched", fabric=FABRIC, jobs=JOBS, duration="1 ms", observe=observe)
-    return fairlane.run(scenario, out=folder, isolated=False, progress=False)
+    return fairlane.run(scenario, out=folder, isolated=False, figures=True)
 
 
 @pytest.fixture(scope="module")
@@ -83,19 +82,19 @@ def test_iterations_are_marked_at_the_engines_own_instants(watched: Run) -> None
         assert last["at_ps"].to_list() == ranks["last_mark_ps"].to_list()
         first = rows.filter(pl.col("iteration") == 1).sort("rank")
         assert first["at_ps"].to_list() == ranks["first_mark_ps"].to_list()
-        assert first["seconds"].null_count() == first.height
+        assert first["time_s"].null_count() == first.height
     counts = distribution(found)
     assert set(counts["name"]) == {"reduce", "pair"}
-    assert counts["count"].sum() == found["seconds"].count() == found.height - 6, "all but the first of six ranks"
+    assert counts["count"].sum() == found["time_s"].count() == found.height - 6, "all but the first of six ranks"
 
 
 def test_iterations_of_two_sizes_take_two_times(watched: Run) -> None:
     assert watched.iterations is not None
     known = watched.iterations.filter(
-        (pl.col("name") == "pair") & pl.col("seconds").is_not_null() & (pl.col("rank") == 0)
+        (pl.col("name") == "pair") & pl.col("time_s").is_not_null() & (pl.col("rank") == 0)
     )
-    small = known.filter(pl.col("iteration") % 2 == 1)["seconds"].to_numpy()
-    large = known.filter(pl.col("iteration") % 2 == 0)["seconds"].to_numpy()
+    small = known.filter(pl.col("iteration") % 2 == 1)["time_s"].to_numpy()
+    large = known.filter(pl.col("iteration") % 2 == 0)["time_s"].to_numpy()
     # 64 KiB take 5.2 us a way at 100 Gb/s, and 1 KiB 0.08 us.
     assert large.min() > small.max() + 2 * 5.1e-6
 

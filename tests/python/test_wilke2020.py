@@ -88,7 +88,7 @@ def test_background_slows_the_foreground_down(tmp_path: Path) -> None:
     cells = [Cell("fat-tree-taper", "halo3d", background, "none") for background in (wilke.NOBODY, "halo3d")]
     alone, beside = (one.answer or {} for one in run(cells, tmp_path).values())
     assert alone["packet_hops"] * 3 < beside["packet_hops"]
-    medians = [np.median(Outcome.of(one).iterations["seconds"].drop_nulls().to_numpy()) for one in (alone, beside)]
+    medians = [np.median(Outcome.of(one).iterations["time_s"].drop_nulls().to_numpy()) for one in (alone, beside)]
     assert medians[0] <= medians[1]
 
 
@@ -133,7 +133,7 @@ def outcome(seconds: list[float], active: list[float] | None = None) -> Outcome:
     shares = active or [0.5]
     return Outcome(
         iterations=pl.DataFrame(
-            {"rank": 0, "iteration": range(1, len(seconds) + 2), "at_ps": 0, "seconds": [None, *seconds]}
+            {"rank": 0, "iteration": range(1, len(seconds) + 2), "at_ps": 0, "time_s": [None, *seconds]}
         ),
         ports=pl.DataFrame({"port_active_share": shares, "port_stalled_share": [0.1 * one for one in shares]}),
     )

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fairlane import Scenario, ScenarioError, Simulation
+from fairlane.fabric.view import columns
 from fairlane.workload import Fft, PingPong
 
 FABRIC = {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16, "bandwidth": "100 Gb/s"}
@@ -17,7 +18,7 @@ def after(iterations: int, ranks: int, workload: dict[str, Any]) -> dict[str, ND
     job = {"name": "job", "ranks": ranks, "workload": {"jitter": 0, **workload}, "stop": iterations}
     simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job]))
     assert simulation.run_for("1 s")
-    return simulation.table("ranks")
+    return columns(simulation.engine.table("ranks"))
 
 
 def per_iteration(ranks: int, **workload: Any) -> tuple[list[float], list[float]]:

@@ -29,7 +29,7 @@ from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Sealed, seal
 from fairlane.results.parquet import read_parquet
 from fairlane.results.run import SCHEMA_VERSION
-from fairlane.results.schemas import ANALYSIS, RUN_EMPTY
+from fairlane.results.schemas import ANALYSIS
 from fairlane.results.store import SCENARIO, file_of_run
 from fairlane.runner.experiment import WATCH_S, simulate
 from fairlane.runner.progress import Gauge, display
@@ -258,10 +258,7 @@ def _tables(folder: Path, names: Sequence[str]) -> dict[str, pl.DataFrame]:
     """What an analysis has kept. Raises ``ResultsError`` if it has changed since."""
     try:
         sealed = Sealed.open(folder, "analysis", SCHEMA_VERSION)
-        return {
-            name: read_parquet(sealed.path(f"{name}.parquet"), ANALYSIS[name], RUN_EMPTY.get(name, ()))
-            for name in names
-        }
+        return {name: read_parquet(sealed.path(f"{name}.parquet"), ANALYSIS[name]) for name in names}
     except ResultsError as error:
         raise ResultsError(f"{error}\n{folder}: remove it, and the analysis makes it again") from None
 

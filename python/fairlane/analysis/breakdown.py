@@ -46,12 +46,12 @@ def spread(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def calls(run: Run, job: str) -> pl.DataFrame:
-    """The MPI calls of a job, most time first: ``call``, ``count``, ``seconds`` of all ranks, ``share`` of MPI time."""
+    """The MPI calls of a job, most time first: ``call``, ``count``, ``time_s`` of all ranks, ``share`` of MPI time."""
     return (
         run.calls.filter(pl.col("name") == job)
-        .select("call", "count", "seconds")
-        .with_columns(share=pl.when(pl.col("seconds").sum() > 0).then(pl.col("seconds") / pl.col("seconds").sum()))
-        .sort("seconds", "call", descending=[True, False])
+        .select("call", "count", "time_s")
+        .with_columns(share=pl.when(pl.col("time_s").sum() > 0).then(pl.col("time_s") / pl.col("time_s").sum()))
+        .sort("time_s", "call", descending=[True, False])
     )
 
 

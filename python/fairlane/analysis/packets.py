@@ -69,7 +69,7 @@ def delayers(record: Record, packets: pl.DataFrame, links: pl.DataFrame, names: 
     waiting = packets.filter(pl.col("waited_ps") > 0)
     if waiting.is_empty():
         return _DELAYERS.to_frame()
-    wires = links.select(pl.col("link").cast(pl.UInt32), "from_vertex", "to_vertex", "bandwidth")
+    wires = links.select(pl.col("link").cast(pl.UInt32), "from_vertex", "to_vertex", "bandwidth_bps")
     own = (pl.col("token") == packets["token"][0]) & (pl.col("job") == record.number)
     of_job = pl.col("job").replace_strict(dict(enumerate(names)), return_dtype=pl.String)
     left = record.departures.with_columns(by=pl.when(own).then(pl.lit(OWN)).otherwise(of_job))
@@ -88,7 +88,7 @@ def _at_link(record: Record, left: pl.DataFrame, waiting: pl.DataFrame, wires: p
     since = np.maximum(until - waiting["waited_ps"].to_numpy(), record.from_ps)
     wire = wires.row(by_predicate=pl.col("link") == link, named=True)
     over = left.filter(pl.col("link") == link, pl.col("time_ps") < int(until.max())).sort("time_ps")
-    per_byte = Fraction(8 * 10**12, int(wire["bandwidth"]))
+    per_byte = Fraction(8 * 10**12, int(wire["bandwidth_bps"]))
     idle = int((until - since).clip(0).sum())
     for (by,), rows in over.group_by("by", maintain_order=True):
         starts = rows["time_ps"].to_numpy()

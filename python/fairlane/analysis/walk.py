@@ -102,7 +102,7 @@ class _Backwards:
         self._ends = self._waits["end_ps"].to_numpy()
         self._messages = record.messages.sort("message")
         self._numbers = self._messages["message"].to_numpy()
-        rate = links.filter(pl.col("role") == "host")["bandwidth"].max()
+        rate = links.filter(pl.col("role") == "host")["bandwidth_bps"].max()
         self._ps_a_byte = 8e12 / float(rate) if isinstance(rate, int | float) else 0.0
         self.steps: list[dict[str, Any]] = []
 

@@ -78,7 +78,7 @@ def _calls(found: Analysis) -> Table | None:
     title = f"MPI calls: waits and allreduce take {percent(dominant_share(found.calls))} of the time in MPI"
     shown = [
         *columns(call="call", count="calls"),
-        Column("time", "seconds", seconds),
+        Column("time", "time_s", seconds),
         Column("share", "share", percent),
     ]
     return Table(shown, found.calls.head(MOST_CALLS).to_dicts(), title)

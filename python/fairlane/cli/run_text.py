@@ -33,13 +33,13 @@ def summary(run: Run) -> Iterator[Part]:
     yield _headline(run)
     yield jobs_table(run)
     yield from (long(note, "yellow") for note in notes(run))
-    if run.iterations is not None and run.iterations["seconds"].count():
+    if run.iterations is not None and run.iterations["time_s"].count():
         yield iterations_table(run.iterations)
     if run.latency is not None and run.latency_histogram is not None and run.latency.height:
         yield latency_table(run)
     if run.power is not None:
         yield power_table(run.power)
-    if run.interference["seconds"].sum() > 0:
+    if run.interference["waiting_s"].sum() > 0:
         yield interference_table(run, by="workload" if run.jobs.height > MOST_COLUMNS else "job")
     yield from (long(f"Note: {note}") for note in run.meta.notes)
     yield from stored(run.folder)

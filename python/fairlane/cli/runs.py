@@ -36,11 +36,15 @@ def run(
     quiet: Quiet = False,
 ) -> Answer:
     """Simulate a scenario and show which jobs slow each other down."""
+    from datetime import datetime
+
     from fairlane import Scenario, runner
     from fairlane.cli.run_text import summary
+    from fairlane.results.store import new_folder
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
-    found = runner.run(loaded, out=out, isolated=isolated, progress=not quiet)
+    folder = new_folder(loaded.name, datetime.now().astimezone(), out)
+    found = runner.run(loaded, out=folder, isolated=isolated, progress=not quiet, figures=True)
     tables = {"jobs": found.jobs, "interference": found.interference}
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},
@@ -131,8 +135,8 @@ def query(
     ],
 ) -> Answer:
     """Ask the tables of a run, a study or a sweep of loads a question in SQL."""
+    from fairlane import query as ask
     from fairlane.cli.run_text import frame_parts
-    from fairlane.results import query as ask
 
     found = ask(run, sql)
     return Answer(found, frame_parts(found, on_terminal=sys.stdout.isatty()))

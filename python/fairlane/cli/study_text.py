@@ -13,7 +13,7 @@ from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
-from fairlane.results.schemas import STUDY, STUDY_EMPTY
+from fairlane.results.schemas import STUDY
 from fairlane.results.study import StudyResults
 from fairlane.results.text import listed, number, plural, seconds
 from fairlane.study.conditions import CONDITION, median_time, timeless, with_condition
@@ -56,7 +56,7 @@ def study_parts(study: StudyResults) -> Iterator[Part]:
         notes = (timeless(study.work), *comparison_notes(study.work))
         yield from (long(note, "yellow") for note in notes if note)
     if study.folder and (study.folder / EFFECTS).is_file():
-        yield effects_table(read_parquet(study.folder / EFFECTS, STUDY["effects"], STUDY_EMPTY["effects"]))
+        yield effects_table(read_parquet(study.folder / EFFECTS, STUDY["effects"]))
     for failure in study.failures.head(MOST_FAILURES).iter_rows(named=True):
         what = f"{failure['treatment']} run" + (f" of {failure['job']}" if failure["job"] else "")
         where = f"point {failure['point']}, {what}: {failure['error']}; see {failure['scenario']}"

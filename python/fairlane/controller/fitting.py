@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fairlane.controller.base import MOST_WEIGHT, Controller, JobWork, Settings, Work
 from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric import columns
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, ResolvedJob
 from fairlane.simulation import Simulation
@@ -160,7 +161,7 @@ class Counts:
     def __init__(self, simulation: Simulation) -> None:
         self._jobs = simulation.scenario.jobs
         self._now = simulation.now
-        self._ranks = simulation.table("ranks")
+        self._ranks = columns(simulation.engine.table("ranks"))
 
     def present(self) -> dict[str, int]:
         """The jobs that are there, with their number of ranks."""

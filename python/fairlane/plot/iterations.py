@@ -13,15 +13,15 @@ from fairlane.results.text import seconds, time_unit
 
 def draw(run: Run) -> Figure | None:
     """A row for each job whose iterations were kept; None without any."""
-    if run.iterations is None or not run.iterations["seconds"].count():
+    if run.iterations is None or not run.iterations["time_s"].count():
         return None
-    known = run.iterations.drop_nulls("seconds")
+    known = run.iterations.drop_nulls("time_s")
     names = known["name"].unique(maintain_order=True).to_list()
     table = distribution(run.iterations)
     factor, unit = time_unit(float(table["q99"].to_numpy().max()))
     figure = canvas(12, 2.2 + 0.9 * len(names))
     axes = figure.add_subplot()
-    groups = [known.filter(known["name"] == name)["seconds"].to_numpy() / factor for name in names]
+    groups = [known.filter(known["name"] == name)["time_s"].to_numpy() / factor for name in names]
     draw_boxes(axes, groups, list(colours(names).values()), horizontal=True)
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel(f"Time per iteration [{unit}]")

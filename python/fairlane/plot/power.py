@@ -19,7 +19,7 @@ def draw(run: Run) -> Figure | None:
     names = jobs["name"].to_list()
     figure = canvas(12, 2.4 + 0.9 * len(names))
     axes = figure.add_subplot()
-    groups = [run.power.filter(run.power["name"] == name)["frequency"].to_numpy() for name in names]
+    groups = [run.power.filter(run.power["name"] == name)["frequency_share"].to_numpy() for name in names]
     draw_strips(axes, groups, list(colours(names).values()))
     caps = ["no cap" if cap is None else f"{cap:g} W" for cap in jobs["cap_w"].to_list()]
     axes.set_yticks(range(len(names)), [f"{name}\n{cap}" for name, cap in zip(names, caps, strict=True)])

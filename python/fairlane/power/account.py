@@ -40,7 +40,7 @@ def power(
         span = max(0, (now if stop is None else min(now, stop)) - start)
         rows += _rows(name, job, own["compute"].to_list(), own["communication"].to_list(), span)
     whole = {"host": pl.UInt32, "socket": pl.UInt8, "ranks": pl.UInt32}
-    real = ("efficiency", "cap_w", "frequency", "busy_s", "seconds", "energy_j", "mean_w")
+    real = ("efficiency", "cap_w", "frequency_share", "busy_s", "time_s", "energy_j", "mean_w")
     return pl.DataFrame(rows, schema={"name": pl.String, **whole, **dict.fromkeys(real, pl.Float64)}, orient="row")
 
 
@@ -75,8 +75,8 @@ def by_job(table: pl.DataFrame) -> pl.DataFrame:
     return table.group_by("name", maintain_order=True).agg(
         pl.col("host").n_unique().alias("hosts"),
         pl.col("cap_w").first(),
-        pl.col("frequency").min().alias("least_frequency"),
-        pl.col("frequency").mean().alias("mean_frequency"),
+        pl.col("frequency_share").min().alias("least_frequency"),
+        pl.col("frequency_share").mean().alias("mean_frequency"),
         (pl.col("mean_w").sum() / pl.col("host").n_unique()).alias("host_w"),
         pl.col("energy_j").sum(),
     )

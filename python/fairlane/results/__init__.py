@@ -1,10 +1,9 @@
-"""What runs and studies measured: data frames, the folders they live in, SQL over them."""
+"""What runs and studies measured: data frames, and the folders they live in."""
 
 from fairlane.results.errors import ResultsError
 from fairlane.results.interference import Interference
-from fairlane.results.query import query
 from fairlane.results.run import Run, RunMeta
-from fairlane.results.store import load, load_run, save
+from fairlane.results.store import load_run
 from fairlane.results.study import StudyMeta, StudyResults
 
 __all__ = [
@@ -14,8 +13,5 @@ __all__ = [
     "RunMeta",
     "StudyMeta",
     "StudyResults",
-    "load",
     "load_run",
-    "query",
-    "save",
 ]

@@ -189,7 +189,7 @@ def host_names(links: pl.DataFrame) -> list[str] | None:
 
 def calls(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
     """The calls table: per job and MPI call, how often, and the time in it over all ranks."""
-    return _named(labels, _picoseconds(together.calls, ["time"])).with_columns(seconds=pl.col("time_ps") * PS)
+    return _named(labels, _picoseconds(together.calls, ["time"])).with_columns(time_s=pl.col("time_ps") * PS)
 
 
 def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
@@ -217,7 +217,7 @@ def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
 
 
 def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
-    """The interference table: seconds of packet waiting, and their share of the delayed job's rank-seconds."""
+    """The interference table: queueing delay of the victim's packets, and its share of the victim's rank-seconds."""
     names = pl.Series([label.name for label in labels], dtype=pl.String)
     rank_time = work(together, labels).select(
         pl.col("job").cast(pl.UInt32), time=pl.col("ranks").cast(pl.Float64) * pl.col("span_ps")
@@ -225,11 +225,25 @@ def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame
     cells = together.interference.with_columns(pl.col("delayed", "delaying").cast(pl.UInt32))
     joined = cells.join(rank_time, left_on="delayed", right_on="job", how="left").sort("delayed", "delaying")
     return joined.select(
-        names.gather(joined["delayed"]).alias("delayed"),
-        names.gather(joined["delaying"]).alias("delaying"),
-        pl.col("waiting").alias("waiting_ps"),
-        (pl.col("waiting") * PS).alias("seconds"),
+        *_who_waits(names, joined),
         pl.when(pl.col("time") > 0).then(pl.col("waiting") / pl.col("time")).alias("share_of_time"),
+    )
+
+
+def port_interference(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
+    """The same by port, where that is observed, with the class, the role and the name of each link."""
+    names = pl.Series([label.name for label in labels], dtype=pl.String)
+    table = raw.select(pl.col("link").cast(pl.UInt32), *_who_waits(names, raw))
+    return table.join(links.select(*_of_link(links)), on="link", how="left", maintain_order="left")
+
+
+def _who_waits(names: pl.Series, raw: pl.DataFrame) -> tuple[Any, ...]:
+    """The names of victim and aggressor, and the queueing delay."""
+    return (
+        names.gather(raw["delayed"].cast(pl.UInt32)).alias("victim"),
+        names.gather(raw["delaying"].cast(pl.UInt32)).alias("aggressor"),
+        pl.col("waiting").alias("waiting_ps"),
+        (pl.col("waiting") * PS).alias("waiting_s"),
     )
 
 
@@ -257,7 +271,7 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
         for side in ("from", "to")
     ]
     named = pl.Series(classes, dtype=pl.String).gather(raw["class"].cast(pl.UInt32)).alias("class")
-    kept = ("role", "from_level", "to_level", "bandwidth", "latency")
+    kept = ("role", "from_level", "to_level", pl.col("bandwidth").alias("bandwidth_bps"), "latency")
     rail = pl.when(pl.col("rail") >= 0).then(pl.col("rail")).cast(pl.UInt8)
     table = _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept, rail), ["latency"])
     called = ("from_name", "from_port", "to_name", "to_port")
@@ -297,7 +311,7 @@ def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:
     The time is null for a rank's first iteration.
     """
     before = pl.col("at").shift(1).over("job", "rank")
-    ordered = marks.sort("job", "rank", "iteration").with_columns(seconds=(pl.col("at") - before) * PS)
+    ordered = marks.sort("job", "rank", "iteration").with_columns(time_s=(pl.col("at") - before) * PS)
     return _named(labels, _picoseconds(ordered, ["at"]))
 
 

@@ -1,4 +1,4 @@
-"""The interference matrix: rows are delayed, columns delay them.
+"""The interference matrix: rows are victims, columns aggressors.
 
 A cell is the time that packets of the row's job waited behind packets of the column's job. Many packets wait at once,
 so a cell's share of the row's time (its ranks times the time that the job was there) can exceed one.
@@ -26,7 +26,7 @@ class Interference:
     labels: list[str]
     """What the rows and columns stand for: names of jobs or of workloads."""
     others: Floats
-    """Seconds that the row's packets waited behind other jobs' packets of the column; [delayed, delaying].
+    """Seconds that the row's packets waited behind other jobs' packets of the column; [victim, aggressor].
 
     Between jobs the diagonal is zero; between workloads it holds what jobs of one workload do to each other.
     """
@@ -61,7 +61,7 @@ class Interference:
 def _between_jobs(run: Run) -> Floats:
     number = {name: index for index, name in enumerate(run.jobs["name"])}
     seconds = np.zeros((len(number), len(number)))
-    rows = run.interference["delayed"].replace_strict(number, return_dtype=run.jobs["job"].dtype).to_numpy()
-    columns = run.interference["delaying"].replace_strict(number, return_dtype=run.jobs["job"].dtype).to_numpy()
-    np.add.at(seconds, (rows, columns), run.interference["seconds"].to_numpy())
+    rows = run.interference["victim"].replace_strict(number, return_dtype=run.jobs["job"].dtype).to_numpy()
+    columns = run.interference["aggressor"].replace_strict(number, return_dtype=run.jobs["job"].dtype).to_numpy()
+    np.add.at(seconds, (rows, columns), run.interference["waiting_s"].to_numpy())
     return seconds

@@ -13,7 +13,7 @@ def distribution(iterations: pl.DataFrame) -> pl.DataFrame:
 
     ``outliers`` counts those beyond three times the median.
     """
-    time = pl.col("seconds")
+    time = pl.col("time_s")
     return (
         iterations.filter(time.is_not_null())
         .group_by("name", maintain_order=True)

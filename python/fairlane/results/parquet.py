@@ -6,7 +6,6 @@ They are read by Arrow's C++ reader, which is fuzzed and reports damage as an er
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,13 @@ import polars as pl
 
 from fairlane.errors import nearest
 from fairlane.results.errors import ResultsError
-from fairlane.results.schemas import Schema
+from fairlane.results.schemas import Optional, Schema
 
 __all__ = ["check_columns", "read_parquet"]
 
 
-def read_parquet(path: Path, schema: Schema | None = None, empty: Sequence[str] = ()) -> pl.DataFrame:
-    """A table. Raises ``ResultsError`` naming file and column if it is damaged, too large, or not as in ``schema``.
-
-    Only columns of the schema in ``empty`` may have empty cells.
-    """
+def read_parquet(path: Path, schema: Schema | None = None) -> pl.DataFrame:
+    """A table. Raises ``ResultsError`` naming file and column if it is damaged, too large, or not as in ``schema``."""
     import pyarrow
     import pyarrow.parquet
 
@@ -43,20 +39,22 @@ def read_parquet(path: Path, schema: Schema | None = None, empty: Sequence[str] 
             raise
         raise ResultsError(f"{path}: is not a Parquet file, or damaged: {_first_line(error)}") from error
     if schema is not None:
-        check_columns(path, found, schema, empty)
+        check_columns(path, found, schema)
     return found
 
 
-def check_columns(path: Path, table: pl.DataFrame, schema: Schema, empty: Sequence[str] = ()) -> None:
+def check_columns(path: Path, table: pl.DataFrame, schema: Schema) -> None:
     """Raises ``ResultsError`` if a column is missing, of another type, or has nulls where it must not."""
-    for name, kind in schema.items():
+    for name, declared in schema.items():
+        optional = isinstance(declared, Optional)
+        kind = declared.type if optional else declared
         if name not in table.columns:
             near = nearest(name, table.columns)
             hint = f"; nearest is {near!r}" if near else ""
             raise ResultsError(f"{path}: column {name!r} is missing; expected a column of {_kind(kind)}{hint}")
         if table.schema[name] != kind:
             raise ResultsError(f"{path}: column {name!r} is of {table.schema[name]}; expected {_kind(kind)}")
-        if name not in empty and table[name].null_count():
+        if not optional and table[name].null_count():
             raise ResultsError(f"{path}: column {name!r} has empty cells; expected {_kind(kind)} in every row")
 
 

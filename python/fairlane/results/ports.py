@@ -9,7 +9,17 @@ def by_link(ports: pl.DataFrame) -> pl.DataFrame:
     """One row per port instead of one per port and lane: its own times, and the sums over its lanes."""
     known = ("from_name", "from_port", "to_name", "to_port", "link_name")
     named = [name for name in known if name in ports.columns]
-    whole = ["from_vertex", "to_vertex", *named, "class", "role", "from_level", "to_level", "bandwidth", "latency_ps"]
+    whole = [
+        "from_vertex",
+        "to_vertex",
+        *named,
+        "class",
+        "role",
+        "from_level",
+        "to_level",
+        "bandwidth_bps",
+        "latency_ps",
+    ]
     times = ["port_active_ps", "port_stalled_ps", "port_active_share", "port_stalled_share", "port_idle_share"]
     return (
         ports.group_by("link")

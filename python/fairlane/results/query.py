@@ -1,46 +1,39 @@
-"""SQL over a run, a study or a sweep of loads: DuckDB reads the Parquet files in place, as views; it writes nothing."""
+"""SQL over tables: DuckDB sees them as views, reads nothing else, and writes nothing."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from fairlane.results.errors import ResultsError
-from fairlane.results.run import Run
-from fairlane.results.store import load
-from fairlane.results.study import StudyResults
 
 if TYPE_CHECKING:
     import duckdb
 
-    from fairlane.saturation import Saturation
+__all__ = ["ask"]
 
 
-def query(folder: str | Path, sql: str) -> pl.DataFrame:
-    """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables of a run, a study or a sweep.
+def ask(tables: Mapping[str, pl.DataFrame], sql: str) -> pl.DataFrame:
+    """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables.
 
     Raises:
-        ResultsError: ``folder`` has none of them, or the query is wrong; names the tables and the nearest column.
+        ResultsError: The query is wrong; names the tables and the nearest column.
     """
     import duckdb
 
-    folder = Path(folder)
-    run = load(folder)
     with duckdb.connect() as connection:
-        paths = {name: str((folder / f"{name}.parquet").resolve()) for name in run.tables()}
         try:
-            for name, path in paths.items():
-                connection.read_parquet(path).create_view(name)
-            connection.execute("SET allowed_paths = ?", [list(paths.values())])
+            for name, table in tables.items():
+                connection.register(name, table.to_arrow())
             connection.execute("SET enable_external_access = false; SET lock_configuration = true")
             _check_reads_only(connection, sql)
             answer: pl.DataFrame = connection.sql(sql).pl()
         except duckdb.Error as error:
-            raise ResultsError(_explain(run, str(error))) from error
+            raise ResultsError(_explain(tables, str(error))) from error
     return answer
 
 
@@ -52,17 +45,16 @@ def _check_reads_only(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
         raise ResultsError("query: tables are only read; give one SELECT (or DESCRIBE, SHOW, EXPLAIN)")
 
 
-def _explain(run: Run | StudyResults | Saturation, message: str) -> str:
+def _explain(tables: Mapping[str, pl.DataFrame], message: str) -> str:
     """DuckDB's own words, and what there is to ask for."""
-    tables = {name: table.columns for name, table in run.tables().items()}
     listed = f"tables: {', '.join(tables)}"
     missing = re.search(r'Referenced (?:column|table) "([^"]+)"|column named "([^"]+)"|with name "?(\w+)"?', message)
     hint = ""
     if missing:
         name = next(group for group in missing.groups() if group)
-        columns = {column for names in tables.values() for column in names}
+        columns = {column for table in tables.values() for column in table.columns}
         near = get_close_matches(name, sorted(columns | set(tables)), n=1)
-        owners = [table for table, names in tables.items() if near and near[0] in names]
+        owners = [known for known, table in tables.items() if near and near[0] in table.columns]
         of = f" (of {', '.join(owners)})" if owners else ""
         hint = f"\nnearest to {name!r}: {near[0]}{of}" if near else ""
     return f"query: {message.strip()}{hint}\n{listed}"

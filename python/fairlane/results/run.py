@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-SCHEMA_VERSION = 4
+from fairlane.results.schemas import ALWAYS, ON_DEMAND
+from fairlane.results.text import percent, seconds
+from fairlane.wording import html_table, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SCHEMA_VERSION = 5
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
 
 
@@ -74,10 +82,24 @@ class RunMeta(BaseModel):
         return self.simulated_ps * 1e-12
 
 
+@dataclass(frozen=True)
+class Source:
+    """What a run was made from, as it is stored with it."""
+
+    scenario: str
+    """The scenario, as TOML."""
+    resolved: str
+    """What it was resolved to, as JSON."""
+
+
 # Polars rather than pandas: integers stay integers beside nulls, and it reads and writes Parquet by itself.
 @dataclass(frozen=True)
 class Run:
-    """Everything that a run measured. Columns that end in ``_ps`` are exact picoseconds; ``seconds`` are floats."""
+    """Everything that a run measured, as data frames (their columns are those of ``results.schemas``).
+
+    Columns that end in ``_ps`` are exact picoseconds, those in ``_s`` seconds. ``fairlane.run`` returns one, ``load``
+    reads one from its folder, and ``Simulation.result`` is what a simulation has measured so far.
+    """
 
     meta: RunMeta
     """Provenance."""
@@ -90,7 +112,7 @@ class Run:
     ports: pl.DataFrame
     """One row per port and virtual lane: bytes, packets, waiting, active and stalled time."""
     interference: pl.DataFrame
-    """One row per (delayed job, delaying job): how long the one's packets waited for the other's."""
+    """One row per (victim, aggressor): the queueing delay of the one job's packets that the other's caused."""
     latency: pl.DataFrame | None = None
     """One row per job, traffic kind and whether it is of messages or packets: count, mean, quantiles, extremes; unless
     ``observe.counters`` is off."""
@@ -104,6 +126,8 @@ class Run:
     """One row per socket of every host that has ranks: what it drew, and how fast it ran; with a table ``power``."""
     counters: pl.DataFrame | None = None
     """One row per iteration of the job in ``observe.switch_counters``: its time, and flits and stalls of switches."""
+    port_interference: pl.DataFrame | None = None
+    """The rows of ``interference`` by port; with ``observe.interference_by_port``."""
     messages: pl.DataFrame | None = None
     """One row per message of the job in ``observe.record`` that was under way in its stretch, collectives' included."""
     waits: pl.DataFrame | None = None
@@ -112,21 +136,18 @@ class Run:
     """One row per packet of any job and link on which it started; with ``observe.departures`` or ``observe.record``."""
     folder: Path | None = None
     """Where it is stored; None while it is only in memory."""
+    source: Source | None = field(default=None, repr=False)
+    """What it was made from; None if it was read from a folder, or is that of a simulation under way."""
 
-    TABLES = ("jobs", "ranks", "calls", "ports", "interference")
+    TABLES = tuple(ALWAYS)
     """The names of the tables: attributes here, files in the folder, views in a query."""
-    ON_DEMAND = (
-        "latency",
-        "latency_histogram",
-        "samples",
-        "iterations",
-        "power",
-        "counters",
-        "messages",
-        "waits",
-        "departures",
-    )
-    """The names of those that a run has only if its scenario asked for them, or did not do without them."""
+    ON_DEMAND = tuple(ON_DEMAND)
+    """The names of those that a run has only if its scenario asked for them."""
+
+    @classmethod
+    def of(cls, meta: RunMeta, tables: Mapping[str, Any], **more: Any) -> Self:
+        """A run with these tables."""
+        return cls(meta=meta, **tables, **more)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table by name."""
@@ -136,3 +157,59 @@ class Run:
     def stored(self, folder: Path) -> Run:
         """The same run, known to be stored in ``folder``."""
         return replace(self, folder=folder)
+
+    def save(self, folder: str | Path) -> Run:
+        """Stores the run in a folder, new or empty, and returns it as stored there.
+
+        Raises:
+            ResultsError: The directory is not empty or cannot be written, or the run is that of a simulation under way.
+        """
+        from fairlane.results.store import save
+
+        return save(self, Path(folder))
+
+    def query(self, sql: str) -> pl.DataFrame:
+        """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables.
+
+        Raises:
+            ResultsError: The query is wrong; names the tables and the nearest column.
+        """
+        from fairlane.results.query import ask
+
+        return ask(self.tables(), sql)
+
+    def draw(self) -> list[Path]:
+        """Draws every figure that the run has something to show in into its folder, and returns their paths.
+
+        Raises:
+            ResultsError: It has no folder, or that cannot be written.
+        """
+        from fairlane.plot import draw_all
+
+        return draw_all(self)
+
+    def __repr__(self) -> str:
+        where = f" in {self.folder}" if self.folder else ""
+        return f"<Run of {self._headline()}{where}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                row["name"],
+                row["workload"],
+                row["ranks"],
+                row["iterations"],
+                seconds(row["seconds_per_iteration"]),
+                percent(row["w"], signed=True),
+            )
+            for row in self.jobs.iter_rows(named=True)
+        ]
+        return html_table(
+            f"Run of {self._headline()}", ("job", "workload", "ranks", "iterations", "time per iteration", "W"), rows
+        )
+
+    def _headline(self) -> str:
+        meta = self.meta
+        partial = ", partial" if meta.partial else ""
+        span = f"{seconds(meta.simulated_s)} simulated{partial}, {plural(self.jobs.height, 'job')}, seed {meta.seed}"
+        return f"{meta.scenario}: {span}"

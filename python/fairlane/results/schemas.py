@@ -1,309 +1,233 @@
 """The columns of every stored table, with their types: what loading a folder expects. A table may have more.
 
-Their versions are ``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, which grow with every change.
+Names end in their unit: ``_ps`` are exact picoseconds, ``_s`` seconds, ``_bps`` bits per second, ``_w`` watts, ``_j``
+joules; ``bytes`` are bytes, ``_share`` is a share of one. Their versions are ``run.SCHEMA_VERSION`` and
+``study.STUDY_SCHEMA_VERSION``, which grow with every change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-__all__ = ["ANALYSIS", "RUN", "RUN_EMPTY", "STUDY", "STUDY_EMPTY", "Schema"]
+__all__ = ["ALWAYS", "ANALYSIS", "ON_DEMAND", "RUN", "STUDY", "Optional", "Schema", "types"]
+
+
+@dataclass(frozen=True)
+class Optional:
+    """The type of a column whose cells may be empty; those of all others are full."""
+
+    type: Any
+
 
 Schema = Mapping[str, Any]
-"""Columns that a table has at least, and their types."""
+"""Columns that a table has at least, and their types, each a type of Polars or ``Optional``."""
 
-_LATENCY: Schema = {"of": pl.String, "job": pl.UInt32, "name": pl.String, "kind": pl.String}
-RUN: Mapping[str, Schema] = {
-    "calls": {
-        "job": pl.UInt32,
-        "name": pl.String,
-        "call": pl.String,
-        "count": pl.UInt64,
-        "time_ps": pl.UInt64,
-        "seconds": pl.Float64,
-    },
-    "counters": {
-        "iteration": pl.UInt64,
-        "iterations": pl.UInt64,
-        "seconds": pl.Float64,
-        "at_ps": pl.UInt64,
-    },
-    "departures": {
-        "time_ps": pl.UInt64,
-        "waited_ps": pl.UInt64,
-        "link": pl.UInt32,
-        "lane": pl.UInt8,
-        "job": pl.UInt32,
-        "name": pl.String,
-        "token": pl.UInt32,
-        "stage": pl.UInt8,
-        "packet": pl.UInt32,
-        "bytes": pl.UInt32,
-        "class": pl.String,
-        "role": pl.String,
-        "link_name": pl.String,
-    },
-    "interference": {
-        "delayed": pl.String,
-        "delaying": pl.String,
-        "waiting_ps": pl.UInt64,
-        "seconds": pl.Float64,
-        "share_of_time": pl.Float64,
-    },
-    "iterations": {
-        "job": pl.UInt32,
-        "name": pl.String,
-        "rank": pl.UInt32,
-        "iteration": pl.UInt32,
-        "at_ps": pl.UInt64,
-        "seconds": pl.Float64,
-    },
+
+def types(schema: Schema) -> dict[str, Any]:
+    """The types of the columns alone, as Polars takes them."""
+    return {name: kind.type if isinstance(kind, Optional) else kind for name, kind in schema.items()}
+
+
+_TEXT, _BOOL, _NUMBER = pl.String, pl.Boolean, pl.Float64
+_ID, _LANE, _COUNT, _PS = pl.UInt32, pl.UInt8, pl.UInt64, pl.UInt64
+_MAYBE_COUNT, _MAYBE_PS, _MAYBE_NUMBER = Optional(_COUNT), Optional(_PS), Optional(_NUMBER)
+
+_JOB: Schema = {"job": _ID, "name": _TEXT}
+_LINK: Schema = {"class": _TEXT, "role": _TEXT, "link_name": _TEXT}
+_LATENCY: Schema = {"of": _TEXT, **_JOB, "kind": _TEXT}
+_INTERFERENCE: Schema = {"victim": _TEXT, "aggressor": _TEXT, "waiting_ps": _PS, "waiting_s": _NUMBER}
+_LANE_COUNTERS: Schema = {
+    "link": _ID,
+    "lane": _LANE,
+    "bytes": _COUNT,
+    "packets": _COUNT,
+    "waiting_ps": _PS,
+    "stalled_ps": _PS,
+    "port_active_ps": _PS,
+    "port_stalled_ps": _PS,
+    "mean_queue": _NUMBER,
+    "port_active_share": _NUMBER,
+    "port_stalled_share": _NUMBER,
+    "port_idle_share": _NUMBER,
+}
+_COMPARED: Schema = {
+    "isolated_iterations": _MAYBE_COUNT,
+    "isolated_seconds_per_iteration": _MAYBE_NUMBER,
+    "compared_iterations": _MAYBE_COUNT,
+    "compared_ps": _MAYBE_PS,
+    "isolated_compared_ps": _MAYBE_PS,
+    "w": _MAYBE_NUMBER,
+}
+"""A job against its isolated run."""
+_ENOUGH: Schema = {"enough_ps": _MAYBE_PS, "stop_ps": _MAYBE_PS}
+_WORK: Schema = {
+    **_JOB,
+    "workload": _TEXT,
+    "ranks": _ID,
+    "iterations": _COUNT,
+    "span_ps": _PS,
+    "seconds_per_iteration": _MAYBE_NUMBER,
+}
+
+ALWAYS: Mapping[str, Schema] = {
     "jobs": {
-        "job": pl.UInt32,
-        "name": pl.String,
-        "workload": pl.String,
-        "ranks": pl.UInt32,
-        "iterations": pl.UInt64,
-        "span_ps": pl.UInt64,
-        "seconds_per_iteration": pl.Float64,
-        "compute_share": pl.Float64,
-        "communication_share": pl.Float64,
-        "isolated_iterations": pl.UInt64,
-        "isolated_seconds_per_iteration": pl.Float64,
-        "compared_iterations": pl.UInt64,
-        "compared_ps": pl.UInt64,
-        "isolated_compared_ps": pl.UInt64,
-        "w": pl.Float64,
-        "w_iterations": pl.Float64,
-        "enough_ps": pl.UInt64,
-        "stop_ps": pl.UInt64,
-    },
-    "latency": {
-        **_LATENCY,
-        "count": pl.UInt64,
-        "mean_ps": pl.Float64,
-        "min_ps": pl.UInt64,
-        "p50_ps": pl.UInt64,
-        "p90_ps": pl.UInt64,
-        "p99_ps": pl.UInt64,
-        "p999_ps": pl.UInt64,
-        "max_ps": pl.UInt64,
-    },
-    "latency_histogram": {**_LATENCY, "low_ps": pl.UInt64, "high_ps": pl.UInt64, "count": pl.UInt64},
-    "messages": {
-        "message": pl.UInt64,
-        "token": pl.UInt32,
-        "from_rank": pl.UInt32,
-        "to_rank": pl.UInt32,
-        "bytes": pl.UInt64,
-        "tag": pl.Int64,
-        "collective": pl.Boolean,
-        "eager": pl.Boolean,
-        "sent_at_ps": pl.UInt64,
-        "posted_at_ps": pl.UInt64,
-        "received_at_ps": pl.UInt64,
-        "acknowledged_at_ps": pl.UInt64,
-    },
-    "ports": {
-        "link": pl.UInt32,
-        "lane": pl.UInt8,
-        "bytes": pl.UInt64,
-        "packets": pl.UInt64,
-        "waiting_ps": pl.UInt64,
-        "stalled_ps": pl.UInt64,
-        "max_queue": pl.UInt32,
-        "port_active_ps": pl.UInt64,
-        "port_stalled_ps": pl.UInt64,
-        "mean_queue": pl.Float64,
-        "port_active_share": pl.Float64,
-        "port_stalled_share": pl.Float64,
-        "port_idle_share": pl.Float64,
-        "from_vertex": pl.String,
-        "to_vertex": pl.String,
-        "class": pl.String,
-        "role": pl.String,
-        "from_level": pl.UInt32,
-        "to_level": pl.UInt32,
-        "bandwidth": pl.UInt64,
-        "latency_ps": pl.UInt64,
-        "rail": pl.UInt8,
-        "from_name": pl.String,
-        "from_port": pl.UInt32,
-        "to_name": pl.String,
-        "to_port": pl.UInt32,
-        "link_name": pl.String,
-    },
-    "power": {
-        "name": pl.String,
-        "host": pl.UInt32,
-        "socket": pl.UInt8,
-        "ranks": pl.UInt32,
-        "efficiency": pl.Float64,
-        "cap_w": pl.Float64,
-        "frequency": pl.Float64,
-        "busy_s": pl.Float64,
-        "seconds": pl.Float64,
-        "energy_j": pl.Float64,
-        "mean_w": pl.Float64,
-        "host_name": pl.String,
+        **_WORK,
+        "compute_share": _MAYBE_NUMBER,
+        "communication_share": _MAYBE_NUMBER,
+        **_COMPARED,
+        "w_iterations": _MAYBE_NUMBER,
+        **_ENOUGH,
     },
     "ranks": {
-        "job": pl.UInt32,
-        "name": pl.String,
-        "rank": pl.UInt32,
-        "host": pl.UInt32,
-        "iterations": pl.UInt64,
-        "first_mark_ps": pl.UInt64,
-        "last_mark_ps": pl.UInt64,
-        "compute_ps": pl.UInt64,
-        "communication_ps": pl.UInt64,
-        "late_partner_ps": pl.UInt64,
-        "network_ps": pl.UInt64,
-        "messages_sent": pl.UInt64,
-        "bytes_sent": pl.UInt64,
-        "finished": pl.Boolean,
-        "finished_at_ps": pl.UInt64,
-        "host_name": pl.String,
+        **_JOB,
+        "rank": _ID,
+        "host": _ID,
+        "host_name": _TEXT,
+        "iterations": _COUNT,
+        "first_mark_ps": _PS,
+        "last_mark_ps": _PS,
+        "compute_ps": _PS,
+        "communication_ps": _PS,
+        "late_partner_ps": _PS,
+        "network_ps": _PS,
+        "messages_sent": _COUNT,
+        "bytes_sent": _COUNT,
+        "finished": _BOOL,
+        "finished_at_ps": _PS,
     },
-    "samples": {
-        "from_ps": pl.UInt64,
-        "to_ps": pl.UInt64,
-        "link": pl.UInt32,
-        "lane": pl.UInt8,
-        "bytes": pl.UInt64,
-        "packets": pl.UInt64,
-        "waiting_ps": pl.UInt64,
-        "stalled_ps": pl.UInt64,
-        "port_active_ps": pl.UInt64,
-        "port_stalled_ps": pl.UInt64,
-        "mean_queue": pl.Float64,
-        "port_active_share": pl.Float64,
-        "port_stalled_share": pl.Float64,
-        "port_idle_share": pl.Float64,
-        "class": pl.String,
-        "role": pl.String,
-        "link_name": pl.String,
+    "calls": {**_JOB, "call": _TEXT, "count": _COUNT, "time_ps": _PS, "time_s": _NUMBER},
+    "ports": {
+        **_LANE_COUNTERS,
+        "max_queue": _ID,
+        "from_vertex": _TEXT,
+        "to_vertex": _TEXT,
+        **_LINK,
+        "from_level": _ID,
+        "to_level": _ID,
+        "bandwidth_bps": _COUNT,
+        "latency_ps": _PS,
+        "rail": Optional(_LANE),
+        "from_name": _TEXT,
+        "from_port": _ID,
+        "to_name": _TEXT,
+        "to_port": _ID,
+    },
+    "interference": {**_INTERFERENCE, "share_of_time": _MAYBE_NUMBER},
+}
+"""The tables of every run. With ``observe.input_queueing``, ``ports`` has a column ``input_queueing_ps``."""
+
+ON_DEMAND: Mapping[str, Schema] = {
+    "latency": {
+        **_LATENCY,
+        "count": _COUNT,
+        "mean_ps": _NUMBER,
+        **dict.fromkeys(("min_ps", "p50_ps", "p90_ps", "p99_ps", "p999_ps", "max_ps"), _PS),
+    },
+    "latency_histogram": {**_LATENCY, "low_ps": _PS, "high_ps": _PS, "count": _COUNT},
+    "samples": {"from_ps": _PS, "to_ps": _PS, **_LANE_COUNTERS, **_LINK},
+    "iterations": {**_JOB, "rank": _ID, "iteration": _ID, "at_ps": _PS, "time_s": _MAYBE_NUMBER},
+    "power": {
+        "name": _TEXT,
+        "host": _ID,
+        "host_name": _TEXT,
+        "socket": _LANE,
+        "ranks": _ID,
+        "efficiency": _NUMBER,
+        "cap_w": _MAYBE_NUMBER,
+        "frequency_share": _NUMBER,
+        "busy_s": _NUMBER,
+        "time_s": _NUMBER,
+        "energy_j": _NUMBER,
+        "mean_w": _NUMBER,
+    },
+    "counters": {"iteration": _COUNT, "iterations": _COUNT, "time_s": _NUMBER, "at_ps": _PS},
+    "port_interference": {"link": _ID, **_INTERFERENCE, **_LINK},
+    "messages": {
+        "message": _COUNT,
+        "token": _ID,
+        "from_rank": _ID,
+        "to_rank": _ID,
+        "bytes": _COUNT,
+        "tag": pl.Int64,
+        "collective": _BOOL,
+        "eager": _BOOL,
+        "sent_at_ps": _PS,
+        "posted_at_ps": _MAYBE_PS,
+        "received_at_ps": _MAYBE_PS,
+        "acknowledged_at_ps": _MAYBE_PS,
     },
     "waits": {
-        "rank": pl.UInt32,
-        "call": pl.String,
-        "since_ps": pl.UInt64,
-        "end_ps": pl.UInt64,
-        "partner_at_ps": pl.UInt64,
-        "message": pl.UInt64,
-        "receiver": pl.Boolean,
+        "rank": _ID,
+        "call": _TEXT,
+        "since_ps": _PS,
+        "end_ps": _PS,
+        "partner_at_ps": _PS,
+        "message": _MAYBE_COUNT,
+        "receiver": _BOOL,
+    },
+    "departures": {
+        "time_ps": _PS,
+        "waited_ps": _PS,
+        "link": _ID,
+        "lane": _LANE,
+        **_JOB,
+        "token": _ID,
+        "stage": _LANE,
+        "packet": _ID,
+        "bytes": _ID,
+        **_LINK,
     },
 }
-"""The tables of a run. With ``observe.input_queueing``, ``ports`` has a column ``input_queueing_ps``; ``counters`` has
-one for each counter and virtual channel."""
-RUN_EMPTY: Mapping[str, Sequence[str]] = {
-    "interference": ["share_of_time"],
-    "iterations": ["seconds"],
-    "jobs": [
-        "seconds_per_iteration",
-        "compute_share",
-        "communication_share",
-        "isolated_iterations",
-        "isolated_seconds_per_iteration",
-        "compared_iterations",
-        "compared_ps",
-        "isolated_compared_ps",
-        "w",
-        "w_iterations",
-        "enough_ps",
-        "stop_ps",
-    ],
-    "messages": ["posted_at_ps", "received_at_ps", "acknowledged_at_ps"],
-    "power": ["cap_w"],
-    "waits": ["message"],
-}
-"""Columns of a run's tables whose cells may be empty; all others are full."""
+"""The tables that a run has if its scenario asks for them (see ``observe``). ``counters`` has a column for each counter
+and virtual channel, too."""
+RUN: Mapping[str, Schema] = {**ALWAYS, **ON_DEMAND}
+"""All tables of a run."""
 
-_POINT: Schema = {"point": pl.UInt32, "case": pl.String, "placement": pl.UInt32, "seed": pl.UInt64}
+_POINT: Schema = {"point": _ID, "case": Optional(_TEXT), "placement": _ID, "seed": _COUNT}
 STUDY: Mapping[str, Schema] = {
     "runs": {
         **_POINT,
-        "baseline": pl.String,
-        "treatment": pl.String,
-        "job": pl.String,
-        "simulation": pl.UInt32,
-        "packet_hops": pl.UInt64,
-        "digest": pl.String,
-        "failed": pl.Boolean,
+        "baseline": _TEXT,
+        "treatment": _TEXT,
+        "job": Optional(_TEXT),
+        "simulation": _ID,
+        "packet_hops": _MAYBE_COUNT,
+        "digest": Optional(_TEXT),
+        "failed": _BOOL,
     },
     "work": {
         **_POINT,
-        "baseline": pl.String,
-        "treatment": pl.String,
-        "job": pl.UInt32,
-        "name": pl.String,
-        "workload": pl.String,
-        "ranks": pl.UInt32,
-        "iterations": pl.UInt64,
-        "span_ps": pl.UInt64,
-        "seconds_per_iteration": pl.Float64,
-        "default_iterations": pl.UInt64,
-        "default_seconds_per_iteration": pl.Float64,
-        "isolated_iterations": pl.UInt64,
-        "isolated_seconds_per_iteration": pl.Float64,
-        "compared_iterations": pl.UInt64,
-        "compared_ps": pl.UInt64,
-        "isolated_compared_ps": pl.UInt64,
-        "w": pl.Float64,
-        "improvement": pl.Float64,
-        "enough_ps": pl.UInt64,
-        "stop_ps": pl.UInt64,
-        "w_iterations": pl.Float64,
-        "improvement_iterations": pl.Float64,
-        "iterations_per_second": pl.Float64,
+        "baseline": _TEXT,
+        "treatment": _TEXT,
+        **_WORK,
+        "default_iterations": _MAYBE_COUNT,
+        "default_seconds_per_iteration": _MAYBE_NUMBER,
+        **_COMPARED,
+        "improvement": _MAYBE_NUMBER,
+        **_ENOUGH,
+        "w_iterations": _MAYBE_NUMBER,
+        "improvement_iterations": _MAYBE_NUMBER,
+        "iterations_per_second": _MAYBE_NUMBER,
     },
-    "periods": {**_POINT, "treatment": pl.String, "name": pl.String, "period": pl.UInt32, "iterations": pl.UInt64},
-    "failures": {**_POINT, "treatment": pl.String, "job": pl.String, "error": pl.String, "scenario": pl.String},
+    "periods": {**_POINT, "treatment": _TEXT, "name": _TEXT, "period": _ID, "iterations": _COUNT},
+    "failures": {**_POINT, "treatment": _TEXT, "job": Optional(_TEXT), "error": _TEXT, "scenario": _TEXT},
     "effects": {
-        "name": pl.String,
-        "term": pl.String,
-        "degrees": pl.UInt32,
-        "factor": pl.Float64,
-        "share": pl.Float64,
-        "p": pl.Float64,
+        "name": _TEXT,
+        "term": _TEXT,
+        "degrees": _ID,
+        **dict.fromkeys(("factor", "share", "p"), _MAYBE_NUMBER),
     },
 }
-"""The tables of a study. Each has a column for every parameter, too."""
-STUDY_EMPTY: Mapping[str, Sequence[str]] = {
-    "runs": ["case", "job", "packet_hops", "digest"],
-    "work": [
-        "case",
-        "seconds_per_iteration",
-        "default_iterations",
-        "default_seconds_per_iteration",
-        "isolated_iterations",
-        "isolated_seconds_per_iteration",
-        "compared_iterations",
-        "compared_ps",
-        "isolated_compared_ps",
-        "w",
-        "improvement",
-        "enough_ps",
-        "stop_ps",
-        "w_iterations",
-        "improvement_iterations",
-        "iterations_per_second",
-    ],
-    "periods": ["case"],
-    "failures": ["case", "job"],
-    "effects": ["factor", "share", "p"],
-}
-"""Columns of a study's tables whose cells may be empty; all others are full."""
+"""The tables of a study. Each but the last has a column for every parameter, too."""
 
 ANALYSIS: Mapping[str, Schema] = {
-    "iterations": RUN["iterations"],
-    "messages": RUN["messages"],
-    "waits": RUN["waits"],
-    "departures": {
-        name: kind for name, kind in RUN["departures"].items() if name not in ("name", "class", "role", "link_name")
-    },
+    "iterations": ON_DEMAND["iterations"],
+    "messages": ON_DEMAND["messages"],
+    "waits": ON_DEMAND["waits"],
+    "departures": {name: kind for name, kind in ON_DEMAND["departures"].items() if name not in {"name", *_LINK}},
 }
 """The tables that an analysis keeps in a run's folder."""

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 from pydantic import ValidationError
@@ -18,13 +17,8 @@ from fairlane.inputs.reading import read_bytes
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Sealed, seal
 from fairlane.results.parquet import read_parquet
-from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta
-from fairlane.results.schemas import RUN, RUN_EMPTY
-from fairlane.results.study import META as STUDY_META
-from fairlane.results.study import StudyResults
-
-if TYPE_CHECKING:
-    from fairlane.saturation import Saturation
+from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta, Source
+from fairlane.results.schemas import RUN
 
 META = "run.json"
 SCENARIO = "scenario.toml"
@@ -51,14 +45,14 @@ def is_folder_of(folder: str, scenario: str) -> bool:
     return re.fullmatch(rf"{re.escape(scenario)}-\d{{8}}-\d{{6}}(-\d+)?", folder) is not None
 
 
-def save(run: Run, folder: Path, scenario: str, resolved: str) -> Run:
-    """Stores ``run`` in ``folder``, with the ``scenario`` (TOML) and what it was ``resolved`` to (JSON).
-
-    The folder appears under its name only when everything is in it.
+def save(run: Run, folder: Path) -> Run:
+    """Stores ``run`` in ``folder``, which appears under its name only when everything is in it.
 
     Raises:
-        ResultsError: the folder cannot be written.
+        ResultsError: the folder exists and is not empty, or cannot be written; or the run has no source.
     """
+    source = run.source or _source(run)
+    new_folder(run.meta.scenario, run.meta.started, folder)
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -66,8 +60,8 @@ def save(run: Run, folder: Path, scenario: str, resolved: str) -> Run:
         with writing(folder):
             for name, table in run.tables().items():
                 table.write_parquet(unfinished / f"{name}.parquet")
-            (unfinished / SCENARIO).write_text(scenario, encoding="utf-8")
-            (unfinished / RESOLVED).write_text(resolved, encoding="utf-8")
+            (unfinished / SCENARIO).write_text(source.scenario, encoding="utf-8")
+            (unfinished / RESOLVED).write_text(source.resolved, encoding="utf-8")
             (unfinished / META).write_text(run.meta.model_dump_json(indent=2) + "\n", encoding="utf-8")
             tables = [f"{name}.parquet" for name in run.tables()]
             seal(unfinished, "run", SCHEMA_VERSION, [*tables, SCENARIO, RESOLVED, META])
@@ -78,19 +72,13 @@ def save(run: Run, folder: Path, scenario: str, resolved: str) -> Run:
     return run.stored(folder)
 
 
-def load(folder: str | Path) -> Run | StudyResults | Saturation:
-    """Reads what is stored in a folder: a run, a study or a sweep of loads.
-
-    Raises:
-        ResultsError: there is none of them in ``folder``, it is incomplete, or another version of fairlane wrote it.
-    """
-    from fairlane.saturation.results import META as SATURATION_META
-    from fairlane.saturation.results import Saturation
-
-    folder = Path(folder)
-    if (folder / SATURATION_META).is_file():
-        return Saturation.load(folder)
-    return StudyResults.load(folder) if (folder / STUDY_META).is_file() else load_run(folder)
+def _source(run: Run) -> Source:
+    """What a stored run was made from."""
+    if run.folder is None:
+        words = "cannot be saved: it is of a simulation under way; fairlane.run makes runs that can, and its tables"
+        raise ResultsError(f"the run {words} have write_parquet")
+    scenario, resolved = (file_of_run(run.folder, name).read_text("utf-8") for name in (SCENARIO, RESOLVED))
+    return Source(scenario, resolved)
 
 
 def load_run(folder: str | Path) -> Run:
@@ -104,13 +92,10 @@ def load_run(folder: str | Path) -> Run:
     sealed = Sealed.open(folder, "run", SCHEMA_VERSION)
     sealed.path(META)
     there = [name for name in Run.ON_DEMAND if f"{name}.parquet" in sealed]
-    tables = {
-        name: read_parquet(sealed.path(f"{name}.parquet"), RUN[name], RUN_EMPTY.get(name, ()))
-        for name in (*Run.TABLES, *there)
-    }
+    tables = {name: read_parquet(sealed.path(f"{name}.parquet"), RUN[name]) for name in (*Run.TABLES, *there)}
     _check_names(folder, tables)
     _check_numbers(folder, tables)
-    return Run(meta=meta, folder=folder, **tables)
+    return Run.of(meta, tables, folder=folder)
 
 
 def file_of_run(folder: Path, name: str) -> Path:
@@ -124,7 +109,7 @@ def _check_names(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
     if jobs.is_duplicated().any():
         raise ResultsError(f"{folder / 'jobs.parquet'}: column 'name': two jobs have the same name")
     for table, found in tables.items():
-        for column in {"name", "delayed", "delaying"} & set(found.columns):
+        for column in {"name", "victim", "aggressor"} & set(found.columns):
             unknown = found.filter(~pl.col(column).is_in(jobs.to_list()))
             if unknown.height:
                 words = f"names {unknown[column][0]!r}, which is no job in jobs.parquet"

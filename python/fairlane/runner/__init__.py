@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from fairlane.engine.measured import Measured, frame
 from fairlane.inputs.problems import Problems
-from fairlane.results import Run, RunMeta, derive, save
-from fairlane.results.run import Timings
+from fairlane.results.errors import ResultsError
+from fairlane.results.run import Run, RunMeta, Source, Timings
 from fairlane.results.store import new_folder
-from fairlane.runner.experiment import Experiment, Outcome
+from fairlane.results.tables import Links, Tables
+from fairlane.runner.experiment import Experiment
 from fairlane.scenario.checks import late
 
 if TYPE_CHECKING:
-    from fairlane.scenario import Resolved, Scenario
+    from fairlane.scenario import Scenario
 
 __all__ = ["run"]
 
@@ -35,27 +32,29 @@ def run(
     *,
     out: str | Path | None = None,
     isolated: bool = True,
-    progress: bool = True,
-    figures: bool = True,
+    progress: bool = False,
+    figures: bool = False,
 ) -> Run:
-    """Simulates ``scenario`` and stores what it measured.
+    """Simulates ``scenario`` and returns what it measured.
 
     Ctrl-C stops the simulations within a second; what they have measured is kept, and the run is marked ``partial``.
 
     Args:
         scenario: What to simulate.
-        out: The folder to store the run in, new or empty; None for ``runs/<scenario>-<date>-<time>``.
+        out: The folder to store the run in, new or empty; without it the run is in memory only (``Run.save``).
         isolated: Whether to simulate each job alone as well, which ``w`` compares with.
         progress: Whether to show progress on standard error.
-        figures: Whether to draw the figures (not done for an interrupted run).
+        figures: Whether to draw the figures into ``out`` (not done for an interrupted run).
 
     Raises:
         ScenarioError: The scenario is wrong.
         RunError: A simulation cannot go on.
-        ResultsError: The directory exists and is not empty, or cannot be written.
+        ResultsError: The directory exists and is not empty, or cannot be written; or there are figures and no ``out``.
     """
     started, wall, cpu = datetime.now().astimezone(), time.monotonic(), time.process_time()
-    folder = new_folder(scenario.name, started, None if out is None else Path(out))
+    if figures and out is None:
+        raise ResultsError("figures are drawn into the folder of a run: give out=..., or draw one with Run.plot")
+    folder = None if out is None else new_folder(scenario.name, started, Path(out))
     problems = list(late(scenario, scenario.duration))
     if problems:
         raise scenario.error(Problems(*problems))
@@ -70,14 +69,15 @@ def run(
         engine_s=outcome.engine_s,
         isolated_s=outcome.isolated_s,
     )
+    together = outcome.together.measured
     meta = RunMeta(
         version=version("fairlane"),
         scenario=scenario.name,
         seed=scenario.seed,
-        digest=outcome.together.digest,
+        digest=together.digest,
         duration_ps=resolved.duration,
-        simulated_ps=outcome.together.now,
-        packet_hops=outcome.together.packet_hops,
+        simulated_ps=together.now,
+        packet_hops=together.packet_hops,
         wall_s=time.monotonic() - wall,
         cpu_s=time.process_time() - cpu,
         started=started,
@@ -85,54 +85,12 @@ def run(
         notes=resolved.notes,
         timings=timings,
     )
-    stored = save(_run(meta, resolved, outcome), folder, scenario.text, json.dumps(resolved.spec))
+    made = Tables(resolved, outcome.together, Links(resolved), outcome.alone, outcome.samples, outcome.counted)
+    found = Run.of(meta, dict(made.items()), source=Source(scenario.text, json.dumps(resolved.spec)))
+    if folder is not None:
+        found = found.save(folder)
     written = time.monotonic()
     if figures and not outcome.partial:
-        from fairlane.plot import draw_all
-
-        draw_all(stored)
+        found.draw()
     spent = {"writing_s": written - simulated, "figures_s": time.monotonic() - written}
-    return replace(stored, meta=meta.model_copy(update={"timings": timings.model_copy(update=spent)}))
-
-
-def _run(meta: RunMeta, resolved: Resolved, outcome: Outcome) -> Run:
-    together = outcome.together
-    labels = derive.labels_of(resolved)
-    links = _links(resolved.tables["fabric"])
-    hosts = derive.host_names(links)
-    record = outcome.record
-    return Run(
-        meta=meta,
-        jobs=derive.jobs(labels, together, outcome.alone),
-        ranks=derive.ranks(labels, together, hosts),
-        calls=derive.calls(labels, together),
-        ports=derive.ports(links, together),
-        interference=derive.interference(labels, together),
-        latency=None if outcome.latency is None else derive.latency(labels, outcome.latency),
-        latency_histogram=None if outcome.latency is None else derive.latency_histogram(labels, outcome.latency),
-        samples=None if outcome.samples is None else derive.samples(links, outcome.samples),
-        iterations=None if outcome.marks is None else derive.iterations(labels, outcome.marks),
-        power=_power(resolved, together, hosts),
-        counters=outcome.counted,
-        messages=derive.messages(record["messages"]) if "messages" in record else None,
-        waits=derive.waits(record["waits"]) if "waits" in record else None,
-        departures=derive.departures(labels, links, record["departures"]) if "departures" in record else None,
-    )
-
-
-def _power(resolved: Resolved, together: Measured, hosts: Sequence[str] | None) -> pl.DataFrame | None:
-    from fairlane.power import power
-
-    jobs = [job.power for job in resolved.jobs if job.power is not None]
-    if not jobs:
-        return None
-    stays = [(job.start, job.stop) for job in resolved.jobs]
-    table = power([job.name for job in resolved.jobs], jobs, together.ranks, together.now, stays)
-    return derive.with_host_names(table, hosts)
-
-
-def _links(fabric: Mapping[str, Any]) -> pl.DataFrame:
-    from fairlane import _core
-
-    built = _core.Fabric(json.dumps(fabric))
-    return derive.links(frame(built.links()), built.classes())
+    return replace(found, meta=meta.model_copy(update={"timings": timings.model_copy(update=spent)}))

@@ -101,7 +101,7 @@ class IterationCounters:
         ends = rows.join(_ends(frame(engine.table("marks")), self._job, ranks), on="iteration", how="left")
         seconds = (pl.col("end") - pl.col("end").shift(1, fill_value=0)).cast(pl.Float64) * PS
         return ends.sort("iteration").select(
-            "iteration", "iterations", seconds.alias("seconds"), pl.col("at").alias("at_ps"), *FEATURES
+            "iteration", "iterations", seconds.alias("time_s"), pl.col("at").alias("at_ps"), *FEATURES
         )
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fairlane.engine import Engine, Slice, Watcher, drive
-from fairlane.engine.measured import Measured, Work, frame, marks
+from fairlane.engine.measured import Work, frame
 from fairlane.errors import RunError
-from fairlane.results.latency import Latency
+from fairlane.results.tables import Observed
 from fairlane.runner.counters import IterationCounters
 from fairlane.runner.progress import Gauge, display
 from fairlane.runner.sampler import PortSampler
@@ -36,20 +36,14 @@ LATER_PS = 10**15
 class Outcome:
     """What the simulations of a run measured."""
 
-    together: Measured
+    together: Observed
     """All jobs at once."""
     alone: Sequence[Work | None]
     """Each job on its own; None where there is nothing that can be compared."""
     partial: bool
     """Whether some simulation was stopped before its end."""
-    latency: Latency | None = None
-    """Latencies, all jobs at once, if they were kept."""
     samples: pl.DataFrame | None = None
     """What ports did from time to time, all jobs at once, if that was asked for."""
-    marks: pl.DataFrame | None = None
-    """When ranks marked iterations, all jobs at once, if that was asked for."""
-    record: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """What was recorded of single messages and packets: the engine's tables by name, as far as they were asked for."""
     counted: pl.DataFrame | None = None
     """What was counted in each iteration of a job, if that was asked for."""
     engine_s: float = 0.0
@@ -73,9 +67,6 @@ class Experiment:
         asked = scenario.switch_counters
         self._counters = IterationCounters(scenario, asked) if asked else None
         self._counted: pl.DataFrame | None = None
-        self._latency: Latency | None = None
-        self._marks: pl.DataFrame | None = None
-        self._record: dict[str, pl.DataFrame] = {}
 
     def perform(self, *, progress: bool) -> Outcome:
         """Simulates everything, or what Ctrl-C leaves time for."""
@@ -93,16 +84,13 @@ class Experiment:
         done = {job: future.result() for job, future in others.items()}
         partial = not complete or None in done.values()
         if self._is_alone and self._scenario.jobs[0].iterates:
-            done = {0: together}
+            done = {0: together.measured}
         alone = [done.get(job) if complete else None for job in range(len(self._scenario.jobs))]
         return Outcome(
             together,
             alone,
             partial,
-            self._latency,
             self._sampler.table() if self._sampler else None,
-            self._marks,
-            self._record,
             self._counted,
             engine_s=self._together.seconds,
             isolated_s=sum(gauge.seconds for gauge in self._alone.values()),
@@ -118,19 +106,15 @@ class Experiment:
                     simulation.result()
                 shown.update()
 
-    def _simulate_together(self) -> tuple[Measured, bool]:
+    def _simulate_together(self) -> tuple[Observed, bool]:
         watchers: list[Watcher] = [watcher for watcher in (self._sampler, self._counters) if watcher]
         engine, complete = simulate(self._scenario, self._together, self._stop, watchers)
-        if self._scenario.tables["observe"]["counters"]:
-            self._latency = Latency.measured(engine)
-        if any(job.marks for job in self._scenario.jobs):
-            self._marks = marks(engine)
         self._counted = self._counters.table(engine) if self._counters else None
-        self._record = {name: frame(engine.table(name)) for name in self._scenario.recorded}
-        measured = Measured.of(engine)
+        observed = Observed.of(engine, self._scenario)
         if self._is_alone and complete and self._scenario.jobs[0].iterates:
-            measured = replace(measured, first_iteration=later_iteration(engine, self._stop))
-        return measured, complete
+            first = later_iteration(engine, self._stop)
+            observed = replace(observed, measured=replace(observed.measured, first_iteration=first))
+        return observed, complete
 
     def _simulate_alone(self, job: int) -> Work | None:
         if self._stop.is_set():

@@ -17,7 +17,7 @@ from fairlane.results.errors import ResultsError
 from fairlane.results.latency import QUANTILES, summarize
 from fairlane.results.manifest import Sealed, seal, unseal
 from fairlane.results.parquet import read_parquet
-from fairlane.results.schemas import Schema
+from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Replicate
 
 if TYPE_CHECKING:
@@ -126,10 +126,7 @@ class Saturation:
         except ValidationError as error:
             first = error.errors()[0]
             raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-        tables = {
-            name: read_parquet(sealed.path(f"{name}.parquet"), schema, _EMPTY[name])
-            for name, schema in _SCHEMAS.items()
-        }
+        tables = {name: read_parquet(sealed.path(f"{name}.parquet"), schema) for name, schema in _SCHEMAS.items()}
         return cls(**tables, meta=dict(meta), folder=folder)
 
 
@@ -151,12 +148,12 @@ _POINT = {
     "saturated": pl.String,
     **_TYPES,
 }
-_SCHEMAS: Mapping[str, Schema] = {"runs": _RUN, "points": _POINT}
-_EMPTY: Mapping[str, Sequence[str]] = {
-    "runs": _LATENCIES,
-    "points": [*_LATENCIES, *(name for name in _POINT if name.endswith(("_low", "_high"))), "ratio"],
-}
+_EMPTY = {*_LATENCIES, *(name for name in _POINT if name.endswith(("_low", "_high"))), "ratio"}
 """Columns that may have no value: no message was delivered, or there is one seed."""
+_SCHEMAS: Mapping[str, Schema] = {
+    table: {name: Optional(kind) if name in _EMPTY else kind for name, kind in columns.items()}
+    for table, columns in (("runs", _RUN), ("points", _POINT))
+}
 
 
 class _Stored(TypedDict):

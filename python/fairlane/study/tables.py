@@ -10,7 +10,7 @@ import polars as pl
 
 from fairlane.results.derive import change
 from fairlane.results.milestones import Common, common, enough
-from fairlane.results.schemas import STUDY
+from fairlane.results.schemas import STUDY, types
 from fairlane.study.plan import Baseline, Cell, Plan
 from fairlane.study.treatments import Done, Treatment
 from fairlane.study.treatments.overrides import Overrides
@@ -29,7 +29,7 @@ _COMPUTED = ("w_iterations", "improvement_iterations", "iterations_per_second")
 def _columns(table: str) -> dict[str, Any]:
     """The columns of a table besides those of its points."""
     of_point = ("point", "case", "placement", "seed")
-    return {name: kind for name, kind in STUDY[table].items() if name not in of_point}
+    return {name: kind for name, kind in types(STUDY[table]).items() if name not in of_point}
 
 
 _WORK = {

@@ -40,8 +40,8 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     calls = frame(engine.table("calls")).filter(pl.col("job") == 0)
     spent = int(calls["time"].sum())
     return {
-        "own": own.table(engine).to_dict(as_series=False),
-        "all": everywhere.table(engine).to_dict(as_series=False),
+        "own": own.table(engine).rename({"time_s": "seconds"}).to_dict(as_series=False),
+        "all": everywhere.table(engine).rename({"time_s": "seconds"}).to_dict(as_series=False),
         "compute_s": (ranks["compute"] * PS).to_list(),
         "mpi_s": (ranks["communication"] * PS).to_list(),
         "calls": {call: time / spent for call, time in calls.select("call", "time").iter_rows()},

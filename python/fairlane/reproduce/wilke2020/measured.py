@@ -78,7 +78,7 @@ class Measured:
 
     def times(self, cell: Cell) -> Floats:
         """The known times of all iterations of all ranks, s."""
-        found: Floats = self._cells[cell].iterations["seconds"].drop_nulls().to_numpy()
+        found: Floats = self._cells[cell].iterations["time_s"].drop_nulls().to_numpy()
         return found
 
     def median(self, cell: Cell) -> float:
@@ -97,11 +97,11 @@ class Measured:
     def throughput(self, cell: Cell) -> dict[int, Floats]:
         """Of ping-pong, for each size in bytes: bytes per second one way, of every iteration and pair."""
         sizes = [SIZE.parse(size) for size in PING_PONG_SIZES]
-        table = self._cells[cell].iterations.drop_nulls("seconds")
+        table = self._cells[cell].iterations.drop_nulls("time_s")
         pairs = table.filter(table["rank"] < self.scale.ranks * cell.size // 2)
         times = self.scale.iterations["ping_pong"] // len(sizes)
         which = (pairs["iteration"].to_numpy().astype(int) - 1) // times
-        rate = 2.0 / pairs["seconds"].to_numpy()
+        rate = 2.0 / pairs["time_s"].to_numpy()
         return {size: size * rate[which == at] for at, size in enumerate(sizes)}
 
 

@@ -1,0 +1,138 @@
+"""The tables of a run, from what a simulation has measured and the scenario that it simulates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from fairlane.engine import Engine
+from fairlane.engine.measured import Measured, Work, frame, marks
+from fairlane.results import derive
+from fairlane.results.latency import Latency
+from fairlane.results.schemas import RUN
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Resolved
+
+__all__ = ["Links", "Observed", "Tables"]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Everything that one simulation has measured, in the engine's own columns."""
+
+    measured: Measured
+    """What every simulation measures."""
+    latency: Latency | None = None
+    """Latencies, unless ``observe.counters`` is off."""
+    marks: pl.DataFrame | None = None
+    """When ranks marked iterations, with ``observe.iterations``."""
+    record: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Tables of single ports, messages and packets, by name, as far as the scenario asks for them."""
+
+    @classmethod
+    def of(cls, engine: Engine, scenario: Resolved) -> Observed:
+        """What ``engine``, which simulates ``scenario``, has measured so far."""
+        observe = scenario.tables["observe"]
+        by_port = ("port_interference",) if observe["interference_by_port"] else ()
+        return cls(
+            Measured.of(engine),
+            Latency.measured(engine) if observe["counters"] else None,
+            marks(engine) if any(job.marks for job in scenario.jobs) else None,
+            {name: frame(engine.table(name)) for name in (*by_port, *scenario.recorded)},
+        )
+
+
+class Links:
+    """The links of a scenario's fabric and the names of its hosts, built when they are first asked for."""
+
+    def __init__(self, scenario: Resolved) -> None:
+        self._fabric = scenario.tables["fabric"]
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row per link, as in the table ``ports``."""
+        from fairlane import _core
+
+        built = _core.Fabric(json.dumps(self._fabric))
+        return derive.links(frame(built.links()), built.classes())
+
+    @cached_property
+    def hosts(self) -> list[str] | None:
+        """The names of the hosts, by number."""
+        return derive.host_names(self.table)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a run of ``scenario``, each made when it is asked for."""
+
+    scenario: Resolved
+    observed: Observed
+    links: Links
+    alone: Sequence[Work | None] = ()
+    """The isolated run of each job, None where there is none to compare with."""
+    samples: pl.DataFrame | None = None
+    """What ports did from time to time, in the engine's own columns."""
+    counters: pl.DataFrame | None = None
+    """The table of flits and stalls."""
+
+    def items(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Every table that there is, by name."""
+        for name in RUN:
+            table = self.table(name)
+            if table is not None:
+                yield name, table
+
+    def table(self, name: str) -> pl.DataFrame | None:
+        """One table of a run (see ``results.schemas``); None if the scenario does not ask for it."""
+        make = self._makers.get(name)
+        return None if make is None else make()
+
+    @cached_property
+    def _makers(self) -> dict[str, Callable[[], pl.DataFrame | None]]:
+        """What makes each table that there may be."""
+        labels, links, seen = self._labels, self.links, self.observed
+        makers: dict[str, Callable[[], pl.DataFrame | None]] = {
+            "jobs": lambda: derive.jobs(labels, seen.measured, self.alone or [None] * len(labels)),
+            "ranks": lambda: derive.ranks(labels, seen.measured, links.hosts),
+            "calls": lambda: derive.calls(labels, seen.measured),
+            "ports": lambda: derive.ports(links.table, seen.measured),
+            "interference": lambda: derive.interference(labels, seen.measured),
+            "power": self._power,
+            "counters": lambda: self.counters,
+        }
+        if (latency := seen.latency) is not None:
+            makers["latency"] = lambda: derive.latency(labels, latency)
+            makers["latency_histogram"] = lambda: derive.latency_histogram(labels, latency)
+        if (samples := self.samples) is not None:
+            makers["samples"] = lambda: derive.samples(links.table, samples)
+        if (marked := seen.marks) is not None:
+            makers["iterations"] = lambda: derive.iterations(labels, marked)
+        of_record: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+            "port_interference": lambda raw: derive.port_interference(labels, links.table, raw),
+            "messages": derive.messages,
+            "waits": derive.waits,
+            "departures": lambda raw: derive.departures(labels, links.table, raw),
+        }
+        return makers | {name: partial(of_record[name], raw) for name, raw in seen.record.items()}
+
+    @cached_property
+    def _labels(self) -> list[derive.JobLabel]:
+        return derive.labels_of(self.scenario)
+
+    def _power(self) -> pl.DataFrame | None:
+        from fairlane.power import power
+
+        jobs = [job.power for job in self.scenario.jobs if job.power is not None]
+        if not jobs:
+            return None
+        stays = [(job.start, job.stop) for job in self.scenario.jobs]
+        measured = self.observed.measured
+        table = power([job.name for job in self.scenario.jobs], jobs, measured.ranks, measured.now, stays)
+        return derive.with_host_names(table, self.links.hosts)
