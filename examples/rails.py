@@ -69,7 +69,7 @@ def waiting(simulation: fairlane.Simulation) -> NDArray[np.float64]:
     victim, aggressor = simulation.jobs
     iterations = simulation.table("ranks").filter(name=victim)["iterations"].sum()
     waits = simulation.table("port_interference").filter(victim=victim, aggressor=aggressor)
-    by_class = dict(waits.group_by("class").agg(pl.col("waiting_ps").sum()).iter_rows())
+    by_class = dict(waits.group_by("class").agg(pl.col("queueing_ps").sum()).iter_rows())
     return np.array([by_class.get(place, 0) * 1e-6 / iterations for place in PLACES.values()])
 
 

@@ -53,7 +53,7 @@ def waits(*rows: tuple[Any, ...]) -> pl.DataFrame:
 
 
 def departures(*rows: tuple[Any, ...]) -> pl.DataFrame:
-    columns = ["time_ps", "link", "job", "token", "stage", "packet", "bytes", "waited_ps"]
+    columns = ["time_ps", "link", "job", "token", "stage", "packet", "bytes", "queueing_ps"]
     table = pl.DataFrame(list(rows), schema=dict.fromkeys(columns, pl.Int64), orient="row")
     return table.with_columns(lane=pl.lit(0, pl.UInt8))
 
@@ -101,7 +101,7 @@ def test_the_walk_goes_back_to_the_slow_message_its_link_and_the_job_in_the_way(
     assert found.steps.row(1, named=True)["from_rank"] == C
     # On the wire its million bytes take 1 us of the 90 us.
     assert found.steps.row(1, named=True)["excess_ps"] == 89 * US
-    worst = found.links.sort("waited_ps").row(-1, named=True)
+    worst = found.links.sort("queueing_ps").row(-1, named=True)
     assert (worst["link"], worst["class"], worst["greatest_ps"]) == (1, "green", 80 * US)
     assert found.delayers.rows() == [(1, AHEAD, "X", 80 * US)]
     assert found.jobs.rows() == [("X", 80 * US, 1.0)]
@@ -170,7 +170,7 @@ def test_waiting_without_room_goes_to_whose_packets_lay_beyond() -> None:
     )
     found = record(sent, waits(), left)
     packets = message_packets(found, found.messages.row(0, named=True))
-    assert packets["waited_ps"].to_list() == [40 * US]
+    assert packets["queueing_ps"].to_list() == [40 * US]
     assert delayers(found, packets, LINE, ["app", "X"]).rows() == [(1, NO_ROOM, "X", 40 * US)]
 
 

@@ -168,8 +168,8 @@ def test_every_walk_ends_and_goes_back_in_time_without_gaps(whole: Path) -> None
         assert (steps["origin_rank"][:-1] == steps["rank"][1:]).all()
         assert (steps["late_ps"] + steps["network_ps"] == steps["end_ps"] - steps["since_ps"]).all()
         # What the packets waited is charged whole, but for rounding, to what was on the links and beyond them.
-        waited = found.links["waited_ps"].sum()
-        assert found.delayers["waiting_ps"].sum() <= waited + found.delayers.height
+        waited = found.links["queueing_ps"].sum()
+        assert found.delayers["queueing_ps"].sum() <= waited + found.delayers.height
     assert "slow message" in causes
 
 
@@ -184,9 +184,9 @@ def test_charges_to_packets_on_links_are_the_matrix_of_interference(folder: Path
     packets = record.departures.filter(pl.col("job") == record.number)
     found = delayers(record, packets, again.view.links, again.view.names)
     assert set(found["how"]) == {AHEAD}
-    charged = found.with_columns(by=pl.col("by").replace(OWN, "halo")).group_by("by").agg(pl.col("waiting_ps").sum())
-    matrix = again.run.interference.filter(pl.col("victim") == "halo").select(by="aggressor", waiting_ps="waiting_ps")
-    rows = matrix.with_columns(pl.col("waiting_ps").cast(pl.Int64)).filter(pl.col("waiting_ps") > 0).sort("by").rows()
+    charged = found.with_columns(by=pl.col("by").replace(OWN, "halo")).group_by("by").agg(pl.col("queueing_ps").sum())
+    matrix = again.run.interference.filter(pl.col("victim") == "halo").select(by="aggressor", queueing_ps="queueing_ps")
+    rows = matrix.with_columns(pl.col("queueing_ps").cast(pl.Int64)).filter(pl.col("queueing_ps") > 0).sort("by").rows()
     assert charged.sort("by").rows() == rows
     assert len(rows) == 2
 

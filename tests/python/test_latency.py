@@ -199,7 +199,7 @@ def test_packet_latency_is_waiting_at_ports_and_flight() -> None:
     assert simulated.run_for("10 ms"), "every rank has sent its 500 messages, and all have come"
     total = simulated.latency().summary(("of",)).filter(pl.col("of") == "packet")
     assert total["count"].item() == 4 * 500
-    waited = int(simulated.table("ports")["waiting_ps"].sum())
+    waited = int(simulated.table("ports")["queueing_ps"].sum())
     assert total["mean"].item() * 2000 == pytest.approx(waited + 2000 * flight(MTU), rel=1e-12)
 
 

@@ -149,7 +149,7 @@ def test_a_run_too_short_for_an_iteration_names_how_long_it_would_have_to_be() -
     (words,) = notes(run)
     assert words.startswith("No W for flood-0 and flood-1: no iteration was completed within 20")
     assert words.endswith(f"; 10 iterations take at least {sufficient(run.jobs)}.")
-    longest = run.jobs["enough_ps"].max()
+    longest = run.jobs["ten_iterations_ps"].max()
     assert isinstance(longest, int)
     # What it says is true of the isolated runs, and nearly of the co-run.
     again = simulated(f"{longest} ps")
@@ -183,7 +183,7 @@ def test_a_job_that_has_sent_nothing_yet_is_named() -> None:
     assert silent.startswith("idle has not communicated yet within 20")
     # It is alone already: the one simulation goes on to its first iteration.
     assert without.startswith("No W for idle: no iteration was completed within 20")
-    assert run.jobs["enough_ps"].item() >= 50 * MS
+    assert run.jobs["ten_iterations_ps"].item() >= 50 * MS
 
 
 def test_open_loop_load_has_no_w() -> None:

@@ -53,7 +53,9 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 "span_ps": [10**13] * jobs,
                 "isolated_iterations": [20] * jobs,
                 "compared_iterations": [9 if job == 1 else 20 for job in range(jobs)],
-                "enough_ps": pl.Series([11 * 10**9 if job == 1 else None for job in range(jobs)], dtype=pl.UInt64),
+                "ten_iterations_ps": pl.Series(
+                    [11 * 10**9 if job == 1 else None for job in range(jobs)], dtype=pl.UInt64
+                ),
                 "stop_ps": pl.Series([None] * jobs, dtype=pl.UInt64),
                 "w": [-0.01 * job for job in range(jobs)],
             }
@@ -71,7 +73,7 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 "from_level": [level for level, _ in levels],
                 "to_level": [level for _, level in levels],
                 "bandwidth_bps": [1] * len(links),
-                **{name: [1] * len(links) for name in ("latency_ps", "bytes", "packets", "waiting_ps", "stalled_ps")},
+                **{name: [1] * len(links) for name in ("latency_ps", "bytes", "packets", "queueing_ps", "stalled_ps")},
                 **{name: [1] * len(links) for name in ("port_active_ps", "port_stalled_ps")},
                 "max_queue": [1] * len(links),
                 "mean_queue": [0.1] * len(links),
@@ -84,10 +86,10 @@ def make_run(jobs: int, ports: int = 8) -> Run:
             {
                 "victim": [names[a] for a, _ in cells],
                 "aggressor": [names[b] for _, b in cells],
-                "waiting_s": waits,
+                "queueing_s": waits,
                 "share_of_time": [wait / 40 for wait in waits],
             },
-            schema={"victim": pl.String, "aggressor": pl.String, "waiting_s": pl.Float64, "share_of_time": pl.Float64},
+            schema={"victim": pl.String, "aggressor": pl.String, "queueing_s": pl.Float64, "share_of_time": pl.Float64},
         ),
     )
 
@@ -139,12 +141,12 @@ def test_jobs_without_an_iteration_are_named_and_not_slowed_down() -> None:
     last = pl.col("job") == 2
     jobs = run.jobs.with_columns(
         w=pl.when(last).then(None).otherwise("w"),
-        enough_ps=pl.when(last).then(pl.lit(77 * 10**9, pl.UInt64)).otherwise("enough_ps"),
+        ten_iterations_ps=pl.when(last).then(pl.lit(77 * 10**9, pl.UInt64)).otherwise("ten_iterations_ps"),
     )
     figure = drawn(slowdown.draw(replace(run, jobs=jobs)))
     assert len([patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]) == 2
     assert "Not shown, no iteration completed: job-2; 10 take at least 77 ms." in figure.get_supxlabel()
-    few = jobs.filter(~last).with_columns(enough_ps=pl.lit(10**10, pl.UInt64))
+    few = jobs.filter(~last).with_columns(ten_iterations_ps=pl.lit(10**10, pl.UInt64))
     assert drawn(slowdown.draw(replace(run, jobs=few))).get_suptitle().startswith("Too few iterations")
 
 

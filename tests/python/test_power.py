@@ -20,9 +20,9 @@ TRACE = Path(__file__).parents[1] / "data" / "traces" / "npb_ft-64.tar.zst"
 watts = st.floats(0, 300)
 
 
-@given(idle=st.floats(0, 50), busy=st.floats(1, 150), efficiency=st.floats(0.5, 1.5), above=st.floats(0.01, 200))
-def test_a_cap_is_kept_and_used(idle: float, busy: float, efficiency: float, above: float) -> None:
-    socket, cap = Socket(idle, idle + busy, efficiency), idle + above
+@given(idle=st.floats(0, 50), busy=st.floats(1, 150), factor=st.floats(0.5, 1.5), above=st.floats(0.01, 200))
+def test_a_cap_is_kept_and_used(idle: float, busy: float, factor: float, above: float) -> None:
+    socket, cap = Socket(idle, idle + busy, factor), idle + above
     frequency = socket.frequency(cap)
     drawn = idle + socket.dynamic(frequency)
     assert 0 < frequency <= 1
@@ -42,14 +42,14 @@ def test_only_what_does_not_wait_for_memory_is_slowed_down(frequency: float, par
 def test_sockets_are_normally_distributed_and_the_machine_is_the_same_for_one_seed() -> None:
     table = PowerTable(variability=0.1)
     machine = table.draw(2000)
-    efficiencies = np.array([socket.efficiency for host in machine for socket in host])
+    efficiencies = np.array([socket.factor for host in machine for socket in host])
     # The standard error of the mean of 4000 is 0.0016, of the deviation 0.0011; a cut at three deviations takes 1.5%.
     assert efficiencies.mean() == pytest.approx(1, abs=0.006)
     assert efficiencies.std() == pytest.approx(0.1 * 0.9867, abs=0.005)
     assert abs(efficiencies - 1).max() <= 0.3
     assert machine == table.draw(2000)
     assert machine[:10] != PowerTable(variability=0.1, seed=1).draw(10)
-    assert {socket.efficiency for host in PowerTable(variability=0).draw(4) for socket in host} == {1.0}
+    assert {socket.factor for host in PowerTable(variability=0).draw(4) for socket in host} == {1.0}
 
 
 def test_ranks_share_the_sockets_of_their_host_in_order() -> None:
@@ -66,7 +66,7 @@ def test_ranks_share_the_sockets_of_their_host_in_order() -> None:
 def test_a_rank_on_two_sockets_is_as_fast_as_the_slower() -> None:
     good, bad = Socket(20, 100, 0.9), Socket(20, 100, 1.1)
     job = JobPower(80.0, 1.0, (0, 1, 1), {0: [good, bad], 1: [good, bad]})
-    slow, fast = ((60 / (80 * efficiency)) ** (1 / 3) for efficiency in (1.1, 0.9))
+    slow, fast = ((60 / (80 * factor)) ** (1 / 3) for factor in (1.1, 0.9))
     assert job.frequencies() == pytest.approx((slow, fast, slow))
     pace = Pace(job.frequencies(), memory_bound=0.5)
     assert pace.stretched(0, 10**9) == round(10**9 * (0.5 + 0.5 / slow))
@@ -139,7 +139,9 @@ def test_energy_is_idle_power_all_the_time_and_dynamic_power_where_a_rank_is_at_
     assert power["energy_j"].to_numpy() == pytest.approx(20 * seconds + 45 * at_work)
     assert power["mean_w"].to_numpy() == pytest.approx(power["energy_j"].to_numpy() / seconds)
     assert (power["frequency_share"] < 1).all()
-    assert power["efficiency"].to_numpy() == pytest.approx((45 / 80) / power["frequency_share"].to_numpy() ** 3)
+    assert power["dynamic_power_factor"].to_numpy() == pytest.approx(
+        (45 / 80) / power["frequency_share"].to_numpy() ** 3
+    )
     job = by_job(power).row(0, named=True)
     energy = float(power["energy_j"].to_numpy().sum())
     assert job["energy_j"] == pytest.approx(energy)

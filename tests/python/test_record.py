@@ -61,8 +61,8 @@ def test_the_tables_of_a_record_fit_those_of_the_run(tmp_path: Path) -> None:
     known = run.waits.join(run.messages, on="message", how="left")
     assert known["sent_at_ps"].null_count() == 0
     assert known.filter("receiver").select((pl.col("received_at_ps") == pl.col("end_ps")).all()).item()
-    assert run.departures["waited_ps"].sum() == run.ports["waiting_ps"].sum()
-    at_switches = run.ports.filter(pl.col("from_vertex").str.starts_with("switch"))["waiting_ps"].sum()
+    assert run.departures["queueing_ps"].sum() == run.ports["queueing_ps"].sum()
+    at_switches = run.ports.filter(pl.col("from_vertex").str.starts_with("switch"))["queueing_ps"].sum()
     assert run.ports["input_queueing_ps"].sum() == at_switches > 0
 
 

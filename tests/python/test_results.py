@@ -169,7 +169,7 @@ def test_who_delays_whom_is_in_percent_of_the_time_of_the_job(tmp_path: Path) ->
     for a, delayed in enumerate(matrix.labels):
         for b, delaying in enumerate(matrix.labels):
             assert shares[a, b] == pytest.approx(of.get((delayed, delaying), 0))
-    seconds = found.interference.filter(victim="late", aggressor="late")["waiting_s"].item()
+    seconds = found.interference.filter(victim="late", aggressor="late")["queueing_s"].item()
     assert of["late", "late"] == pytest.approx(seconds / (8 * 250e-6), rel=1e-3)
 
 
@@ -192,8 +192,8 @@ def test_a_program_that_ends_is_compared_by_its_rate_of_work() -> None:
 def test_interference_in_seconds_and_as_share_of_the_delayed_jobs_time(run: Run) -> None:
     cell = run.interference.filter(victim="flood-1", aggressor="pairs").row(0, named=True)
     # Job 1 waits (1 + 1) * (2 + 2) thousandths of 17 ms for job 2; it has three ranks.
-    assert cell["waiting_ps"] == 8 * 17 * MS // 1000
-    assert cell["waiting_s"] == pytest.approx(8 * 17e-6)
+    assert cell["queueing_ps"] == 8 * 17 * MS // 1000
+    assert cell["queueing_s"] == pytest.approx(8 * 17e-6)
     assert cell["share_of_time"] == pytest.approx(8 / 1000 / 3)
 
 
@@ -204,7 +204,7 @@ def test_matrix_between_jobs_keeps_own_packets_apart(run: Run) -> None:
     np.testing.assert_allclose(matrix.others, unit * np.array([[0, 3, 4], [4, 0, 8], [6, 9, 0]]))
     np.testing.assert_allclose(matrix.own, unit * np.array([2, 6, 12]))
     np.testing.assert_allclose(matrix.share(matrix.own), [2e-3 / 2, 6e-3 / 3, 12e-3 / 2])
-    assert matrix.others.sum() + matrix.own.sum() == pytest.approx(run.interference["waiting_s"].sum())
+    assert matrix.others.sum() + matrix.own.sum() == pytest.approx(run.interference["queueing_s"].sum())
 
 
 def test_matrix_by_workload_sums_jobs_and_their_time(run: Run) -> None:
@@ -235,7 +235,7 @@ def test_lanes_of_a_port_add_up(run: Run) -> None:
     assert links["port_active_share"].to_list() == pytest.approx([3 / 4] * 4)
     assert links["port_stalled_share"].to_list() == pytest.approx([1 / 5] * 4)
     assert links["port_idle_share"].to_list() == pytest.approx([1 - 3 / 4 - 1 / 5] * 4)
-    assert links["mean_queue"].to_list() == pytest.approx((links["waiting_ps"] / DURATION).to_list())
+    assert links["mean_queue"].to_list() == pytest.approx((links["queueing_ps"] / DURATION).to_list())
     assert links["bytes"].to_list() == [3 * 4096] * 4
 
 
@@ -305,7 +305,7 @@ def test_a_query_joins_tables(run: Run, tmp_path: Path) -> None:
     run.save(tmp_path / "a")
     answer = query(
         tmp_path / "a",
-        "select name, sum(waiting_s) s from jobs join interference on victim = name group by 1 order by 1",
+        "select name, sum(queueing_s) s from jobs join interference on victim = name group by 1 order by 1",
     )
     assert answer["name"].to_list() == ["flood-0", "flood-1", "pairs"]
     assert answer["s"].to_list() == pytest.approx([17e-6 * 9, 17e-6 * 18, 17e-6 * 27])
@@ -316,8 +316,8 @@ def test_a_query_joins_tables(run: Run, tmp_path: Path) -> None:
     ("sql", "words"),
     [
         (
-            "select wait_ps from ports",
-            ["nearest to 'wait_ps': waiting_ps (of ports, interference)", "tables: jobs"],
+            "select queue_ps from ports",
+            ["nearest to 'queue_ps': queueing_ps (of ports, interference)", "tables: jobs"],
         ),
         ("select * from port", ["nearest to 'port': ports", "tables: jobs, ranks"]),
         ("selec 1", ["syntax error", "tables: jobs"]),

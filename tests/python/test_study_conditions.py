@@ -43,7 +43,7 @@ def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[
             "iterations_per_second": 1 / row["seconds"],
             "w": row.get("w", 0.0),
             "improvement": row.get("improvement"),
-            "enough_ps": row.get("enough_ps"),
+            "ten_iterations_ps": row.get("ten_iterations_ps"),
             "stop_ps": row.get("stop_ps"),
         }
         for at, row in enumerate(rows)
@@ -52,7 +52,7 @@ def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[
         "case": pl.String,
         "w": pl.Float64,
         "improvement": pl.Float64,
-        "enough_ps": pl.UInt64,
+        "ten_iterations_ps": pl.UInt64,
         "stop_ps": pl.UInt64,
     }
     work = pl.DataFrame(filled, schema_overrides=schema)
@@ -192,8 +192,8 @@ def test_rows_with_too_few_iterations_are_named() -> None:
     rows: list[dict[str, Any]] = [
         {"seed": seed, "job": job, "seconds": MS, "w": -0.1} for seed in (1, 2) for job in (0, 1)
     ]
-    rows[1]["enough_ps"] = 12_300_000_000
-    rows[2] |= {"w": None, "enough_ps": 40_000_000_000}
+    rows[1]["ten_iterations_ps"] = 12_300_000_000
+    rows[2] |= {"w": None, "ten_iterations_ps": 40_000_000_000}
     text = "\n".join(printed(results(rows, [])))
     assert "Too few iterations for a reliable W: job-1, 1 of 4 default runs of a job; 10 take about 13 ms." in text
     assert "No W without a completed iteration: job-0, 1 of 4 default runs of a job; 10 take about 40 ms." in text

@@ -42,7 +42,7 @@ def test_watching_changes_nothing_and_is_not_done_unasked(watched: Run, tmp_path
 
 def test_samples_add_up_to_the_counters(watched: Run) -> None:
     assert watched.samples is not None
-    lanes = watched.samples.group_by("link", "lane").agg(pl.col("bytes", "packets", "waiting_ps", "stalled_ps").sum())
+    lanes = watched.samples.group_by("link", "lane").agg(pl.col("bytes", "packets", "queueing_ps", "stalled_ps").sum())
     used = watched.ports.filter(pl.col("packets") > 0).sort("link", "lane")
     assert lanes.filter(pl.col("packets") > 0).sort("link", "lane").equals(used.select(lanes.columns))
     ports = watched.samples.group_by("from_ps", "link").agg(pl.col("port_active_ps", "port_stalled_ps").first())

@@ -39,7 +39,7 @@ __all__ = ["MOST_HOPS", "Again", "recorded", "recording"]
 
 MOST_HOPS = 200_000_000
 """A stretch with about so many packet-hops or more is not recorded: each is a row."""
-_DEPARTURES = {"message": "token", "time": "time_ps", "waited": "waited_ps"}
+_DEPARTURES = {"message": "token", "time": "time_ps", "waited": "queueing_ps"}
 KEPT = "analysis"
 """The folder, within the run's, of what was recorded."""
 

@@ -28,7 +28,7 @@ OWN = "itself"
 """The message's own packets."""
 
 _KEY = ["job", "token", "stage", "packet"]
-_DELAYERS = pl.Schema({"link": pl.UInt32, "how": pl.String, "by": pl.String, "waiting_ps": pl.Int64})
+_DELAYERS = pl.Schema({"link": pl.UInt32, "how": pl.String, "by": pl.String, "queueing_ps": pl.Int64})
 _Row = tuple[int, str, str, int]
 
 
@@ -45,7 +45,7 @@ def by_link(packets: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
     """Per link, in the order in which the message came to it: packets, their waiting in all, and the longest wait."""
     shown = ("from_vertex", "to_vertex", "link_name", "class")
     named = links.select(pl.col("link").cast(pl.UInt32), *(name for name in shown if name in links.columns))
-    waited = pl.col("waited_ps")
+    waited = pl.col("queueing_ps")
     sums = packets.group_by("link").agg(
         pl.len().alias("packets"),
         waited.sum(),
@@ -56,7 +56,7 @@ def by_link(packets: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
 
 
 def delayers(record: Record, packets: pl.DataFrame, links: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """For whom the packets of one message waited: ``link``, ``how`` (``AHEAD`` or ``NO_ROOM``), ``by``, ``waiting_ps``.
+    """What delayed the packets of one message: ``link``, ``how`` (``AHEAD`` or ``NO_ROOM``), ``by``, ``queueing_ps``.
 
     ``by`` is a job's name, or ``OWN`` for packets of the message itself. Waiting before the record began is left out.
 
@@ -66,7 +66,7 @@ def delayers(record: Record, packets: pl.DataFrame, links: pl.DataFrame, names: 
         links: The fabric's links, with ``from_vertex``, ``to_vertex`` and ``bandwidth``.
         names: The jobs' names, by number.
     """
-    waiting = packets.filter(pl.col("waited_ps") > 0)
+    waiting = packets.filter(pl.col("queueing_ps") > 0)
     if waiting.is_empty():
         return _DELAYERS.to_frame()
     wires = links.select(pl.col("link").cast(pl.UInt32), "from_vertex", "to_vertex", "bandwidth_bps")
@@ -78,14 +78,14 @@ def delayers(record: Record, packets: pl.DataFrame, links: pl.DataFrame, names: 
         for link in waiting["link"].unique(maintain_order=True)
         for row in _at_link(record, left, waiting.filter(pl.col("link") == link), wires)
     ]
-    return pl.DataFrame(rows, schema=_DELAYERS, orient="row").filter(pl.col("waiting_ps") > 0)
+    return pl.DataFrame(rows, schema=_DELAYERS, orient="row").filter(pl.col("queueing_ps") > 0)
 
 
 def _at_link(record: Record, left: pl.DataFrame, waiting: pl.DataFrame, wires: pl.DataFrame) -> Iterator[_Row]:
     """What the packets of the message waited for at one link."""
     link = int(waiting["link"][0])
     until = waiting["time_ps"].to_numpy()
-    since = np.maximum(until - waiting["waited_ps"].to_numpy(), record.from_ps)
+    since = np.maximum(until - waiting["queueing_ps"].to_numpy(), record.from_ps)
     wire = wires.row(by_predicate=pl.col("link") == link, named=True)
     over = left.filter(pl.col("link") == link, pl.col("time_ps") < int(until.max())).sort("time_ps")
     per_byte = Fraction(8 * 10**12, int(wire["bandwidth_bps"]))

@@ -46,7 +46,7 @@ class Record:
         signed = [pl.col(_INSTANTS).cast(pl.Int64), pl.col("bytes").cast(pl.Int64)]
         waited = [pl.col(_ENDS).cast(pl.Int64), pl.col("message").cast(pl.UInt64)]
         left = departures.select(
-            pl.col("time_ps", "waited_ps", "bytes").cast(pl.Int64),
+            pl.col("time_ps", "queueing_ps", "bytes").cast(pl.Int64),
             pl.col("link", "job", "token", "packet").cast(pl.UInt32),
             pl.col("lane", "stage").cast(pl.UInt8),
         )

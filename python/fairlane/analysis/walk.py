@@ -55,10 +55,10 @@ class Walk:
 
     @property
     def jobs(self) -> pl.DataFrame:
-        """The waiting of the slow message's packets by whose packets it was for: ``by``, ``waiting_ps``, ``share``."""
-        sums = self.delayers.group_by("by").agg(pl.col("waiting_ps").sum())
-        share = pl.col("waiting_ps") / pl.col("waiting_ps").sum()
-        return sums.with_columns(share=share).sort("waiting_ps", "by", descending=[True, False])
+        """The waiting of the slow message's packets by whose packets it was for: ``by``, ``queueing_ps``, ``share``."""
+        sums = self.delayers.group_by("by").agg(pl.col("queueing_ps").sum())
+        share = pl.col("queueing_ps") / pl.col("queueing_ps").sum()
+        return sums.with_columns(share=share).sort("queueing_ps", "by", descending=[True, False])
 
 
 def walk(record: Record, links: pl.DataFrame, names: Sequence[str], start: int | None = None) -> Walk | None:

@@ -221,10 +221,10 @@ def _shares(walk: Walk) -> str:
 def _link_lines(walk: Walk) -> Iterator[str]:
     if walk.links.is_empty():
         yield "  It went through the host's memory."
-    waited = walk.links.filter(pl.col("waited_ps") > 0)
-    for row in waited.sort("waited_ps", "link", descending=[True, False]).head(MOST_LINKS).iter_rows(named=True):
+    waited = walk.links.filter(pl.col("queueing_ps") > 0)
+    for row in waited.sort("queueing_ps", "link", descending=[True, False]).head(MOST_LINKS).iter_rows(named=True):
         where = f"{row['link_name']} ({row['class']})"
-        yield f"  {where}: its packets waited {time_ps(row['waited_ps'])}{_whose(walk, row['link'])}"
+        yield f"  {where}: its packets waited {time_ps(row['queueing_ps'])}{_whose(walk, row['link'])}"
     if waited.height > MOST_LINKS:
         yield f"  and less at {waited.height - MOST_LINKS} other links"
     if walk.jobs.height:
@@ -234,14 +234,14 @@ def _link_lines(walk: Walk) -> Iterator[str]:
 
 def _whose(walk: Walk, link: int) -> str:
     """For whom they waited at a link, and how much of it because the link had no credits."""
-    waiting = pl.col("waiting_ps")
+    waiting = pl.col("queueing_ps")
     rows = walk.delayers.filter(pl.col("link") == link)
-    total = int(rows["waiting_ps"].sum())
+    total = int(rows["queueing_ps"].sum())
     if not total:
         return ", before the record began"
-    no_room = int(rows.filter(pl.col("how") == NO_ROOM)["waiting_ps"].sum()) / total
-    by_job = rows.group_by("by").agg(waiting.sum()).sort("waiting_ps", "by", descending=[True, False])
-    names = [f"{row['by']} {percent(row['waiting_ps'] / total)}" for row in by_job.head(4).iter_rows(named=True)]
+    no_room = int(rows.filter(pl.col("how") == NO_ROOM)["queueing_ps"].sum()) / total
+    by_job = rows.group_by("by").agg(waiting.sum()).sort("queueing_ps", "by", descending=[True, False])
+    names = [f"{row['by']} {percent(row['queueing_ps'] / total)}" for row in by_job.head(4).iter_rows(named=True)]
     room = f" ({percent(no_room)} of it stalled for credits)" if no_room else ""
     return f"{room}, for {', '.join(names)}"
 

@@ -39,7 +39,7 @@ def summary(run: Run) -> Iterator[Part]:
         yield latency_table(run)
     if run.power is not None:
         yield power_table(run.power)
-    if run.interference["waiting_s"].sum() > 0:
+    if run.interference["queueing_s"].sum() > 0:
         yield interference_table(run, by="workload" if run.jobs.height > MOST_COLUMNS else "job")
     yield from (long(f"Note: {note}") for note in run.meta.notes)
     yield from stored(run.folder)

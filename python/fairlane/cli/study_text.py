@@ -166,7 +166,7 @@ def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str])
 
 def comparison_notes(work: pl.DataFrame) -> Iterator[str]:
     """Sentences about rows that cannot be compared, or hardly."""
-    if "enough_ps" not in work.columns:
+    if "ten_iterations_ps" not in work.columns:
         return
     default = work.filter(pl.col("treatment") == "default", pl.col("baseline") == "")
     names = {"without": default.filter(pl.col("w").is_null()), "hardly": few(default)}

@@ -1,4 +1,4 @@
-"""The interference matrix as a heat map: rows are delayed, columns delay them, a grey column is a job's own packets."""
+"""The interference matrix as a heat map: rows are victims, columns aggressors, a grey column is a job's own packets."""
 
 from __future__ import annotations
 

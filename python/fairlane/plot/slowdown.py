@@ -59,7 +59,7 @@ def _notes(jobs: pl.DataFrame, compared: pl.DataFrame) -> Iterator[str]:
 
 def _title(compared: pl.DataFrame) -> str:
     """What the jobs with enough iterations show; the others are drawn and not counted."""
-    jobs = compared.filter(pl.col("enough_ps").is_null())
+    jobs = compared.filter(pl.col("ten_iterations_ps").is_null())
     if jobs.is_empty():
         return "Too few iterations to tell how much jobs are slowed down"
     slowed = jobs.filter(pl.col("w") < -NOTICEABLE).sort("w")
@@ -77,7 +77,7 @@ def _bars(axes: Axes, jobs: pl.DataFrame) -> None:
     y = np.arange(jobs.height) + 0.6 * groups.to_numpy()
     w = jobs["w"].to_numpy()
     bars = axes.barh(y, w, height=0.72, color=[colour[name] for name in jobs["workload"]], zorder=3)
-    for bar, hatched in zip(bars, jobs["enough_ps"].is_not_null(), strict=True):
+    for bar, hatched in zip(bars, jobs["ten_iterations_ps"].is_not_null(), strict=True):
         if hatched:
             bar.set(hatch="///", edgecolor="white", alpha=0.55)
     axes.set_yticks(y, jobs["name"].to_list())

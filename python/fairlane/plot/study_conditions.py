@@ -86,7 +86,9 @@ def draw(study: StudyResults) -> Figure | None:
                 )
     meta = study.meta
     what = f"{meta.study}: {plural(len(conditions), 'condition')}, {plural(meta.points, 'point')}. "
-    hollow = work.filter(pl.col("w").is_not_null() & pl.col("enough_ps").is_not_null()).height and "w" in measures
+    hollow = (
+        work.filter(pl.col("w").is_not_null() & pl.col("ten_iterations_ps").is_not_null()).height and "w" in measures
+    )
     notes = [
         f"{what}A dot is a job at one placement and seed, a bar the median.",
         f"Hollow: W over fewer than {FEW_ITERATIONS} iterations, not reliable." if hollow else None,
@@ -146,7 +148,7 @@ def _panel(axes: Axes, block: _Block, measure: str, runs: Sequence[tuple[str, st
 
 def _dots(axes: Axes, rows: pl.DataFrame, measure: str, y: float, colour: str) -> None:
     """A dot for each row that has a value; hollow where W compares too few iterations."""
-    weak = pl.col("enough_ps").is_not_null() if measure == "w" else pl.lit(value=False)
+    weak = pl.col("ten_iterations_ps").is_not_null() if measure == "w" else pl.lit(value=False)
     for hollow, chosen in ((False, rows.filter(~weak)), (True, rows.filter(weak))):
         values = chosen[measure].drop_nulls().to_numpy()
         fill = {"facecolors": "none", "edgecolors": colour} if hollow else {"color": colour, "linewidths": 0}
@@ -175,7 +177,7 @@ def _title(work: pl.DataFrame, conditions: Sequence[str], measures: Sequence[str
     measure = "w" if "w" in measures else measures[0]
     default = work.filter(pl.col("treatment") == DEFAULT)
     compared = default.filter(pl.col("w").is_not_null())
-    if measure == "w" and compared.filter(pl.col("enough_ps").is_not_null()).height > compared.height / 2:
+    if measure == "w" and compared.filter(pl.col("ten_iterations_ps").is_not_null()).height > compared.height / 2:
         return f"{plural(len(conditions), 'condition')} compared, with too few iterations for a reliable W"
     median = pl.col("w").median() if measure == "w" else median_time(measure)
     medians = default.group_by(CONDITION, maintain_order=True).agg(median.alias(measure)).drop_nulls()

@@ -40,7 +40,7 @@ def power(
         span = max(0, (now if stop is None else min(now, stop)) - start)
         rows += _rows(name, job, own["compute"].to_list(), own["communication"].to_list(), span)
     whole = {"host": pl.UInt32, "socket": pl.UInt8, "ranks": pl.UInt32}
-    real = ("efficiency", "cap_w", "frequency_share", "busy_s", "time_s", "energy_j", "mean_w")
+    real = ("dynamic_power_factor", "cap_w", "frequency_share", "busy_s", "time_s", "energy_j", "mean_w")
     return pl.DataFrame(rows, schema={"name": pl.String, **whole, **dict.fromkeys(real, pl.Float64)}, orient="row")
 
 
@@ -63,7 +63,7 @@ def _rows(
             frequency = min((frequencies[rank] for rank in own), default=socket.frequency(job.cap))
             mean_busy = sum(busy) / len(busy) if busy else 0.0
             watts = energy / seconds if seconds else None
-            facts = (len(own), socket.efficiency, job.cap, frequency, mean_busy)
+            facts = (len(own), socket.factor, job.cap, frequency, mean_busy)
             rows.append((name, host, number, *facts, seconds, energy, watts))
     return rows
 

@@ -29,12 +29,12 @@ class Socket:
     """What it draws when nothing computes."""
     busy: float
     """What the mean socket draws when all of it computes at full frequency."""
-    efficiency: float = 1.0
+    factor: float = 1.0
     """``e``: its dynamic power over the mean socket's at the same frequency; more is worse."""
 
     def dynamic(self, frequency: float) -> float:
         """What it draws above idle at this share of the full frequency, W."""
-        return self.efficiency * (self.busy - self.idle) * frequency**3
+        return self.factor * (self.busy - self.idle) * frequency**3
 
     def frequency(self, cap: float | None) -> float:
         """The share of the full frequency that a cap leaves; exactly 1 without a cap or below one."""

@@ -82,7 +82,7 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
             "isolated_compared_ps",
             "w",
             change(rate, isolated_rate).alias("w_iterations"),
-            "enough_ps",
+            "ten_iterations_ps",
             "stop_ps",
         )
     )
@@ -94,7 +94,7 @@ _COMPARED = {
     "compared_ps": pl.UInt64,
     "isolated_compared_ps": pl.UInt64,
     "w": pl.Float64,
-    "enough_ps": pl.UInt64,
+    "ten_iterations_ps": pl.UInt64,
     "stop_ps": pl.UInt64,
 }
 
@@ -111,7 +111,7 @@ def _compared(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work |
             "compared_ps": found and found.at,
             "isolated_compared_ps": found and found.reference_at,
             "w": found and found.change,
-            "enough_ps": enough(here[job], there) if job in here else None,
+            "ten_iterations_ps": enough(here[job], there) if job in here else None,
             "stop_ps": label.stop,
         }
 
@@ -201,12 +201,11 @@ def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
     share = 1 / together.now if together.now else 0.0
     idle = together.now - pl.col("port_active_ps") - pl.col("port_stalled_ps")
     times = ["waiting", "stalled", "port_active", "port_stalled"]
-    counted = together.ports.rename({"onward_waiting": "input_queueing"}, strict=False)
-    times += [name for name in counted.columns if name == "input_queueing"]
+    times += [name for name in together.ports.columns if name == "onward_waiting"]
     return (
-        _picoseconds(counted.with_columns(pl.col("link").cast(pl.UInt32)), times)
+        _picoseconds(together.ports.with_columns(pl.col("link").cast(pl.UInt32)), times)
         .with_columns(
-            mean_queue=pl.col("waiting_ps") * share,
+            mean_queue=pl.col("queueing_ps") * share,
             port_active_share=pl.col("port_active_ps") * share,
             port_stalled_share=pl.col("port_stalled_ps") * share,
             port_idle_share=idle.cast(pl.Float64) * share,
@@ -242,8 +241,8 @@ def _who_waits(names: pl.Series, raw: pl.DataFrame) -> tuple[Any, ...]:
     return (
         names.gather(raw["delayed"].cast(pl.UInt32)).alias("victim"),
         names.gather(raw["delaying"].cast(pl.UInt32)).alias("aggressor"),
-        pl.col("waiting").alias("waiting_ps"),
-        (pl.col("waiting") * PS).alias("waiting_s"),
+        pl.col("waiting").alias("queueing_ps"),
+        (pl.col("waiting") * PS).alias("queueing_s"),
     )
 
 
@@ -291,7 +290,7 @@ def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
     return (
         _picoseconds(raw.with_columns(pl.col("link").cast(pl.UInt32)), times)
         .with_columns(
-            mean_queue=pl.col("waiting_ps") / span,
+            mean_queue=pl.col("queueing_ps") / span,
             port_active_share=pl.col("port_active_ps") / span,
             port_stalled_share=pl.col("port_stalled_ps") / span,
             port_idle_share=1 - (pl.col("port_active_ps") + pl.col("port_stalled_ps")) / span,
@@ -343,5 +342,9 @@ def _named(labels: Sequence[JobLabel], table: pl.DataFrame, at: int = 1) -> pl.D
     return table.insert_column(at, names.alias("name"))
 
 
+_COLUMN = {"waiting": "queueing", "waited": "queueing", "onward_waiting": "input_queueing"}
+"""Columns of stored tables that have another name in the engine."""
+
+
 def _picoseconds(table: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    return table.rename({name: f"{name}_ps" for name in columns})
+    return table.rename({name: f"{_COLUMN.get(name, name)}_ps" for name in columns})

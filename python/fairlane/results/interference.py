@@ -1,7 +1,7 @@
 """The interference matrix: rows are victims, columns aggressors.
 
-A cell is the time that packets of the row's job waited behind packets of the column's job. Many packets wait at once,
-so a cell's share of the row's time (its ranks times the time that the job was there) can exceed one.
+A cell is the queueing delay of the victim's packets that the aggressor's packets caused. Packets queue concurrently, so
+a cell's share of the victim's time (its ranks times the time from its start to its end) can exceed one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interference:
-    """Who delayed whom, between jobs or between groups of jobs that run the same workload."""
+    """Queueing delay by victim and aggressor, between jobs or between groups of jobs with the same workload."""
 
     labels: list[str]
     """What the rows and columns stand for: names of jobs or of workloads."""
@@ -31,7 +31,7 @@ class Interference:
     Between jobs the diagonal is zero; between workloads it holds what jobs of one workload do to each other.
     """
     own: Floats
-    """Seconds that the row's packets waited behind packets of their own job."""
+    """Queueing delay caused by packets of the same job, s."""
     time: Floats
     """Rank-seconds of each row: the ranks of its jobs times the time that each was there."""
 
@@ -63,5 +63,5 @@ def _between_jobs(run: Run) -> Floats:
     seconds = np.zeros((len(number), len(number)))
     rows = run.interference["victim"].replace_strict(number, return_dtype=run.jobs["job"].dtype).to_numpy()
     columns = run.interference["aggressor"].replace_strict(number, return_dtype=run.jobs["job"].dtype).to_numpy()
-    np.add.at(seconds, (rows, columns), run.interference["waiting_s"].to_numpy())
+    np.add.at(seconds, (rows, columns), run.interference["queueing_s"].to_numpy())
     return seconds

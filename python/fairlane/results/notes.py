@@ -20,12 +20,12 @@ MANY = 5
 
 def few(jobs: pl.DataFrame) -> pl.DataFrame:
     """The jobs whose W compares too few iterations."""
-    return jobs.filter(pl.col("w").is_not_null() & pl.col("enough_ps").is_not_null())
+    return jobs.filter(pl.col("w").is_not_null() & pl.col("ten_iterations_ps").is_not_null())
 
 
 def sufficient(jobs: pl.DataFrame) -> str | None:
     """The simulated time in which all of these complete enough iterations, rounded up; None if it is not known."""
-    longest = jobs["enough_ps"].max()
+    longest = jobs["ten_iterations_ps"].max()
     if not isinstance(longest, int) or not longest:
         return None
     digit = 10 ** max(0, floor(log10(longest)) - 1)
@@ -35,7 +35,7 @@ def sufficient(jobs: pl.DataFrame) -> str | None:
 
 def stops(jobs: pl.DataFrame) -> str:
     """Which of these jobs are stopped before that, to be added to a sentence: for them a longer run changes nothing."""
-    before = jobs.filter(pl.col("stop_ps") < pl.col("enough_ps"))
+    before = jobs.filter(pl.col("stop_ps") < pl.col("ten_iterations_ps"))
     names = before["name"].unique(maintain_order=True).to_list()
     return f", but {listed(names)} {'is' if len(names) == 1 else 'are'} stopped before" if names else ""
 
@@ -47,7 +47,7 @@ def notes(run: Run) -> Iterator[str]:
     without = asked.filter(pl.col("w").is_null())
     within = seconds(run.meta.simulated_s)
     if without.height:
-        known = without.filter(pl.col("enough_ps").is_not_null())
+        known = without.filter(pl.col("ten_iterations_ps").is_not_null())
         words = f"No W for {_those(without, asked)}: no iteration was completed within {within}"
         time = sufficient(known)
         if time is None:

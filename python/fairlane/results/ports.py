@@ -25,7 +25,7 @@ def by_link(ports: pl.DataFrame) -> pl.DataFrame:
         ports.group_by("link")
         .agg(
             pl.col(*whole, *times).first(),
-            pl.col("bytes", "packets", "waiting_ps", "mean_queue").sum(),
+            pl.col("bytes", "packets", "queueing_ps", "mean_queue").sum(),
             pl.col("max_queue").max(),
         )
         .sort("link")
@@ -40,7 +40,7 @@ def by_role(ports: pl.DataFrame) -> pl.DataFrame:
         .group_by("role")
         .agg(
             pl.len().alias("ports"),
-            pl.col("bytes", "packets", "waiting_ps").sum(),
+            pl.col("bytes", "packets", "queueing_ps").sum(),
             pl.col("max_queue").max(),
             pl.col("mean_queue", *shares, "port_idle_share").mean(),
             *(pl.col(share).quantile(0.99).name.prefix("p99_") for share in shares),

@@ -39,13 +39,13 @@ _MAYBE_COUNT, _MAYBE_PS, _MAYBE_NUMBER = Optional(_COUNT), Optional(_PS), Option
 _JOB: Schema = {"job": _ID, "name": _TEXT}
 _LINK: Schema = {"class": _TEXT, "role": _TEXT, "link_name": _TEXT}
 _LATENCY: Schema = {"of": _TEXT, **_JOB, "kind": _TEXT}
-_INTERFERENCE: Schema = {"victim": _TEXT, "aggressor": _TEXT, "waiting_ps": _PS, "waiting_s": _NUMBER}
+_INTERFERENCE: Schema = {"victim": _TEXT, "aggressor": _TEXT, "queueing_ps": _PS, "queueing_s": _NUMBER}
 _LANE_COUNTERS: Schema = {
     "link": _ID,
     "lane": _LANE,
     "bytes": _COUNT,
     "packets": _COUNT,
-    "waiting_ps": _PS,
+    "queueing_ps": _PS,
     "stalled_ps": _PS,
     "port_active_ps": _PS,
     "port_stalled_ps": _PS,
@@ -63,7 +63,7 @@ _COMPARED: Schema = {
     "w": _MAYBE_NUMBER,
 }
 """A job against its isolated run."""
-_ENOUGH: Schema = {"enough_ps": _MAYBE_PS, "stop_ps": _MAYBE_PS}
+_ENOUGH: Schema = {"ten_iterations_ps": _MAYBE_PS, "stop_ps": _MAYBE_PS}
 _WORK: Schema = {
     **_JOB,
     "workload": _TEXT,
@@ -136,7 +136,7 @@ ON_DEMAND: Mapping[str, Schema] = {
         "host_name": _TEXT,
         "socket": _LANE,
         "ranks": _ID,
-        "efficiency": _NUMBER,
+        "dynamic_power_factor": _NUMBER,
         "cap_w": _MAYBE_NUMBER,
         "frequency_share": _NUMBER,
         "busy_s": _NUMBER,
@@ -171,7 +171,7 @@ ON_DEMAND: Mapping[str, Schema] = {
     },
     "departures": {
         "time_ps": _PS,
-        "waited_ps": _PS,
+        "queueing_ps": _PS,
         "link": _ID,
         "lane": _LANE,
         **_JOB,

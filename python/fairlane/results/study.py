@@ -20,7 +20,7 @@ from fairlane.results.schemas import STUDY
 __all__ = ["META", "StudyMeta", "StudyResults"]
 
 META = "study.json"
-STUDY_SCHEMA_VERSION = 3
+STUDY_SCHEMA_VERSION = 4
 """Version of the layout of a study's folder and of its tables' columns."""
 
 

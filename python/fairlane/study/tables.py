@@ -200,7 +200,9 @@ def _against(done: Done, default: Done | None, isolated: Done | None) -> Row:
         "improvement": before and before.change,
         "timed": done.milestones is not None,
         "stop_ps": done.milestones and done.milestones.stop,
-        "enough_ps": enough(done.milestones, isolated.milestones if isolated else None) if done.milestones else None,
+        "ten_iterations_ps": enough(done.milestones, isolated.milestones if isolated else None)
+        if done.milestones
+        else None,
     }
 
 

@@ -105,11 +105,11 @@ def _step(axes: Axes, step: dict[str, Any], rows: dict[int, int], window: tuple[
 
 def _links(axes: Axes, walk: Walk) -> None:
     """What the packets of the slow message waited for, by link, in the order in which they came to them."""
-    waiting = pl.col("waiting_ps")
+    waiting = pl.col("queueing_ps")
     by_job = walk.delayers.group_by("link", "by").agg(waiting.sum())
-    most = by_job.group_by("link").agg(waiting.sum()).sort("waiting_ps", "link").tail(MOST_LINKS)["link"]
+    most = by_job.group_by("link").agg(waiting.sum()).sort("queueing_ps", "link").tail(MOST_LINKS)["link"]
     shown = walk.links.filter(pl.col("link").is_in(most.implode()))
-    factor, unit = time_unit(float(by_job.group_by("link").agg(waiting.sum())["waiting_ps"].to_numpy().max()) * 1e-12)
+    factor, unit = time_unit(float(by_job.group_by("link").agg(waiting.sum())["queueing_ps"].to_numpy().max()) * 1e-12)
     colour = dict(zip(walk.jobs["by"].to_list(), [PALETTE[at] for at in (0, 3, 5, 6, 7, 4, 2, 1)], strict=False))
     colour |= {name: PALETTE[7] for name in walk.jobs["by"].to_list() if name not in colour}
     if OWN in colour:
@@ -117,7 +117,7 @@ def _links(axes: Axes, walk: Walk) -> None:
     begin = [0.0] * shown.height
     for name, face in colour.items():
         rows = shown.join(by_job.filter(pl.col("by") == name), on="link", how="left", maintain_order="left")
-        widths = (rows["waiting_ps"].fill_null(0) * 1e-12 / factor).to_list()
+        widths = (rows["queueing_ps"].fill_null(0) * 1e-12 / factor).to_list()
         axes.barh(range(shown.height), widths, left=begin, height=0.62, color=face, label=name, zorder=2)
         begin = [start + width for start, width in zip(begin, widths, strict=True)]
     axes.set_yticks(range(shown.height), [_two_lines(row) for row in shown.iter_rows(named=True)])
