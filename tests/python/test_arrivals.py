@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.controller import Controller, JobWork, Settings, Work, control, make, row_of
+from fairlane.controller import Controller, JobWork, Settings, Work, control, controller_of, row_of
 from fairlane.controller.loop import Mode
 from fairlane.controller.phases import missing, phases
 from fairlane.errors import ScenarioError
@@ -122,7 +122,7 @@ def test_phases_follow_arrivals_and_departures() -> None:
 
 def remembered(found: Scenario, mode: Mode, periods: int) -> list[tuple[int, str, list[str]]]:
     """What Algorithm 1 is doing in each period, and the jobs that it sees there."""
-    controller = make("process_prioritization")
+    controller = controller_of("process_prioritization")
     outcomes = control(found, controller, mode=mode, period="100 us", periods=periods)
     return [(one.period, one.state, sorted(one.treated.throughout().jobs)) for one in outcomes]
 
@@ -144,7 +144,7 @@ def test_controllers_start_over_when_jobs_come_and_go(mode: Mode) -> None:
 
 def test_online_work_adds_up_to_that_of_the_slowest_rank() -> None:
     found = scenario({"stop": 9}, {})
-    outcomes = list(control(found, make("none"), mode="online", period="100 us", periods=8, isolated=True))
+    outcomes = list(control(found, controller_of("none"), mode="online", period="100 us", periods=8, isolated=True))
     whole = Simulation(found)
     whole.run_for("800 us")
     for job, ranks in whole.progress().items():
@@ -159,9 +159,9 @@ def test_online_levels_hold_once_a_job_is_there() -> None:
     """A table's from the beginning on; what depends on who is there, from the first period that begins with the job."""
     found = scenario({}, {"start": "250 us"})
     table = {"levels": {"job-1": {0: 1}}, "service_levels": 2}
-    for one in control(found, make("fixed", table), mode="online", period="100 us", periods=5):
+    for one in control(found, {"name": "fixed", **table}, mode="online", period="100 us", periods=5):
         assert one.settings.levels == table["levels"]
-    isolated = list(control(found, make("isolate"), mode="online", period="100 us", periods=5))
+    isolated = list(control(found, controller_of("isolate"), mode="online", period="100 us", periods=5))
     assert [list(one.settings.levels) for one in isolated] == [["job-0"]] * 3 + [["job-0", "job-1"]] * 2
 
 
@@ -205,10 +205,10 @@ def test_online_everyone_is_on_the_default_level_while_jobs_are_new(
 def test_online_what_was_not_in_force_is_not_judged() -> None:
     """A job is there as one period begins and gone before it ends: the trial that was due is made after it."""
     found = scenario({}, {}, {"start": "450 us", "stop": "570 us"})
-    outcomes = list(control(found, make("process_prioritization"), mode="online", period="100 us", periods=8))
+    outcomes = list(control(found, controller_of("process_prioritization"), mode="online", period="100 us", periods=8))
     assert outcomes[5].settings.levels == {}
     assert not outcomes[5].accepted
-    plain = list(control(found, make("process_prioritization"), mode="online", period="100 us", periods=5))
+    plain = list(control(found, controller_of("process_prioritization"), mode="online", period="100 us", periods=5))
     assert [one.settings for one in plain] == [one.settings for one in outcomes[:5]]
     assert outcomes[6].settings.levels
     assert outcomes[6].state == "RUNNING"
@@ -219,7 +219,7 @@ def test_online_a_job_that_ends_sooner_has_gained() -> None:
     flood = {"name": "flood_pairs", "compute": "20 us", "message_size": "16 KiB", "messages_per_iteration": 4}
     found = scenario({"stop": 9, "ranks": 8, "workload": flood}, {"ranks": 8, "workload": flood})
     table = {"levels": {"job-0": dict.fromkeys(range(8), 1)}, "weights": [1, 20], "service_levels": 2}
-    outcomes = list(control(found, make("fixed", table), mode="online", period="100 us", periods=10))
+    outcomes = list(control(found, {"name": "fixed", **table}, mode="online", period="100 us", periods=10))
     rows = [row_of(one, "job-0") for one in outcomes if "job-0" in one.jobs]
     treated, default = ([row for row in rows if row[key] is not None] for key in ("iterations", "default_iterations"))
     assert sum(row["iterations"] for row in treated) == sum(row["default_iterations"] for row in default) == 9
@@ -236,9 +236,9 @@ def test_online_a_job_that_ends_sooner_has_gained() -> None:
 
 def test_episodes_never_see_the_end_of_so_many_iterations() -> None:
     with pytest.raises(ScenarioError, match=r"jobs\[0\].stop = 9: episodes begin anew"):
-        next(control(scenario({"stop": 9}), make("none"), period="100 us", periods=2))
+        next(control(scenario({"stop": 9}), controller_of("none"), period="100 us", periods=2))
     with pytest.raises(ScenarioError, match="no job is there in period 2"):
-        next(control(scenario({"stop": "200 us"}), make("none"), period="100 us", periods=4))
+        next(control(scenario({"stop": "200 us"}), controller_of("none"), period="100 us", periods=4))
 
 
 def test_the_command_compares_rates_over_all_periods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.controller import CONTROLLERS, Controller, Settings, Work, check, control, make, run
+from fairlane.controller import CONTROLLERS, Controller, Settings, Work, control, controller_of, row_of
 from fairlane.controller.episodes import Episodes
 from fairlane.controller.fitting import fit
 from fairlane.controller.online import Continuous
@@ -23,6 +23,11 @@ def scenario(**tables: Any) -> Scenario:
     workload = {"name": "flood_pairs", "compute": "20 us", "messages_per_iteration": 4}
     jobs = [{"name": name, "ranks": 8, "workload": workload} for name in ("one", "two")]
     return Scenario(**{"fabric": FABRIC, "jobs": jobs, "seed": 3, **tables})
+
+
+def run(given: Any, controller: str, **options: Any) -> list[dict[str, Any]]:
+    """A row for each period and job."""
+    return [row_of(outcome, job) for outcome in control(given, controller, **options) for job in outcome.jobs]
 
 
 @pytest.mark.parametrize("mode", ["episodes", "online"])
@@ -75,7 +80,7 @@ def test_levels_and_weights_reach_the_fabric() -> None:
 
 def test_online_the_periods_add_up_to_one_simulation() -> None:
     rows = run(scenario(), "none", mode="online", period=PERIOD, periods=5)
-    (whole,) = control(scenario(), make("none"), mode="online", period=5 * PERIOD, periods=1)
+    (whole,) = control(scenario(), controller_of("none"), mode="online", period=5 * PERIOD, periods=1)
     for job, done in whole.treated.jobs.items():
         assert sum(row["iterations"] for row in rows if row["job"] == job) == done.done
 
@@ -103,18 +108,18 @@ def test_weights_of_a_scenario_need_not_be_as_many_as_a_controllers_levels() -> 
     levels = [{**job.model_dump(mode="json", exclude_none=True)} for job in scenario().jobs]
     levels[1]["service_level"] = 1
     given = scenario(qos={"arbiter": arbiter}, jobs=levels)
-    fitted = fit(given, make("isolate"))
+    fitted = fit(given, controller_of("isolate"))
     assert fitted.qos.arbiter.parameters["weights"] == [3, 1, *[1] * 14]
     before, after = (Simulation(it.resolve()) for it in (given, fitted))
     for simulation in (before, after):
         simulation.run_until(PERIOD)
     assert before.progress() == after.progress(), "lanes that nobody uses change nothing"
-    check(given, "isolate")
+    control(given, "isolate")
 
 
 def test_jobs_that_come_and_go_restart_the_controller() -> None:
     before, after = scenario(), scenario(jobs=scenario().jobs[:1])
-    outcomes = list(control({0: before, 4: after}, make("process_prioritization"), period=PERIOD, periods=8))
+    outcomes = list(control({0: before, 4: after}, controller_of("process_prioritization"), period=PERIOD, periods=8))
     assert [list(outcome.treated.jobs) for outcome in outcomes] == [["one", "two"]] * 4 + [["one"]] * 4
     assert [outcome.state for outcome in outcomes[:2]] == ["DEFAULT", "RUNNING"]
     assert outcomes[4].settings.levels == {}
@@ -125,21 +130,23 @@ def test_jobs_that_come_and_go_restart_the_controller() -> None:
 def test_what_is_set_once_and_for_all_holds_from_the_first_period_with_other_jobs(name: str) -> None:
     phases = {0: scenario(jobs=scenario().jobs[:1]), 2: scenario()}
     parameters = {"levels": {"one": {0: 1}, "two": {1: 1}}} if name == "fixed" else {}
-    first, *_, last = control(phases, make(name, parameters), period=PERIOD, periods=4)
-    third = list(control(phases, make(name, parameters), period=PERIOD, periods=4))[2]
+    first, *_, last = control(phases, {"name": name, **parameters}, period=PERIOD, periods=4)
+    third = list(control(phases, {"name": name, **parameters}, period=PERIOD, periods=4))[2]
     assert set(first.settings.levels) == {"one"} if name == "isolate" else {"one", "two"}
     assert third.settings == last.settings
     assert set(third.settings.levels) == {"one", "two"}
 
 
 def test_isolate_gives_each_job_a_level() -> None:
-    settings = make("isolate", {"weights": {"b": 5}}).start({"a": 2, "b": 1})
+    settings = controller_of({"name": "isolate", "weights": {"b": 5}}).start({"a": 2, "b": 1})
     assert settings.levels == {"a": {0: 0, 1: 0}, "b": {0: 1}}
     assert settings.weights[:3] == (1, 5, 1)
 
 
 def test_fixed_sets_its_table() -> None:
-    settings = make("fixed", {"levels": {"a": {1: 3}, "later": {0: 1}}, "weights": [1, 2]}).start({"a": 2})
+    settings = controller_of({"name": "fixed", "levels": {"a": {1: 3}, "later": {0: 1}}, "weights": [1, 2]}).start(
+        {"a": 2}
+    )
     assert settings.levels == {"a": {1: 3}, "later": {0: 1}}
     assert settings.weights == (1, 2, *[1] * 14)
 
@@ -173,20 +180,20 @@ def test_who_gives_levels_out_finds_none_in_use(name: str) -> None:
     with pytest.raises(
         ScenarioError, match=r"jobs\[1\]\.service_level = 3: the controller \w+ gives out all levels but 0"
     ):
-        check(of_job, name)
+        control(of_job, name)
     with pytest.raises(
         ScenarioError, match=r"jobs\[1\]\.service_levels: the controller \w+ gives out all levels but 0"
     ):
-        check(of_rank, name)
-    check(of_nobody, name)
-    check(of_job, "isolate")
+        control(of_rank, name)
+    control(of_nobody, name)
+    control(of_job, "isolate")
 
 
 def test_the_default_of_a_file_of_levels_counts_too() -> None:
     jobs = [job.model_dump(mode="json", exclude_none=True) for job in scenario().jobs]
     given = scenario(jobs=[jobs[0], {**jobs[1], "service_levels": {"default": 2}}], qos={"service_levels": 16})
     with pytest.raises(ScenarioError, match=r"jobs\[1\]\.service_levels: the controller slack gives out"):
-        check(given, "slack")
+        control(given, "slack")
 
 
 class Rewrites(Controller):
@@ -215,13 +222,13 @@ def test_online_settings_are_what_they_mean_now() -> None:
 def test_phases_begin_with_the_first_period() -> None:
     for wrong in (-1, 1):
         with pytest.raises(ScenarioError, match="phases = "):
-            next(control({wrong: scenario(), 3: scenario()}, make("none"), period=PERIOD, periods=4))
+            next(control({wrong: scenario(), 3: scenario()}, controller_of("none"), period=PERIOD, periods=4))
 
 
 def test_a_table_may_be_about_ranks_that_a_job_has_later() -> None:
     jobs = [job.model_dump(mode="json", exclude_none=True) for job in scenario().jobs]
     phases = {0: scenario(jobs=[{**jobs[0], "ranks": 4}, jobs[1]]), 1: scenario()}
-    table = make("fixed", {"levels": {"one": {6: 1}}, "service_levels": 2})
+    table = controller_of({"name": "fixed", "levels": {"one": {6: 1}}, "service_levels": 2})
     first, second = control(phases, table, period=PERIOD, periods=2)
     assert len(first.treated.jobs["one"].iterations) == 4
     assert len(second.treated.jobs["one"].iterations) == 8
@@ -314,28 +321,28 @@ def test_the_command_shows_periods_and_draws_them(tmp_path: Path, capsys: pytest
         (
             "fixed",
             {"levels": {"on": {0: 1}}},
-            'controller.fixed.levels.on: unknown job; allowed: one, two; did you mean "one"?',
+            'controller.levels.on: unknown job; allowed: one, two; did you mean "one"?',
         ),
-        ("fixed", {"levels": {"one": {99: 1}}}, "controller.fixed.levels.one: has no rank 99; allowed: 0 to 7"),
+        ("fixed", {"levels": {"one": {99: 1}}}, "controller.levels.one: has no rank 99; allowed: 0 to 7"),
         (
             "fixed",
             {"levels": {"one": {0: 5}}, "service_levels": 4},
             "levels.one.0 = 5: a service level that it does not",
         ),
-        ("isolate", {"weights": {"three": 3}}, "controller.isolate.weights.three: unknown job"),
+        ("isolate", {"weights": {"three": 3}}, "controller.weights.three: unknown job"),
         (
             "isolate",
             {"weights": {"one": 70000}},
-            "controller.isolate.weights.one = 70000: out of range; allowed: at most",
+            "controller.weights.one = 70000: out of range; allowed: at most",
         ),
-        ("process_prioritization", {"threshold": True}, "controller.process_prioritization.threshold"),
-        ("process_prioritization", {"step": 70000}, "controller.process_prioritization.step = 70000"),
+        ("process_prioritization", {"threshold": True}, "controller.threshold"),
+        ("process_prioritization", {"step": 70000}, "controller.step = 70000"),
     ],
 )
 def test_parameters_that_fit_no_job_are_refused(controller: str, parameters: dict[str, Any], words: str) -> None:
     jobs = [{"name": name, "ranks": 8, "workload": "ring"} for name in ("one", "two")]
     with pytest.raises(ScenarioError) as error:
-        check(Scenario(fabric=FABRIC, jobs=jobs), controller, parameters)
+        control(Scenario(fabric=FABRIC, jobs=jobs), {"name": controller, **parameters})
     assert words in str(error.value)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from fairlane import ScenarioError
-from fairlane.controller import JobWork, ProcessPrioritization, Settings, Work, make
+from fairlane.controller import JobWork, ProcessPrioritization, Settings, Work, controller_of
 
 JOBS = {"a": 3, "b": 2}
 
@@ -171,10 +171,10 @@ def test_the_seed_gives_the_order_of_candidates() -> None:
 )
 def test_wrong_parameters_are_named(parameters: dict[str, float], words: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        make("process_prioritization", parameters)
+        controller_of({"name": "process_prioritization", **parameters})
     assert words in str(error.value)
 
 
 def test_an_unknown_controller_is_named() -> None:
     with pytest.raises(ScenarioError, match='did you mean "process_prioritization"'):
-        make("process_prioritisation")
+        controller_of("process_prioritisation")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems
-from fairlane.placement import LIST, STRATEGIES, Communication, Request, Strategy, fill, hosts_needed, summaries
+from fairlane.placement import LIST, STRATEGIES, Communication, Request, Strategy, entries, fill, hosts_needed
 from fairlane.placement.box import named_shape
 from fairlane.placement.grid import coordinates, host_order
 from fairlane.placement.metrics import pieces
@@ -481,5 +481,5 @@ def test_a_job_that_no_free_box_holds_is_named_with_what_it_wanted() -> None:
 
 
 def test_every_strategy_has_a_line_about_it() -> None:
-    assert set(summaries()) == {*STRATEGIES, LIST}
-    assert all(summaries().values())
+    assert set(entries()) == {*STRATEGIES, LIST}
+    assert all(entry.summary for entry in entries().values())

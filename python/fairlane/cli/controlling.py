@@ -23,7 +23,7 @@ def control(
     controller: Annotated[
         str,
         typer.Option(
-            help="Its name (see fairlane list controllers).",
+            help="Its name (see fairlane list controllers), or file.py:ClassName.",
             autocompletion=completing("fairlane.controller:CONTROLLERS"),
         ),
     ],
@@ -48,11 +48,13 @@ def control(
     """
     from fairlane import Scenario
     from fairlane.controller import control as perform
-    from fairlane.controller import make, row_of
+    from fairlane.controller import controller_of, row_of
     from fairlane.controller.loop import mode_of
+    from fairlane.inputs import code
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code).with_background()
-    made = make(controller, _parameters(parameters or []))
+    with code.allow_code(allow_code):
+        made = controller_of({**_parameters(parameters or []), "name": controller})
     span = duration_of("--period", period)
     if span == 0:
         raise ScenarioError(Problem("--period", "out of range", period, "above 0"))

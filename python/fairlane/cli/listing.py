@@ -1,69 +1,147 @@
 """What there is to choose from: list, schema."""
 
 import json
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairlane.cli.command import AsJson, add, completing, print_json
+from fairlane.cli.options import AllowCode
 from fairlane.errors import Problem, ScenarioError
+
+if TYPE_CHECKING:
+    from fairlane.inputs.registry import Registry
+    from fairlane.inputs.tables import Entry
 
 __all__ = ["add_to"]
 
+REGISTRIES = {
+    "workloads": "fairlane.workload:WORKLOADS",
+    "placements": "fairlane.placement:STRATEGIES",
+    "mappings": "fairlane.placement.mapping:MAPPINGS",
+    "strategies": "fairlane.qos:STRATEGIES",
+    "controllers": "fairlane.controller:CONTROLLERS",
+    "allocators": "fairlane.placement:ALLOCATORS",
+}
+"""The registry of each kind that plug-ins can extend."""
+SIMULATOR = {"topologies": "topology", "routings": "routing", "arbiters": "arbiter"}
+"""The simulator's table of each kind."""
+KINDS = (*SIMULATOR, "collectives", *REGISTRIES)
 
-def _tables() -> dict[str, dict[str, str]]:
-    """One line about everything that has a name, by what it is."""
-    from fairlane.controller import CONTROLLERS
-    from fairlane.inputs.tables import collectives, entries
-    from fairlane.placement import summaries
-    from fairlane.placement.mapping import MAPPINGS
-    from fairlane.qos import summaries as strategies
-    from fairlane.workload import WORKLOADS
 
-    simulator = {
-        heading: {entry.name: entry.summary for entry in entries(table).values()}
-        for heading, table in (("topologies", "topology"), ("routings", "routing"), ("arbiters", "arbiter"))
+def _registry(kind: str) -> "Registry[Any]":
+    from pkgutil import resolve_name
+
+    found: Registry[Any] = resolve_name(REGISTRIES[kind])
+    return found
+
+
+def _entries(kind: str) -> "Mapping[str, Entry]":
+    """What there is of a kind, by name."""
+    from fairlane.inputs.tables import Entry, collectives, entries
+    from fairlane.placement import entries as placements
+
+    special: dict[str, Callable[[], Mapping[str, Entry]]] = {
+        "collectives": lambda: {
+            f"{call} {name}": Entry(f"{call} {name}", summary)
+            for call, names in collectives().items()
+            for name, summary in names.items()
+        },
+        "placements": placements,
     }
-    algorithms = {f"{kind} {name}": line for kind, names in collectives().items() for name, line in names.items()}
-    workloads = {name: workload.summary() for name, workload in WORKLOADS.items()}
-    controllers = {name: controller.summary() for name, controller in CONTROLLERS.items()}
-    mappings = {name: mapping.summary() for name, mapping in MAPPINGS.items()}
-    return {
-        **simulator,
-        "collectives": algorithms,
-        "workloads": workloads,
-        "placements": summaries(),
-        "mappings": mappings,
-        "strategies": strategies(),
-        "controllers": controllers,
-    }
+    if kind in special:
+        return special[kind]()
+    return entries(SIMULATOR[kind]) if kind in SIMULATOR else _registry(kind).entries()
+
+
+def _entry(kind: str, name: str) -> "Entry":
+    """What there is by one name, also ``file.py:Name``. Raises ``ScenarioError`` if there is nothing."""
+    from fairlane.inputs.problems import Problems
+
+    known = _entries(kind)
+    if name in known:
+        return known[name]
+    if kind in REGISTRIES:
+        try:
+            return _registry(kind).entry(name)
+        except Problems as problems:
+            raise ScenarioError(problem.under("list") for problem in problems.problems) from None
+    raise ScenarioError(Problem.unknown("list", kind, name, list(known), name))
 
 
 def list_(
-    what: Annotated[
+    kind: Annotated[
         str | None,
         typer.Argument(
-            metavar="WHAT",
-            help="topologies, routings, arbiters, collectives, workloads, placements, mappings, strategies or "
-            "controllers; by default all.",
-            autocompletion=completing("fairlane.cli.listing:_tables"),
+            metavar="KIND",
+            help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; by default all.",
+            autocompletion=completing("fairlane.cli.listing:KINDS"),
         ),
     ] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show the parameters of this one; also file.py:Name.")
+    ] = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
-    """List what a scenario can name, with a line about each."""
-    tables = _tables()
-    if what is not None and what not in tables:
-        raise ScenarioError(Problem.unknown("list", "table", what, list(tables), what))
-    chosen = {heading: entries for heading, entries in tables.items() if what in (None, heading)}
-    if as_json:
-        print_json(chosen)
+    """List what inputs can name, where it comes from, and what it is.
+
+    Names are built in, or come from installed packages. With a NAME: its parameters, with types and defaults.
+    """
+    from dataclasses import asdict
+
+    from fairlane.inputs.code import allow_code as permitting
+
+    if kind is not None and kind not in KINDS:
+        raise ScenarioError(Problem.unknown("list", "kind", kind, KINDS, kind))
+    if kind is not None and name is not None:
+        with permitting(allow_code):
+            found = _entry(kind, name)
+        if as_json:
+            print_json({"kind": kind, **asdict(found)})
+        else:
+            _show(found)
         return
-    for heading, entries in chosen.items():
-        width = max(map(len, entries))
-        typer.echo(f"{heading}:")
-        for name, summary in entries.items():
-            typer.echo(f"  {name:{width}}  {summary}")
+    chosen = {one: _entries(one) for one in KINDS if kind in (None, one)}
+    if as_json:
+        told = ("origin", "summary")
+        print_json(
+            {
+                one: {name: {key: getattr(entry, key) for key in told} for name, entry in known.items()}
+                for one, known in chosen.items()
+            }
+        )
+        return
+    for one, known in chosen.items():
+        if known:
+            _print(one, known)
+
+
+def _print(kind: str, known: "Mapping[str, Entry]") -> None:
+    width = max(map(len, known))
+    where = max(len(entry.origin) for entry in known.values())
+    typer.echo(f"{kind}:")
+    for name, entry in known.items():
+        typer.echo(f"  {name:{width}}  {entry.origin:{where}}  {entry.summary}")
+
+
+def _show(found: "Entry") -> None:
+    import re
+
+    from fairlane.inputs.described import keys_of
+    from fairlane.inputs.parameters import editor_schema
+
+    typer.echo(f"{found.name} ({found.origin}): {found.summary}")
+    if found.routing:
+        typer.echo(f"usual routing: {found.routing}")
+    rows = list(keys_of(editor_schema(found.schema, found.schema)))
+    if not rows:
+        typer.echo("no parameters")
+    for row in rows:
+        value = re.sub(r"`|\[([^]]*)\]\([^)]*\)", r"\1", row.type)
+        default = {"required": ", required", "": ""}.get(row.default, f", default {row.default.strip('`')}")
+        typer.echo(f"  {row.name}: {value}{default}\n      {row.meaning}")
 
 
 def schema(as_json: Annotated[bool, typer.Option("--json", help="A schema is JSON in any case.")] = False) -> None:

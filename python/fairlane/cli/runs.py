@@ -65,8 +65,9 @@ def check(
     from fairlane import Scenario, required_virtual_lanes
     from fairlane.fabric import Fabric
     from fairlane.inputs.code import listing
+    from fairlane.inputs.registry import used
 
-    with listing() as code:
+    with listing() as code, used() as plugins:
         loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
         resolved = loaded.decide() if code else loaded.resolve()
     fabric = Fabric.build(resolved.tables["fabric"])
@@ -86,6 +87,7 @@ def check(
             for job in resolved.jobs
         ],
         "code": [str(one) for one in code],
+        "plugins": plugins,
         "notes": resolved.notes,
     }
     return Answer(facts, _checked(loaded, resolved, facts))
@@ -95,7 +97,6 @@ def _checked(loaded: "Scenario", resolved: "Resolved", facts: dict[str, Any]) ->
     """What ``check`` prints: the scenario, and whatever somebody should know before a run."""
     from fairlane.cli.fabric_text import lanes_text, routes_text
     from fairlane.slurm import shortened
-    from fairlane.workload.registry import files_of
 
     yield str(loaded)
     yield f"  {lanes_text(facts['virtual_lanes'])}"
@@ -105,11 +106,9 @@ def _checked(loaded: "Scenario", resolved: "Resolved", facts: dict[str, Any]) ->
         yield f"  {resolved.estimate}"
     for job in facts["jobs"]:
         yield f"  {job['name']}: {plural(job['ranks'], 'rank')} of {job['workload']} on {shortened(job['host_names'])}"
-    if facts["code"]:
-        waiting = "it has not run and is not checked without --allow-code"
-        yield from (f"  names code: {one}; {waiting}" for one in facts["code"])
-    else:
-        yield from (f"  runs code: {name}" for name in files_of(job.workload for job in loaded.jobs))
+    waiting = "it has not run and is not checked without --allow-code"
+    yield from (f"  names code: {one}; {waiting}" for one in facts["code"])
+    yield from (f"  runs code: {one}" for one in facts["plugins"])
     yield from (f"  note: {note}" for note in resolved.notes)
 
 

@@ -59,11 +59,9 @@ def claim_lines(found: Comparison) -> Iterator[str]:
 
 def model_tables(model: SlowdownModel) -> Iterator[Table]:
     """What a model says of each pattern, and how far it was off."""
-    from fairlane.workload.registry import name_of
-
     kinds = model.mix.pattern
     rows = [
-        {"kind": kind.kind, "workload": name_of(kind.workload) if kind.workload else None, **_error(one.error)}
+        {"kind": kind.kind, "workload": type(kind.workload).name if kind.workload else None, **_error(one.error)}
         for kind, one in zip(kinds, model.coefficients, strict=True)
     ]
     yield Table([*columns(kind="pattern", workload="workload", jobs="jobs"), *_errors()], rows)

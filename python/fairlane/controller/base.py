@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from fairlane.errors import Problem
+from fairlane.inputs.registry import Named
 
 __all__ = ["MOST_WEIGHT", "Controller", "JobWork", "RankLevels", "Settings", "Work"]
 
@@ -102,28 +103,21 @@ class Settings:
         return (tuple(ranks), tuple(self.weights))
 
 
-class Controller(BaseModel):
+class Controller(Named):
     """Decides service levels and weights from the work of each period.
 
     The fields of a subclass are its parameters. Its object lives as long as the run and may remember whatever it
     likes. ``state`` and ``accepted`` are for those who watch.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(frozen=False)
 
-    name: ClassVar[str]
-    """What it is called in scenarios and on the command line."""
     needs_weights: ClassVar[bool] = True
     """Whether it sets weights, so that the fabric's arbiter must have some."""
     gives_levels: ClassVar[bool] = False
     """Whether it takes level 0 for everybody's and gives out the others, so that the scenario must use none of them."""
 
     service_levels: int = Field(16, ge=2, le=16, description="how many service levels it may use, the default included")
-
-    @classmethod
-    def summary(cls) -> str:
-        """One line about it: the first of its documentation."""
-        return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
 
     def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
         """What of its parameters does not fit these jobs, each with its ranks where they are known."""

@@ -25,7 +25,7 @@ __all__ = ["Counts", "apply", "check_jobs", "fit", "judged", "with_settings"]
 def check_jobs(scenarios: Iterable["Scenario"], controller: Controller) -> None:
     """Raises ``ScenarioError`` if the controller's parameters name what no job of these scenarios has."""
     jobs = {name: job.ranks for scenario in scenarios for job in scenario.jobs for name in job.names()}
-    problems = [problem.under(f"controller.{controller.name}") for problem in controller.problems(jobs)]
+    problems = [problem.under("controller") for problem in controller.problems(jobs)]
     if problems:
         raise ScenarioError(problems)
 
@@ -115,7 +115,7 @@ def judged(settings: Settings, controller: Controller, jobs: Mapping[str, int | 
             if not 0 <= level < most:
                 problems.append(Problem(f"levels.{job}.{rank}", "out of range", level, f"0 to {most - 1}"))
     if problems:
-        raise ScenarioError(problem.under(f"controller.{controller.name}") for problem in problems)
+        raise ScenarioError(problem.under("controller") for problem in problems)
     return settings
 
 

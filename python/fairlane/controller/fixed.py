@@ -1,7 +1,7 @@
 """A table of service levels that was decided beforehand, by hand or by another controller's search."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import override
@@ -16,8 +16,6 @@ Level = Annotated[int, Field(ge=0, le=15)]
 
 class Fixed(Controller):
     """Sets the levels and weights of a table, once and for all."""
-
-    name: ClassVar[str] = "fixed"
 
     levels: dict[str, dict[int, Level]] = Field(default_factory=dict, description="service level by job and rank")
     weights: list[Annotated[int, Field(ge=1, le=MOST_WEIGHT)]] = Field(

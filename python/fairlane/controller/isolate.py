@@ -1,7 +1,7 @@
 """A service level for each job, so that jobs meet only at arbiters (Savoie 2018 finds that this gains little)."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import override
@@ -17,8 +17,6 @@ class Isolate(Controller):
 
     Jobs beyond the number of service levels share them in turn.
     """
-
-    name: ClassVar[str] = "isolate"
 
     weights: dict[str, Annotated[int, Field(ge=1, le=MOST_WEIGHT)]] = Field(
         default_factory=dict, description="packets a turn, by job; 1 for a job that is not named"

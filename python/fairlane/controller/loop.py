@@ -1,7 +1,7 @@
 """The loop: let the jobs run for a period, let the controller look at their work, set what it says, go on."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import count
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairlane.results.milestones import Milestones
     from fairlane.scenario import Scenario
 
-__all__ = ["Mode", "Outcome", "Phases", "control", "mode_of", "row_of"]
+__all__ = ["Mode", "Outcome", "Phases", "control", "controller_of", "mode_of", "row_of"]
 
 Mode = Literal["episodes", "online"]
 """Fresh short simulations, or one that goes on."""
@@ -119,7 +119,7 @@ def _phases_of(scenario: "Scenario | Phases", mode: Mode, span: int, periods: in
 
 def control(
     scenario: "Scenario | Phases",
-    controller: Controller,
+    controller: Controller | str | Mapping[str, Any],
     *,
     mode: Mode = "episodes",
     period: str | int = "60 ms",
@@ -133,9 +133,11 @@ def control(
 ) -> Iterator[Outcome]:
     """Runs ``controller`` on ``scenario``, period by period.
 
+    What is given is checked at once; periods are simulated as their outcomes are asked for.
+
     Args:
         scenario: What is simulated, or scenarios by the period from which on they hold.
-        controller: Decides the settings.
+        controller: Decides the settings: an object, a name, or a table with the ``name`` and parameters.
         mode: ``episodes`` or ``online``.
         period: How long a period is: "60 ms", or picoseconds.
         periods: How many there are.
@@ -150,21 +152,48 @@ def control(
         ScenarioError: The scenario is wrong, or does not suit the controller.
         RunError: A simulation cannot go on.
     """
+    made = controller_of(controller)
     span = _options(period=period, periods=periods, seed=seed, variants=variants, draws=draws, threads=threads).period
     _check(mode_of(mode), span, periods, scenario, draws)
     there = _phases_of(scenario, mode, span, periods)
-    check_jobs(there.values(), controller)
-    fitted = {start: fit(phase, controller) for start, phase in there.items()}
+    check_jobs(there.values(), made)
+    fitted = {start: fit(phase, made) for start, phase in there.items()}
     if mode == "online":
-        yield from _online(fitted[0], controller, span, periods, default=default, isolated=isolated)
-        return
+        return _online(fitted[0], made, span, periods, default=default, isolated=isolated)
     cores = len(os.sched_getaffinity(0)) if threads is None else threads
+
+    def episodes_of(phase: "Scenario") -> Episodes:
+        return Episodes(phase, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
+
+    return _phase_by_phase(fitted, made, periods, episodes_of, default=default, isolated=isolated)
+
+
+def controller_of(given: Controller | str | Mapping[str, Any]) -> Controller:
+    """A controller by its name or a table with ``name`` and parameters; raises ``ScenarioError``."""
+    from fairlane.controller import CONTROLLERS
+
+    try:
+        found: Controller = CONTROLLERS.read(given)
+    except Problems as problems:
+        raise ScenarioError(problem.under("controller") for problem in problems.problems) from None
+    return found
+
+
+def _phase_by_phase(
+    fitted: "Mapping[int, Scenario]",
+    controller: Controller,
+    periods: int,
+    episodes_of: "Callable[[Scenario], Episodes]",
+    *,
+    default: bool,
+    isolated: bool,
+) -> Iterator[Outcome]:
     starts = [*fitted, periods]
     ever: dict[str, int | None] = {}
     for phase in fitted.values():
         ever |= {name: _more(ever.get(name, 0), job.ranks) for job in phase.jobs for name in job.names()}
     for number, phase in enumerate(fitted.values()):
-        episodes = Episodes(phase, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
+        episodes = episodes_of(phase)
         try:
             steps = range(starts[number], min(starts[number + 1], periods))
             ranks = {name: known or episodes.jobs.get(name) for name, known in ever.items()}

@@ -12,7 +12,6 @@ __all__ = ["NoControl"]
 class NoControl(Controller):
     """Leaves everything as the scenario has it."""
 
-    name: ClassVar[str] = "none"
     needs_weights: ClassVar[bool] = False
 
     @override

@@ -45,7 +45,6 @@ class State(StrEnum):
 class ProcessPrioritization(Controller):
     """Algorithm 1 of Savoie 2020: one slow process at a time gets a service level or more weight; keeps what helps."""
 
-    name: ClassVar[str] = "process_prioritization"
     gives_levels: ClassVar[bool] = True
 
     threshold: float = Field(

@@ -7,12 +7,15 @@ from typing import Any
 
 from fairlane import _core
 
-__all__ = ["Entry", "collectives", "entries"]
+__all__ = ["BUILT_IN", "Entry", "collectives", "entries"]
+
+BUILT_IN = "built-in"
+"""The origin of what belongs to fairlane itself."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A named thing, as the simulator describes it."""
+    """A thing that inputs name, as the simulator or a registry describes it."""
 
     name: str
     summary: str
@@ -20,6 +23,8 @@ class Entry:
     """JSON schema of its parameters; empty if it has none."""
     routing: str = ""
     """The routing that a topology is usually run with."""
+    origin: str = BUILT_IN
+    """Where it comes from: ``built-in``, a package with its version, or a file."""
 
 
 @cache

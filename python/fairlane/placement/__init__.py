@@ -1,11 +1,17 @@
 """Placement: which hosts a job gets, and which of them each of its ranks lives on.
 
-A strategy allocates hosts; it is one file with one class, and a line in ``STRATEGIES`` gives it a name. An explicit
-list needs no strategy. A mapping says which rank goes to which of them (``fairlane.placement.mapping``).
+A strategy allocates hosts; it is one file with one class, and a line in ``STRATEGIES`` gives it a name. Users bring
+their own as ``strategy = "path/to/file.py:ClassName"``, or by the name of an entry point ``fairlane.placements`` of an
+installed package. An explicit list needs no strategy. A mapping says which rank goes to which of them
+(``fairlane.placement.mapping``).
 """
 
 from collections.abc import Sequence
 
+from pydantic import ConfigDict
+
+from fairlane.inputs.registry import Registry
+from fairlane.inputs.tables import Entry
 from fairlane.placement.base import Communication, FabricView, Request, Strategy
 from fairlane.placement.box import Box
 from fairlane.placement.domain import Domain, Packed
@@ -19,6 +25,7 @@ from fairlane.placement.spread import Spread
 from fairlane.placement.units import Units
 
 __all__ = [
+    "ALLOCATORS",
     "LIST",
     "STRATEGIES",
     "AllocationMetrics",
@@ -36,34 +43,57 @@ __all__ = [
     "Spread",
     "Strategy",
     "Units",
+    "entries",
     "fill",
     "hosts_needed",
     "measure",
-    "summaries",
 ]
-
-STRATEGIES: dict[str, type[Strategy]] = {
-    "random": Random,
-    "packed": Packed,
-    "spread": Spread,
-    "linear": Linear,
-    "fragmented": Fragmented,
-    "groups": Groups,
-    "box": Box,
-    "units": Units,
-    "domain": Domain,
-    "pattern": Pattern,
-}
-"""Every strategy that can be asked for by name."""
 
 LIST = "list"
 """The name for an explicit list of hosts."""
 
 
-def summaries() -> dict[str, str]:
-    """One line about each strategy."""
-    lines = {name: strategy.summary() for name, strategy in STRATEGIES.items()}
-    return {**lines, LIST: "Exactly the hosts listed, in this order."}
+class _Unread(Strategy):
+    """Stands for a strategy whose code is not to run: it takes any parameters, and the first free hosts."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        """The first free hosts."""
+        del fabric
+        return list(free[: request.hosts]) if request.hosts <= len(free) else None
+
+
+STRATEGIES: Registry[type[Strategy]] = Registry(
+    "placement",
+    "fairlane.placements",
+    {
+        "random": Random,
+        "packed": Packed,
+        "spread": Spread,
+        "linear": Linear,
+        "fragmented": Fragmented,
+        "groups": Groups,
+        "box": Box,
+        "units": Units,
+        "domain": Domain,
+        "pattern": Pattern,
+    },
+    base=Strategy,
+    unread=_Unread,
+    reserved=[LIST],
+)
+"""Every strategy that can be asked for by name."""
+
+ALLOCATORS: Registry[type[Strategy]] = Registry(
+    "allocator", "fairlane.allocators", {}, base=Strategy, unread=_Unread, parent=STRATEGIES
+)
+"""What replays of job logs can allocate hosts by: every strategy, and those that suit a queue of jobs only."""
+
+
+def entries() -> dict[str, Entry]:
+    """What is known about each strategy, and about the list."""
+    return {**STRATEGIES.entries(), LIST: Entry(LIST, "Exactly the hosts listed, in this order.")}
 
 
 def hosts_needed(ranks: int, ranks_per_host: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.inputs.table import Table
+from fairlane.inputs.registry import Named
 
 __all__ = ["Communication", "FabricView", "Request", "Strategy", "by_leaf"]
 
@@ -60,7 +60,7 @@ class Request:
     """Finds out its communication pattern; None if that is not known."""
 
 
-class Strategy(Table):
+class Strategy(Named):
     """Picks hosts for jobs. The fields of a subclass are its parameters, which stand beside its name in a scenario.
 
     A subclass says in ``allocate`` which hosts it takes, and in ``check`` what its parameters need of the fabric.
@@ -68,11 +68,6 @@ class Strategy(Table):
 
     together: ClassVar[bool] = False
     """Whether the jobs of one placement table are dealt hosts in turn, and not one after the other."""
-
-    @classmethod
-    def summary(cls) -> str:
-        """One line about it: the first of its documentation."""
-        return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
 
     @abstractmethod
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:

@@ -1,26 +1,28 @@
 """Quality of service by name: strategies that choose service levels, lanes and shares for all jobs of a scenario.
 
 A strategy is one file with one function; a line in ``STRATEGIES`` gives it a name. ``qos = { strategy = "isolate" }``
-in a scenario stands for what the function makes of its jobs.
+in a scenario stands for what the function makes of its jobs. Users bring their own as ``file.py:function``, or by the
+name of an entry point ``fairlane.strategies`` of an installed package.
 """
 
+from fairlane.inputs.registry import Registry
 from fairlane.qos.bandwidth_weight import bandwidth_weight
 from fairlane.qos.base import KINDS, Expansion, JobShare, Strategy, TrafficClass
 from fairlane.qos.isolate import isolate
 from fairlane.qos.none import none
 from fairlane.qos.split_priority import split_priority
 
-__all__ = ["KINDS", "STRATEGIES", "Expansion", "JobShare", "Strategy", "TrafficClass", "summaries"]
+__all__ = ["KINDS", "STRATEGIES", "Expansion", "JobShare", "Strategy", "TrafficClass"]
 
-STRATEGIES: dict[str, Strategy] = {
-    "none": none,
-    "split_priority": split_priority,
-    "bandwidth_weight": bandwidth_weight,
-    "isolate": isolate,
-}
+STRATEGIES: Registry[Strategy] = Registry(
+    "strategy",
+    "fairlane.strategies",
+    {
+        "none": none,
+        "split_priority": split_priority,
+        "bandwidth_weight": bandwidth_weight,
+        "isolate": isolate,
+    },
+    unread=none,
+)
 """Every strategy that can be asked for by name."""
-
-
-def summaries() -> dict[str, str]:
-    """One line about each strategy."""
-    return {name: (strategy.__doc__ or "").strip().partition("\n")[0] for name, strategy in STRATEGIES.items()}

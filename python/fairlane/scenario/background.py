@@ -17,7 +17,7 @@ from fairlane.inputs.table import Table
 from fairlane.scenario.models import Job, Placement, PlacementField
 from fairlane.seeds import LARGEST_SEED, Purpose, stream
 from fairlane.units import DURATION
-from fairlane.workload.registry import find_workload
+from fairlane.workload import WORKLOADS, Workload
 
 if TYPE_CHECKING:
     from fairlane.scenario.scenario import Scenario
@@ -36,36 +36,28 @@ class BackgroundJobs(Table):
     """What they do: a name, or a table with the name and parameters, each of which may be a distribution."""
     hosts: NumberDistribution | None = None
     """How many hosts such a job has, instead of what `background.hosts` says."""
+    _kind: type[Workload] = PrivateAttr(Workload)
     _parameters: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         table = {"name": self.workload} if isinstance(self.workload, str) else self.workload
         try:
-            kind = find_workload(str(table.get("name")))
-            for key, value in table.items():
-                self._parameters[key] = _drawn(key, value)
-            validated(kind, self._values(numpy.random.default_rng(0)))
+            self._kind = WORKLOADS.find(str(table.get("name")))
+            self._parameters = {key: _drawn(key, value) for key, value in table.items() if key != "name"}
+            self.draw(numpy.random.default_rng(0))
         except Problems as problems:
             raise Problems(*(problem.under("workload") for problem in problems.problems)) from None
         return self
 
-    def draw(self, rng: numpy.random.Generator) -> dict[str, Any]:
-        """The workload of one job, as a table."""
-        name = self.workload if isinstance(self.workload, str) else self.workload["name"]
-        return {"name": name, **self._values(rng)}
-
-    def _values(self, rng: numpy.random.Generator) -> dict[str, Any]:
-        name = self.workload if isinstance(self.workload, str) else self.workload["name"]
-        fields = find_workload(name).model_fields
-        found = {}
-        for key, value in self._parameters.items():
+    def draw(self, rng: numpy.random.Generator) -> Workload:
+        """The workload of one job."""
+        fields, found = self._kind.model_fields, dict(self._parameters)
+        for key, value in found.items():
             if isinstance(value, Distribution):
                 whole = key not in fields or fields[key].annotation is int
                 found[key] = value.written(value.draw(rng), whole=whole)
-            elif key != "name":
-                found[key] = value
-        return found
+        return validated(self._kind, found)
 
 
 def _drawn(key: str, value: Any) -> Any:
@@ -127,8 +119,7 @@ class Background(Table):
         start = self.start.draw(rng)
         stay = None if self.lifetime is None else self.lifetime.draw(rng)
         ranks = hosts * self.ranks_per_host
-        model = validated(find_workload(workload["name"]), {k: v for k, v in workload.items() if k != "name"})
-        fits = next((count for count in range(ranks, max(0, ranks - 2), -1) if not model.problem_with(count)), None)
+        fits = next((count for count in range(ranks, max(0, ranks - 2), -1) if not workload.problem_with(count)), None)
         if fits is None or (stay is not None and start + stay <= 0):
             return None
         times: dict[str, Any] = {"start": DURATION.format(max(0, round(start)))}

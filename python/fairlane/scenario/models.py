@@ -1,7 +1,7 @@
 """The tables of a scenario, as pydantic models: their keys, defaults, units, and what is allowed for each."""
 
 from math import inf
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     BeforeValidator,
@@ -15,22 +15,26 @@ from pydantic import (
 from fairlane.errors import Problem
 from fairlane.inputs.hosts import HostsField
 from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.registry import Registry
 from fairlane.inputs.renamed import unknown
 from fairlane.inputs.table import Parameterised, Table, TableModel, table_of_name
 from fairlane.inputs.tables import collectives
 from fairlane.placement import LIST, STRATEGIES, Strategy
 from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
+from fairlane.qos import Strategy as QosStrategy
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
 from fairlane.scenario.rails import RailPolicyField
 from fairlane.scenario.stay import Stay
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Bandwidth, Duration, Power, Size
+from fairlane.workload import WorkloadField
 from fairlane.workload.base import Workload
-from fairlane.workload.registry import WorkloadField, name_of
 from fairlane.workload.trace import Trace
 
 __all__ = ["Arbiter", "Job", "Kinds", "Mpi", "Network", "Placement", "Qos"]
+
+_T = TypeVar("_T")
 
 MOST_JOBS = 4096
 """Jobs on one fabric; the simulator has a cell for every two of them."""
@@ -39,6 +43,14 @@ MOST_RANKS = 2**26
 LARGEST_COUNT = 2**63 - 1
 """The largest whole number that the simulator counts to."""
 _GB_PER_S = 8 * 10**9
+
+
+def _found(registry: Registry[_T], key: str, name: str) -> _T:
+    """What a key names; ``Problems`` about the key if there is none."""
+    try:
+        return registry.find(name)
+    except Problems as problems:
+        raise Problems(*(problem.under(key) for problem in problems.problems)) from None
 
 
 class Network(Table):
@@ -117,12 +129,18 @@ class Qos(Table):
     )
     """Shares links among lanes: its name, or a table with its name and parameters. By default lanes take turns."""
 
-    @field_validator("strategy")
-    @classmethod
-    def _known(cls, given: str | None) -> str | None:
-        if given is not None and given not in QOS_STRATEGIES:
-            raise Problems(Problem.unknown("", "strategy", given, list(QOS_STRATEGIES), given))
-        return given
+    _expand: QosStrategy | None = PrivateAttr(None)
+
+    @property
+    def expand(self) -> QosStrategy | None:
+        """What the strategy is called for; None without one."""
+        return self._expand
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.strategy is not None:
+            self._expand = _found(QOS_STRATEGIES, "strategy", self.strategy)
+        return self
 
 
 class Mpi(Table):
@@ -197,14 +215,13 @@ class Placement(TableModel):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        if self.name not in (*STRATEGIES, LIST):
-            raise Problems(Problem.unknown("name", "placement", self.name, [*STRATEGIES, LIST], self.name))
         given, own = self.model_extra or {}, list(type(self).model_fields)
-        kind = STRATEGIES.get(self.name)
+        kind = None if self.name == LIST else _found(STRATEGIES, "name", self.name)
         known = [] if kind is None else list(kind.model_fields)
-        problems = [unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known]
-        if problems:
-            raise Problems(*problems)
+        if kind is None or kind.model_config.get("extra") != "allow":
+            problems = [unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known]
+            if problems:
+                raise Problems(*problems)
         if (self.name == LIST) != (self.hosts is not None):
             raise Problems(Problem("hosts", f"belongs to placement {LIST!r}: give both or neither"))
         self._allocator = validated(kind, given) if kind else None
@@ -329,7 +346,7 @@ class Job(Table):
     @property
     def kind(self) -> str:
         """The name of its workload or trace."""
-        return name_of(self.workload) if self.workload else str(self.trace)
+        return type(self.workload).name if self.workload else str(self.trace)
 
     def names(self) -> list[str]:
         """The names of its copies."""

@@ -15,7 +15,8 @@ from fairlane.errors import Problem
 from fairlane.fabric import Fabric
 from fairlane.inputs.hosts import host_numbers
 from fairlane.inputs.problems import Problems
-from fairlane.placement import LIST, Communication, Request, fill, hosts_needed
+from fairlane.inputs.registry import blamed
+from fairlane.placement import LIST, Communication, Request, Strategy, fill, hosts_needed
 from fairlane.placement.mapping import Slots, mapped
 from fairlane.scenario.checks import listed_twice
 from fairlane.scenario.resolved import ResolvedJob
@@ -166,7 +167,7 @@ def _allocate(
             Request(need, rng, partial(_communication, scenario, job))
             for need, rng, job in zip(needs, rngs, jobs, strict=True)
         ]
-        given = table.allocator.allocate_together(pool, requests, fabric)
+        given = _asked(table.allocator, _key(jobs[0]), requests, pool, fabric)
     found = []
     for job, need, hosts in zip(jobs, needs, given, strict=True):
         if hosts is None:
@@ -182,6 +183,28 @@ def _allocate(
             raise Problems(Problem(f"{job.key}.ranks", words, job.ranks))
         found.append(hosts)
     return found
+
+
+def _asked(
+    strategy: Strategy, key: str, requests: Sequence[Request], pool: Sequence[int], fabric: Fabric
+) -> list[list[int] | None]:
+    """What a strategy answers, which must be free hosts, as many as asked for, each once."""
+    try:
+        given = strategy.allocate_together(pool, requests, fabric)
+    except Exception as error:
+        problem = blamed(strategy, key, error)
+        if problem is None:
+            raise
+        raise Problems(problem) from error
+    free = set(pool)
+    for request, hosts in zip(requests, given, strict=True):
+        if hosts is None:
+            continue
+        if len(hosts) != request.hosts or len(set(hosts)) != len(hosts) or not free.issuperset(hosts):
+            words = f"it allocates {hosts} to a job of {plural(request.hosts, 'host')}"
+            raise Problems(Problem(f"{key}.name", words, strategy.name, "free hosts, as many, each once"))
+        free.difference_update(hosts)
+    return given
 
 
 def _communication(scenario: "Scenario", job: ResolvedJob) -> Communication:

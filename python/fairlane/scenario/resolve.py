@@ -2,7 +2,6 @@
 
 import re
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -13,6 +12,7 @@ from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems
+from fairlane.inputs.registry import blamed
 from fairlane.power.job import Pace, job_power
 from fairlane.qos import JobShare
 from fairlane.scenario.background import with_background
@@ -28,7 +28,6 @@ from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
 from fairlane.wording import plural
 from fairlane.workload.builder import JobScript
-from fairlane.workload.registry import file_of
 from fairlane.workload.trace import Trace
 
 if TYPE_CHECKING:
@@ -274,10 +273,7 @@ def _programmed(scenario: "Scenario", alone: Resolved, stop: Event) -> ResolvedJ
             Problem(f"{job.key}.workload", words, allowed="sizes below 1 TiB, times below 53 days")
         ) from None
     except Exception as error:
-        file = file_of(workload)
-        if isinstance(error, RunError | CancelledError) or file is None:
+        problem = blamed(workload, f"{job.key}.workload", error)
+        if isinstance(error, RunError | CancelledError) or problem is None:
             raise
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        words = f"{type(error).__name__}: {error}"
-        problem = Problem(f"{job.key}.workload", words, file=file, line=lines[-1] if lines else None)
         raise Problems(problem) from error

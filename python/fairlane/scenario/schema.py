@@ -3,12 +3,16 @@
 from typing import Any
 
 from fairlane.inputs.parameters import editor_schema
+from fairlane.inputs.registry import Registry
 from fairlane.inputs.tables import Entry, collectives, entries
-from fairlane.placement import LIST, STRATEGIES, summaries
+from fairlane.placement import entries as placements
+from fairlane.placement.mapping import MAPPINGS
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.workload import WORKLOADS
 
 __all__ = ["schema"]
+
+_OWN = {"type": "string", "pattern": r"\.py:[A-Za-z_]\w*$", "description": "one of your own: file.py:Name"}
 
 
 def schema() -> dict[str, Any]:
@@ -26,8 +30,9 @@ def schema() -> dict[str, Any]:
         "additionalProperties": False,
     }
     tables["Placement"] = _placement(tables["Placement"])
-    tables["Qos"]["properties"]["strategy"]["enum"] = [*QOS_STRATEGIES]
-    tables["Workload"] = _workloads(tables)
+    tables["Mapping"] = _named(tables, MAPPINGS)
+    tables["Qos"]["properties"]["strategy"] |= {"anyOf": [{"enum": [*QOS_STRATEGIES]}, _OWN, {"type": "null"}]}
+    tables["Workload"] = _named(tables, WORKLOADS)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A fairlane scenario",
@@ -60,25 +65,24 @@ def _choice(table: dict[str, Any], key: str, known: dict[str, Entry]) -> dict[st
 
 def _placement(table: dict[str, Any]) -> dict[str, Any]:
     """A placement policy's name with its parameters; the name of the default policy may be omitted."""
-    known = {name: Entry(name, policy.summary(), policy.model_json_schema()) for name, policy in STRATEGIES.items()}
-    known[LIST] = Entry(LIST, summaries()[LIST])
     default = table["properties"]["name"]["default"]
-    choice = _choice(table, "name", known)
-    for branch in choice["oneOf"]:
+    choice = _choice(table, "name", placements())
+    choice["oneOf"].append({"properties": {**table["properties"], "name": _OWN}, "required": ["name"]})
+    for branch in choice["oneOf"][:-1]:
         if branch["properties"]["name"]["const"] == default:
             branch["required"].remove("name")
     return {key: value for key, value in choice.items() if key != "required"}
 
 
-def _workloads(tables: dict[str, Any]) -> dict[str, Any]:
-    """A workload's name, or a table with the name and its parameters."""
+def _named(tables: dict[str, Any], registry: Registry[Any]) -> dict[str, Any]:
+    """A name, or a table with the name and its parameters."""
     branches: list[dict[str, Any]] = []
-    for name, workload in WORKLOADS.items():
-        inner = workload.model_json_schema(mode="validation")
+    for entry in registry.entries().values():
+        inner = dict(entry.schema)
         tables.update(inner.pop("$defs", {}))
-        inner["properties"] = {"name": {"const": name, "description": workload.summary()}, **inner["properties"]}
+        name = {"const": entry.name, "description": entry.summary}
+        inner["properties"] = {"name": name, **inner.get("properties", {})}
         inner["required"] = ["name", *inner.get("required", ())]
         branches.append(inner)
-    own = {"type": "string", "pattern": r"\.py:[A-Za-z_]\w*$", "description": "a class of one's own: file.py:ClassName"}
-    table = {"type": "object", "properties": {"name": own}, "required": ["name"]}
-    return {"anyOf": [{"enum": list(WORKLOADS)}, own, *branches, table]}
+    table = {"type": "object", "properties": {"name": _OWN}, "required": ["name"]}
+    return {"anyOf": [{"enum": list(registry)}, _OWN, *branches, table]}

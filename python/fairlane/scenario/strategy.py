@@ -1,11 +1,13 @@
 """A strategy by name becomes service levels, lanes and an arbiter of a scenario."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlane.errors import Problem
-from fairlane.inputs.problems import Problems
-from fairlane.qos import STRATEGIES, JobShare
+from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.registry import blamed
+from fairlane.qos import JobShare
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Qos
@@ -19,21 +21,23 @@ BESIDE = {"strategy", "lanes"}
 
 def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Mapping[str, int]]:
     """The table that the strategy stands for, and the service level of each job that has one of its own."""
-    if qos.strategy is None:
+    if qos.strategy is None or qos.expand is None:
         return qos, {}
     try:
-        found = STRATEGIES[qos.strategy](jobs)
+        found = qos.expand(jobs)
+        given = {"sl2vl": list(found.sl2vl), "kinds": dict(found.kinds), "arbiter": dict(found.arbiter)}
     except ValueError as error:
         raise Problems(Problem("qos.strategy", str(error), qos.strategy)) from None
-    table = type(qos).model_validate(
-        {
-            "lanes": qos.lanes,
-            "sl2vl": list(found.sl2vl),
-            "kinds": dict(found.kinds),
-            "arbiter": dict(found.arbiter),
-        }
-    )
-    return table, found.jobs
+    except Exception as error:
+        problem = blamed(qos.expand, "qos.strategy", error)
+        if problem is None:
+            raise
+        raise Problems(problem) from error
+    try:
+        return validated(type(qos), {"lanes": qos.lanes, **given}), found.jobs
+    except Problems as problems:
+        words = f"the strategy {qos.strategy} makes of the jobs: "
+        raise Problems(*(replace(one, message=words + one.message).under("qos") for one in problems.problems)) from None
 
 
 def said_twice(scenario: "Scenario") -> Iterator[Problem]:

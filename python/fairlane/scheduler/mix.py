@@ -25,8 +25,8 @@ from fairlane.inputs.reading import read_text
 from fairlane.inputs.table import Table
 from fairlane.placement import Communication
 from fairlane.seeds import Purpose, stream
+from fairlane.workload import WorkloadField
 from fairlane.workload.base import Workload
-from fairlane.workload.registry import WorkloadField
 
 __all__ = ["PatternMix", "Share", "read_mix"]
 

@@ -56,10 +56,12 @@ def control(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
     This is the only place that calls controllers.
     """
     from fairlane.controller import control as perform
-    from fairlane.controller import make, row_of
+    from fairlane.controller import controller_of, row_of
 
     options = {key: value for key, value in arguments.items() if key not in ("controller", "parameters")}
-    made, rows = make(arguments["controller"], arguments["parameters"]), list[dict[str, Any]]()
+    with scenario.reading():
+        made = controller_of({"name": arguments["controller"], **arguments["parameters"]})
+    rows = list[dict[str, Any]]()
     reached: dict[str, dict[str, Any]] = {}
     with watch.lap("simulating"):
         # One thread: the other cores have cells of their own to work at.

@@ -38,8 +38,7 @@ def _another(path: Path, controller: str | None) -> bool:
     """Whether the file, or the folder that it is in, is that of another controller."""
     from fairlane.controller import CONTROLLERS
 
-    modules = {
-        name: kind.__module__.partition("fairlane.controller.")[2].split(".")[0] for name, kind in CONTROLLERS.items()
-    }
+    known = CONTROLLERS.builtin.items()
+    modules = {name: kind.__module__.partition("fairlane.controller.")[2].split(".")[0] for name, kind in known}
     module = Path(path.parts[1]).stem if path.parts[0] == "controller" else None
     return controller is not None and module in modules.values() and module != modules.get(controller)

@@ -79,7 +79,7 @@ class Task:
     def digest(self) -> str:
         """The same for tasks that have the same answer."""
         key = {"function": self.function, "scenario": self.scenario, "arguments": self.arguments}
-        return digest_of([key, sorted(set(files_of(self.scenario, Path(self.folder))))])
+        return digest_of([key, sorted(set(files_of([self.scenario, self.arguments], Path(self.folder))))])
 
     @property
     def description(self) -> Mapping[str, Any]:

@@ -1,9 +1,15 @@
 """Workloads: what the ranks of a job do, written in Python.
 
 A workload is one file with one class (see ``flood_pairs.py``); a line in ``WORKLOADS`` gives it a name. Users bring
-their own without touching the package, as ``workload = "path/to/file.py:ClassName"``.
+their own without touching the package: ``workload = "path/to/file.py:ClassName"``, or the name of an entry point
+``fairlane.workloads`` of an installed package.
 """
 
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer
+
+from fairlane.inputs.registry import Registry
 from fairlane.workload.all_to_all import AllToAll
 from fairlane.workload.allreduce import Allreduce
 from fairlane.workload.base import Workload
@@ -74,32 +80,49 @@ __all__ = [
     "Uniform",
     "UniformRandom",
     "Workload",
+    "WorkloadField",
 ]
 
-WORKLOADS: dict[str, type[Workload]] = {
-    "flood_pairs": FloodPairs,
-    "nearest_neighbor": NearestNeighbor,
-    "random_pairs": RandomPairs,
-    "all_to_all": AllToAll,
-    "mini_paradis": MiniParadis,
-    "mini_amg": MiniAmg,
-    "pf3d": Pf3d,
-    "uniform_random": UniformRandom,
-    "open_loop": OpenLoop,
-    "shift": Shift,
-    "ping_pong": PingPong,
-    "halo3d": Halo3D,
-    "fft": Fft,
-    "sweep3d": Sweep3D,
-    "allreduce": Allreduce,
-    "incast": Incast,
-    "put_broadcast": PutBroadcast,
-    "ring": PointToPointRing,
-    "lu": Lu,
-    "ft": Ft,
-    "mg": Mg,
-    "milc": Milc,
-    "comd": Comd,
-    "kripke": Kripke,
-}
+
+class _Unread(Workload):
+    """Stands for a workload whose code is not to run: it takes any parameters, and has no program."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+WORKLOADS: Registry[type[Workload]] = Registry(
+    "workload",
+    "fairlane.workloads",
+    {
+        "flood_pairs": FloodPairs,
+        "nearest_neighbor": NearestNeighbor,
+        "random_pairs": RandomPairs,
+        "all_to_all": AllToAll,
+        "mini_paradis": MiniParadis,
+        "mini_amg": MiniAmg,
+        "pf3d": Pf3d,
+        "uniform_random": UniformRandom,
+        "open_loop": OpenLoop,
+        "shift": Shift,
+        "ping_pong": PingPong,
+        "halo3d": Halo3D,
+        "fft": Fft,
+        "sweep3d": Sweep3D,
+        "allreduce": Allreduce,
+        "incast": Incast,
+        "put_broadcast": PutBroadcast,
+        "ring": PointToPointRing,
+        "lu": Lu,
+        "ft": Ft,
+        "mg": Mg,
+        "milc": Milc,
+        "comd": Comd,
+        "kripke": Kripke,
+    },
+    base=Workload,
+    unread=_Unread,
+)
 """Every workload that can be asked for by name."""
+
+WorkloadField = Annotated[Workload, BeforeValidator(WORKLOADS.read), PlainSerializer(Workload.written)]
+"""A model's field that takes a workload's name, a table with its name and parameters, or a workload."""

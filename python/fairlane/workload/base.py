@@ -1,6 +1,6 @@
 """What every workload has: messages, compute time, its imbalance and its small variations."""
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.inputs.table import Table
+from fairlane.inputs.registry import Named
 from fairlane.seeds import Purpose
 from fairlane.units import Duration, Size
 from fairlane.wording import plural
@@ -23,7 +23,7 @@ LARGEST_NUMBER = 2**32 - 1
 """The largest whole number among a workload's parameters."""
 
 
-class Workload(Table):
+class Workload(Named):
     """A job's behaviour: iterations of compute, then communication, for ever.
 
     A subclass gives its defaults and writes one iteration's communication of one rank in ``communicate``. With
@@ -75,11 +75,6 @@ class Workload(Table):
             for name, info in type(self).model_fields.items()
             if info.annotation is int and not any(isinstance(one, BeforeValidator) for one in info.metadata)
         }
-
-    @classmethod
-    def summary(cls) -> str:
-        """One line about it: the first of its documentation."""
-        return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
 
     def communicate(self, rank: Rank, iteration: int) -> None:
         """Writes what ``rank`` communicates in an iteration; ``iteration`` counts up to ``distinct_iterations``."""
@@ -153,7 +148,3 @@ class Workload(Table):
 
     def __str__(self) -> str:
         return type(self).__name__
-
-    def parameters(self) -> dict[str, Any]:
-        """Its parameters, quantities as strings with units."""
-        return self.model_dump(mode="json", exclude_none=True)

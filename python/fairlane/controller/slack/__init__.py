@@ -59,7 +59,6 @@ class State(StrEnum):
 class Slack(Controller):
     """Ranks that are ahead of their job make way, those that hold it up go first. Our own."""
 
-    name: ClassVar[str] = "slack"
     gives_levels: ClassVar[bool] = True
 
     default_periods: int = Field(2, ge=1, description="periods over which the default run is observed")

@@ -3,12 +3,12 @@
 A mapping is one file with one class; a line in ``MAPPINGS`` gives it a name.
 """
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
-from pydantic import BeforeValidator, SerializeAsAny
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
-from fairlane.errors import Problem
-from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.registry import Registry
 from fairlane.placement.mapping.base import Mapping, Slots
 from fairlane.placement.mapping.blocked import Blocked
 from fairlane.placement.mapping.hop_bytes import HopBytes, hop_bytes
@@ -16,29 +16,27 @@ from fairlane.placement.mapping.linear import Linear
 
 __all__ = ["MAPPINGS", "Blocked", "HopBytes", "Linear", "Mapping", "MappingField", "Slots", "hop_bytes", "mapped"]
 
-MAPPINGS: dict[str, type[Mapping]] = {"linear": Linear, "blocked": Blocked, "hop_bytes": HopBytes}
+
+class _Unread(Mapping):
+    """Stands for a mapping whose code is not to run: it takes any parameters, and maps rank by rank."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def places(self, slots: Slots) -> Sequence[int]:
+        """Rank n has place n."""
+        return range(len(slots.hosts))
+
+
+MAPPINGS: Registry[type[Mapping]] = Registry(
+    "mapping",
+    "fairlane.mappings",
+    {"linear": Linear, "blocked": Blocked, "hop_bytes": HopBytes},
+    base=Mapping,
+    unread=_Unread,
+)
 """Every mapping that can be asked for by name."""
 
-
-def _read(given: Any) -> Any:
-    """A name, or a table with ``name`` and parameters; a mapping stays itself."""
-    if isinstance(given, Mapping):
-        return given
-    table = {"name": given} if isinstance(given, str) else given
-    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-        raise ValueError("expected a mapping's name, or a table with its `name` and parameters")
-    if table["name"] not in MAPPINGS:
-        raise Problems(
-            Problem.unknown(
-                "" if given == table["name"] else "name", "mapping", table["name"], [*MAPPINGS], table["name"]
-            )
-        )
-    return validated(MAPPINGS[table["name"]], table)
-
-
-MappingField = Annotated[
-    SerializeAsAny[Mapping], BeforeValidator(_read, json_schema_input_type=Linear | Blocked | HopBytes | str)
-]
+MappingField = Annotated[Mapping, BeforeValidator(MAPPINGS.read), PlainSerializer(Mapping.written)]
 """A model's field that takes a mapping's name, a table with its name and parameters, or a mapping."""
 
 

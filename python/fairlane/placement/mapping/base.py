@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.inputs.table import Table
+from fairlane.inputs.registry import Named
 
 __all__ = ["Mapping", "Slots"]
 
@@ -24,13 +24,8 @@ class Slots:
     """Bytes that each rank (row) sends to each other (column)."""
 
 
-class Mapping(Table):
-    """Says which rank goes where. The fields of a subclass are its parameters, ``name`` first."""
-
-    @classmethod
-    def summary(cls) -> str:
-        """One line about it: the first of its documentation."""
-        return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
+class Mapping(Named):
+    """Says which rank goes where. The fields of a subclass are its parameters."""
 
     @abstractmethod
     def places(self, slots: Slots) -> Sequence[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy
 from pydantic import Field
@@ -18,8 +18,6 @@ Side = Annotated[int, Field(ge=1)]
 class Blocked(Mapping):
     """Block by block of a Cartesian grid of ranks, so that a block's ranks get hosts that follow each other."""
 
-    name: Literal["blocked"] = "blocked"
-    """Name of the mapping."""
     grid: list[Side] = Field(min_length=1)
     """The sides of the ranks' grid; ranks are numbered with the last dimension fastest, as MPI does."""
     block: list[Side] = Field(min_length=1)

@@ -6,7 +6,7 @@ would have to be called once for every level of the fabric.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ MOST_EXCHANGED = 128
 
 class HopBytes(Mapping):
     """The least bytes times links that scipy's quadratic assignment finds; never more than the linear mapping."""
-
-    name: Literal["hop_bytes"] = "hop_bytes"
-    """Name of the mapping."""
 
     def places(self, slots: Slots) -> Sequence[int]:
         """The best of several starts."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.controller import control, make
+from fairlane.controller import control
 from fairlane.controller.loop import Outcome, Phases
 from fairlane.reproduce.running import source_of
 from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT, Experiment, Scale
@@ -86,7 +86,7 @@ class Cell:
         with watch.lap("simulating"):
             outcomes = control(
                 phases,
-                make("none" if untreated else self.treatment, self._parameters),
+                {"name": "none" if untreated else self.treatment, **self._parameters},
                 period=self.scale.period,
                 periods=self.scale.periods,
                 draws=self.scale.draws,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from typing_extensions import override
 
-from fairlane.controller.base import JobWork
+from fairlane.controller.base import Controller, JobWork
 from fairlane.controller.phases import endless, missing
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
@@ -68,18 +68,12 @@ class Controlled(Treatment):
 
     @override
     def check(self, scenario: Scenario) -> Iterator[Problem]:
-        from fairlane.controller import make
         from fairlane.controller.fitting import check_jobs
 
-        name = self.controller["name"]
         try:
-            check_jobs([scenario], make(name, self.parameters))
+            check_jobs([scenario], self._made(scenario))
         except ScenarioError as error:
-            for problem in error.problems:
-                inner = problem.key.removeprefix("controller").removeprefix(f".{name}").removeprefix(".")
-                yield Problem(
-                    f"controller.{inner or 'name'}", problem.message, problem.value, problem.allowed, problem.nearest
-                )
+            yield from error.problems
             return
         yield from late(scenario, self.period * self.periods, 1 if self.mode == "online" else self.period)
         if self.mode == "online":
@@ -92,10 +86,16 @@ class Controlled(Treatment):
 
     @override
     def fitted(self, scenario: Scenario) -> Scenario:
-        from fairlane.controller import make
         from fairlane.controller.fitting import fit
 
-        return fit(scenario, make(self.controller["name"], self.parameters))
+        return fit(scenario, self._made(scenario))
+
+    def _made(self, scenario: Scenario) -> Controller:
+        """The controller; a file of it is relative to the scenario's folder, as those of workloads are."""
+        from fairlane.controller import controller_of
+
+        with scenario.reading():
+            return controller_of(self.controller)
 
     @property
     @override

@@ -1,0 +1,333 @@
+"""What inputs can name: one registry for each kind of thing, as workloads or controllers.
+
+A name stands for what the folder's own table has, or what an installed package offers under an entry point of the
+kind's group (``fairlane.workloads``, ``fairlane.controllers``, ...). ``file.py:Name`` stands for what a file defines:
+that runs only with permission (``fairlane.inputs.code``). A package's code needs none, as whoever installed it trusts
+it. Two that offer one name are an error.
+"""
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from fairlane.errors import Problem
+from fairlane.inputs.code import Code, may_run
+from fairlane.inputs.document import current_document
+from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.table import Table
+from fairlane.inputs.tables import BUILT_IN, Entry
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["Named", "Origin", "Registry", "blamed", "file_of", "summary_of", "used"]
+
+T = TypeVar("T")
+_OWN = "fairlane_own_"
+"""How the modules of users' files are called."""
+_PLUGIN = "_fairlane_plugin"
+"""The attribute of what is not built in that says where it comes from."""
+
+
+class Named(Table):
+    """The base of classes that inputs name. The fields of a subclass are its parameters, beside the name."""
+
+    name: ClassVar[str] = ""
+    """What inputs call it; without a registry the name of the class."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+
+    @classmethod
+    def summary(cls) -> str:
+        """One line about it: the first of its documentation."""
+        return summary_of(cls)
+
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters, quantities as strings with units."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    def written(self) -> dict[str, Any]:
+        """The table that reads it again; one from a user's file is named with the file."""
+        file = file_of(self)
+        return {"name": f"{file}:{type(self).__name__}" if file else type(self).name, **self.parameters()}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where something comes from that an input names."""
+
+    kind: str
+    """What it is, as ``workload``."""
+    name: str
+    """What the input calls it."""
+    source: str
+    """``built-in``, a package with its version, or a file."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} of {self.source}"
+
+
+_used: ContextVar[list[Origin] | None] = ContextVar("_used", default=None)
+
+
+@contextmanager
+def used() -> Iterator[list[Origin]]:
+    """Within, whatever inputs name that is not built in is noted in the list, once each."""
+    found: list[Origin] = []
+    token = _used.set(found)
+    try:
+        yield found
+    finally:
+        _used.reset(token)
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """What there is of one kind, by name.
+
+    As a mapping it holds what is built in and what installed packages offer, which is imported when it is asked for.
+
+    Args:
+        kind: What it is, for messages: ``workload``.
+        group: The group of entry points.
+        builtin: The folder's own.
+        base: The class that each of them is derived from; None for functions and the like.
+        unread: Stands for code of a file that is not permitted, where such code is only listed.
+        parent: Another registry whose names these are, too.
+        reserved: Names that mean something else.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        builtin: Mapping[str, T],
+        *,
+        unread: T,
+        base: type | None = None,
+        parent: "Registry[T] | None" = None,
+        reserved: Iterable[str] = (),
+    ) -> None:
+        self.kind, self.group, self.builtin = kind, group, builtin
+        self._base, self._unread, self._parent = base, unread, parent
+        self._reserved = tuple(reserved)
+        for name, thing in builtin.items():
+            _call(thing, name)
+
+    def __getitem__(self, name: str) -> T:
+        if name in self.builtin:
+            return self.builtin[name]
+        offers = self._offers(name)
+        if offers:
+            return self._load(offers[0])
+        if self._parent is not None:
+            return self._parent[name]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        parent = self._parent or ()
+        return iter(dict.fromkeys([*parent, *self.builtin, *_offered(self.group, tuple(sys.path))]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def find(self, name: str) -> T:
+        """What an input calls by ``name``, also ``file.py:Name``; ``Problems`` if there is no such thing."""
+        file, colon, attribute = name.rpartition(":")
+        if colon and file.endswith(".py"):
+            return self._from_file(current_document.get().folder / file, attribute, name)
+        sources = self._sources(name)
+        if len(sources) > 1:
+            words = f"more than one {self.kind} has this name: that of {' and that of '.join(sources)}"
+            raise Problems(Problem("", words, name, "one of them: uninstall a package"))
+        if name not in list(self):
+            raise Problems(Problem.unknown("", self.kind, name, [*self, *self._reserved, '"file.py:Name"'], name))
+        if sources[0] != BUILT_IN:
+            self._note(name, sources[0])
+        return self[name]
+
+    def read(self, given: Any) -> Any:
+        """A name, or a table with ``name`` and parameters, as an object; an object stays itself.
+
+        Raises ``Problems``, and ``ValueError`` for anything else: it is for models' validators.
+        """
+        if self._base is not None and isinstance(given, self._base):
+            return given
+        table = {"name": given} if isinstance(given, str) else given
+        if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
+            raise ValueError(f"expected a {self.kind}'s name, or a table with its `name` and parameters")
+        try:
+            found: Any = self.find(table["name"])
+        except Problems as problems:
+            under = "" if isinstance(given, str) else "name"
+            raise Problems(*(problem.under(under) for problem in problems.problems)) from None
+        return validated(found, {key: value for key, value in table.items() if key != "name"})
+
+    def entry(self, name: str) -> Entry:
+        """What is known about one of them, by its name or as ``file.py:Name``; ``Problems`` as ``find``."""
+        thing = self.find(name)
+        origin = " and ".join(self._sources(name)) or file_of(thing) or name
+        return Entry(name, summary_of(thing), _schema_of(thing), origin=origin)
+
+    def entries(self) -> dict[str, Entry]:
+        """What is known about each by name. Of a package that cannot be imported it says so."""
+        found = {}
+        for name in self:
+            source = " and ".join(self._sources(name))
+            try:
+                thing = self[name]
+                found[name] = Entry(name, summary_of(thing), _schema_of(thing), origin=source)
+            except Problems as problems:
+                found[name] = Entry(name, problems.problems[0].message, origin=source)
+        return found
+
+    def _sources(self, name: str) -> list[str]:
+        """Who offers a name."""
+        parent = self._parent._sources(name) if self._parent is not None else []
+        own = [BUILT_IN] if name in self.builtin or name in self._reserved else []
+        return [*parent, *own, *map(_package, self._offers(name))]
+
+    def _offers(self, name: str) -> "list[EntryPoint]":
+        return _offered(self.group, tuple(sys.path)).get(name, [])
+
+    def _load(self, offer: "EntryPoint") -> T:
+        """What an entry point stands for; ``Problems`` if that is nothing of the kind."""
+        package = _package(offer)
+        try:
+            thing = offer.load()
+        except Exception as error:
+            words = f"{offer.value} of {package} cannot be imported: {type(error).__name__}: {error}"
+            raise Problems(Problem("", words, offer.name)) from error
+        if not self._fits(thing):
+            raise Problems(Problem("", f"{offer.value} of {package} is no {self.kind}", offer.name, self._wanted()))
+        _call(thing, offer.name, package)
+        found: T = thing
+        return found
+
+    def _fits(self, thing: Any) -> bool:
+        if self._base is None:
+            return callable(thing)
+        return isinstance(thing, type) and issubclass(thing, self._base)
+
+    def _wanted(self) -> str:
+        if self._base is None:
+            return "a function"
+        return f"a class derived from {self._base.__module__.removesuffix('.base')}.{self._base.__name__}"
+
+    def _from_file(self, file: Path, attribute: str, name: str) -> T:
+        """What a file defines, imported under a name of its own."""
+        if not file.is_file():
+            raise Problems(Problem("", f"there is no file {str(file)!r}", name))
+        if not may_run(Code(file, attribute), name):
+            return self._stand_in(attribute)
+        module = _imported(file, name)
+        defined = {
+            key: value
+            for key, value in vars(module).items()
+            if self._fits(value) and getattr(value, "__module__", None) == module.__name__
+        }
+        if attribute not in defined:
+            raise Problems(Problem.unknown("", f"{self.kind} in {str(file)!r}", attribute, list(defined), name))
+        found: T = defined[attribute]
+        _call(found, attribute, str(file))
+        self._note(attribute, str(file))
+        return found
+
+    def _stand_in(self, attribute: str) -> T:
+        """In the place of code that is listed and does not run."""
+        stand_in: Any = self._unread
+        if isinstance(stand_in, type):
+            stand_in = type(attribute, (stand_in,), {"__doc__": "It has not been read.", "__module__": __name__})
+        found: T = stand_in
+        return found
+
+    def _note(self, name: str, source: str) -> None:
+        noted = _used.get()
+        if noted is not None and Origin(self.kind, name, source) not in noted:
+            noted.append(Origin(self.kind, name, source))
+
+
+def file_of(thing: object) -> str | None:
+    """The user's file that an object or its class was found in by ``file.py:Name``; None for any other."""
+    module = getattr(thing, "__module__", "")
+    return sys.modules[module].__file__ if module.startswith(_OWN) else None
+
+
+def blamed(thing: object, key: str, error: Exception) -> Problem | None:
+    """The problem about ``key`` that an error is in code of a user's file or of a package; None in any other."""
+    if getattr(thing, _PLUGIN, None) is None:
+        return None
+    file = sys.modules[thing.__module__].__file__
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return Problem(key, f"{type(error).__name__}: {error}", file=file, line=lines[-1] if lines else None)
+
+
+def summary_of(thing: object) -> str:
+    """One line about it: the first of its documentation."""
+    return (inspect.getdoc(thing) or str(getattr(thing, "__name__", ""))).partition("\n")[0]
+
+
+def _schema_of(thing: object) -> dict[str, Any]:
+    """JSON schema of its parameters; empty if it has none."""
+    return thing.model_json_schema() if isinstance(thing, type) and issubclass(thing, BaseModel) else {}
+
+
+def _call(thing: Any, name: str, source: str | None = None) -> None:
+    """A class goes by the name under which it is registered; what is not built in is marked by where it is from."""
+    if isinstance(thing, type) and issubclass(thing, Named):
+        thing.name = name
+    if source is not None:
+        setattr(thing, _PLUGIN, source)
+
+
+@lru_cache(maxsize=1)
+def _installed(_path: tuple[str, ...]) -> Any:
+    """Entry points of all packages on the path: reading them takes some 20 ms, so a process does so once."""
+    from importlib.metadata import entry_points
+
+    return entry_points()
+
+
+@lru_cache(maxsize=32)
+def _offered(group: str, path: tuple[str, ...]) -> "dict[str, list[EntryPoint]]":
+    """The entry points of a group by name."""
+    found: dict[str, list[EntryPoint]] = {}
+    for offer in sorted(_installed(path).select(group=group), key=lambda offer: offer.name):
+        found.setdefault(offer.name, []).append(offer)
+    return found
+
+
+def _package(offer: "EntryPoint") -> str:
+    """The package that an entry point is of, with its version."""
+    return f"{offer.dist.name} {offer.dist.version}" if offer.dist else offer.module
+
+
+def _imported(file: Path, name: str) -> ModuleType:
+    """The module of a user's file; each time anew, as it may have changed."""
+    called = f"{_OWN}{sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
+    spec = importlib.util.spec_from_file_location(called, file)
+    if spec is None or spec.loader is None:
+        raise Problems(Problem("", f"{str(file)!r} cannot be imported", name))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[called] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        words = f"{str(file)!r} cannot be imported: {type(error).__name__}: {error}"
+        raise Problems(Problem("", words, name)) from error
+    return module
