@@ -4,7 +4,6 @@ observe(work of the last period) -> settings of the next one
 """
 
 from pathlib import Path
-from typing import ClassVar
 
 from typing_extensions import override
 
@@ -14,8 +13,6 @@ from fairlane.controller import Controller, Settings, Work, control
 
 class LongestCompute(Controller):
     """Ranks that compute nearly as long as the longest of their job go first: they have the least time to lose."""
-
-    name: ClassVar[str] = "longest_compute"
 
     @override
     def observe(self, work: Work) -> Settings:

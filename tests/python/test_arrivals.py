@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from pydantic import Field
@@ -167,8 +167,6 @@ def test_online_levels_hold_once_a_job_is_there() -> None:
 
 class Keeps(Controller):
     """Gives one job a level, and remembers whose work it has seen."""
-
-    name: ClassVar[str] = "keeps"
 
     seen: list[list[str]] = Field(default_factory=list)
 

@@ -125,7 +125,7 @@ def test_check_lists_code_and_checks_everything_else(scenario: Path, capsys: pyt
     assert "workload.hops" in capsys.readouterr().err
     scenario.write_text(SCENARIO)
     assert execute(["check", str(scenario), "--allow-code"]) == ExitCode.DONE
-    assert f"runs code: Pairs of {scenario.with_name('own.py')}" in capsys.readouterr().out
+    assert f"runs code: workload Pairs of {scenario.with_name('own.py')}" in capsys.readouterr().out
     assert _ran(scenario)
 
 

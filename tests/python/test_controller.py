@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from pydantic import Field
@@ -199,8 +199,6 @@ def test_the_default_of_a_file_of_levels_counts_too() -> None:
 class Rewrites(Controller):
     """Says what it has said before, which means something else by then."""
 
-    name: ClassVar[str] = "rewrites"
-
     levels: dict[str, dict[int, int]] = Field(default_factory=dict)
 
     @override
@@ -237,8 +235,6 @@ def test_a_table_may_be_about_ranks_that_a_job_has_later() -> None:
 class Says(Controller):
     """Always the same."""
 
-    name: ClassVar[str] = "says"
-
     levels: dict[str, dict[int, int]] = Field(default_factory=dict)
     weights: tuple[int, ...] = ()
 
@@ -255,12 +251,12 @@ class Says(Controller):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"levels": {"on": {0: 1}}}, 'controller.says.levels.on: unknown job; allowed: one, two; did you mean "one"?'),
-        ({"levels": {"one": {8: 1}}}, "controller.says.levels.one: has no rank 8; allowed: 0 to 7"),
-        ({"levels": {"one": {-1: 1}}}, "controller.says.levels.one: has no rank -1"),
-        ({"levels": {"one": {0: 2}}}, "controller.says.levels.one.0 = 2: out of range; allowed: 0 to 1"),
-        ({"weights": (1, 0)}, "controller.says.weights[1] = 0: out of range; allowed: 1 to 65535"),
-        ({"weights": (7, 1, 99)}, "controller.says.weights: has 3 of them; allowed: 2 at most"),
+        ({"levels": {"on": {0: 1}}}, 'controller.levels.on: unknown job; allowed: one, two; did you mean "one"?'),
+        ({"levels": {"one": {8: 1}}}, "controller.levels.one: has no rank 8; allowed: 0 to 7"),
+        ({"levels": {"one": {-1: 1}}}, "controller.levels.one: has no rank -1"),
+        ({"levels": {"one": {0: 2}}}, "controller.levels.one.0 = 2: out of range; allowed: 0 to 1"),
+        ({"weights": (1, 0)}, "controller.weights[1] = 0: out of range; allowed: 1 to 65535"),
+        ({"weights": (7, 1, 99)}, "controller.weights: has 3 of them; allowed: 2 at most"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(mode: Any, given: dict[str, Any], words: str) -> None:

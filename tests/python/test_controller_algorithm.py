@@ -163,8 +163,8 @@ def test_the_seed_gives_the_order_of_candidates() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"threshold": 0}, "controller.process_prioritization.threshold = 0: out of range; allowed: above 0"),
-        ({"threshold": 1.1}, "controller.process_prioritization.threshold = 1.1: out of range; allowed: at most 1"),
+        ({"threshold": 0}, "controller.threshold = 0: out of range; allowed: above 0"),
+        ({"threshold": 1.1}, "controller.threshold = 1.1: out of range; allowed: at most 1"),
         ({"service_levels": 17}, "service_levels = 17: out of range; allowed: at most 16"),
         ({"treshold": 0.5}, 'did you mean "threshold"?'),
     ],

@@ -237,7 +237,7 @@ def test_the_command_compares_allocators(tmp_path: Path, capsys: pytest.CaptureF
     for wrong, words in (
         (["--allocator", "bax"], 'did you mean "box"?'),
         (["--allocator", "units:size=5"], "allocator.units.size = 5: does not divide"),
-        (["--allocator", "list"], "hosts"),
+        (["--allocator", "list"], "unknown allocator"),
         (["--mix", str(tmp_path / "none.toml")], "cannot be read"),
     ):
         assert execute(["schedule", str(LOG), *fabric, *wrong]) == 2

@@ -1,12 +1,12 @@
 """What there is to choose from: list, schema."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import AsJson, add, completing, print_json
+from fairlane.cli.command import Answer, add, completing
 from fairlane.cli.options import AllowCode
 from fairlane.errors import Problem, ScenarioError
 
@@ -83,8 +83,7 @@ def list_(
         str | None, typer.Argument(metavar="NAME", help="Show the parameters of this one; also file.py:Name.")
     ] = None,
     allow_code: AllowCode = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """List what inputs can name, where it comes from, and what it is.
 
     Names are built in, or come from installed packages. With a NAME: its parameters, with types and defaults.
@@ -98,50 +97,44 @@ def list_(
     if kind is not None and name is not None:
         with permitting(allow_code):
             found = _entry(kind, name)
-        if as_json:
-            print_json({"kind": kind, **asdict(found)})
-        else:
-            _show(found)
-        return
+        return Answer({"kind": kind, **asdict(found)}, _described(found))
     chosen = {one: _entries(one) for one in KINDS if kind in (None, one)}
-    if as_json:
-        told = ("origin", "summary")
-        print_json(
-            {
-                one: {name: {key: getattr(entry, key) for key in told} for name, entry in known.items()}
-                for one, known in chosen.items()
-            }
-        )
+    told = {
+        one: {name: {"origin": entry.origin, "summary": entry.summary} for name, entry in known.items()}
+        for one, known in chosen.items()
+    }
+    return Answer(told, (line for one, known in chosen.items() for line in _lines(one, known)))
+
+
+def _lines(kind: str, known: "Mapping[str, Entry]") -> Iterator[str]:
+    if not known:
         return
-    for one, known in chosen.items():
-        if known:
-            _print(one, known)
-
-
-def _print(kind: str, known: "Mapping[str, Entry]") -> None:
     width = max(map(len, known))
     where = max(len(entry.origin) for entry in known.values())
-    typer.echo(f"{kind}:")
+    yield f"{kind}:"
     for name, entry in known.items():
-        typer.echo(f"  {name:{width}}  {entry.origin:{where}}  {entry.summary}")
+        yield f"  {name:{width}}  {entry.origin:{where}}  {entry.summary}"
 
 
-def _show(found: "Entry") -> None:
+def _described(found: "Entry") -> Iterator[str]:
+    """What it is, and its parameters as in the reference, without Markdown's signs."""
     import re
 
     from fairlane.inputs.described import keys_of
     from fairlane.inputs.parameters import editor_schema
 
-    typer.echo(f"{found.name} ({found.origin}): {found.summary}")
+    yield f"{found.name} ({found.origin}): {found.summary}"
     if found.routing:
-        typer.echo(f"usual routing: {found.routing}")
+        yield f"usual routing: {found.routing}"
     rows = list(keys_of(editor_schema(found.schema, found.schema)))
     if not rows:
-        typer.echo("no parameters")
+        yield "no parameters"
     for row in rows:
-        value = re.sub(r"`|\[([^]]*)\]\([^)]*\)", r"\1", row.type)
-        default = {"required": ", required", "": ""}.get(row.default, f", default {row.default.strip('`')}")
-        typer.echo(f"  {row.name}: {value}{default}\n      {row.meaning}")
+        value = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row.type).replace("`", "")
+        default = f"default {row.default.strip('`')}" if row.default not in ("", "required") else row.default
+        yield f"  {row.name}: {', '.join(filter(None, (value, default)))}"
+        if row.meaning:
+            yield f"      {' '.join(row.meaning.split())}"
 
 
 def schema(as_json: Annotated[bool, typer.Option("--json", help="A schema is JSON in any case.")] = False) -> None:

@@ -46,8 +46,8 @@ def schedule(
         list[str] | None,
         typer.Option(
             metavar="NAME[:KEY=VALUE]...",
-            help="A placement strategy, e.g. units:size=4; can be given many times. By default box (or domain), "
-            "linear, and pattern.",
+            help="An allocator, e.g. units:size=4 or file.py:ClassName; can be given many times. By default box (or "
+            "domain), linear, and pattern.",
         ),
     ] = None,
     mix: Annotated[
@@ -81,7 +81,7 @@ def schedule(
     """
     with code.allow_code(allow_code):
         machine = _machine(slowdown, fabric, assignments, mix, seed)
-    strategies = _strategies(allocator or _usual(machine, claim=claim), machine)
+        strategies = _strategies(allocator or _usual(machine, claim=claim), machine)
     _check(machine, strategies, verify=verify, claim=claim)
     window = _window(hours)
     _check_files(out, placed)
@@ -155,21 +155,23 @@ def _usual(machine: _Machine, *, claim: bool) -> list[str]:
 
 def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]":
     """The allocators by what the user calls them."""
-    from fairlane.errors import Problem, ScenarioError
+    from fairlane.errors import ScenarioError
     from fairlane.inputs.problems import Problems
-    from fairlane.scenario.models import Placement
+    from fairlane.placement import ALLOCATORS
 
     strategies = {}
     for text in texts:
-        name, *own = text.split(":")
-        found = Placement.read({"name": name}, own).allocator
-        if found is None:
-            raise ScenarioError(Problem("allocator", "a list of hosts allocates nothing", text))
+        first, *rest = text.split(":")
+        own = 1 if first.endswith(".py") else 0  # file.py:ClassName
+        name = ":".join([first, *rest[:own]])
+        key = "allocator"
         try:
-            found.check(machine.fabric, [1])
+            kind = ALLOCATORS.find(name)
+            key = f"allocator.{name}"
+            strategies[text] = kind.read({}, rest[own:])
+            strategies[text].check(machine.fabric, [1])
         except Problems as problems:
-            raise ScenarioError(problem.under(f"allocator.{name}") for problem in problems.problems) from None
-        strategies[text] = found
+            raise ScenarioError(problem.under(key) for problem in problems.problems) from None
     return strategies
 
 

@@ -283,8 +283,16 @@ def summary_of(thing: object) -> str:
 
 
 def _schema_of(thing: object) -> dict[str, Any]:
-    """JSON schema of its parameters; empty if it has none."""
-    return thing.model_json_schema() if isinstance(thing, type) and issubclass(thing, BaseModel) else {}
+    """JSON schema of its parameters; empty if it has none. One without a description has that of a base's."""
+    if not (isinstance(thing, type) and issubclass(thing, BaseModel)):
+        return {}
+    schema = thing.model_json_schema()
+    for name, value in schema.get("properties", {}).items():
+        fields = (base.model_fields.get(name) for base in thing.__mro__ if issubclass(base, BaseModel))
+        described = next((field.description for field in fields if field and field.description), None)
+        if described:
+            value.setdefault("description", described)
+    return schema
 
 
 def _call(thing: Any, name: str, source: str | None = None) -> None:
