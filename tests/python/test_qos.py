@@ -55,8 +55,8 @@ def uplink_bytes(strategy: str, jobs: list[dict[str, Any]]) -> dict[int, int]:
     }
 
 
-BULK = {"name": "flood_pairs", "message_size": "256 KiB", "messages_per_iteration": 8, "period": 1}
-ALLTOALL = {"name": "all_to_all", "message_size": "2 MiB", "messages_per_iteration": 4, "period": 1}
+BULK = {"name": "flood_pairs", "message_size": "256 KiB", "messages_per_iteration": 8, "distinct_iterations": 1}
+ALLTOALL = {"name": "all_to_all", "message_size": "2 MiB", "messages_per_iteration": 4, "distinct_iterations": 1}
 
 
 def test_without_a_strategy_everything_shares_one_lane() -> None:
