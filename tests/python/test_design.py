@@ -9,8 +9,7 @@ import pytest
 
 from fairlane.cli.main import execute
 from fairlane.study import Study, run
-from fairlane.study.design import combinations
-from fairlane.study.effects import dataset, effects
+from fairlane.study.design import combinations, dataset, effects
 from small_study import SCENARIO, Here
 
 DESIGN = """

@@ -69,7 +69,7 @@ BAD = [
     (
         'scenario = "small.toml"\n[treatments.default]',
         "levels.toml:2",
-        "is what every study has",
+        "is reserved: every study has runs of this name",
     ),
     ('scenario = "small.toml"\n[treatments.a]\nsett = {}', "levels.toml:3", 'did you mean "set"?'),
     (

@@ -23,6 +23,10 @@ def study(
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")
     ] = None,
+    cpu_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="Begin no simulation after this much processor time of workers."),
+    ] = None,
     allow_code: AllowCode = False,
     profile: Annotated[bool, typer.Option("--profile", help="Say where the time went.")] = False,
     quiet: Quiet = False,
@@ -32,17 +36,18 @@ def study(
     Every run is compared with the default run and with each job alone, on the same hosts. What is finished is stored at
     once; after an interruption --resume goes on.
     """
-    from fairlane.cli.study_text import study_parts
+    from fairlane.cli.study_text import profile_lines, study_parts
     from fairlane.plot import draw_all
     from fairlane.study import Study, run
-    from fairlane.study.profile import profile_lines
 
     if dask and not quiet:
         typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
     own = [] if seed is None else [f"seeds=[{seed}]"]
     loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
     try:
-        found = run(loaded, out=out, resume=resume, workers=workers, dask=dask, progress=not quiet)
+        found = run(
+            loaded, out=out, resume=resume, workers=workers, dask=dask, cpu_limit_s=cpu_limit, progress=not quiet
+        )
         draw_all(found)
     except KeyboardInterrupt:
         where = f" --out {out}" if out else ""

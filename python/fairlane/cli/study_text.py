@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,11 +15,11 @@ from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
 from fairlane.results.schemas import STUDY
 from fairlane.results.study import StudyResults
-from fairlane.results.text import listed, number, plural, seconds
+from fairlane.results.text import listed, number, percent, plural, seconds
 from fairlane.study.conditions import CONDITION, median_time, timeless, with_condition
-from fairlane.study.sheet import EFFECTS
+from fairlane.study.design import EFFECTS
 
-__all__ = ["study_parts"]
+__all__ = ["profile_lines", "study_parts"]
 
 ABOUT = (
     "W: throughput change against the isolated run. Improvement: throughput change against the default run. "
@@ -30,6 +30,14 @@ ABOUT_EFFECTS = (
     "Factor: time of an iteration at the worst level over that at the best. Share: of the variation of its logarithm. "
     "p: chance of so large a share if there is no effect."
 )
+PROFILE = {
+    "simulating": "workers in simulations",
+    "set-up": "workers building scenarios and finding compute times",
+    "waiting": "workers starting, without a task, or with their answer on its way",
+    "planning": "this process reading the study and trying every scenario, before workers start",
+    "writing": "this process storing answers and tables",
+}
+OF_WORKERS = ("simulating", "set-up", "waiting")
 MOST_TERMS = 8
 """Of a job with more terms, the others are in the table ``effects``."""
 MOST_ROWS = 48
@@ -64,6 +72,16 @@ def study_parts(study: StudyResults) -> Iterator[Part]:
     if study.failures.height > MOST_FAILURES:
         yield Text(f"... and {study.failures.height - MOST_FAILURES} others: see the table failures", "red")
     yield from stored(study.folder)
+
+
+def profile_lines(found: Mapping[str, float]) -> Iterator[str]:
+    """Where the time went, summed over workers."""
+    workers = "1 worker" if found["workers"] == 1 else f"{found['workers']:.0f} workers"
+    yield f"Where the time went: {seconds(found['wall'])}, of these {seconds(found['spent'])} with {workers}"
+    for name, meaning in PROFILE.items():
+        of = found["spent"] * found["workers"] if name in OF_WORKERS else found["wall"]
+        share = percent(found[name] / of) if of else ""
+        yield f"  {name:<10}  {seconds(found[name]):>8}  {share:>6}  {meaning}"
 
 
 def work_tables(study: StudyResults) -> Iterator[Part]:

@@ -24,7 +24,7 @@ from fairlane.tasks.task import Task
 if TYPE_CHECKING:
     from fairlane.tasks.executor import Executor
 
-__all__ = ["Baseline", "Cell", "Plan", "plan"]
+__all__ = ["DEFAULT", "ISOLATED", "Cell", "CellRun", "Plan", "plan"]
 
 CALIBRATE = "fairlane.study.work:calibrate"
 FIXED = ("name", "seed", "duration")
@@ -32,13 +32,24 @@ FIXED_OF_JOBS = ("name", "count", "ranks", "workload", "trace", "start", "stop",
 """What treated and default runs have in common, or they could not be compared."""
 
 
-@dataclass
-class Baseline:
-    """A default run with its isolated runs."""
+DEFAULT, ISOLATED = "default", "isolated"
+"""What runs without a treatment are called where treated ones have its name."""
 
-    default: Task
-    alone: Sequence[Task | None]
-    """Each job's isolated run; None where the default run's answer has it."""
+
+@dataclass(frozen=True)
+class CellRun:
+    """A run of a cell."""
+
+    baseline: str
+    """What its default and isolated runs are like."""
+    treatment: str
+    """The treatment's name, ``default`` or ``isolated``."""
+    job: str | None
+    """The job that is isolated; None of other runs."""
+    task: Task
+    """What it is computed by; other runs may have the same."""
+    kind: Treatment
+    """How its answer is read."""
 
 
 @dataclass
@@ -58,9 +69,8 @@ class Cell:
     """Bytes of memory that a simulation of it takes, about."""
     allowed: int | None = None
     """Bytes of memory that its scenario allows, if it says so."""
-    baselines: dict[str, Baseline] = field(default_factory=dict)
-    runs: dict[str, Task] = field(default_factory=dict)
-    """The treated runs, by treatment."""
+    runs: list[CellRun] = field(default_factory=list)
+    """For each baseline the default run and the isolated ones that are no part of it; then the treated runs."""
 
     @cached_property
     def calibrations(self) -> list[Task | None]:
@@ -73,22 +83,30 @@ class Cell:
         ]
 
     def decide(self, compute: Sequence[int | None], treatments: Mapping[str, Treatment]) -> None:
-        """Makes the tasks, with these compute times."""
+        """Makes the runs, with these compute times."""
         default = self.written.computing(compute)
-        kinds = treatments or {"": Overrides()}
-        for treatment in kinds.values():
-            if treatment.baseline not in self.baselines:
-                alone = [treatment.alone(default, job) for job in range(len(self.workloads))]
-                self.baselines[treatment.baseline] = Baseline(treatment.default(default), alone)
-        for name, treatment in treatments.items():
-            self.runs[name] = treatment.treated(self.treated[name].computing(compute), name)
+        kinds: dict[str, Treatment] = {}
+        for kind in treatments.values() or (Overrides(),):
+            kinds.setdefault(kind.baseline, kind)
+        for name, kind in kinds.items():
+            alone = {job: kind.alone(default, number) for number, job in enumerate(self.written.names)}
+            self.runs.append(CellRun(name, DEFAULT, None, kind.default(default), kind))
+            self.runs += [CellRun(name, ISOLATED, job, task, kind) for job, task in alone.items() if task]
+        for name, kind in treatments.items():
+            treated = kind.treated(self.treated[name].computing(compute), name)
+            self.runs.append(CellRun(kind.baseline, name, None, treated, kind))
 
-    def tasks(self) -> Iterator[Task]:
-        """All of them, once they are made."""
-        for baseline in self.baselines.values():
-            yield baseline.default
-            yield from (task for task in baseline.alone if task)
-        yield from self.runs.values()
+    def of(self, treatment: str, baseline: str | None = None) -> list[CellRun]:
+        """Its runs with a treatment, or without: of one baseline or of all."""
+        return [run for run in self.runs if run.treatment == treatment and baseline in (None, run.baseline)]
+
+    def described(self) -> dict[str, Any]:
+        """Its scenario as it was worked out, and the answers that are its runs."""
+        runs = [
+            {"baseline": run.baseline, "treatment": run.treatment, "job": run.job, "answer": run.task.digest}
+            for run in self.runs
+        ]
+        return {"point": str(self.point), "scenario": self.written.data, "runs": runs}
 
 
 @dataclass
@@ -119,21 +137,6 @@ class Plan:
             if all(task is None or task.digest in known for task in cell.calibrations):
                 compute = [None if task is None else known[task.digest]["compute"][0] for task in cell.calibrations]
                 cell.decide(compute, self.study.treatments)
-
-    def described(self) -> list[dict[str, Any]]:
-        """What each cell consists of: its scenario as it was worked out, and the answers that are its runs."""
-        return [
-            {
-                "point": str(cell.point),
-                "scenario": cell.written.data,
-                "baselines": {
-                    name: {"default": baseline.default.digest, "alone": [it and it.digest for it in baseline.alone]}
-                    for name, baseline in cell.baselines.items()
-                },
-                "treatments": {name: task.digest for name, task in cell.runs.items()},
-            }
-            for cell in self.cells
-        ]
 
 
 def plan(study: Study) -> Plan:

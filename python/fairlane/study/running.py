@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from datetime import datetime
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlane.errors import ScenarioError
 from fairlane.results.manifest import seal, unseal
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
+from fairlane.study.design import DATASET, EFFECTS, placement_name, store_design
 from fairlane.study.plan import plan
-from fairlane.study.profile import profile
-from fairlane.study.sheet import DATASET, EFFECTS, placement_name, store_design
 from fairlane.study.study import Study
 from fairlane.study.tables import tables
 from fairlane.tasks.executor import Executor
@@ -40,7 +39,7 @@ def run(
     resume: bool = False,
     workers: int | None = None,
     dask: str | None = None,
-    most_cpu_s: float | None = None,
+    cpu_limit_s: float | None = None,
     progress: bool = False,
 ) -> StudyResults:
     """Computes a study, and stores its tables.
@@ -53,7 +52,7 @@ def run(
         resume: Whether to go on in a folder that is there; without ``out`` in the latest that was not completed.
         workers: How many processes of this machine; None for all cores, unless the study names a cluster.
         dask: Address of a Dask scheduler whose workers to use instead.
-        most_cpu_s: Processor time of all workers after which no further simulation is begun, s; None for no limit.
+        cpu_limit_s: Processor time of all workers after which no further simulation is begun, s; None for no limit.
         progress: Whether to show progress on standard error.
 
     Raises:
@@ -88,14 +87,14 @@ def run(
         pool = far or ends.enter_context(closing(_pool(study, store, workers, resume=resume)))
         opened = time.monotonic()
         with TaskProgress(wanted=progress) as shown:
-            executor = Executor(pool, store, shown, most_cpu_s=most_cpu_s)
+            executor = Executor(pool, store, shown, cpu_limit_s=cpu_limit_s)
             executor.spent("planning", planning)
             shown.stage("calibrating")
             executor.run(planned.calibrations())
             planned.calibrate(executor)
-            store.write(CELLS, json.dumps(planned.described()))
+            store.write(CELLS, json.dumps([cell.described() for cell in planned.cells]))
             shown.stage("simulating")
-            executor.run(chain.from_iterable(cell.tasks() for cell in planned.cells))
+            executor.run(run.task for cell in planned.cells for run in cell.runs)
             many, spent = pool.workers, time.monotonic() - opened
     writing = time.monotonic()
     found = tables(planned, executor)
@@ -126,6 +125,14 @@ def run(
     designed = [DATASET, EFFECTS] if study.table.design is not None else []
     seal(store.folder, "study", STUDY_SCHEMA_VERSION, [META, *(f"{name}.parquet" for name in found), *designed])
     return results
+
+
+def profile(laps: Mapping[str, float], workers: int, spent: float, wall: float) -> dict[str, float]:
+    """Seconds by what they went to: ``spent`` with workers, of ``wall``. What workers do not use, they wait."""
+    busy = {name: laps.get(name, 0.0) for name in ("simulating", "set-up")}
+    waiting = max(0.0, workers * spent - sum(busy.values()))
+    own = {name: laps.get(name, 0.0) for name in ("planning", "writing")}
+    return {**busy, "waiting": waiting, **own, "spent": spent, "wall": wall, "workers": float(workers)}
 
 
 def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> Pool:

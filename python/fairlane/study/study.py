@@ -18,8 +18,8 @@ from fairlane.inputs.document import Document, KeyPath, current_document, dotted
 from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
-from fairlane.study.models import Case, StudyTable
 from fairlane.study.setting import Change, changes, steps_of
+from fairlane.study.table import Case, StudyTable
 
 __all__ = ["Point", "Study"]
 

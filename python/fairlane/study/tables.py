@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -11,169 +11,123 @@ import polars as pl
 from fairlane.results.derive import change
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
-from fairlane.study.plan import Baseline, Cell, Plan
-from fairlane.study.treatments import Done, Treatment
-from fairlane.study.treatments.overrides import Overrides
+from fairlane.study.plan import DEFAULT, ISOLATED, Cell, Plan
+from fairlane.study.treatments import Done
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Task
 
-__all__ = ["DEFAULT", "ISOLATED", "tables"]
+__all__ = ["tables"]
 
-DEFAULT, ISOLATED = "default", "isolated"
 Row = dict[str, Any]
 
 _COMPUTED = ("w_iterations", "improvement_iterations", "iterations_per_second")
 """Columns of ``work`` that are computed from its others."""
-
-
-def _columns(table: str) -> dict[str, Any]:
-    """The columns of a table besides those of its points."""
-    of_point = ("point", "case", "placement", "seed")
-    return {name: kind for name, kind in types(STUDY[table]).items() if name not in of_point}
-
-
-_WORK = {
-    **{name: kind for name, kind in _columns("work").items() if name not in _COMPUTED},
-    "default_span_ps": pl.UInt64,
-    "isolated_span_ps": pl.UInt64,
-    "timed": pl.Boolean,
-}
+_SPANS = {"default_span_ps": pl.UInt64, "isolated_span_ps": pl.UInt64, "timed": pl.Boolean}
+"""Columns that they are computed from, and that are then left out."""
 
 
 def tables(plan: Plan, executor: Executor) -> dict[str, pl.DataFrame]:
     """The tables ``runs``, ``work``, ``periods`` and ``failures``."""
-    points = _points(plan)
-    kinds: Mapping[str, Treatment] = plan.study.treatments
     rows: dict[str, list[Row]] = {"runs": [], "work": [], "periods": [], "failures": []}
     simulations: dict[str, int] = {}
-    for point, cell in zip(points, plan.cells, strict=True):
-        for name, sought in zip(cell.written.names, cell.calibrations, strict=True):
-            if sought and sought.digest in executor.failures:
-                rows["failures"].append({**point, **_failure(executor, DEFAULT, name, sought)})
-        for baseline, treatment, job, task in _tasks(cell, kinds):
-            simulation = simulations.setdefault(task.digest, len(simulations))
-            run = _run(executor, baseline, treatment, job, task)
-            rows["runs"].append({**point, **run, "simulation": simulation})
-            if task.digest in executor.failures:
-                rows["failures"].append({**point, **_failure(executor, treatment, job, task)})
-        rows["work"] += [{**point, **row} for row in _work(cell, kinds, executor)]
-        rows["periods"] += [{**point, **row} for row in _periods(cell, kinds, executor)]
-    schema = {
-        "point": pl.UInt32,
-        "case": pl.String,
-        **_parameter_types(points),
-        "placement": pl.UInt32,
-        "seed": pl.UInt64,
-    }
-    return {
-        "runs": pl.DataFrame(rows["runs"], {**schema, **_columns("runs")}),
-        "work": _compared(pl.DataFrame(rows["work"], {**schema, **_WORK})),
-        "periods": _any(rows["periods"], {**schema, **_columns("periods")}),
-        "failures": pl.DataFrame(rows["failures"], {**schema, **_columns("failures")}),
-    }
-
-
-def _points(plan: Plan) -> list[Row]:
-    """The columns that say which point it is. Values that are no numbers are written as in TOML's inline tables."""
-    return [
-        {
-            "point": number,
-            "case": cell.point.case,
-            **{key: _plain(value) for key, value in cell.point.parameters.items()},
-            "placement": cell.point.placement,
-            "seed": cell.point.seed,
-        }
-        for number, cell in enumerate(plan.cells)
-    ]
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float) else json.dumps(value)
-
-
-def _parameter_types(points: Sequence[Row]) -> dict[str, Any]:
-    """The type of each parameter's column: that of its values, or text."""
-    found: dict[str, Any] = {}
-    for key in points[0] if points else ():
-        if key in ("point", "case", "placement", "seed"):
-            continue
-        values = [point[key] for point in points]
-        kinds = {type(value) for value in values}
-        if kinds <= {int, float}:
-            found[key] = pl.Int64 if kinds == {int} else pl.Float64
-        elif kinds == {bool}:
-            found[key] = pl.Boolean
-        else:
-            found[key] = pl.String
-            for point in points:
-                point[key] = point[key] if isinstance(point[key], str) else json.dumps(point[key])
+    for number, cell in enumerate(plan.cells):
+        point = {"point": number}
+        for name, task in zip(cell.written.names, cell.calibrations, strict=True):
+            rows["failures"] += [{**point, **row} for row in _failures(executor, DEFAULT, name, task)]
+        for run in cell.runs:
+            answer = executor.answer(run.task) or {}
+            rows["runs"].append(
+                {
+                    **point,
+                    "baseline": run.baseline,
+                    "treatment": run.treatment,
+                    "job": run.job,
+                    "packet_hops": answer.get("packet_hops"),
+                    "digest": answer.get("digest"),
+                    "failed": run.task.digest in executor.failures,
+                    "simulation": simulations.setdefault(run.task.digest, len(simulations)),
+                }
+            )
+            rows["failures"] += [{**point, **row} for row in _failures(executor, run.treatment, run.job, run.task)]
+        rows["work"] += [{**point, **row} for row in _work(cell, executor)]
+        rows["periods"] += [{**point, **row} for row in _periods(cell, executor)]
+    points = _points(plan)
+    found = {name: _table(name, rows[name]) for name in ("runs", "work", "periods", "failures")}
+    found["work"] = _compared(found["work"])
+    for name, table in found.items():
+        joined = table.join(points, on="point", how="left", maintain_order="left")
+        found[name] = joined.select(*points.columns, *table.columns[1:])
     return found
 
 
-def _tasks(cell: Cell, kinds: Mapping[str, Treatment]) -> Iterator[tuple[str, str, str | None, Task]]:
-    """Baseline, treatment, job and task of every run of a cell."""
-    for name, baseline in cell.baselines.items():
-        yield name, DEFAULT, None, baseline.default
-        for job, task in zip(cell.written.names, baseline.alone, strict=True):
-            if task is not None:
-                yield name, ISOLATED, job, task
-    for treatment, task in cell.runs.items():
-        yield kinds[treatment].baseline, treatment, None, task
+def _table(name: str, rows: list[Row]) -> pl.DataFrame:
+    """A table, but for the columns of its points. Rows of ``periods`` may say more than the schema."""
+    of_points = ("case", "placement", "seed")
+    schema = {column: kind for column, kind in types(STUDY[name]).items() if column not in of_points}
+    if name == "work":
+        schema = {column: kind for column, kind in schema.items() if column not in _COMPUTED} | _SPANS
+    if name == "periods" and rows:
+        return pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
+    return pl.DataFrame(rows, schema)
 
 
-def _run(executor: Executor, baseline: str, treatment: str, job: str | None, task: Task) -> Row:
-    answer = executor.answer(task) or {}
-    return {
-        "baseline": baseline,
-        "treatment": treatment,
-        "job": job,
-        "packet_hops": answer.get("packet_hops"),
-        "digest": answer.get("digest"),
-        "failed": task.digest in executor.failures,
-    }
+def _points(plan: Plan) -> pl.DataFrame:
+    """Which point it is. Values of parameters that are not all numbers or texts are written as JSON."""
+    points = [cell.point for cell in plan.cells]
+    columns = {"point": pl.Series(range(len(points)), dtype=pl.UInt32)}
+    columns["case"] = pl.Series([point.case for point in points], dtype=pl.String)
+    for key in points[0].parameters if points else ():
+        columns[key] = _values([point.parameters[key] for point in points])
+    columns["placement"] = pl.Series([point.placement for point in points], dtype=pl.UInt32)
+    columns["seed"] = pl.Series([point.seed for point in points], dtype=pl.UInt64)
+    return pl.DataFrame(columns)
 
 
-def _failure(executor: Executor, treatment: str, job: str | None, task: Task) -> Row:
-    failure = executor.failures[task.digest]
-    return {"treatment": treatment, "job": job, "error": failure.error, "scenario": failure.description}
+def _values(values: list[Any]) -> pl.Series:
+    kinds = {type(value) for value in values}
+    for allowed, kind in (({int}, pl.Int64), ({int, float}, pl.Float64), ({bool}, pl.Boolean)):
+        if kinds <= allowed:
+            return pl.Series(values, dtype=kind, strict=False)
+    return pl.Series([value if isinstance(value, str) else json.dumps(value) for value in values], dtype=pl.String)
 
 
-def _work(cell: Cell, kinds: Mapping[str, Treatment], executor: Executor) -> Iterator[Row]:
+def _failures(executor: Executor, treatment: str, job: str | None, task: Task | None) -> Iterator[Row]:
+    """A row if the task has failed."""
+    failure = task and executor.failures.get(task.digest)
+    if failure:
+        yield {"treatment": treatment, "job": job, "error": failure.error, "scenario": failure.description}
+
+
+def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
     """What each job did in the default and the treated runs that did not fail."""
-    for name, baseline in cell.baselines.items():
-        kind = next((kind for kind in kinds.values() if kind.baseline == name), Overrides())
-        default = executor.answer(baseline.default)
-        runs = {
-            DEFAULT: default,
-            **{it: executor.answer(cell.runs[it]) for it, of in kinds.items() if of.baseline == name},
-        }
-        for job, label in enumerate(cell.written.names):
-            reference = kind.work(default, label) if default else None
-            isolated = _isolated(kind, baseline, job, label, executor) if cell.iterates[job] else None
-            for treatment, answer in runs.items():
+    for default in cell.of(DEFAULT):
+        before = executor.answer(default.task)
+        alone = {run.job: executor.answer(run.task) for run in cell.of(ISOLATED, default.baseline)}
+        together = [run for run in cell.runs if run.baseline == default.baseline and run.treatment != ISOLATED]
+        for number, job in enumerate(cell.written.names):
+            reference = default.kind.work(before, job) if before else None
+            isolated = None
+            if cell.iterates[number]:
+                answer = alone.get(job, before)
+                read = default.kind.work if job in alone else default.kind.work_alone
+                isolated = read(answer, job) if answer else None
+            for run in together:
+                answer = executor.answer(run.task)
                 if answer is None:
                     continue
-                done = kinds.get(treatment, kind).work(answer, label)
+                done = run.kind.work(answer, job)
                 yield {
-                    "baseline": name,
-                    "treatment": treatment,
-                    "job": job,
-                    "name": label,
-                    "workload": cell.workloads[job],
-                    "ranks": cell.ranks[job],
+                    "baseline": run.baseline,
+                    "treatment": run.treatment,
+                    "job": number,
+                    "name": job,
+                    "workload": cell.workloads[number],
+                    "ranks": cell.ranks[number],
                     **_done("", done),
                     **_done("default_", reference),
                     **_done("isolated_", isolated),
-                    **_against(done, reference if treatment != DEFAULT else None, isolated),
+                    **_against(done, reference if run.treatment != DEFAULT else None, isolated),
                 }
-
-
-def _isolated(kind: Treatment, baseline: Baseline, job: int, label: str, executor: Executor) -> Done | None:
-    task = baseline.alone[job]
-    answer = executor.answer(task or baseline.default)
-    if answer is None:
-        return None
-    return kind.work(answer, label) if task else kind.work_alone(answer, label)
 
 
 def _done(prefix: str, done: Done | None) -> Row:
@@ -218,19 +172,13 @@ def _compared(work: pl.DataFrame) -> pl.DataFrame:
         [pl.when(timed).then(pl.col(name)).otherwise(found).alias(name) for name, found in by_iterations.items()]
         + [found.alias(f"{name}_iterations") for name, found in by_iterations.items()]
         + [(1 / pl.col("seconds_per_iteration")).alias("iterations_per_second")]
-    ).drop("default_span_ps", "isolated_span_ps", "timed")
+    ).drop(*_SPANS)
 
 
-def _periods(cell: Cell, kinds: Mapping[str, Treatment], executor: Executor) -> Iterator[Row]:
-    for treatment, task in cell.runs.items():
-        answer, kind = executor.answer(task), kinds[treatment]
-        default = executor.answer(cell.baselines[kind.baseline].default)
-        for row in kind.periods_of(answer, default) if answer else ():
-            yield {"treatment": treatment, "name": row["job"], **{key: it for key, it in row.items() if key != "job"}}
-
-
-def _any(rows: list[Row], schema: dict[str, Any]) -> pl.DataFrame:
-    """A table whose rows may say more than the schema."""
-    if not rows:
-        return pl.DataFrame(schema=schema)
-    return pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
+def _periods(cell: Cell, executor: Executor) -> Iterator[Row]:
+    for run in cell.runs:
+        if run.treatment in (DEFAULT, ISOLATED) or (answer := executor.answer(run.task)) is None:
+            continue
+        (default,) = cell.of(DEFAULT, run.baseline)
+        for row in run.kind.periods_of(answer, executor.answer(default.task)):
+            yield {"treatment": run.treatment, "name": row.pop("job"), **row}

@@ -69,7 +69,7 @@ class Executor:
         *,
         attempts: int = ATTEMPTS,
         first_failure_ends: bool = False,
-        most_cpu_s: float | None = None,
+        cpu_limit_s: float | None = None,
     ) -> None:
         """Makes an executor; nothing runs yet.
 
@@ -79,11 +79,11 @@ class Executor:
             watcher: Is told how far it is.
             attempts: How often a task is tried.
             first_failure_ends: Whether a failure raises, instead of being one of ``failures``.
-            most_cpu_s: Processor time after which no further task is begun, s; None for no limit.
+            cpu_limit_s: Processor time after which no further task is begun, s; None for no limit.
         """
         self.pool, self.store = open_pool() if pool is None else pool, store
         self._watcher, self._attempts, self._ends = watcher, attempts, first_failure_ends
-        self._most_cpu_s = most_cpu_s
+        self._cpu_limit_s = cpu_limit_s
         self._tried: dict[str, int] = {}
         self._waiting: deque[Computable] = deque()
         self._running: dict[Future[Outcome], Computable] = {}
@@ -144,7 +144,7 @@ class Executor:
 
     @property
     def _used_up(self) -> bool:
-        return self._most_cpu_s is not None and self.cpu_s >= self._most_cpu_s
+        return self._cpu_limit_s is not None and self.cpu_s >= self._cpu_limit_s
 
     def _known(self, task: Computable) -> bool:
         if task.digest not in self.outcomes and self.store is not None:

@@ -1,19 +1,12 @@
-"""The tables of a study file: their keys, defaults, and what is allowed for each."""
+"""The tables of a study file: their keys, defaults, and what is allowed for each; and which scenario keys they set."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    SerializeAsAny,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, dotted
@@ -22,7 +15,7 @@ from fairlane.inputs.table import Table
 from fairlane.placement import LIST
 from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
-from fairlane.study.setting import Change, Setting, changes, given_twice, leaves, misplaced, steps_of
+from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.tasks.cluster import Cluster
 
@@ -112,9 +105,7 @@ class StudyTable(Table):
     @field_validator("seeds")
     @classmethod
     def _each_once(cls, given: list[int] | None) -> list[int] | None:
-        again = list(_listed_twice("", given or ()))
-        if again:
-            raise Problems(*again)
+        _refuse(_listed_twice("", given or ()))
         return given
 
     @field_validator("placements")
@@ -126,18 +117,17 @@ class StudyTable(Table):
                 validated(Placement, {"name": "random", **table})
             except Problems as found:
                 problems += [problem.under(f"[{at}]") for problem in found.problems]
-        if problems:
-            raise Problems(*problems)
+        _refuse(problems)
         return given
 
     @field_validator("parameters")
     @classmethod
     def _lists(cls, given: dict[str, Any]) -> dict[str, list[Any]]:
-        found = list(leaves(given))
-        wrong = [problem for key, values in found for problem in _no_parameter(key, values)]
-        wrong += given_twice(found)
-        if wrong:
-            raise Problems(*wrong)
+        # A table is no value here: lists of values stand at the ends of all paths.
+        found = [(".".join(map(str, place)), values) for _, values, place in changes(given, whole=frozenset())]
+        wrong = {problem.key: problem for problem in misplaced(found)}
+        others = (problem for key, values in found if key not in wrong for problem in _no_parameter(key, values))
+        _refuse([*wrong.values(), *others])
         return dict(found)
 
     @field_validator("cases")
@@ -145,23 +135,19 @@ class StudyTable(Table):
     def _distinct(cls, given: list[Case]) -> list[Case]:
         names = [case.name for case in given]
         again = [at for at, name in enumerate(names) if name in names[:at]]
-        if again:
-            raise Problems(*(Problem(f"[{at}].name", "two cases have this name", names[at]) for at in again))
+        _refuse(Problem(f"[{at}].name", "duplicate case name", names[at]) for at in again)
         return given
 
     @field_validator("treatments")
     @classmethod
-    def _free(cls, given: dict[str, Treatment], _info: ValidationInfo) -> dict[str, Treatment]:
-        taken = [name for name in given if name in RESERVED]
-        if taken:
-            raise Problems(*(Problem(name, "is what every study has", allowed="another name") for name in taken))
+    def _free(cls, given: dict[str, Treatment]) -> dict[str, Treatment]:
+        words = "is reserved: every study has runs of this name"
+        _refuse(Problem(name, words, allowed="another name") for name in given if name in RESERVED)
         return given
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        wrong = [*self._overridden(), *self._several_defaults()]
-        if wrong:
-            raise Problems(*wrong)
+        _refuse([*self._overridden(), *self._several_defaults()])
         return self
 
     def _overridden(self) -> Iterator[Problem]:
@@ -184,12 +170,16 @@ class StudyTable(Table):
             yield Problem("design", words, allowed="treatments of the same kind, mode, periods and draws")
 
 
+def _refuse(problems: Iterable[Problem]) -> None:
+    """Raises ``Problems`` if there are any."""
+    wrong = list(problems)
+    if wrong:
+        raise Problems(*wrong)
+
+
 def _no_parameter(key: str, values: Any) -> Iterator[Problem]:
-    """What is wrong with a parameter and its values, without a look at the scenario."""
-    problem = misplaced(key, values)
-    if problem:
-        yield problem
-    elif steps_of(key) in COLUMNS:
+    """What is wrong with the values of a parameter, without a look at the scenario."""
+    if steps_of(key) in COLUMNS:
         yield Problem(key, "has a column of its own in the tables", values, COLUMNS[steps_of(key)])
     elif not isinstance(values, list) or not values:
         yield Problem(key, "needs a list of values", values if isinstance(values, str | int | float) else None)
