@@ -8,7 +8,7 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.plot import FIGURES, draw_all
+from fairlane.plot import draw_all
 from fairlane.results import load_run
 from fairlane.study import Study, run
 from small_study import Here
@@ -58,4 +58,4 @@ def test_a_scenario_runs_and_shows_every_job(file: Path, tmp_path: Path, capsys:
     run = load_run(tmp_path / "run")
     assert run.jobs["name"].to_list() == names
     assert run.jobs["w"].is_between(-0.9, 0.9).all()
-    assert all((tmp_path / "run" / figure).is_file() for figure in FIGURES)
+    assert all((tmp_path / "run" / f"{figure}.png").is_file() for figure in ("slowdown", "interference", "utilisation"))

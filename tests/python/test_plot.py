@@ -14,7 +14,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from fairlane.plot import FIGURES, draw_all, interference, slowdown, utilisation
+from fairlane.plot import draw_all, interference, slowdown, utilisation
 from fairlane.plot.style import styled
 from fairlane.results import ResultsError, Run, RunMeta
 from fairlane.results.run import Source
@@ -114,7 +114,7 @@ def texts(figure: Figure) -> list[str]:
 def test_every_figure_is_drawn_at_every_size(tmp_path: Path, jobs: int, ports: int) -> None:
     stored = make_run(jobs, ports).save(tmp_path / "run")
     paths = draw_all(stored)
-    assert [path.name for path in paths] == list(FIGURES)
+    assert [path.name for path in paths] == ["slowdown.png", "interference.png", "utilisation.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
 
 

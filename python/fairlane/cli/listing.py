@@ -23,6 +23,7 @@ REGISTRIES = {
     "strategies": "fairlane.qos:STRATEGIES",
     "controllers": "fairlane.controller:CONTROLLERS",
     "allocators": "fairlane.placement:ALLOCATORS",
+    "figures": "fairlane.plot:FIGURES",
 }
 """The registry of each kind that plug-ins can extend."""
 SIMULATOR = {"topologies": "topology", "routings": "routing", "arbiters": "arbiter"}

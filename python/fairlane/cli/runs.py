@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import Answer, Quiet, Seed, add, out_option
+from fairlane.cli.command import Answer, Quiet, Seed, add, completing, out_option
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
 from fairlane.wording import plural
@@ -112,15 +112,28 @@ def _checked(loaded: "Scenario", resolved: "Resolved", facts: dict[str, Any]) ->
     yield from (f"  note: {note}" for note in resolved.notes)
 
 
-def plot(run: ResultsFolder) -> Answer:
+def plot(
+    run: ResultsFolder,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this figure (see fairlane list figures), or file.py:function; can be given many times.",
+            autocompletion=completing("fairlane.plot:FIGURES"),
+        ),
+    ] = None,
+    allow_code: AllowCode = False,
+) -> Answer:
     """Draw the figures of a run, a study or a sweep of loads again from its tables.
 
     Prints where they are.
     """
     from fairlane import load
-    from fairlane.plot import draw_all
+    from fairlane.inputs import code
+    from fairlane.plot import draw_all, draw_figures
 
-    paths = list(draw_all(load(run)))
+    with code.allow_code(allow_code):
+        paths = draw_figures(load(run), figure) if figure else draw_all(load(run))
     return Answer({"figures": paths}, map(str, paths))
 
 
