@@ -17,10 +17,10 @@ from pathlib import Path
 from time import process_time
 
 import polars as pl
+from fairlane.advice.learning import read_runs
 
 from fairlane.advice import Advice, advise, learn
 from fairlane.advice.checked import checked_by
-from fairlane.advice.learning import read_runs
 
 HOME = Path(__file__).parent.parent
 SCENARIO = HOME / "examples" / "advice.toml"

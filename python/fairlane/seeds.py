@@ -27,8 +27,8 @@ class Purpose(IntEnum):
     """Who talks to whom."""
     VARIANT = 4
     """The small variations between two runs of one application."""
-    MOMENT = 5
-    """Which jobs are on a machine at a moment that is simulated."""
+    SNAPSHOT = 5
+    """Which jobs are on a machine at a snapshot that is simulated."""
     RAILS = 6
     """Which of its host's adapters a process opens."""
     SOCKETS = 7

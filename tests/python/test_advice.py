@@ -12,12 +12,13 @@ from fairlane import Scenario, runner
 from fairlane.advice import advise
 from fairlane.advice.alternatives import ranked
 from fairlane.advice.checked import checked_by
-from fairlane.advice.interval import COVERAGE, prediction_interval
+from fairlane.advice.model import COVERAGE
 from fairlane.advice.progress import change, pace, progress
 from fairlane.advice.question import Choice, ask
 from fairlane.advice.sharing import link_share, weights
 from fairlane.advice.simulated import runs_of
 from fairlane.cli.main import execute
+from fairlane.models import lognormal_interval
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
 from small_study import Here
@@ -94,16 +95,16 @@ def test_progress_compares_the_same_iterations() -> None:
 
 
 def test_the_interval_is_students_and_covers_what_it_says() -> None:
-    low, middle, high = prediction_interval([1.0, 4.0])
+    low, middle, high = lognormal_interval([1.0, 4.0], COVERAGE)
     deviation = np.log(4) / np.sqrt(2)  # of two numbers: their distance over the square root of two
     half = stats.t.ppf(0.9, 1) * deviation * np.sqrt(1.5)
     assert middle == pytest.approx(2.0)
     assert [low, high] == pytest.approx([2 * np.exp(-half), 2 * np.exp(half)])
-    assert prediction_interval([3.0])[0] is prediction_interval([3.0])[2] is None
+    assert lognormal_interval([3.0], COVERAGE)[0] is lognormal_interval([3.0], COVERAGE)[2] is None
     numbers = np.exp(np.random.default_rng(1).normal(0, 0.3, (4000, 4)))
     inside = 0
     for *known, unknown in numbers.tolist():
-        ends = prediction_interval(known)
+        ends = lognormal_interval(known, COVERAGE)
         assert ends[0] is not None
         assert ends[2] is not None
         inside += ends[0] <= unknown <= ends[2]

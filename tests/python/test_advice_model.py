@@ -9,15 +9,29 @@ import polars as pl
 import pytest
 
 import advised
-from fairlane.advice import load_model
+from fairlane.advice import RunTimeModel
 from fairlane.advice.features import COLUMNS, FEATURES, described
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems, validated
-from fairlane.trees import Tree, boosting_of
+from fairlane.models import TreeSum, freeze
 from small_study import Here
 
 SCENARIO = advised.SCENARIO.replace('"1 ms"', '"0.4 ms"')
+
+
+TREE: dict[str, object] = {
+    "start": 1.0,
+    "rate": 0.5,
+    "precision": "double",
+    "features": 4,
+    "roots": [0],
+    "feature": [0],
+    "threshold": [0.0],
+    "left": [0],
+    "right": [0],
+    "value": [0.0],
+}
 
 
 def made_up(applications: int = 4, noise: float = 0.0, seeds: Sequence[int] = (1,)) -> pl.DataFrame:
@@ -36,22 +50,22 @@ def made_up(applications: int = 4, noise: float = 0.0, seeds: Sequence[int] = (1
                 "rails": rails,
                 "placement": placement,
                 "seed": seed,
-                "beside": None if share is None else "others",
+                "co_scheduled": None if share is None else "others",
                 "link_share": share,
                 "adapters": 1.0 if rails == "all" else 0.5,
                 "adapters_shared": 0.0 if share is None else 1.0,
-                "interference_use": 0.0 if share is None else 0.8,
+                "interference_utilisation": 0.0 if share is None else 0.8,
                 "cap_w": 115.0,
                 "run_time_ms": (computing + network) * wobble,
                 "computing_ms": float(computing),
                 "network_ms": network,
                 "late_partner_ms": 0.0,
-                "waits_for_itself_ms": 0.1,
+                "self_queueing_ms": 0.1,
                 "messages": 10.0,
                 "kilobytes": 100.0,
                 "collective_share": 0.0,
-                "host_use": 0.3,
-                "switch_use": 0.3,
+                "host_utilisation": 0.3,
+                "switch_utilisation": 0.3,
             }
         )
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -60,7 +74,7 @@ def made_up(applications: int = 4, noise: float = 0.0, seeds: Sequence[int] = (1
 @pytest.fixture
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sklearn")
-    monkeypatch.setattr("fairlane.advice.learning.TREES", 8)
+    monkeypatch.setattr("fairlane.advice.model.TREES", 8)
 
 
 @pytest.mark.usefixtures("few_trees")
@@ -69,12 +83,12 @@ def test_the_model_finds_a_law_and_its_intervals_cover_what_they_say(
 ) -> None:
     made_up(noise=0.1, seeds=(1, 2)).write_csv(tmp_path / "runs.csv")
     assert execute(["learn", str(tmp_path / "runs.csv"), "--out", str(tmp_path / "model.json")]) == 0
-    model = load_model(tmp_path / "model.json")
+    model = RunTimeModel.load(tmp_path / "model.json")
     for found in (model.by_application, model.by_condition):
-        assert found.mean < 0.7 * found.without
-        assert 0.7 <= found.inside <= 0.95
-        assert found.regret < found.regret_of_any
-    assert f"{model.by_application.mean:.1%} on average" in capsys.readouterr().out
+        assert found.mean_error < 0.7 * found.baseline_error
+        assert 0.7 <= found.coverage <= 0.95
+        assert found.regret < found.random_regret
+    assert f"mean error {model.by_application.mean_error:.1%}" in capsys.readouterr().out
     ends = model.predict(made_up(1), seen=True)
     assert (ends[:, 0] <= ends[:, 1]).all()
     assert (ends[:, 1] <= ends[:, 2]).all()
@@ -101,7 +115,7 @@ def test_advice_by_a_model_takes_few_simulations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
-    monkeypatch.setattr("fairlane.advice.learning.TREES", 2)
+    monkeypatch.setattr("fairlane.advice.model.TREES", 2)
     made_up(3).write_csv(tmp_path / "runs.csv")
     (tmp_path / "small.toml").write_text(SCENARIO)
     model = str(tmp_path / "model.json")
@@ -129,34 +143,35 @@ def test_saved_trees_predict_what_the_library_does() -> None:
     rows = np.random.default_rng(1).random((200, len(FEATURES)))
     y = rows[:, 0] * 3 + rows[:, 3] ** 2
     made = ensemble.GradientBoostingRegressor(n_estimators=1, max_depth=4, random_state=0).fit(rows, y)
-    tree = boosting_of(made).trees[0]
-    assert tree.predict(rows.astype(np.float32)).tolist() == made.estimators_[0, 0].predict(rows).tolist()
+    assert freeze(made).predict(rows).tolist() == pytest.approx(made.predict(rows), rel=1e-15)
 
 
 def test_a_tree_is_read_by_hand() -> None:
-    tree = Tree(
-        feature=[3, -1, 0, -1, -1],
-        threshold=[0.5, 0, 2, 0, 0],
-        left=[1, -1, 3, -1, -1],
-        right=[2, -1, 4, -1, -1],
-        value=[0, 1, 0, 2, 3],
-    )
-    rows = np.zeros((3, len(FEATURES)), np.float32)
+    two_trees = TREE | {
+        "roots": [0, 5],
+        "feature": [3, -1, 0, -1, -1, -1],
+        "threshold": [0.5, 0, 2, 0, 0, 0],
+        "left": [1, -1, 3, -1, -1, -1],
+        "right": [2, -1, 4, -1, -1, -1],
+        "value": [0, 1, 0, 2, 3, 10],
+    }
+    rows = np.zeros((3, 4))
     rows[1:, 3], rows[2, 0] = 0.6, 2.5
-    assert tree.predict(rows).tolist() == [1, 2, 3]
+    assert TreeSum.model_validate(two_trees).predict(rows).tolist() == [6.5, 7, 7.5]
 
 
 def test_what_is_no_model_or_no_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "model.json").write_text('{"version": "1"}')
-    with pytest.raises(ScenarioError, match="by_application"):
-        load_model(tmp_path / "model.json")
-    with pytest.raises(Problems, match="not a tree"):
-        validated(Tree, {"feature": [0], "threshold": [0.0], "left": [0], "right": [0], "value": [0.0]})
+    with pytest.raises(ScenarioError, match="format: missing"):
+        RunTimeModel.load(tmp_path / "model.json")
+    for wrong_tree in ({"left": [0], "right": [0]}, {"left": [1], "right": [1]}, {"feature": [4]}, {"roots": [1]}):
+        with pytest.raises(Problems, match="not trees"):
+            validated(TreeSum, TREE | wrong_tree)
     wrong = {
         "cap_w: there is no such column": made_up().drop("cap_w"),
         "no run without neighbours": made_up().filter(pl.col("link_share").is_not_null()),
         "too few": made_up(2),
-        "values of another kind": made_up().with_columns(host_use=pl.lit("often")),
+        "values of another kind": made_up().with_columns(host_utilisation=pl.lit("often")),
     }
     for words, table in wrong.items():
         table.write_csv(tmp_path / "runs.csv")

@@ -21,7 +21,8 @@ LAYERS = """
     results simulation
     controller runner
     tasks
-    trees study saturation folders
+    models
+    study saturation folders
     scheduler predict advice analysis
     plot
     reproduce
@@ -42,8 +43,6 @@ upward: fairlane.analysis.figures.flits -> fairlane.plot.style
 upward: fairlane.analysis.figures.flits_waits -> fairlane.plot.style
 upward: fairlane.analysis.figures.periods -> fairlane.plot.style
 upward: fairlane.analysis.figures.waits -> fairlane.plot.style
-paper: fairlane.cli.scheduling -> fairlane.reproduce.yang2016
-paper: fairlane.cli.scheduling_text -> fairlane.reproduce.yang2016
 outside: fairlane.reproduce.traces
 """
 """Violations that are still there. A line goes when its violation does; none is added."""

@@ -284,7 +284,7 @@ def test_a_changed_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert execute(["slowdown", "show", "torus-128"]) == ExitCode.DONE
     assert capsys.readouterr().out == shown
     text = path.read_text()
-    path.write_text(text.replace("moments = 200", "moments = 201"))
+    path.write_text(text.replace("snapshots = 200", "snapshots = 201"))
     assert execute(["slowdown", "show", str(path)]) == ExitCode.WRONG_INPUT
     assert f"{path}: sha256: is not that of the file" in capsys.readouterr().err
     path.write_text("".join(line for line in text.splitlines(keepends=True) if "sha256" not in line))

@@ -11,17 +11,16 @@ import pytest
 from counters import FEW, made_up, two_kinds
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.predict import REGRESSORS, CounterTable, compare, fit, load_predictor, local
-from fairlane.predict.familiarity import half_width
-from fairlane.predict.regressors import fitted, kept, one_thread
-from fairlane.predict.validation import dealt
+from fairlane.models import REGRESSORS, estimator, freeze, grouped_quantile, one_thread
+from fairlane.predict import CounterTable, Predictor, compare, fit, local
+from fairlane.predict.validation import folds_of
 
 pytest.importorskip("sklearn")
 
 
 @pytest.fixture(autouse=True)
 def few_trees_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("fairlane.predict.regressors.TREES", 12)
+    monkeypatch.setattr("fairlane.models.regressors.TREES", 12)
     with one_thread():
         yield
 
@@ -39,28 +38,28 @@ def test_models_beyond_bounds_give_no_times_and_distances_in_words() -> None:
     made = fit(table_of(made_up(12, 8)), model="ridge", parts="base", folds=3, coverage=0.8)
     later = table_of(made_up(2, 8, seed=2).with_columns(pl.lit(1e100).alias(FEW[0])))
     data = made.model_dump(mode="json")
-    data["familiarity"]["precision"] = far(data["familiarity"]["precision"])
+    data["novelty"]["precision"] = far(data["novelty"]["precision"])
     assert all("distance inf" in words for words in type(made).model_validate(data).warnings(later))
     data["pipeline"]["regressors"] = [
         {key: far(value) for key, value in one.items()} for one in data["pipeline"]["regressors"]
     ]
-    with pytest.raises(ScenarioError, match="no finite time comes of it for run"):
+    with pytest.raises(ScenarioError, match=r"the predicted time of run .* is not finite"):
         type(made).model_validate(data).predict(later)
 
 
 def test_every_run_is_in_one_fold_whole() -> None:
     table = table_of(made_up(17, 6))
-    fold = dealt(table, 5, seed=1)
+    fold = folds_of(table, 5, seed=1)
     of_run = [set(fold[table.run == run]) for run in range(17)]
     assert all(len(one) == 1 for one in of_run)
     assert sorted(np.bincount([one.pop() for one in of_run])) == [3, 3, 3, 4, 4]
-    assert (dealt(table, 5, seed=2) != fold).any()
+    assert (folds_of(table, 5, seed=2) != fold).any()
 
 
 def test_what_a_run_is_predicted_knows_neither_its_time_nor_the_counters_of_its_fold() -> None:
     frame = made_up(12, 8, kinds=2)
     table = table_of(frame)
-    fold = dealt(table, 2, seed=1)
+    fold = folds_of(table, 2, seed=1)
     one, other = np.unique(table.run[fold == 0])[:2]
     changed = frame.with_columns(
         pl.when(pl.col("run") == table.names[one]).then(9.9).otherwise(pl.col("seconds")).alias("seconds"),
@@ -71,11 +70,11 @@ def test_what_a_run_is_predicted_knows_neither_its_time_nor_the_counters_of_its_
     )
     before, after = (compare(table_of(it), folds=2, models=("gbm",)).predictions for it in (frame, changed))
     others = pl.col("run") == table.names[other]
-    for way, parts in (("honest", "base"), ("honest", "sparse"), ("transductive", "sparse")):
-        which = others & (pl.col("way") == way) & (pl.col("parts") == parts)
+    for setting, parts in (("inductive", "base"), ("inductive", "sparse"), ("transductive", "sparse")):
+        which = others & (pl.col("setting") == setting) & (pl.col("parts") == parts)
         same = before.filter(which)["predicted"] == after.filter(which)["predicted"]
         assert same.len() == 8
-        assert same.all() == (way == "honest")
+        assert same.all() == (setting == "inductive")
     before, after = (
         local(table_of(it), folds=2, clusters=(1, 2), model="ridge").predictions.filter(others)
         for it in (frame, changed)
@@ -84,7 +83,7 @@ def test_what_a_run_is_predicted_knows_neither_its_time_nor_the_counters_of_its_
 
 
 def test_sparse_stalls_under_a_background_are_found_by_the_sparse_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.predict.regressors.TREES", 60)
+    monkeypatch.setattr("fairlane.models.regressors.TREES", 60)
     found = compare(table_of(made_up(30, 12)), folds=3, models=("gbm",), transductive=False)
     mse = {row["parts"]: row["mse_over_variance"] for row in found.table.iter_rows(named=True)}
     assert mse["sparse"] < 0.7 * mse["base"] < mse["low-rank"]
@@ -93,8 +92,8 @@ def test_sparse_stalls_under_a_background_are_found_by_the_sparse_part(monkeypat
     off = (own["predicted"] - own["seconds"]).to_numpy()
     fold = own["fold"].to_numpy()
     assert row["mse"] == pytest.approx(np.mean([(off[fold == one] ** 2).mean() for one in range(3)]))
-    assert row["mae"] == pytest.approx(np.mean([abs(off[fold == one]).max() for one in range(3)]))
-    assert row["mae_sd"] == pytest.approx(np.std([abs(off[fold == one]).max() for one in range(3)], ddof=1))
+    assert row["max_abs_error"] == pytest.approx(np.mean([abs(off[fold == one]).max() for one in range(3)]))
+    assert row["max_abs_error_sd"] == pytest.approx(np.std([abs(off[fold == one]).max() for one in range(3)], ddof=1))
 
 
 def test_local_models_are_better_where_kinds_of_runs_pay_different_prices() -> None:
@@ -107,8 +106,8 @@ def test_local_models_are_better_where_kinds_of_runs_pay_different_prices() -> N
 def test_a_kept_model_predicts_what_the_library_does(name: str) -> None:
     table = table_of(made_up(20, 10))
     with one_thread():
-        made = fitted(name, table.rows, table.truth, 1)  # type: ignore[arg-type]
-    off = kept(name, made).predict(table.rows) - made.predict(table.rows)  # type: ignore[arg-type]
+        made = estimator(name, 1).fit(table.rows, table.truth)  # type: ignore[arg-type]
+    off = freeze(made).predict(table.rows) - made.predict(table.rows)
     assert np.abs(off).max() < 1e-12 * np.abs(table.truth).max()
 
 
@@ -122,7 +121,7 @@ def test_a_model_is_the_same_whenever_it_is_fitted_and_after_reading(
     made.save(tmp_path / "one.json")
     fit(table_of(frame.sample(fraction=1, shuffle=True, seed=3)), **options).save(tmp_path / "other.json")  # type: ignore[arg-type]
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "other.json").read_bytes()
-    read = load_predictor(tmp_path / "one.json")
+    read = Predictor.load(tmp_path / "one.json")
     later = table_of(made_up(4, 8, kinds=2, seed=2))
     assert read.predict(later).equals(made.predict(later))
     turned = CounterTable.of(made_up(4, 8, kinds=2, seed=2), features=None)
@@ -132,12 +131,12 @@ def test_a_model_is_the_same_whenever_it_is_fitted_and_after_reading(
 def test_the_interval_holds_what_it_says() -> None:
     # Four runs of one error each: with one more that may be anything, 3 of 5 are within the third.
     off, run = np.array([3.0, 1.0, 2.0, 4.0]), np.arange(4)
-    assert half_width(off, run, 0.6) == 3
-    assert half_width(off, run, 0.61) == 4
+    assert grouped_quantile(off, run, 0.6) == 3
+    assert grouped_quantile(off, run, 0.61) == 4
     with pytest.raises(ScenarioError, match=r"coverage = 0.81: 4 runs .* at most 0.8"):
-        half_width(off, run, 0.81)
+        grouped_quantile(off, run, 0.81)
     # A run of many timesteps counts no more than one of few.
-    assert half_width(np.array([1.0] * 98 + [5, 6]), np.array([0] * 98 + [1, 2]), 0.5) == 5
+    assert grouped_quantile(np.array([1.0] * 98 + [5, 6]), np.array([0] * 98 + [1, 2]), 0.5) == 5
     made = fit(table_of(made_up(30, 10)), model="ridge", parts="base", folds=5, coverage=0.8)
     later = made_up(60, 10, seed=5)
     rows = made.predict(table_of(later)).join(later.select("run", "timestep", "seconds"), on=["run", "timestep"])
@@ -156,9 +155,9 @@ def test_a_run_unlike_all_others_is_named_and_others_are_not() -> None:
         .alias("flits_max_vc3")
     )
     found = made.predict(table_of(later))
-    assert found.filter("unlike")["run"].unique().to_list() == ["run-001"]
+    assert found.filter("out_of_distribution")["run"].unique().to_list() == ["run-001"]
     (words,) = made.warnings(table_of(later))
-    assert "run run-001 is unlike all" in words
+    assert "run run-001 is out of distribution" in words
     assert "flits_max_vc3" in words
 
 
@@ -174,7 +173,7 @@ def test_from_a_table_to_predictions_on_the_command_line(tmp_path: Path, capsys:
     options = ["--features", "*_vc0,*_vc3,*_vc6", "--run", "job", "--target", "time", "--folds", "4"]
     assert execute(["predict", "fit", str(tmp_path / "runs.parquet"), "--out", model, *options]) == 0
     said = capsys.readouterr().out
-    assert "of a constant's" in said
+    assert "of the variance" in said
     assert "stalls_max_vc0" in said
     made_up(2, 8, seed=4).drop("seconds").rename({"run": "job"}).write_csv(tmp_path / "later.csv")
     assert execute(["predict", "apply", model, str(tmp_path / "later.csv"), "--run", "job"]) == 0
@@ -269,10 +268,10 @@ def test_a_file_that_is_no_model_or_not_for_this_table_is_refused(
     refused("", "bad.json")
     refused(text[:-200], "bad.json", "JSON")
     refused('{"version": "1"}', "format: missing")
-    refused(text.replace("fairlane counters 1", "fairlane counters 9"), "format", "fairlane counters 1")
-    refused(text.replace('"feature": [', '"feature": [99, ', 1), "not a tree")
+    refused(text.replace("fairlane counters 2", "fairlane counters 1"), "format", "fit it again", "fairlane counters 2")
+    refused(text.replace('"feature": [', '"feature": [99, ', 1), "nodes, while")
     refused(text.replace('"feature": [', '"feature": [NaN, ', 1), "bad.json")
-    refused(text.replace('"axes": [[', '"axes": [[1.0, ', 1), "not of one length")
+    refused(text.replace('"axes": [[', '"axes": [[1.0, ', 1), "axes", "not an array of numbers")
     refused(text.replace('"half_width":', '"half_widht":', 1), "half_widht", "half_width")
     frame.drop("flits_sum_vc0").write_csv(tmp_path / "other.csv")
     refused(text, "other.csv: ", "flits_sum_vc0", table="other.csv")

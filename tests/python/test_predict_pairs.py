@@ -8,8 +8,8 @@ import pytest
 
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.predict.pairs import PAIR_MODELS, pair_errors, predict_unseen
-from fairlane.scheduler.slowdown import Best, Use
+from fairlane.scheduler.slowdown import Best, LinkUse
+from fairlane.scheduler.slowdown.pair_models import PAIR_MODELS, pair_errors, predict_held_out
 from fairlane.scheduler.slowdown.pairs import APPLICATIONS, PAIR_FEATURES, pair_features, simulate_pairs
 
 pytest.importorskip("sklearn")
@@ -19,37 +19,37 @@ TORUS = {"small": {"topology": "torus", "sides": [4, 4], "bandwidth": "2 GiB/s",
 
 def test_features_are_those_that_a_hand_finds() -> None:
     # Four links. The job uses three of them, the other two; they share one, and fill it to 1.4.
-    use, other = Use(4, np.array([0.4, 0.8, 0.4, 0.0]), 2.0), Use(8, np.array([0.0, 0.6, 0.0, 0.6]), 1.0)
-    best = Best((0, 1, 2, 3), compute=30_000_000, period=50e-6, traffic=np.zeros((4, 4)))
-    others_best = Best((0,) * 8, compute=0, period=1e-6, traffic=np.zeros((8, 8)))
+    use, other = LinkUse(4, np.array([0.4, 0.8, 0.4, 0.0]), 2.0), LinkUse(8, np.array([0.0, 0.6, 0.0, 0.6]), 1.0)
+    best = Best((0, 1, 2, 3), compute=30_000_000, iteration_time=50e-6, traffic=np.zeros((4, 4)))
+    others_best = Best((0,) * 8, compute=0, iteration_time=1e-6, traffic=np.zeros((8, 8)))
     own = np.array([0.5, 0.25, 0.125])
     found = dict(zip(PAIR_FEATURES, pair_features(use, own, best, other, others_best), strict=True))
     # Of 1.6 link-shares a half is on the shared link; a byte crosses two links.
     met = 2 * (0.8 * 0.6) / 1.6
     assert found == pytest.approx(
         {
-            "others_met": met,
-            "larger_met": met,
-            "others_met_by_busiest_link": met * 0.8,
-            "shared_part": 0.5,
-            "fullest_shared": 1.4,
+            "contention": met,
+            "contention_larger": met,
+            "contention_x_peak": met * 0.8,
+            "shared_traffic": 0.5,
+            "peak_shared_utilisation": 1.4,
             "overload": 2 * (0.8 * 0.4) / 1.6,
-            "period_ratio": 0.02,
+            "iteration_time_ratio": 0.02,
             "burst": 0.6 * 0.02,
-            "burst_met": met * 0.02,
-            "busiest": 0.8,
-            "others_busiest": 0.6,
-            "links_crossed": 2.0,
-            "communicates": 0.4,
-            "other_communicates": 1.0,
-            "links_crossed_more": 0.5,
-            "own_job_met": 0.25,
-            "busiest_more": 0.125,
+            "burst_contention": met * 0.02,
+            "peak_utilisation": 0.8,
+            "other_peak_utilisation": 0.6,
+            "hops": 2.0,
+            "communication_share": 0.4,
+            "other_communication_share": 1.0,
+            "extra_hops": 0.5,
+            "extra_self_contention": 0.25,
+            "extra_peak_utilisation": 0.125,
         }
     )
     turned = dict(zip(PAIR_FEATURES, pair_features(other, own, others_best, use, best), strict=True))
-    assert turned["larger_met"] == 0, "the other job is smaller"
-    apart = Use(4, np.array([0.0, 0.0, 0.0, 0.5]), 1.0)
+    assert turned["contention_larger"] == 0, "the other job is smaller"
+    apart = LinkUse(4, np.array([0.0, 0.0, 0.0, 0.5]), 1.0)
     alone = dict(zip(PAIR_FEATURES, pair_features(use, own, best, apart, best), strict=True))
     assert [alone[name] for name in PAIR_FEATURES[:6]] == [0.0] * 6
 
@@ -73,8 +73,8 @@ def test_pairs_are_simulated_the_same_every_time_and_slow_each_other_down_only_w
         *PAIR_FEATURES,
         "slowdown",
     ]
-    met = found.filter(pl.col("others_met") > 0)
-    apart = found.filter(pl.col("others_met") == 0)
+    met = found.filter(pl.col("contention") > 0)
+    apart = found.filter(pl.col("contention") == 0)
     assert met.height
     assert apart.height
     assert apart["slowdown"].to_list() == pytest.approx([1.0] * apart.height, abs=0.05)
@@ -93,23 +93,23 @@ def made_up(rows: int = 240) -> pl.DataFrame:
             "application": names[rng.integers(4, size=rows)],
             "other": names[rng.integers(4, size=rows)],
             **features,
-            "slowdown": np.exp(0.5 * features["others_met"]),
+            "slowdown": np.exp(0.5 * features["contention"]),
         }
     )
 
 
 def test_a_law_is_found_for_applications_that_were_not_seen() -> None:
-    found = predict_unseen(made_up())
-    error = dict(pair_errors(found).select("model", "mean").rows())
+    found = predict_held_out(made_up())
+    error = dict(pair_errors(found).select("model", "mean_error").rows())
     assert list(error) == list(PAIR_MODELS)
-    assert error["met"] < 0.001
+    assert error["contention"] < 0.001
     assert error["neighbours"] < 0.001
     assert error["ridge"] < 0.02
     assert error["gbm"] < 0.5 * error["constant"]
     assert error["constant"] < error["none"]
     assert found.filter(pl.col("role") == "both").select((pl.col("application") == pl.col("other")).all()).item()
-    each = pair_errors(found, "unseen")
-    assert each["unseen"].unique().sort().to_list() == ["a", "b", "c", "d"]
+    each = pair_errors(found, "held_out")
+    assert each["held_out"].unique().sort().to_list() == ["a", "b", "c", "d"]
 
 
 def test_what_is_predicted_of_an_application_does_not_know_what_happened_to_it_or_beside_it() -> None:
@@ -117,7 +117,7 @@ def test_what_is_predicted_of_an_application_does_not_know_what_happened_to_it_o
     here = (pl.col("application") == "a") | (pl.col("other") == "a")
     changed = pairs.with_columns(pl.when(here).then(9.0).otherwise("slowdown").alias("slowdown"))
     before, after = (
-        predict_unseen(it).filter(pl.col("unseen") == "a").select(list(PAIR_MODELS)) for it in (pairs, changed)
+        predict_held_out(it).filter(pl.col("held_out") == "a").select(list(PAIR_MODELS)) for it in (pairs, changed)
     )
     assert before.equals(after)
 
@@ -127,7 +127,7 @@ def test_pairs_are_judged_on_the_command_line(tmp_path: Path, capsys: pytest.Cap
     made_up(80).write_csv(path)
     assert execute(["predict", "pairs", str(path)]) == 0
     said = capsys.readouterr().out
-    assert "80 jobs beside another" in said
+    assert "80 jobs in pairs" in said
     assert "rank correlation" in said
     made_up(20).drop("overload").write_csv(path)
     assert execute(["predict", "pairs", str(path)]) == 2
@@ -136,4 +136,4 @@ def test_pairs_are_judged_on_the_command_line(tmp_path: Path, capsys: pytest.Cap
     assert execute(["predict", "pairs", str(path)]) == 2
     assert "slowdown" in capsys.readouterr().err
     with pytest.raises(ScenarioError, match="too few to leave one out"):
-        predict_unseen(made_up().with_columns(application=pl.lit("a"), other=pl.lit("b")))
+        predict_held_out(made_up().with_columns(application=pl.lit("a"), other=pl.lit("b")))

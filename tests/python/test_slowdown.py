@@ -13,9 +13,9 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.fabric.table import FabricTable
+from fairlane.models import ErrorMetrics
 from fairlane.pattern import judge, observe, program_of
 from fairlane.placement import STRATEGIES
-from fairlane.reproduce.yang2016.schedules import pattern_aware_findings
 from fairlane.scenario.models import Job
 from fairlane.scheduler import (
     Forecast,
@@ -29,8 +29,9 @@ from fairlane.scheduler import (
     replay,
     verify,
 )
-from fairlane.scheduler.slowdown import Bench, Best, Resident, draw_moment, error_of
-from fairlane.scheduler.slowdown.features import meetings, neighbour_features, own_features, use_of
+from fairlane.scheduler.compare import pattern_aware_findings
+from fairlane.scheduler.slowdown import Bench, Best, Resident, draw_snapshot
+from fairlane.scheduler.slowdown.features import contention_matrix, neighbour_features, own_features, utilisation_of
 from fairlane.scheduler.slowdown.forecast import Neighbourhood
 
 ROOT = Path(__file__).parents[2]
@@ -66,32 +67,35 @@ def pair(hosts: list[int], both: float = GB / 4) -> tuple[Best, list[int]]:
 
 def test_what_bytes_meet_on_a_line_by_hand() -> None:
     # 1 GB/s links: a quarter of a GB each way is a use of 1/4 on every link between the two.
-    near, far = use_of(LINE, [0, 1], pair([])[0]), use_of(LINE, [0, 3], pair([])[0])
+    near, far = utilisation_of(LINE, [0, 1], pair([])[0]), utilisation_of(LINE, [0, 3], pair([])[0])
     assert (near.hops, far.hops) == (1.0, 3.0)
-    assert (near.share[near.share > 0].tolist(), far.share[far.share > 0].tolist()) == ([0.25] * 2, [0.25] * 6)
-    met = meetings([near, far])
+    assert (near.utilisation[near.utilisation > 0].tolist(), far.utilisation[far.utilisation > 0].tolist()) == (
+        [0.25] * 2,
+        [0.25] * 6,
+    )
+    met = contention_matrix([near, far])
     # A byte of the near pair crosses one link, which the far one uses; of three links of the far one the near uses one.
     assert met == pytest.approx(numpy.array([[0, 0.25], [0.25, 0]]))
     assert own_features(far, near) == pytest.approx([2.0, 3 * 0.25 - 0.25, 0.0])
     assert neighbour_features(met, [near, far]) == pytest.approx(numpy.array([[0.25, 0.25, 0.0625]] * 2))
-    alone = use_of(LINE, [2, 3], pair([])[0])
-    assert not meetings([near, alone]).any()
+    alone = utilisation_of(LINE, [2, 3], pair([])[0])
+    assert not contention_matrix([near, alone]).any()
 
 
 def test_a_neighbourhood_says_the_same_however_jobs_came_and_went(forecast: Forecast) -> None:
-    moment = draw_moment(forecast.fabric, forecast.model.mix, 3, 0)[:6]
+    snapshot = draw_snapshot(forecast.fabric, forecast.model.mix, 3, 0)[:6]
     there = Neighbourhood(forecast)
-    for number, job in enumerate([*moment, moment[0]]):
+    for number, job in enumerate([*snapshot, snapshot[0]]):
         there.add(number, job)
-    there.remove(len(moment))
+    there.remove(len(snapshot))
     there.remove(1)
-    there.add(9, moment[1])
+    there.add(9, snapshot[1])
     found = dict(zip(there.numbers, there.by_neighbours(), strict=True))
     other = Neighbourhood(forecast)
-    for number, job in enumerate(moment):
+    for number, job in enumerate(snapshot):
         other.add(number, job)
     direct = other.by_neighbours()
-    assert [found[9 if number == 1 else number] for number in range(len(moment))] == pytest.approx(direct, abs=1e-6)
+    assert [found[9 if number == 1 else number] for number in range(len(snapshot))] == pytest.approx(direct, abs=1e-6)
     assert min(direct) >= 1
 
 
@@ -105,13 +109,13 @@ def test_one_rank_and_best_hosts_without_neighbours_are_not_slowed(forecast: For
         assert forecast.slowdowns([Resident(pattern, best.hosts), Resident(pattern, other)])[0] == pytest.approx(1.0)
 
 
-def test_moments_are_whole_and_repeat(forecast: Forecast) -> None:
+def test_snapshots_are_whole_and_repeat(forecast: Forecast) -> None:
     for number in range(20):
-        moment = draw_moment(forecast.fabric, forecast.model.mix, 1, number)
-        hosts = [host for job in moment for host in job.hosts]
+        snapshot = draw_snapshot(forecast.fabric, forecast.model.mix, 1, number)
+        hosts = [host for job in snapshot for host in job.hosts]
         assert len(hosts) == len(set(hosts))
-        assert moment == draw_moment(forecast.fabric, forecast.model.mix, 1, number)
-        assert all(2 <= job.ranks <= 64 for job in moment)
+        assert snapshot == draw_snapshot(forecast.fabric, forecast.model.mix, 1, number)
+        assert all(2 <= job.ranks <= 64 for job in snapshot)
 
 
 def test_simulated_slowdowns_are_those_of_shared_links() -> None:
@@ -126,22 +130,23 @@ def test_simulated_slowdowns_are_those_of_shared_links() -> None:
 
 
 def test_a_fit_repeats_and_is_better_than_no_model(tmp_path: Path) -> None:
-    model = fit_model(table(), SMALL, moments=24, seed=2)
-    again = fit_model(table(), SMALL, moments=24, seed=2)
+    model = fit_model(table(), SMALL, snapshots=24, seed=2)
+    again = fit_model(table(), SMALL, snapshots=24, seed=2)
     assert model == again
     error = model.coefficients[0].error
-    assert error.jobs >= 20
-    assert error.mean < error.without
+    assert error.count >= 20
+    assert error.mean_error < error.baseline_error
     model.save(tmp_path / "model.toml")
     assert load_model(tmp_path / "model.toml") == model
     with pytest.raises(ScenarioError, match="were simulated"):
-        fit_model(table(), SMALL, moments=1, seed=2)
+        fit_model(table(), SMALL, snapshots=1, seed=2)
 
 
 def test_errors_are_of_the_simulated_slowdown() -> None:
-    error = error_of([1.0, 2.0, 1.1], [1.25, 1.6, 1.1])
-    assert (error.jobs, error.mean, error.bias) == (3, round((0.2 + 0.25) / 3, 4), round(0.05 / 3, 4))
-    assert error.without == pytest.approx((0.2 + 0.375 + 1 / 11) / 3, abs=1e-4)
+    predicted, simulated = numpy.array([1.0, 2.0, 1.1]), numpy.array([1.25, 1.6, 1.1])
+    error = ErrorMetrics.of(predicted / simulated, 1 / simulated)
+    assert (error.count, error.mean_error, error.bias) == (3, round((0.2 + 0.25) / 3, 4), round(0.05 / 3, 4))
+    assert error.baseline_error == pytest.approx((0.2 + 0.375 + 1 / 11) / 3, abs=1e-4)
 
 
 def test_the_shipped_model_is_of_the_mix_of_the_examples(forecast: Forecast) -> None:
@@ -150,7 +155,7 @@ def test_the_shipped_model_is_of_the_mix_of_the_examples(forecast: Forecast) -> 
     for share, one in zip(mix.pattern, forecast.model.coefficients, strict=True):
         verdict, _ = judge(observe(program_of(Job(ranks=64, workload=share.workload).source, 64)))
         assert (share.kind, share.unit) == (verdict.kind, verdict.unit)
-        assert one.error.mean < one.error.without / 2
+        assert one.error.mean_error < one.error.baseline_error / 2
 
 
 def test_jobs_run_at_the_pace_of_their_neighbours(forecast: Forecast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +172,7 @@ def test_jobs_run_at_the_pace_of_their_neighbours(forecast: Forecast, monkeypatc
 
 
 def forecast_use(forecast: Forecast, job: Resident) -> object:
-    return use_of(forecast.fabric, job.hosts, forecast.bench.best(job.pattern, job.ranks))
+    return utilisation_of(forecast.fabric, job.hosts, forecast.bench.best(job.pattern, job.ranks))
 
 
 @given(
@@ -184,7 +189,7 @@ def test_laws_of_slowed_schedules(forecast: Forecast, rows: list[tuple[int, int,
     for at, one in enumerate(found.jobs):
         assert one.start >= one.job.submit
         most = forecast.model.coefficients[forecast.pattern(one.job.number)]
-        assert 0.999 * most.least_own <= one.slowdown <= 1.001 * most.most_own * most.most_neighbours
+        assert 0.999 * most.min_own <= one.slowdown <= 1.001 * most.max_own * most.max_neighbours
         assert one.lost >= 0
         for other in found.jobs[at + 1 :]:
             overlap = one.start < other.end - 1e-6 and other.start < one.end - 1e-6
@@ -195,10 +200,10 @@ def test_verification_compares_with_simulations(forecast: Forecast) -> None:
     jobs = [LoggedJob(at, 0, 100, 16, 100, at) for at in range(8)]
     found = replay(jobs, forecast.fabric, STRATEGIES["random"](), forecast=forecast)
     checked = verify(found, forecast, 1)
-    assert checked.moments == 1
+    assert checked.snapshots == 1
     assert checked.jobs.height >= 2
     assert checked.error is not None
-    assert checked.error.mean == pytest.approx(
+    assert checked.error.mean_error == pytest.approx(
         float(((checked.jobs["predicted"] / checked.jobs["simulated"]) - 1).abs().mean()),  # type: ignore[arg-type]
         abs=1e-4,
     )
@@ -225,7 +230,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     files = ["-o", str(picture), "--placed", str(placed)]
     assert execute(["schedule", str(LOG), *options, *files]) == 0
     out = capsys.readouterr().out
-    assert "yang.pattern-aware" in out
+    assert "pattern-aware allocation as fast as contiguous" in out
     assert "simulated" in out
     assert picture.stat().st_size > 10_000
     assert placed.read_text(encoding="utf-8").splitlines()[1].startswith("box,1,0,0.0,1451.0,1.0,0.0,128,host[0-127]")
@@ -237,9 +242,9 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     mix = tmp_path / "mix.toml"
     mix.write_text('[[pattern]]\nkind = "hybrid"\nshare = 1\nworkload = "ring"\n', encoding="utf-8")
     model = tmp_path / "model.toml"
-    fitted = ["slowdown", "fit", str(mix), "--set", "sides=[4,2]", "--moments", "20", "-o", str(model)]
+    fitted = ["slowdown", "fit", str(mix), "--set", "sides=[4,2]", "--snapshots", "20", "-o", str(model)]
     assert execute(fitted) == 0
-    assert load_model(model).moments == 20
+    assert load_model(model).snapshots == 20
 
 
 @pytest.mark.parametrize(
@@ -250,7 +255,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--slowdown", "torus-128", "--mix", str(MIX)], "comes from the model"),
         (["--set", "sides=[4,4]", "--verify", "3"], "there is no model to verify"),
         (["--set", "sides=[4,4]", "--claim"], "is about slowdowns"),
-        (["--slowdown", "torus-128", "--claim", "--allocator", "box"], "the claim needs linear, pattern too"),
+        (["--slowdown", "torus-128", "--claim", "--allocator", "box"], "--claim needs linear, pattern too"),
         (["--set", "sides=[4,4]", "--hours", "5:3"], "no span of time"),
         (["--set", "sides=[4,4]", "-o", "x.gif"], ".png, .svg, .pdf"),
         (["--set", "sides=[4,4]", "-o", "/nowhere/x.png"], "there is no such folder"),
@@ -283,7 +288,7 @@ def test_jobs_that_no_shape_holds_are_named_and_the_rest_goes_on(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("links_crossed", "links"), "does not have the features"),
+        (("extra_hops", "links"), "does not have the features"),
         (("[fabric]", "[fabrik]"), "fabrik"),
         (('kind = "hybrid"', 'kind = "hybrit"'), "hybrid"),
         (("seed = 1", "seed = "), "not valid TOML"),
@@ -296,4 +301,4 @@ def test_models_that_are_wrong_are_refused(tmp_path: Path, change: tuple[str, st
     with pytest.raises(ScenarioError, match=words):
         load_model(path)
     with pytest.raises(ScenarioError, match="workload"):
-        fit_model(table(), PatternMix.model_validate({"pattern": [{"kind": "hybrid", "share": 1}]}), moments=5)
+        fit_model(table(), PatternMix.model_validate({"pattern": [{"kind": "hybrid", "share": 1}]}), snapshots=5)

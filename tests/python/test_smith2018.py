@@ -113,11 +113,11 @@ def test_a_run_can_be_simulated_again(small: tuple[Path, Measured]) -> None:
 def test_errors_are_those_of_timesteps_as_long_as_the_papers(small: tuple[Path, Measured]) -> None:
     _, measured = small
     regular = measured.timesteps().filter(~pl.col("warmup"))
-    truth = measured.prediction.parts.predictions.filter(model="gbm", parts="base", way="honest")
+    truth = measured.prediction.parts.predictions.filter(model="gbm", parts="base", setting="inductive")
     longer = truth.join(regular.select("run", "timestep", once="seconds"), on=["run", "timestep"])
     assert longer.height == regular.height
     assert longer["seconds"].to_numpy() == pytest.approx(2500 * longer["once"].to_numpy())
-    table = pl.read_csv(small[0] / "table-2.csv").filter(model="gbm", parts="base", way="honest")
+    table = pl.read_csv(small[0] / "table-2.csv").filter(model="gbm", parts="base", setting="inductive")
     assert table["mse"].item() == pytest.approx(measured.prediction.error("gbm", "base"), rel=1e-5)
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import polars as pl
 
 from fairlane.advice.checked import Checked, checked_by
-from fairlane.advice.interval import COVERAGE, prediction_interval
-from fairlane.advice.model import load_model
+from fairlane.advice.model import COVERAGE, RunTimeModel
 from fairlane.advice.predicted import Predicted, predict
 from fairlane.advice.question import PLACEMENTS, Question, ask
 from fairlane.advice.simulated import runs_of
 from fairlane.inputs import code
+from fairlane.models import lognormal_interval
 from fairlane.results.errors import writing
 from fairlane.results.manifest import seal
 from fairlane.results.store import new_folder
@@ -118,7 +118,7 @@ def _advise(
     *,
     progress: bool,
 ) -> Advice:
-    known = load_model(model) if model else None
+    known = RunTimeModel.load(model) if model else None
     lengths = [f'duration="{length}"'] if length else []
     question = ask(file, job, cap, levels, [*assignments, *lengths])
     if check is not None:
@@ -189,4 +189,4 @@ def _told(runs: pl.DataFrame) -> tuple[float | None, float | None, float | None]
     """The interval of the runs' times; nothing where one has none."""
     if not runs.height or runs["run_time_ms"].null_count():
         return None, None, None
-    return prediction_interval(runs["run_time_ms"].to_list())
+    return lognormal_interval(runs["run_time_ms"].to_list(), COVERAGE)

@@ -19,7 +19,7 @@ __all__ = ["simulate"]
 def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
     """One simulation of the scenario's duration: progress of each job, where its time went, how busy links were."""
     from fairlane import _core
-    from fairlane.advice.fingerprint import told, uses
+    from fairlane.advice.fingerprint import extract_features, link_utilisation
     from fairlane.advice.progress import delivered, progress
     from fairlane.engine.measured import Measured, frame, marks
 
@@ -42,9 +42,9 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
                 "span": span,
                 **progress(marked.filter(pl.col("job") == number), job.ranks),
                 "delivered": delivered(measured.ports, links, job.hosts) / measured.now,
-                **told(measured, number),
+                **extract_features(measured, number),
                 "own": int(own["waiting"].sum()) / job.ranks,
             }
         )
-    used = uses(measured, fabric, measured.now)
+    used = link_utilisation(measured, fabric, measured.now)
     return {"jobs": jobs, **used, "packet_hops": measured.packet_hops, "digest": measured.digest}

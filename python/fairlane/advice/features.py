@@ -23,19 +23,19 @@ import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
 
-__all__ = ["COLUMNS", "FEATURES", "MEASURED", "described"]
+__all__ = ["COLUMNS", "FEATURES", "MEASURED", "RENAMED", "described"]
 
 MEASURED = (
     "run_time_ms",
     "computing_ms",
     "network_ms",
     "late_partner_ms",
-    "waits_for_itself_ms",
+    "self_queueing_ms",
     "messages",
     "kilobytes",
     "collective_share",
-    "host_use",
-    "switch_use",
+    "host_utilisation",
+    "switch_utilisation",
 )
 """What a simulation measures of the application, for one of its iterations."""
 COLUMNS = (
@@ -44,31 +44,39 @@ COLUMNS = (
     "rails",
     "placement",
     "seed",
-    "beside",
+    "co_scheduled",
     "link_share",
     "adapters",
     "adapters_shared",
-    "interference_use",
+    "interference_utilisation",
     "cap_w",
     *MEASURED,
 )
 """What a table of runs has: that of ``fairlane advise`` and those of ``fairlane reproduce patki2016``."""
+RENAMED = {
+    "beside": "co_scheduled",
+    "interference_use": "interference_utilisation",
+    "waits_for_itself_ms": "self_queueing_ms",
+    "host_use": "host_utilisation",
+    "switch_use": "switch_utilisation",
+}
+"""Former names of columns."""
 FEATURES = (
     "guess",
     "stretch",
     "adapters",
     "interference",
     "link_share",
-    "neighbour_use",
+    "neighbour_utilisation",
     "packed",
     "spread",
     "compute_share",
     "network_share",
     "late_share",
-    "own_waiting",
+    "self_queueing",
     "collective_share",
-    "host_use",
-    "switch_use",
+    "host_utilisation",
+    "switch_utilisation",
     "message_size",
     "message_rate",
 )
@@ -106,16 +114,16 @@ def described(runs: pl.DataFrame) -> pl.DataFrame:
         adapters=pl.col("adapters") / pl.col("reference_adapters"),
         interference=pl.col("link_share").is_not_null().cast(pl.Float64),
         link_share=pl.col("link_share").fill_null(1.0),
-        neighbour_use=pl.col("interference_use") * pl.col("adapters_shared"),
+        neighbour_utilisation=pl.col("interference_utilisation") * pl.col("adapters_shared"),
         packed=(pl.col("placement") == "packed").cast(pl.Float64),
         spread=(pl.col("placement") == "spread").cast(pl.Float64),
         compute_share=part("computing_ms"),
         network_share=part("network_ms"),
         late_share=part("late_partner_ms"),
-        own_waiting=part("waits_for_itself_ms"),
+        self_queueing=part("self_queueing_ms"),
         collective_share=pl.col("reference_collective_share"),
-        host_use=pl.col("reference_host_use"),
-        switch_use=pl.col("reference_switch_use"),
+        host_utilisation=pl.col("reference_host_utilisation"),
+        switch_utilisation=pl.col("reference_switch_utilisation"),
         message_size=(pl.col("reference_kilobytes") / messages).log1p(),
         message_rate=(pl.col("reference_messages") / time).log1p(),
     )
@@ -138,9 +146,11 @@ def _guess() -> pl.Expr:
     work, net = pl.col("compute_share"), pl.col("network_share")
     computed = (work / (work + net)).fill_nan(1.0)
     talking = pl.max_horizontal(1 - work, pl.lit(1e-3))
-    at_host, between = (pl.min_horizontal(pl.col(name) / talking, pl.lit(1.0)) for name in ("host_use", "switch_use"))
+    at_host, between = (
+        pl.min_horizontal(pl.col(name) / talking, pl.lit(1.0)) for name in ("host_utilisation", "switch_utilisation")
+    )
     bound = pl.max_horizontal(at_host, between)
-    share, busy = pl.col("link_share"), pl.col("neighbour_use")
+    share, busy = pl.col("link_share"), pl.col("neighbour_utilisation")
     left = pl.max_horizontal(share, 1 - busy)
     flowing = pl.max_horizontal(pl.lit(1.0), at_host / pl.col("adapters"), between / left)
     single = 1 + busy * PACKET_TIME * (1 - share) / share

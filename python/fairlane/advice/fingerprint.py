@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairlane import _core
     from fairlane.engine.measured import Measured
 
-__all__ = ["told", "uses"]
+__all__ = ["extract_features", "link_utilisation"]
 
 _POINT_TO_POINT = ("send", "isend", "recv", "irecv", "probe", "wait", "wait_all", "wait_any", "wait_some")
 _ONE_SIDED = (
@@ -24,7 +24,7 @@ _ONE_SIDED = (
 )
 
 
-def told(measured: Measured, job: int) -> dict[str, float]:
+def extract_features(measured: Measured, job: int) -> dict[str, float]:
     """Means over a job's ranks, and the share of collectives in its time in calls.
 
     ``computing``, ``network`` and ``late_partner`` are ps, the last two of waiting; ``messages`` and ``bytes`` are what
@@ -45,7 +45,7 @@ def told(measured: Measured, job: int) -> dict[str, float]:
     return {**means.row(0, named=True), "collective_share": collective / whole if whole else 0.0}
 
 
-def uses(measured: Measured, fabric: _core.Fabric, span: int) -> dict[str, float]:
+def link_utilisation(measured: Measured, fabric: _core.Fabric, span: int) -> dict[str, float]:
     """How busy links were over ``span`` ps.
 
     The busiest of a host, the busiest between switches, and the mean of all between switches that carried anything.
@@ -63,9 +63,9 @@ def uses(measured: Measured, fabric: _core.Fabric, span: int) -> dict[str, float
     )
     hosts, between = busy.filter("of_host")["share"], busy.filter(~pl.col("of_host"))["share"]
     return {
-        "host_use": _number(hosts.max()),
-        "switch_use": _number(between.max()),
-        "switch_mean": _number(between.mean()),
+        "host_utilisation": _number(hosts.max()),
+        "switch_utilisation": _number(between.max()),
+        "mean_switch_utilisation": _number(between.mean()),
     }
 
 

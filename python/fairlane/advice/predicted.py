@@ -85,7 +85,7 @@ def _condition(
         "cap_w": cap_of(job),
         "adapters": len(own) / question.rails,
         "adapters_shared": len(own & theirs) / len(own),
-        "interference_use": use or 0.0,
+        "interference_utilisation": use or 0.0,
         "link_share": link_share(point.decided, question.number) if others else None,
         "computing_ms": alone["computing_ms"] * longer,
     }

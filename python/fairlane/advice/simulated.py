@@ -69,7 +69,7 @@ def reference_of(question: Question, point: Point, executor: Executor) -> tuple[
     row = _alone_row(question, point, answers[tasks.alone.digest], None)
     if row["run_time_ms"] is None:
         raise too_short(question.name)
-    return row, None if tasks.without is None else answers[tasks.without.digest]["switch_mean"]
+    return row, None if tasks.without is None else answers[tasks.without.digest]["mean_switch_utilisation"]
 
 
 def too_short(name: str) -> RunError:
@@ -119,11 +119,11 @@ def _rows(
     others = [one for one in point.decided.jobs if one.name != job.name]
     own, theirs = adapters(job, question.rails), {rail for one in others for rail in adapters(one, question.rails)}
     beside = {
-        "beside": question.scenario.name,
+        "co_scheduled": question.scenario.name,
         "service_level": choice.service_level,
         "link_share": link_share(point.decided, question.number),
         "adapters_shared": len(own & theirs) / len(own),
-        "interference_use": without["switch_mean"],
+        "interference_utilisation": without["mean_switch_utilisation"],
     }
     fewest = min(len(row["mean"]) for one in (found, without) for row in one["jobs"] if row["job"] != job.name)
     costs = {"neighbours": _change(found, without), "neighbour_iterations": fewest}
@@ -134,7 +134,13 @@ def _rows(
 
 
 def _alone_row(question: Question, point: Point, answer: Mapping[str, Any], marks: int | None) -> dict[str, Any]:
-    alone = {"beside": None, "service_level": None, "link_share": None, "adapters_shared": 0.0, "interference_use": 0.0}
+    alone = {
+        "co_scheduled": None,
+        "service_level": None,
+        "link_share": None,
+        "adapters_shared": 0.0,
+        "interference_utilisation": 0.0,
+    }
     name = point.decided.jobs[question.number].name
     return {
         **_plain(question, point),
@@ -179,11 +185,11 @@ def _measured(answer: Mapping[str, Any], name: str, marks: int | None) -> dict[s
         "computing_ms": own["computing"] * part * MS,
         "network_ms": own["network"] * part * MS,
         "late_partner_ms": own["late_partner"] * part * MS,
-        "waits_for_itself_ms": own["own"] * part * MS,
+        "self_queueing_ms": own["own"] * part * MS,
         "messages": own["messages"] * part,
         "kilobytes": own["bytes"] * part * 1e-3,
         "collective_share": own["collective_share"],
-        "host_use": answer["host_use"],
-        "switch_use": answer["switch_use"],
+        "host_utilisation": answer["host_utilisation"],
+        "switch_utilisation": answer["switch_utilisation"],
         "iterations": len(own["last"]),
     }

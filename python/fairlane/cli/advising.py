@@ -13,7 +13,7 @@ from fairlane.wording import plural, significant
 if TYPE_CHECKING:
     from fairlane.advice import Advice
     from fairlane.advice.checked import Checked
-    from fairlane.advice.model import ModelError
+    from fairlane.advice.model import RunTimeErrors
 
 __all__ = ["add_to"]
 
@@ -141,7 +141,7 @@ def learn(
 ) -> int:
     """Fit a model of run times to tables of runs, and report its error on held-out runs."""
     from fairlane.advice import learn as fitted
-    from fairlane.advice.learning import read_runs
+    from fairlane.advice.model import read_runs
 
     model = fitted(read_runs(files))
     model.save(out)
@@ -152,19 +152,21 @@ def learn(
     if quiet:
         typer.echo(out)
         return ExitCode.DONE
-    typer.echo(f"{plural(model.runs, 'run')}; errors on what the model was not fitted to:")
-    _error("other applications", model.by_application)
-    _error("other conditions", model.by_condition)
+    typer.echo(f"{plural(model.runs, 'run')}; errors on held-out runs:")
+    _error("held-out applications", model.by_application)
+    _error("held-out conditions", model.by_condition)
     typer.echo(f"The model is in {out}.")
     return ExitCode.DONE
 
 
-def _error(what: str, found: "ModelError") -> None:
-    typer.echo(f"  {what}: {found.mean:.1%} on average, a tenth above {found.worst_tenth:.1%}")
-    typer.echo(f"    the first guess alone {found.guess:.1%}, a constant {found.without:.1%}")
-    typer.echo(f"    {found.inside:.0%} of run times in the interval for 80% ({found.inside_before:.0%} without its")
-    typer.echo(f"    margin), which is from 1 to {found.width:.2f}")
-    typer.echo(f"    the alternative held for the best loses {found.regret:.1%}, any one {found.regret_of_any:.1%}")
+def _error(what: str, found: "RunTimeErrors") -> None:
+    typer.echo(f"  {what}: mean error {found.mean_error:.1%}, 90th percentile {found.p90_error:.1%}")
+    typer.echo(f"    first guess alone {found.guess_error:.1%}, a constant {found.baseline_error:.1%}")
+    typer.echo(
+        f"    80% interval: {found.coverage:.0%} coverage ({found.coverage_without_margin:.0%} without its margin), "
+        f"upper / lower end {found.interval_ratio:.2f}"
+    )
+    typer.echo(f"    regret of the advised alternative {found.regret:.1%}, of a random one {found.random_regret:.1%}")
 
 
 def add_to(app: typer.Typer) -> None:

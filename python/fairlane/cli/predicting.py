@@ -13,9 +13,9 @@ from fairlane.wording import plural, significant
 if TYPE_CHECKING:
     import polars as pl
 
+    from fairlane.models import RegressorName
     from fairlane.predict import Comparison, CounterTable, Predictor
     from fairlane.predict.parts import PartsName
-    from fairlane.predict.regressors import RegressorName
 
 __all__ = ["add_to"]
 
@@ -31,12 +31,10 @@ _Table = Annotated[
 _Features = Annotated[
     str | None, typer.Option(help="Names of counters, e.g. 'flits_*,stalls_*'; by default all other numeric columns.")
 ]
-_Run = Annotated[str, typer.Option(help="Column that tells runs apart.")]
+_Run = Annotated[str, typer.Option(help="Column that identifies runs.")]
 _Timestep = Annotated[str, typer.Option(help="Column with the number of the timestep.")]
 _Target = Annotated[str, typer.Option(help="Column with the time of the timestep.")]
-_Folds = Annotated[
-    int, typer.Option(min=2, help="Parts that the runs are dealt to; each is predicted from the others.")
-]
+_Folds = Annotated[int, typer.Option(min=2, help="Cross-validation folds that the runs are assigned to.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Seed of random choices.")]
 
 
@@ -46,7 +44,7 @@ def fit(
     model: Annotated[str, typer.Option(help="gbm, forest, histogram or ridge.")] = "gbm",
     parts: Annotated[str, typer.Option(help="What of the counters: base, low-rank or sparse.")] = "sparse",
     clusters: Annotated[int, typer.Option(min=1, help="Groups of runs with a model of their own.")] = 1,
-    coverage: Annotated[float, typer.Option(help="Part of the timesteps that the interval is to hold.")] = 0.9,
+    coverage: Annotated[float, typer.Option(help="Share of the timesteps that the interval is to hold.")] = 0.9,
     folds: _Folds = 10,
     seed: _Seed = 1,
     features: _Features = None,
@@ -76,7 +74,7 @@ def fit(
     elif quiet:
         typer.echo(out)
     else:
-        _told(found)
+        _report(found)
         typer.echo(f"The model is in {out}.")
     return ExitCode.DONE
 
@@ -90,10 +88,10 @@ def apply(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Predict the time of every timestep of a table, with an interval, and warn of runs unlike those of the model."""
-    from fairlane.predict import CounterTable, load_predictor
+    """Predict the time of every timestep of a table, with an interval, and name runs that are out of distribution."""
+    from fairlane.predict import CounterTable, Predictor
 
-    known = load_predictor(model)
+    known = Predictor.load(model)
     rows = CounterTable.read(
         table, features=known.features, run=run, timestep=timestep, target=known.target, target_needed=False
     )
@@ -111,7 +109,8 @@ def apply(
     if rows.target is not None:
         off = found["predicted"].to_numpy() - rows.target
         inside = (abs(off) <= known.half_width).mean()
-        words = f"mean square error {significant((off**2).mean(), 4)}, greatest error {significant(abs(off).max(), 4)}"
+        mse, largest = significant((off**2).mean(), 4), significant(abs(off).max(), 4)
+        words = f"mean square error {mse}, maximum absolute error {largest}"
         typer.echo(f"fairlane: {words}, {inside:.0%} of {known.target} inside the interval", err=True)
     return ExitCode.DONE
 
@@ -139,9 +138,9 @@ def compare(
     rows = _read(table, features, run, timestep, target)
     with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:
         task = shown.add_task("folds", total=folds * (1 + local))
-        told = lambda _: shown.update(task, advance=1)  # noqa: E731 - it is as short as that
-        clusters = localised(rows, folds=folds, seed=seed, told=told) if local else None
-        models = compared(rows, folds=folds, seed=seed, told=told)
+        advance = lambda: shown.update(task, advance=1)  # noqa: E731 - it is as short as that
+        clusters = localised(rows, folds=folds, seed=seed, progress=advance) if local else None
+        models = compared(rows, folds=folds, seed=seed, progress=advance)
     if out is not None:
         _written(out, models, clusters)
     if as_json:
@@ -154,8 +153,8 @@ def compare(
         f"{plural(rows.runs, 'run')}, {plural(len(rows.rows), 'timestep')}, "
         f"{plural(len(rows.features), 'counter')}; {folds} folds by run"
     )
-    typer.echo("Mean (standard deviation) over folds; the greatest error is that of a fold.\n")
-    _print(models.table, ("model", "parts", "way"))
+    typer.echo("Mean (standard deviation) over folds; the maximum absolute error is that of a fold.\n")
+    _print(models.table, ("model", "parts", "setting"))
     if clusters:
         typer.echo("\nLocal models, gbm on the sparse part:\n")
         _print(clusters.table, ("clusters",))
@@ -166,7 +165,7 @@ def compare(
 
 def pairs(
     table: Annotated[
-        Path | None, typer.Argument(metavar="[TABLE]", help="Pairs simulated before; by default they are now.")
+        Path | None, typer.Argument(metavar="[TABLE]", help="Pairs simulated before; by default they are simulated.")
     ] = None,
     count: Annotated[int, typer.Option(min=5, help="Pairs to simulate on each of three fabrics.")] = 150,
     out: Annotated[Path, out_option("Where simulated pairs go, CSV or Parquet.")] = Path("pairs.parquet"),
@@ -179,30 +178,30 @@ def pairs(
     from rich.console import Console
     from rich.progress import Progress
 
-    from fairlane.predict.pairs import pair_errors, predict_seen, predict_unseen, read_pairs
+    from fairlane.scheduler.slowdown.pair_models import pair_errors, predict_held_out, predict_seen, read_pairs
     from fairlane.scheduler.slowdown.pairs import FABRICS, simulate_pairs
 
     if table is None:
         with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:
             task = shown.add_task("simulating pairs", total=count * len(FABRICS))
-            found = simulate_pairs(count, seed=seed, told=lambda: shown.update(task, advance=1))
+            found = simulate_pairs(count, seed=seed, progress=lambda: shown.update(task, advance=1))
         _write(found, out)
         if not (as_json or quiet):
             typer.echo(f"The pairs are in {out}.")
     else:
         found = read_pairs(table)
-    predicted = predict_unseen(found)
+    predicted = predict_held_out(found)
     if as_json or quiet:
-        errors = {by or "all": pair_errors(predicted, by) for by in (None, "links", "role", "fabric", "unseen")}
+        errors = {by or "all": pair_errors(predicted, by) for by in (None, "links", "role", "fabric", "held_out")}
         facts = {"file": None if table else out, "held_out": errors, "seen": pair_errors(predict_seen(found))}
         print_json(facts) if as_json else typer.echo(table or out)
         return ExitCode.DONE
     mean = found.select(pl.col("slowdown").mean()).item()
-    typer.echo(f"{plural(found.height, 'job')} beside another, slowed down {significant(mean)} times on average;")
-    typer.echo("predicted by models that have not seen the job's application, its neighbour's, or both:\n")
-    for by in (None, "links", "role", "fabric", "unseen"):
+    typer.echo(f"{plural(found.height, 'job')} in pairs, mean slowdown {significant(mean)};")
+    typer.echo("held-out applications (the job's, its neighbour's, or both):\n")
+    for by in (None, "links", "role", "fabric", "held_out"):
         _print_pairs(pair_errors(predicted, by), by)
-    typer.echo("predicted by models that have seen both applications, in other pairs:\n")
+    typer.echo("held-out pairs of applications that the models were fitted to:\n")
     _print_pairs(pair_errors(predict_seen(found)), None)
     return ExitCode.DONE
 
@@ -212,9 +211,9 @@ def _print_pairs(errors: "pl.DataFrame", by: str | None) -> None:
     typer.echo(f"{by or 'all':<18}{'jobs':<7}" + "".join(f"{name:<12}" for name in models))
     for group in errors.partition_by(by) if by else [errors]:
         what = str(group[by][0]) if by else "mean error"
-        typer.echo(f"{what:<18}{group['jobs'][0]:<7}" + "".join(f"{mean:<12.1%}" for mean in group["mean"]))
+        typer.echo(f"{what:<18}{group['count'][0]:<7}" + "".join(f"{mean:<12.1%}" for mean in group["mean_error"]))
     if by is None:
-        for name, column in (("worst tenth", "worst_tenth"), ("bias", "bias")):
+        for name, column in (("90th percentile", "p90_error"), ("bias", "bias")):
             typer.echo(f"{name:<25}" + "".join(f"{value:<12.1%}" for value in errors[column]))
         ranks = ("-" if value is None else f"{value:.2f}" for value in errors["rank"])
         typer.echo(f"{'rank correlation':<25}" + "".join(f"{value:<12}" for value in ranks))
@@ -244,36 +243,38 @@ def _share(option: str, given: float) -> float:
     return given
 
 
-def _told(found: "Predictor") -> None:
+def _report(found: "Predictor") -> None:
     off = found.validated
     typer.echo(
-        f"{plural(found.runs, 'run')}; errors on runs that the model "
-        f"was not fitted to, mean (deviation) of {off.folds} folds:"
+        f"{plural(found.runs, 'run')}; errors on held-out runs, mean (standard deviation) over {off.folds} folds:"
     )
     typer.echo(
         f"  mean square error {significant(off.mse, 4)} "
-        f"({significant(off.mse_sd, 2)}), {off.mse_over_variance:.0%} of a constant's"
+        f"({significant(off.mse_sd, 2)}), {off.mse_over_variance:.0%} of the variance"
     )
-    typer.echo(f"  greatest error    {significant(off.mae, 4)} ({significant(off.mae_sd, 2)})")
+    typer.echo(f"  max abs. error    {significant(off.max_abs_error, 4)} ({significant(off.max_abs_error_sd, 2)})")
     typer.echo(
         f"  interval          the prediction less and plus {significant(found.half_width, 4)}, for {found.coverage:.0%}"
     )
     ranked = sorted(found.importance.items(), key=lambda item: -item[1])
-    typer.echo("What shuffling a feature adds to the mean square error, in percent of a constant's:")
-    for name, harm in ranked[:_SHOWN]:
-        typer.echo(f"  {100 * harm:6.2f}  {name}")
+    typer.echo("Permutation importance, in percent of the variance:")
+    for name, importance in ranked[:_SHOWN]:
+        typer.echo(f"  {100 * importance:6.2f}  {name}")
     if len(ranked) > _SHOWN:
         typer.echo(f"  ({len(ranked) - _SHOWN} others, at most {100 * ranked[_SHOWN][1]:.2f})")
 
 
 def _print(table: "pl.DataFrame", kinds: tuple[str, ...]) -> None:
     typer.echo(
-        "".join(f"{kind:<14}" for kind in kinds) + f"{'mean square error':<22}{'greatest error':<20}of a constant's"
+        "".join(f"{kind:<14}" for kind in kinds)
+        + f"{'mean square error':<22}{'max. absolute error':<22}of the variance"
     )
     for row in table.iter_rows(named=True):
         what = "".join(f"{row[kind]!s:<14}" for kind in kinds)
-        mse, mae = (f"{significant(row[key], 4)} ({significant(row[f'{key}_sd'], 2)})" for key in ("mse", "mae"))
-        typer.echo(f"{what}{mse:<22}{mae:<20}{row['mse_over_variance']:.0%}")
+        mse, largest = (
+            f"{significant(row[key], 4)} ({significant(row[f'{key}_sd'], 2)})" for key in ("mse", "max_abs_error")
+        )
+        typer.echo(f"{what}{mse:<22}{largest:<22}{row['mse_over_variance']:.0%}")
 
 
 def _write(table: "pl.DataFrame", path: Path) -> None:
@@ -294,7 +295,7 @@ def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") 
     folder_of(folder)
     _write(models.table, folder / "models.csv")
     _write(models.predictions, folder / "predictions.parquet")
-    shown = {"gbm on the sparse part": {"model": "gbm", "parts": "sparse", "way": "honest"}}
+    shown = {"gbm on the sparse part": {"model": "gbm", "parts": "sparse", "setting": "inductive"}}
     write(lambda: draw_predictions(models.predictions, shown), folder / "predictions.png")
     if clusters is not None:
         _write(clusters.table, folder / "local.csv")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 MOST_TOLD = 20
-"""Lines of a log that are told one by one."""
+"""Lines of a log that are reported one by one."""
 
 
 def schedule(
@@ -61,7 +61,7 @@ def schedule(
         typer.Option(metavar="N", min=1, help="Simulate so many snapshots of each schedule by packets."),
     ] = None,
     claim: Annotated[
-        bool, typer.Option("--claim", help="Judge the claim yang.pattern-aware; allocators are box, linear, pattern.")
+        bool, typer.Option("--claim", help="Judge whether pattern is as fast as box and as full as linear allocation.")
     ] = False,
     out: Annotated[Path | None, out_option("Draw hosts over time: .png, .svg or .pdf.")] = None,
     hours: Annotated[
@@ -178,7 +178,7 @@ def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]
 def _check(machine: _Machine, strategies: "Mapping[str, Strategy]", *, verify: int | None, claim: bool) -> None:
     """Options that need each other."""
     from fairlane.errors import Problem, ScenarioError
-    from fairlane.reproduce.yang2016.schedules import AWARE, BLIND, CONTIGUOUS
+    from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
 
     if verify and not machine.forecast:
         raise ScenarioError(Problem("--verify", "there is no model to verify", verify, "together with --slowdown"))
@@ -188,7 +188,7 @@ def _check(machine: _Machine, strategies: "Mapping[str, Strategy]", *, verify: i
         raise ScenarioError(Problem("--claim", "is about slowdowns", allowed="together with --slowdown"))
     missing = [name for name in (CONTIGUOUS, BLIND, AWARE) if name not in strategies]
     if missing:
-        raise ScenarioError(Problem("--allocator", f"the claim needs {', '.join(missing)} too", ", ".join(strategies)))
+        raise ScenarioError(Problem("--allocator", f"--claim needs {', '.join(missing)} too", ", ".join(strategies)))
 
 
 def _window(hours: str | None) -> tuple[float, float] | None:
@@ -208,7 +208,7 @@ def _window(hours: str | None) -> tuple[float, float] | None:
 
 
 def _check_files(out: Path | None, placed: Path | None) -> None:
-    """Replays take a while: what cannot be written afterwards is told before."""
+    """Replays take a while: what cannot be written afterwards is reported before."""
     from fairlane.errors import Problem, ScenarioError
     from fairlane.plot.files import FORMATS
 
@@ -274,24 +274,24 @@ def _compared(
             seed=seed,
             communication=machine.patterns,
             forecast=machine.forecast,
-            told=lambda name, done: shown.update(bars[name], completed=done),
+            progress=lambda name, done: shown.update(bars[name], completed=done),
         )
 
 
-def _verified(found: "Comparison", machine: _Machine, moments: int | None, seed: int) -> "dict[str, Verification]":
-    """Simulates moments of every schedule, if that was asked for."""
-    if not moments or machine.forecast is None:
+def _verified(found: "Comparison", machine: _Machine, snapshots: int | None, seed: int) -> "dict[str, Verification]":
+    """Simulates snapshots of every schedule, if that was asked for."""
+    if not snapshots or machine.forecast is None:
         return {}
     from fairlane.scheduler import verify
 
-    return {name: verify(one, machine.forecast, moments, seed) for name, one in found.schedules.items()}
+    return {name: verify(one, machine.forecast, snapshots, seed) for name, one in found.schedules.items()}
 
 
 def _rows(found: "Comparison", checked: "Mapping[str, Verification]") -> dict[str, dict[str, Any]]:
     """The figures of every allocator, for JSON."""
     rows = {name: asdict(row) for name, row in found.metrics.items()}
     for name, one in checked.items():
-        rows[name]["verified"] = {"moments": one.moments, "error": one.error, "jobs": one.jobs}
+        rows[name]["verified"] = {"snapshots": one.snapshots, "error": one.error, "jobs": one.jobs}
     return rows
 
 

@@ -23,7 +23,7 @@ def fit(
     ],
     fabric: Annotated[str, typer.Option(help="Name of a topology; its parameters come by --set.")] = "torus",
     assignments: Assignments = None,
-    moments: Annotated[int, typer.Option(min=5, help="How many moments to simulate.")] = 200,
+    snapshots: Annotated[int, typer.Option(min=5, help="How many snapshots to simulate.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
     out: Annotated[Path, out_option("The model's file, TOML.")] = Path("slowdown.toml"),
     allow_code: AllowCode = False,
@@ -42,9 +42,9 @@ def fit(
     with code.allow_code(allow_code):
         patterns = read_mix(mix)
     with Progress(console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("simulating moments", total=moments)
-        told = lambda done, _jobs: shown.update(task, completed=done)  # noqa: E731 - it is as short as that
-        model = fit_model(table, patterns, moments=moments, seed=seed, told=told)
+        task = shown.add_task("simulating snapshots", total=snapshots)
+        progress = lambda done: shown.update(task, completed=done)  # noqa: E731 - it is as short as that
+        model = fit_model(table, patterns, snapshots=snapshots, seed=seed, progress=progress)
     model.save(out)
     return _answer(model, f"written {out}")
 

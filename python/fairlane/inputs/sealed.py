@@ -1,27 +1,24 @@
-"""Fitted models in files with a checksum: what has changed since it was saved is refused, not used.
+"""Data in files with a checksum: what has changed since it was saved is found.
 
-The key ``sha256`` is the SHA-256 of everything else in the file, as JSON with its keys in order.
+The key ``sha256`` is the SHA-256 of everything else in the file, as JSON with its keys in order. A file is TOML if that
+is its suffix, else JSON.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.parse import parse_json
-from fairlane.inputs.problems import unfold
+from fairlane.inputs.parse import parse_json, parse_toml
 from fairlane.inputs.reading import MOST_STORED, read_text
 from fairlane.inputs.writing import replacing
 
-__all__ = ["CHECKSUM", "checksum", "load_sealed", "read_sealed", "save_sealed"]
+__all__ = ["CHECKSUM", "checksum", "load_sealed", "save_sealed"]
 
 CHECKSUM = "sha256"
 """The key of the checksum."""
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 def checksum(data: Mapping[str, Any]) -> str:
@@ -30,41 +27,38 @@ def checksum(data: Mapping[str, Any]) -> str:
     return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def save_sealed(model: BaseModel, path: Path) -> None:
-    """Writes a model as JSON; raises ``ScenarioError``."""
-    data = model.model_dump(mode="json")
+def save_sealed(data: Mapping[str, Any], path: Path) -> None:
+    """Writes plain data with its checksum; raises ``ScenarioError``."""
+    if path.suffix == ".toml":
+        import tomlkit
+
+        text = tomlkit.dumps({CHECKSUM: checksum(parse_toml(tomlkit.dumps(data))), **data})
+    else:
+        text = json.dumps({CHECKSUM: checksum(data), **data}) + "\n"
     try:
         with replacing(path) as scratch:
-            scratch.write_text(json.dumps({CHECKSUM: checksum(data), **data}) + "\n", encoding="utf-8")
+            scratch.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from error
 
 
-def load_sealed(model: type[_Model], path: Path) -> _Model:
-    """Reads what ``save_sealed`` wrote; raises ``ScenarioError``."""
-    try:
-        text = read_text(path, MOST_STORED)
-    except (OSError, UnicodeDecodeError) as error:
-        words = error.strerror if isinstance(error, OSError) else str(error)
-        raise ScenarioError(Problem("", f"cannot be read: {words}", file=str(path))) from error
-    return read_sealed(model, text, str(path), parse_json, "JSON")
+def load_sealed(path: Path) -> tuple[dict[str, Any], Problem | None]:
+    """The data of a file, and what is wrong with its checksum if anything is.
 
-
-def read_sealed(model: type[_Model], text: str, file: str, parse: Callable[[str], Any], language: str) -> _Model:
-    """The model in a text that ``parse`` makes data of; raises ``ScenarioError``."""
+    Raises ``ScenarioError`` if the file cannot be read or has no keys.
+    """
+    parse, language = (parse_toml, "TOML") if path.suffix == ".toml" else (parse_json, "JSON")
     try:
-        data = parse(text)
+        data = parse(read_text(path, MOST_STORED))
+    except OSError as error:
+        raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from error
     except ValueError as error:
-        raise ScenarioError(Problem("", f"not valid {language}: {error}", file=file)) from None
+        raise ScenarioError(Problem("", f"not valid {language}: {error}", file=str(path))) from None
     if not isinstance(data, dict):
-        raise ScenarioError(Problem("", f"not a model: {language} without keys", file=file))
-    told = data.pop(CHECKSUM, None)
-    try:
-        found = model.model_validate(data)
-    except ValidationError as error:
-        raise ScenarioError(problem.at(file, None) for problem in unfold(error, model)) from None
-    if told != checksum(data):
-        words = "missing" if told is None else "is not that of the file"
-        message = f"{words}: the model has changed since it was fitted, or an earlier version wrote it; fit it again"
-        raise ScenarioError(Problem(CHECKSUM, message, file=file))
-    return found
+        raise ScenarioError(Problem("", f"not a model: {language} without keys", file=str(path)))
+    given = data.pop(CHECKSUM, None)
+    if given == checksum(data):
+        return data, None
+    words = "missing" if given is None else "is not that of the file"
+    message = f"{words}: the file has changed since it was written; make it again"
+    return data, Problem(CHECKSUM, message, file=str(path))

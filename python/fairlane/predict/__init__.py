@@ -1,14 +1,13 @@
-"""Run times of timesteps from network counters: models, how far off they are on new runs, when to doubt them.
+"""Run times of timesteps from network counters: models, their errors on held-out runs, runs out of distribution.
 
 ``CounterTable`` reads counters; ``compare`` and ``local`` cross-validate by run; ``fit`` makes a model to keep.
 """
 
+from fairlane.models import REGRESSORS
 from fairlane.predict.clusters import Clusters, Shape, distances, shapes
 from fairlane.predict.decomposition import Decomposition, pursue, split
-from fairlane.predict.fitting import fit
-from fairlane.predict.model import Predictor, load_predictor
+from fairlane.predict.model import Predictor, fit
 from fairlane.predict.parts import PARTS, Parts
-from fairlane.predict.regressors import REGRESSORS
 from fairlane.predict.table import CounterTable
 from fairlane.predict.validation import Comparison, compare, local
 
@@ -25,7 +24,6 @@ __all__ = [
     "compare",
     "distances",
     "fit",
-    "load_predictor",
     "local",
     "pursue",
     "shapes",

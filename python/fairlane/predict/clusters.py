@@ -8,22 +8,18 @@ clustering", NIPS 2003.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
+from fairlane.models import COUNTERS, Dims, Floats, Integers, Part
 from fairlane.predict.parts import Scale
-from fairlane.trees import Part
 from fairlane.wording import plural
 
 __all__ = ["DIMENSIONS", "Clusters", "Shape", "distances", "shapes"]
-
-Floats = NDArray[numpy.float64]
-Integers = NDArray[numpy.int64]
 
 DIMENSIONS = 5
 """Of a run's subspace, as in the paper."""
@@ -34,34 +30,23 @@ _LEAST_AFFINITY = 1e-9
 
 
 class Shape(Part):
-    """What a run looks like: principal axes of its scaled counters, and how its timesteps lie along them."""
+    """The shape of a run: principal axes of its scaled counters, and the distribution of its timesteps along them."""
 
-    axes: list[list[float]]
-    """Principal axes, those with most variance first; each turned so that the mean along it is not below 0."""
-    mean: list[float]
+    axes: Annotated[Floats, Dims((DIMENSIONS, COUNTERS))]
+    """Principal axes in the order of variance; signs are such that the mean along each is not below 0."""
+    mean: Annotated[Floats, Dims((DIMENSIONS,))]
     """Mean of the timesteps along each."""
-    variance: list[float]
+    variance: Annotated[Floats, Dims((DIMENSIONS,), sign="positive")]
     """Their variance."""
 
-    @model_validator(mode="after")
-    def _sound(self) -> "Shape":
-        sizes = {len(self.axes), len(self.mean), len(self.variance)}
-        if (
-            sizes != {DIMENSIONS}
-            or len({len(axis) for axis in self.axes}) != 1
-            or not all(v > 0 for v in self.variance)
-        ):
-            raise Problems(Problem("axes", f"not {DIMENSIONS} axes of one length with a mean and a variance each"))
-        return self
-
     @classmethod
-    def of(cls, scaled: Floats) -> "Shape":
+    def of(cls, scaled: Floats) -> Self:
         """Of the timesteps of one run."""
         axes = numpy.linalg.svd(scaled - scaled.mean(axis=0), full_matrices=False)[2][:DIMENSIONS]
         mean = scaled.mean(axis=0) @ axes.T
-        turned = numpy.where(mean < 0, -1.0, 1.0)
+        sign = numpy.where(mean < 0, -1.0, 1.0)
         variance = numpy.maximum((scaled @ axes.T).var(axis=0), _LEAST_VARIANCE)
-        return cls(axes=(axes * turned[:, None]).tolist(), mean=(mean * turned).tolist(), variance=variance.tolist())
+        return cls(axes=axes * sign[:, None], mean=mean * sign, variance=variance)
 
 
 def shapes(scaled: Floats, run: Integers, names: Sequence[str]) -> list[Shape]:
@@ -118,28 +103,21 @@ class Clusters(Part):
     """Of the training runs."""
     bandwidth: float = Field(gt=0)
     """The affinity of two runs is exp(-distance / bandwidth): it is the median distance of training runs."""
-    vectors: list[list[float]]
+    vectors: Annotated[Floats, Dims(("runs", "clusters"))]
     """Where each training run lies: eigenvectors of the random walk among them by their affinity."""
-    values: list[float]
+    values: Annotated[Floats, Dims(("clusters",), sign="nonzero")]
     """Their eigenvalues."""
-    centres: list[list[float]]
+    centres: Annotated[Floats, Dims(("clusters", "clusters"))]
     """The mean place of the runs of each cluster."""
 
     @model_validator(mode="after")
-    def _sound(self) -> "Clusters":
-        count = len(self.centres)
-        rows = [*self.vectors, *self.centres, self.values]
-        widths = {len(shape.axes[0]) for shape in self.shapes} | {len(self.scale.centre)}
-        if not count or {len(row) for row in rows} != {count} or len(self.vectors) != len(self.shapes):
-            raise Problems(Problem("vectors", "not a place for every run, or not as wide as there are clusters"))
-        if len(widths) != 1 or not all(self.values):
-            raise Problems(Problem("shapes", "not as wide as there are counters, or an eigenvalue is 0"))
+    def _every_run_has_a_place(self) -> Self:
+        if len(self.shapes) != len(self.vectors):
+            raise Problems(Problem("vectors", f"{len(self.vectors)} runs, while shapes has {len(self.shapes)}"))
         return self
 
     @classmethod
-    def fit(
-        cls, scale: Scale, known: Sequence[Shape], between: Floats, count: int, seed: int
-    ) -> "tuple[Clusters, Integers]":
+    def fit(cls, scale: Scale, known: Sequence[Shape], between: Floats, count: int, seed: int) -> tuple[Self, Integers]:
         """So many clusters of runs with these distances, and the number of each one's cluster."""
         from sklearn.cluster import SpectralClustering
 
@@ -151,16 +129,16 @@ class Clusters(Part):
         found = SpectralClustering(count, affinity="precomputed", random_state=seed).fit_predict(affinity)
         vectors, values = _walk(affinity, count)
         labels: Integers = _in_order(found)
-        centres = [vectors[labels == number].mean(axis=0).tolist() for number in range(int(labels.max()) + 1)]
+        centres = [vectors[labels == number].mean(axis=0) for number in range(int(labels.max()) + 1)]
         if len(centres) < count:
             raise ScenarioError(Problem("clusters", f"the runs fall into {len(centres)} clusters only", count))
         made = cls(
             scale=scale,
             shapes=list(known),
             bandwidth=bandwidth,
-            vectors=vectors.tolist(),
-            values=values.tolist(),
-            centres=centres,
+            vectors=vectors,
+            values=values,
+            centres=numpy.array(centres),
         )
         return made, labels
 
@@ -168,12 +146,12 @@ class Clusters(Part):
         """Where runs lie that are so far (columns) from the training runs."""
         affinity = _affinity(between, self.bandwidth)
         walk = affinity / affinity.sum(axis=1, keepdims=True)
-        found: Floats = walk @ numpy.array(self.vectors) / numpy.array(self.values)
+        found: Floats = walk @ self.vectors / self.values
         return found
 
     def nearest(self, between: Floats) -> Integers:
         """The cluster of each."""
-        off = self.places(between)[:, None, :] - numpy.array(self.centres)[None]
+        off = self.places(between)[:, None, :] - self.centres[None]
         found: Integers = (off**2).sum(axis=2).argmin(axis=1)
         return found
 

@@ -1,47 +1,39 @@
-"""A fitted model of run times, kept as JSON: nothing in the file can run, and a file that is none is refused."""
+"""The model of timesteps' times: fitted to a table of counters, validated by run, kept as data."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Literal
+from importlib.metadata import version
+from typing import ClassVar, Self
 
 import numpy
 import polars as pl
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
-from fairlane.inputs.sealed import load_sealed, save_sealed
-from fairlane.predict.clusters import Clusters
-from fairlane.predict.familiarity import Familiarity
-from fairlane.predict.parts import Parts
-from fairlane.predict.regressors import Linear, RegressorName
-from fairlane.predict.table import RUN, CounterTable
-from fairlane.trees import Part, TreeSum
+from fairlane.models import (
+    Bools,
+    FittedModel,
+    Floats,
+    Integers,
+    Linear,
+    Part,
+    RegressorName,
+    TreeSum,
+    check_coverage,
+    cross_validate,
+    estimator,
+    freeze,
+    grouped_quantile,
+    one_thread,
+)
+from fairlane.predict.clusters import Clusters, distances, shapes
+from fairlane.predict.novelty import Novelty
+from fairlane.predict.parts import Parts, PartsName
+from fairlane.predict.table import CounterTable
+from fairlane.predict.validation import FOLDS, FoldErrors, folds_of
+from fairlane.seeds import Purpose, stream
 from fairlane.wording import significant
 
-__all__ = ["FORMAT", "Pipeline", "Predictor", "Validated", "load_predictor"]
-
-Floats = NDArray[numpy.float64]
-FORMAT = "fairlane counters 1"
-"""What the file says that it is."""
-
-
-class Validated(Part):
-    """How far predictions were off on runs that the model had not seen: means and deviations over folds."""
-
-    folds: int
-    """How many."""
-    mse: float
-    """Mean square of the error."""
-    mse_sd: float
-    """Its standard deviation."""
-    mae: float
-    """Maximum absolute error of a fold."""
-    mae_sd: float
-    """Its standard deviation."""
-    mse_over_variance: float
-    """The mean square over that of a model which always says the mean."""
+__all__ = ["Pipeline", "Predictor", "fit"]
 
 
 class Pipeline(Part):
@@ -55,28 +47,37 @@ class Pipeline(Part):
     """One for each cluster."""
 
     @model_validator(mode="after")
-    def _fits(self) -> "Pipeline":
-        wide = len(self.parts.scale.centre)
+    def _fits(self) -> Self:
         if len(self.regressors) != (len(self.clusters.centres) if self.clusters else 1):
             raise Problems(Problem("regressors", "not one for each cluster", len(self.regressors)))
-        wrong = [
-            one for one in self.regressors if one.features > wide or (isinstance(one, Linear) and one.features < wide)
-        ]
-        if wrong or (self.clusters and len(self.clusters.scale.centre) != wide):
-            raise Problems(Problem("regressors", "not made for as many counters as there are"))
         return self
 
-    def cluster(self, table: CounterTable) -> NDArray[numpy.int64]:
+    @classmethod
+    def fit(cls, table: CounterTable, model: RegressorName, parts: PartsName, clusters: int, seed: int) -> Self:
+        """Fitted to all rows of a table."""
+        prepared, seen = Parts.fit(table.rows)[parts]
+        made, labels = None, numpy.zeros(table.runs, int)
+        if clusters > 1:
+            known = shapes(prepared.scale.of(table.rows), table.run, table.names)
+            made, labels = Clusters.fit(prepared.scale, known, distances(known, known), clusters, seed)
+        of_row = labels[table.run]
+        regressors = []
+        for number in range(clusters):
+            own = of_row == number
+            regressors.append(freeze(estimator(model, seed).fit(seen[own], table.truth[own])))
+        return cls(parts=prepared, clusters=made, regressors=regressors)
+
+    def cluster(self, table: CounterTable) -> Integers:
         """The cluster of every row."""
         if self.clusters is None:
             return numpy.zeros(len(table.rows), int)
         return self.clusters.of(table.rows, table.run, table.names)
 
-    def predict(self, rows: Floats, cluster: NDArray[numpy.int64]) -> Floats:
+    def predict(self, rows: Floats, cluster: Integers) -> Floats:
         """The time of each row that belongs to this cluster."""
         return self.regress(self.parts.of(rows), cluster)
 
-    def regress(self, seen: Floats, cluster: NDArray[numpy.int64]) -> Floats:
+    def regress(self, seen: Floats, cluster: Integers) -> Floats:
         """The same from what the regressors see."""
         found = numpy.zeros(len(seen))
         for number in numpy.unique(cluster):
@@ -85,13 +86,11 @@ class Pipeline(Part):
         return found
 
 
-class Predictor(Part):
-    """A fitted model with what is known of it."""
+class Predictor(FittedModel):
+    """A fitted model with its errors on held-out runs."""
 
-    format: Literal["fairlane counters 1"]
-    """What the file is."""
-    version: str
-    """The version of fairlane that fitted it."""
+    FORMAT: ClassVar[str] = "fairlane counters 2"
+
     data: str
     """Digest of the table that it was fitted to."""
     seed: int
@@ -104,93 +103,132 @@ class Predictor(Part):
     """Names of the counters, in order."""
     model: RegressorName
     """Which regressor."""
-    validated: Validated
-    """On runs that were not seen."""
+    validated: FoldErrors
+    """Errors on held-out runs."""
     coverage: float = Field(gt=0, lt=1)
-    """The part of timesteps that the interval is to hold."""
+    """The share of timesteps that the interval is to hold."""
     half_width: float = Field(ge=0)
     """The interval is the prediction less and plus this."""
     importance: dict[str, float]
-    """For each counter how much greater the mean square error over the variance is when it is shuffled."""
-    familiarity: Familiarity
-    """What the runs were like."""
+    """Permutation importance of each counter: the increase of the mean square error, over the variance."""
+    novelty: Novelty
+    """The distribution of the runs."""
     pipeline: Pipeline
     """From counters to times."""
 
     @model_validator(mode="after")
-    def _fits(self) -> "Predictor":
+    def _fits(self) -> Self:
         wide = len(self.pipeline.parts.scale.centre)
         if len(self.features) != wide or sorted(self.features) != sorted(self.importance):
             raise Problems(Problem("features", "not as many as the model has, or not those with an importance"))
-        if len(self.familiarity.precision) != wide:
-            raise Problems(Problem("familiarity", "not made for as many counters as there are"))
         return self
 
     def predict(self, table: CounterTable) -> pl.DataFrame:
-        """For each row ``run``, ``timestep``, ``predicted``, ``low``, ``high``, ``cluster`` and ``unlike``.
+        """For each row ``run``, ``timestep``, ``predicted``, ``low``, ``high``, ``cluster``, ``out_of_distribution``.
 
-        The last says whether the run is unlike all that the model was fitted to. Raises ``ScenarioError`` if the
-        table has other features.
+        The last is of the run. Raises ``ScenarioError`` if the table does not have the model's features.
         """
-        ordered = self._ordered(table)
+        ordered = table.select(self.features)
         cluster = self.pipeline.cluster(ordered)
         with numpy.errstate(over="ignore", invalid="ignore"):
             predicted = self.pipeline.predict(ordered.rows, cluster)
-            unlike = numpy.array([self.familiarity.is_unlike(rows) for rows in by_run(ordered)])
+            novel = numpy.array([self.novelty.is_out_of_distribution(rows) for rows in ordered.by_run()])
         beyond = numpy.flatnonzero(~numpy.isfinite(predicted))
         if len(beyond):
             run = ordered.names[ordered.run[beyond[0]]]
-            raise ScenarioError(
-                Problem("", f"no finite time comes of it for run {run}: counters or model are too large")
-            )
+            words = f"the predicted time of run {run} is not finite: counters or model are too large"
+            raise ScenarioError(Problem("", words))
         return ordered.keys.with_columns(
             pl.Series("predicted", predicted),
             pl.Series("low", predicted - self.half_width),
             pl.Series("high", predicted + self.half_width),
             pl.Series("cluster", cluster),
-            pl.Series("unlike", unlike[ordered.run]),
+            pl.Series("out_of_distribution", novel[ordered.run]),
         )
 
     def warnings(self, table: CounterTable) -> list[str]:
-        """A sentence for each run that is unlike all that the model was fitted to."""
-        ordered, most = self._ordered(table), self.familiarity.distances[-1]
+        """A sentence for each run that is out of distribution."""
+        ordered, largest = table.select(self.features), self.novelty.distances[-1]
         return [
-            f"run {name} is unlike all that the model was fitted to: "
-            f"distance {significant(self.familiarity.distance(rows))}, "
-            f"theirs at most {significant(most)}; most unusual is {self.features[self.familiarity.strangest(rows)]}"
-            for name, rows in zip(ordered.names, by_run(ordered), strict=True)
-            if self.familiarity.is_unlike(rows)
+            f"run {name} is out of distribution: distance {significant(self.novelty.distance(rows))}, of training runs "
+            f"at most {significant(largest)}; most anomalous is {self.features[self.novelty.most_anomalous(rows)]}"
+            for name, rows in zip(ordered.names, ordered.by_run(), strict=True)
+            if self.novelty.is_out_of_distribution(rows)
         ]
 
-    def _ordered(self, table: CounterTable) -> CounterTable:
-        """The table with the model's features only, in the model's order."""
-        there = {name: at for at, name in enumerate(table.features)}
-        missing = [name for name in self.features if name not in there]
-        if missing:
-            raise ScenarioError(
-                Problem.unknown(
-                    name, "feature: the model asks for it, and the table does not have it:", name, table.features
-                )
-                for name in missing
-            )
-        return CounterTable(
-            table.keys,
-            tuple(self.features),
-            numpy.ascontiguousarray(table.rows[:, [there[name] for name in self.features]]),
-            table.target,
-            table.target_name,
-        )
 
-    def save(self, path: Path) -> None:
-        """Writes the file; raises ``ScenarioError``."""
-        save_sealed(self, path)
+def fit(
+    table: CounterTable,
+    *,
+    model: RegressorName = "gbm",
+    parts: PartsName = "sparse",
+    clusters: int = 1,
+    folds: int = FOLDS,
+    coverage: float = 0.9,
+    seed: int = 1,
+) -> Predictor:
+    """Fits a model to all runs; cross-validation by run gives its errors, interval and permutation importance.
+
+    Args:
+        table: Runs with times.
+        model: Which regressor: a key of ``REGRESSORS``.
+        parts: What it sees: the counters (``base``), or their ``low-rank`` or ``sparse`` part.
+        clusters: How many groups of runs have a model of their own.
+        folds: Of the cross-validation, by run.
+        coverage: The share of timesteps of new runs that the interval is to hold.
+        seed: Of random choices.
+
+    Raises:
+        ScenarioError: There are too few runs or timesteps for what is asked for.
+    """
+    truth, fold = table.truth, folds_of(table, folds, seed)
+    check_coverage(table.runs, coverage)
+    variance = float(truth.var())
+    if not variance:
+        raise ScenarioError(Problem(table.target_name, "all times are the same: there is nothing to predict"))
+    importance = numpy.zeros(len(table.features))
+
+    def held_out(out: Bools) -> Floats:
+        outside, part = table.filter(out), Pipeline.fit(table.filter(~out), model, parts, clusters, seed)
+        cluster = part.cluster(outside)
+        rng = stream(seed, Purpose.FOLD, int(fold[out][0]) + 1)
+        importance[:] += _permutation_importance(part, outside, cluster, rng) * (out.sum() / len(truth))
+        return part.predict(outside.rows, cluster)
+
+    with one_thread():
+        predicted = cross_validate(fold, held_out)
+        whole = Pipeline.fit(table, model, parts, clusters, seed)
+        novelty = Novelty.fit(table.rows, table.run)
+    return Predictor(
+        format=Predictor.FORMAT,
+        version=version("fairlane"),
+        data=table.digest,
+        seed=seed,
+        runs=table.runs,
+        target=table.target_name,
+        features=list(table.features),
+        model=model,
+        validated=FoldErrors.of(truth, predicted, fold),
+        coverage=coverage,
+        half_width=grouped_quantile(numpy.abs(predicted - truth), table.run, coverage),
+        importance=dict(zip(table.features, (importance / variance).tolist(), strict=True)),
+        novelty=novelty,
+        pipeline=whole,
+    )
 
 
-def by_run(table: CounterTable) -> Sequence[Floats]:
-    """The rows of each run."""
-    return [table.rows[(table.keys[RUN] == name).to_numpy()] for name in table.keys[RUN].unique(maintain_order=True)]
+def _permutation_importance(
+    part: Pipeline, outside: CounterTable, cluster: Integers, rng: numpy.random.Generator
+) -> Floats:
+    """How much the mean square error grows when each feature is shuffled among held-out timesteps.
 
-
-def load_predictor(path: Path) -> Predictor:
-    """Reads a model; raises ``ScenarioError``."""
-    return load_sealed(Predictor, path)
+    L. Breiman, "Random forests", Machine Learning 45, 2001, on what the regressor sees: with the sparse part, every
+    counter's sparse part. A run stays in its cluster.
+    """
+    seen, truth, count = part.parts.of(outside.rows), outside.truth, len(outside.features)
+    shuffled = numpy.tile(seen, (count, 1, 1))
+    for at in range(count):
+        shuffled[at, :, at] = seen[rng.permutation(len(seen)), at]
+    found = part.regress(shuffled.reshape(-1, count), numpy.tile(cluster, count)).reshape(count, -1)
+    increase: Floats = ((found - truth) ** 2).mean(axis=1) - ((part.regress(seen, cluster) - truth) ** 2).mean()
+    return increase

@@ -1,20 +1,17 @@
 """What a regressor gets to see of the counters: themselves, or one of the two parts of their robust PCA."""
 
-from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal, Self
 
 import numpy
-from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
+from fairlane.models import COUNTERS, Dims, Floats, Part, PerCounter
 from fairlane.predict.decomposition import pursue, split
-from fairlane.trees import Part
 
 __all__ = ["PARTS", "Parts", "PartsName", "Scale", "Subspace"]
 
-Floats = NDArray[numpy.float64]
 PartsName = Literal["base", "low-rank", "sparse"]
 PARTS: tuple[PartsName, ...] = ("base", "low-rank", "sparse")
 """The counters themselves, and the two that add up to them."""
@@ -23,60 +20,40 @@ PARTS: tuple[PartsName, ...] = ("base", "low-rank", "sparse")
 class Scale(Part):
     """Counters less their mean, over their standard deviation: flits and stalls are of different size."""
 
-    centre: list[float]
+    centre: PerCounter
     """Mean of each counter."""
-    spread: list[float]
-    """Its standard deviation; 1 for one that never changed."""
-
-    @model_validator(mode="after")
-    def _sound(self) -> "Scale":
-        if len(self.centre) != len(self.spread) or not all(one > 0 for one in self.spread):
-            raise Problems(Problem("spread", "not a positive number for each counter"))
-        return self
+    spread: Annotated[Floats, Dims((COUNTERS,), sign="positive")]
+    """Its standard deviation; 1 for a constant."""
 
     @classmethod
-    def fit(cls, rows: Floats) -> "Scale":
+    def fit(cls, rows: Floats) -> Self:
         """By these rows."""
         spread = rows.std(axis=0)
-        # A constant's deviation is what rounding makes of its mean.
-        still = spread <= 1e-12 * numpy.abs(rows).max(axis=0)
-        return cls(centre=rows.mean(axis=0).tolist(), spread=numpy.where(still, 1.0, spread).tolist())
+        # A constant's deviation is the rounding error of its mean.
+        constant = spread <= 1e-12 * numpy.abs(rows).max(axis=0)
+        return cls(centre=rows.mean(axis=0), spread=numpy.where(constant, 1.0, spread))
 
     def of(self, rows: Floats) -> Floats:
         """Scaled rows."""
-        found: Floats = (rows - numpy.array(self.centre)) / numpy.array(self.spread)
+        found: Floats = (rows - self.centre) / self.spread
         return found
 
 
 class Subspace(Part):
-    """What the low-rank part of the training rows says about later ones: see ``decomposition``."""
+    """The low-rank part of the training rows, by which later ones are decomposed: see ``decomposition``."""
 
-    axes: list[list[float]]
+    axes: Annotated[Floats, Dims(("rank", COUNTERS))]
     """Its right singular vectors."""
-    strengths: list[float]
+    strengths: Annotated[Floats, Dims(("rank",), sign="positive")]
     """Its singular values."""
-    weight: float
+    weight: float = Field(gt=0)
     """Of the sparse part."""
-    penalty: float
-    """How fast a row is taken apart."""
-
-    @model_validator(mode="after")
-    def _sound(self) -> "Subspace":
-        if len(self.axes) != len(self.strengths) or not all(one > 0 for one in self.strengths):
-            raise Problems(Problem("strengths", "not a positive number for each axis"))
-        if len({len(axis) for axis in self.axes}) > 1 or self.weight <= 0 or self.penalty <= 0:
-            raise Problems(Problem("axes", "not of one length, or a weight or penalty that is not positive"))
-        return self
-
-    @cached_property
-    def _arrays(self) -> tuple[Floats, Floats]:
-        return numpy.array(self.axes), numpy.array(self.strengths)
+    penalty: float = Field(gt=0)
+    """How fast the decomposition of a row converges."""
 
     def sparse(self, scaled: Floats) -> Floats:
         """The sparse part of rows."""
-        if not self.axes:
-            return scaled
-        return split(scaled, *self._arrays, self.weight, self.penalty)
+        return split(scaled, self.axes, self.strengths, self.weight, self.penalty) if self.axes.size else scaled
 
 
 class Parts(Part):
@@ -90,12 +67,9 @@ class Parts(Part):
     """None for the counters themselves."""
 
     @model_validator(mode="after")
-    def _whole(self) -> "Parts":
+    def _whole(self) -> Self:
         if (self.subspace is None) != (self.name == "base"):
             raise Problems(Problem("subspace", "missing, or there with the counters themselves"))
-        widths = {len(axis) for axis in self.subspace.axes} if self.subspace else set()
-        if widths - {len(self.scale.centre)}:
-            raise Problems(Problem("subspace.axes", "not as long as there are counters"))
         return self
 
     @classmethod
@@ -104,9 +78,7 @@ class Parts(Part):
         scale = Scale.fit(rows)
         scaled = scale.of(rows)
         found = pursue(scaled)
-        subspace = Subspace(
-            axes=found.axes.tolist(), strengths=found.strengths.tolist(), weight=found.weight, penalty=found.penalty
-        )
+        subspace = Subspace(axes=found.axes, strengths=found.strengths, weight=found.weight, penalty=found.penalty)
         return {
             "base": (cls(name="base", scale=scale), scaled),
             "low-rank": (cls(name="low-rank", scale=scale, subspace=subspace), found.low_rank),

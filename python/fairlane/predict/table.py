@@ -1,29 +1,24 @@
-"""Tables of counters: a row for each run and timestep, with the time it took and what the counters said.
+"""Tables of counters: a row for each run and timestep, with the time it took and the counters' values.
 
-Any numeric columns may be features; the file is CSV or Parquet. Everything that a model could stumble over is refused
-here: missing columns, text, empty cells, numbers that are not finite, a timestep that stands there twice.
+Any numeric columns may be features; the file is CSV or Parquet. Missing columns, text, empty cells, numbers that are
+not finite, and a timestep that appears twice are refused.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, Self
 
 import numpy
 import polars as pl
-from numpy.typing import NDArray
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.results.errors import ResultsError
-from fairlane.results.manifest import check_listed
-from fairlane.results.parquet import read_parquet
+from fairlane.models import Bools, Floats, Integers, read_table
 
 __all__ = ["RUN", "TARGET", "TIMESTEP", "CounterTable"]
-
-Floats = NDArray[numpy.float64]
-Integers = NDArray[numpy.int64]
 
 RUN, TIMESTEP, TARGET = "run", "timestep", "seconds"
 """What these columns are called by default."""
@@ -47,28 +42,14 @@ class CounterTable:
     """What the column of times is called."""
 
     @classmethod
-    def read(
-        cls,
-        path: Path,
-        *,
-        features: Sequence[str] | None = None,
-        run: str = RUN,
-        timestep: str = TIMESTEP,
-        target: str = TARGET,
-        target_needed: bool = True,
-    ) -> "CounterTable":
-        """Reads a file; ``.parquet`` is Parquet, everything else CSV. Raises ``ScenarioError``."""
+    def read(cls, path: Path, **columns: Any) -> Self:
+        """Reads a file; ``.parquet`` is Parquet, everything else CSV. ``columns`` are those of ``of``.
+
+        Raises ``ScenarioError``.
+        """
+        found = read_table(path)
         try:
-            check_listed(path)
-            found = read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
-        except ResultsError as error:
-            raise ScenarioError(Problem("", str(error))) from error
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
-        try:
-            return cls.of(
-                found, features=features, run=run, timestep=timestep, target=target, target_needed=target_needed
-            )
+            return cls.of(found, **columns)
         except ScenarioError as error:
             raise ScenarioError(problem.at(str(path), None) for problem in error.problems) from None
 
@@ -82,13 +63,13 @@ class CounterTable:
         timestep: str = TIMESTEP,
         target: str = TARGET,
         target_needed: bool = True,
-    ) -> "CounterTable":
+    ) -> Self:
         """Takes a data frame.
 
         Args:
             frame: The table.
             features: Names of the counters, with ``*`` and ``?`` for many; by default all other numeric columns.
-            run: Column that tells runs apart, numbers or text.
+            run: Column that identifies runs, numbers or text.
             timestep: Column with the number of the timestep in its run.
             target: Column with the time of the timestep.
             target_needed: Whether that must be there.
@@ -134,6 +115,25 @@ class CounterTable:
     def runs(self) -> int:
         """How many runs there are."""
         return len(self.names)
+
+    def filter(self, which: Bools) -> Self:
+        """Some of the rows."""
+        target = None if self.target is None else self.target[which]
+        return replace(self, keys=self.keys.filter(which), rows=self.rows[which], target=target)
+
+    def select(self, features: Sequence[str]) -> Self:
+        """These features only, in this order. Raises ``ScenarioError`` if one is missing."""
+        words = "feature: the model asks for it, and the table does not have it:"
+        missing = [Problem.unknown(name, words, name, self.features) for name in features if name not in self.features]
+        if missing:
+            raise ScenarioError(missing)
+        at = {name: number for number, name in enumerate(self.features)}
+        rows = numpy.ascontiguousarray(self.rows[:, [at[name] for name in features]])
+        return replace(self, features=tuple(features), rows=rows)
+
+    def by_run(self) -> list[Floats]:
+        """The rows of each run."""
+        return [self.rows[self.run == number] for number in range(self.runs)]
 
     @property
     def truth(self) -> Floats:

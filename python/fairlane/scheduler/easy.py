@@ -5,9 +5,9 @@ the earliest end, by the estimates, of a running job at which the allocator woul
 before it if it is to end by then, or if the allocator would still give the head hosts then; the first ``DEPTH`` are
 looked at.
 
-With a forecast of slowdowns jobs take longer than the log says, from moment to moment as long as their hosts and their
-neighbours of that moment make them; the scheduler expects the rest of a running job's estimate to go on at its present
-speed, and that a job which it has not started will have its estimate.
+With a forecast of slowdowns jobs take longer than in the log: at every instant a job's speed depends on its hosts and
+its present neighbours. The scheduler expects the rest of a running job's estimate to go on at its present speed, and a
+waiting job to take its estimate.
 """
 
 from collections.abc import Callable, Sequence
@@ -86,7 +86,7 @@ def replay(
     seed: int = 1,
     communication: Callable[[int], Communication] | None = None,
     forecast: Forecast | None = None,
-    told: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Schedule:
     """Runs the jobs, in the order in which they came. The same arguments always give the same schedule.
 
@@ -97,9 +97,9 @@ def replay(
         seed: Seed of random choices.
         communication: The pattern of a job by its number, for allocators that ask.
         forecast: How hosts and neighbours slow jobs down; without it run times are those of the log.
-        told: Hears how many jobs have ended or were refused, from time to time.
+        progress: Called with the number of jobs that have ended or were refused.
     """
-    return _Machine(fabric, allocator, seed, communication, Pace(forecast), told).run(jobs)
+    return _Machine(fabric, allocator, seed, communication, Pace(forecast), progress).run(jobs)
 
 
 def refusals(
@@ -121,7 +121,7 @@ class _Machine:
     seed: int
     communication: Callable[[int], Communication] | None
     pace: Pace
-    told: Callable[[int], None] | None = None
+    progress: Callable[[int], None] = lambda _: None
     now: float = 0
     queue: list[LoggedJob] = field(default_factory=list)
     done: list[tuple[int, Placed]] = field(default_factory=list)
@@ -149,8 +149,7 @@ class _Machine:
             while coming and coming[-1].submit <= self.now:
                 self.queue.append(coming.pop())
             self._start_what_can()
-            if self.told is not None:
-                self.told(len(self.done) + len(refused))
+            self.progress(len(self.done) + len(refused))
         placed = tuple(one for _, one in sorted(self.done, key=lambda row: row[0]))
         return Schedule(placed, tuple(refused), self.fragmented)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane import _core
-from fairlane.advice.fingerprint import told, uses
+from fairlane.advice.fingerprint import extract_features, link_utilisation
 from fairlane.engine.iterations import job_finished
 from fairlane.engine.measured import Measured
 from fairlane.errors import RunError
@@ -45,8 +45,8 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
         "run_time": run_time,
         "others": int(waits.filter(~mine)["waiting"].sum()),
         "own": int(waits.filter(mine)["waiting"].sum()),
-        **told(measured, 0),
-        **uses(measured, _fabric(resolved), run_time),
+        **extract_features(measured, 0),
+        **link_utilisation(measured, _fabric(resolved), run_time),
         "energy_j": float(drawn["energy_j"].item()),
         "interference_iterations": _behind(measured.ranks),
         "packet_hops": measured.packet_hops,
@@ -61,8 +61,8 @@ def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "St
     with watch.lap("simulating"):
         engine = watch.drive(resolved)
     measured = Measured.of(engine)
-    used = uses(measured, _fabric(resolved), resolved.duration)
-    return {**told(measured, 0), **used, "packet_hops": measured.packet_hops, "digest": measured.digest}
+    used = link_utilisation(measured, _fabric(resolved), resolved.duration)
+    return {**extract_features(measured, 0), **used, "packet_hops": measured.packet_hops, "digest": measured.digest}
 
 
 def _fabric(resolved: "Resolved") -> _core.Fabric:

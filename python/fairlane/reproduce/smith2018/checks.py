@@ -70,7 +70,7 @@ def _prediction(measured: Measured) -> Iterator[Finding]:
 
 
 def _local_models(measured: Measured) -> Iterator[Finding]:
-    for column, words, high in (("mse", "mean squared error", 0.8), ("mae", "maximum absolute error", 0.75)):
+    for column, words, high in (("mse", "mean squared error", 0.8), ("max_abs_error", "maximum absolute error", 0.75)):
         one, two = (measured.prediction.local_error(clusters, column) for clusters in (1, 2))
         yield within(f"{words} of two models over that of one", two / one, high=high)
 

@@ -139,7 +139,7 @@ def _predicted(measured: "Measured") -> tuple[Figure, str]:
     predictions = measured.prediction.parts.predictions
     title = "Fig. 11: timesteps, as long as the paper's, of runs that the model has not seen"
     models: Mapping[str, Mapping[str, object]] = {
-        "boosting, sparse parts": {"model": "gbm", "parts": "sparse", "way": "honest"}
+        "boosting, sparse parts": {"model": "gbm", "parts": "sparse", "setting": "inductive"}
     }
     return draw_predictions(predictions, models, telling_runs(predictions), title=title, unit="s"), title
 

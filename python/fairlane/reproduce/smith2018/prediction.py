@@ -34,11 +34,11 @@ class Prediction:
         folds = min(FOLDS, table.runs)
         return cls(compare(table, folds=folds), local(table, folds=folds))
 
-    def error(self, model: str, parts: str, way: str = "honest") -> float:
+    def error(self, model: str, parts: str, setting: str = "inductive") -> float:
         """The mean squared error of a model of Table II."""
-        rows = self.parts.table.filter(model=model, parts=parts, way=way)
+        rows = self.parts.table.filter(model=model, parts=parts, setting=setting)
         return float(rows["mse"].item())
 
     def local_error(self, clusters: int, column: str) -> float:
-        """An error of Table III: ``mse`` or ``mae``."""
+        """An error of Table III: ``mse`` or ``max_abs_error``."""
         return float(self.local.table.filter(clusters=clusters)[column].item())

@@ -6,7 +6,7 @@ from itertools import pairwise
 from fairlane.reproduce.paper import Check, Finding
 from fairlane.reproduce.yang2016.experiments import APPLICATIONS, LABELS, SCHEDULES
 from fairlane.reproduce.yang2016.measured import Measured
-from fairlane.reproduce.yang2016.schedules import pattern_aware_findings
+from fairlane.scheduler.compare import pattern_aware_findings
 
 __all__ = ["CHECKS"]
 

@@ -17,8 +17,8 @@ from fairlane.reproduce.paper import Picture
 from fairlane.reproduce.traces import trace
 from fairlane.reproduce.yang2016.experiments import APPLICATIONS, LABELS, Experiment
 from fairlane.reproduce.yang2016.measured import Measured
-from fairlane.reproduce.yang2016.schedules import AWARE, BLIND, CONTIGUOUS, LEAST_UTILISATION, MOST_SLOWDOWN
 from fairlane.scenario.models import Job
+from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, MAX_SLOWDOWN, MIN_UTILISATION
 
 __all__ = ["draw", "draw_patterns", "draw_schedules"]
 
@@ -75,10 +75,10 @@ def draw_schedules(rows: Mapping[str, Mapping[str, Any]], scaled: str, path: Pat
     with styled():
         figure = canvas(11, 3.6)
         left, right = figure.subplots(1, 2)
-        _bars(left, slowdown, "{:.3f}", "Mean run slowdown", MOST_SLOWDOWN * slowdown[CONTIGUOUS])
-        _bars(right, utilisation, "{:.1f}%", "Utilisation", LEAST_UTILISATION * utilisation[BLIND])
-        note = f"The line: {AWARE} is to be at most {MOST_SLOWDOWN} times {CONTIGUOUS} at the left, and at the right"
-        words = f"{note} at least {LEAST_UTILISATION} times {BLIND}.{f' Of {scaled}.' if scaled else ''}"
+        _bars(left, slowdown, "{:.3f}", "Mean run slowdown", MAX_SLOWDOWN * slowdown[CONTIGUOUS])
+        _bars(right, utilisation, "{:.1f}%", "Utilisation", MIN_UTILISATION * utilisation[BLIND])
+        note = f"The line: {AWARE} is to be at most {MAX_SLOWDOWN} times {CONTIGUOUS} at the left, and at the right"
+        words = f"{note} at least {MIN_UTILISATION} times {BLIND}.{f' Of {scaled}.' if scaled else ''}"
         headline_of(figure, "Section V: allocators on a job log", words)
         figure.savefig(path)
 

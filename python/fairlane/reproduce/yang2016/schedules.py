@@ -5,7 +5,7 @@ down; moments of each schedule are simulated by packets to see how far the model
 open is chosen here: the log of the iPSC/860 of NASA Ames, whose jobs come twice as fast, for a machine that is full.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -14,31 +14,13 @@ from typing import Any
 import polars as pl
 
 from fairlane.errors import ScenarioError
-from fairlane.reproduce.paper import Finding
 from fairlane.reproduce.running import source_of
 from fairlane.reproduce.traces import job_log
-from fairlane.results.text import percent
+from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
 from fairlane.tasks.sources import sources
 from fairlane.tasks.task import Answer, Stopwatch
 
-__all__ = [
-    "AWARE",
-    "BLIND",
-    "CONTIGUOUS",
-    "LEAST_UTILISATION",
-    "MOST_SLOWDOWN",
-    "Schedules",
-    "pattern_aware_findings",
-    "problem_with_log",
-    "schedules_table",
-]
-
-CONTIGUOUS, BLIND, AWARE = "box", "linear", "pattern"
-"""The allocators: contiguous only; any free hosts, blind to patterns; by pattern."""
-MOST_SLOWDOWN = 1.05
-"""Mean slowdown by pattern over that of contiguous allocation that the claim allows at most."""
-LEAST_UTILISATION = 0.98
-"""Utilisation by pattern over that of non-contiguous allocation that the claim wants at least."""
+__all__ = ["Schedules", "problem_with_log", "schedules_table"]
 
 
 @dataclass(frozen=True)
@@ -89,7 +71,7 @@ class Schedules:
             checked = {name: verify(one, forecast, self.moments, self.seed) for name, one in found.schedules.items()}
         rows = {name: asdict(row) for name, row in found.metrics.items()}
         for name, one in checked.items():
-            rows[name]["model"] = {"moments": one.moments, **(one.error.model_dump() if one.error else {})}
+            rows[name]["model"] = {"snapshots": one.snapshots, **(one.error.model_dump() if one.error else {})}
         return rows
 
 
@@ -114,18 +96,3 @@ def schedules_table(rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
             for name, row in rows.items()
         ]
     )
-
-
-def pattern_aware_findings(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """That pattern-aware allocation is as fast as contiguous, and as full as non-contiguous allocation.
-
-    Of each allocator ``mean_slowdown`` and ``utilisation``, as in ``ScheduleMetrics``.
-    """
-    aware, contiguous = (rows[name]["mean_slowdown"] for name in (AWARE, CONTIGUOUS))
-    ratio = aware / contiguous
-    words = f"mean slowdown {aware:.3f}, contiguous {contiguous:.3f}: {ratio:.3f} times that (<= {MOST_SLOWDOWN})"
-    yield words, ratio <= MOST_SLOWDOWN
-    aware, blind = (rows[name]["utilisation"] for name in (AWARE, BLIND))
-    ratio = aware / blind
-    full = f"utilisation {percent(aware)}, non-contiguous {percent(blind)}"
-    yield f"{full}: {ratio:.3f} times that (>= {LEAST_UTILISATION})", ratio >= LEAST_UTILISATION

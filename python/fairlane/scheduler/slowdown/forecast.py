@@ -1,7 +1,7 @@
-"""The model at work on a machine whose jobs come and go: how slow every job is, at any moment.
+"""The model at work on a machine whose jobs come and go: how slow every job is, at any snapshot.
 
 What a byte of one job meets of another depends on these two only, so a job that comes adds a row and a column of
-meetings, and one that goes takes them with it.
+contention_matrix, and one that goes takes them with it.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairlane.fabric import Fabric
 from fairlane.placement import Communication
 from fairlane.scheduler.slowdown.bench import Bench, Resident
-from fairlane.scheduler.slowdown.features import Use, neighbour_features, own_features, use_of
+from fairlane.scheduler.slowdown.features import LinkUse, neighbour_features, own_features, utilisation_of
 from fairlane.scheduler.slowdown.model import SlowdownModel
 
 __all__ = ["Forecast", "Neighbourhood"]
@@ -29,12 +29,12 @@ class Forecast:
         """The model."""
         self._seed = seed
         self._patterns: dict[int, int] = {}
-        self._at_best: dict[tuple[int, int], Use] = {}
-        self._uses: dict[Resident, tuple[Use, float]] = {}
+        self._at_best: dict[tuple[int, int], LinkUse] = {}
+        self._uses: dict[Resident, tuple[LinkUse, float]] = {}
 
     @cached_property
     def bench(self) -> Bench:
-        """Simulates jobs at their best, and whole moments if asked to."""
+        """Simulates jobs at their best, and whole snapshots if asked to."""
         return Bench(self.model.table, self.model.mix, self.model.seed)
 
     @property
@@ -52,21 +52,21 @@ class Forecast:
         """The pattern of a job of the log, as strategies see it."""
         return self.model.mix.communication(self.pattern(job))
 
-    def alone(self, job: Resident) -> tuple[Use, float]:
+    def alone(self, job: Resident) -> tuple[LinkUse, float]:
         """What a job does to the links, and how much slower its hosts make it than its best."""
         if job not in self._uses:
             if job.ranks < 2:
-                found = Use(job.ranks, numpy.zeros_like(self._empty), 0.0), 1.0
+                found = LinkUse(job.ranks, numpy.zeros_like(self._empty), 0.0), 1.0
             else:
                 best = self.bench.best(job.pattern, job.ranks)
-                use = use_of(self.fabric, job.hosts, best)
+                use = utilisation_of(self.fabric, job.hosts, best)
                 features = own_features(use, self._best_use(job.pattern, job.ranks))
                 found = use, self.model.coefficients[job.pattern].own_slowdown(features)
             self._uses[job] = found
         return self._uses[job]
 
     def slowdowns(self, jobs: Sequence[Resident]) -> list[float]:
-        """How much slower than at its best each job of a moment is."""
+        """How much slower than at its best each job of a snapshot is."""
         there = Neighbourhood(self)
         for number, job in enumerate(jobs):
             there.add(number, job)
@@ -77,11 +77,11 @@ class Forecast:
         links = self.fabric.links
         return numpy.zeros(int(((links["from_switch"] >= 0) & (links["to_switch"] >= 0)).sum()))
 
-    def _best_use(self, pattern: int, ranks: int) -> Use:
+    def _best_use(self, pattern: int, ranks: int) -> LinkUse:
         key = (pattern, ranks)
         if key not in self._at_best:
             best = self.bench.best(pattern, ranks)
-            self._at_best[key] = use_of(self.fabric, best.hosts, best)
+            self._at_best[key] = utilisation_of(self.fabric, best.hosts, best)
         return self._at_best[key]
 
 
@@ -95,7 +95,7 @@ class Neighbourhood:
         self.own: list[float] = []
         """How much slower their hosts make them."""
         self._jobs: list[Resident] = []
-        self._uses: list[Use] = []
+        self._uses: list[LinkUse] = []
         self._met = numpy.zeros((0, 0))
 
     def add(self, number: int, job: Resident) -> None:
@@ -105,8 +105,8 @@ class Neighbourhood:
         met = numpy.zeros((size + 1, size + 1))
         met[:size, :size] = self._met
         if size:
-            met[size, :size] = use.meets(numpy.stack([other.share for other in self._uses]))
-            met[:size, size] = [float(other.meets(use.share[None])[0]) for other in self._uses]
+            met[size, :size] = use.contention(numpy.stack([other.utilisation for other in self._uses]))
+            met[:size, size] = [float(other.contention(use.utilisation[None])[0]) for other in self._uses]
         self._met = met
         self.numbers.append(number)
         self.own.append(own)

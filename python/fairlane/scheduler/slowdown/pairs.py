@@ -1,8 +1,8 @@
-"""Pairs of jobs on small fabrics, simulated, with what can be known of them before they run: a table to learn from.
+"""Simulated pairs of jobs on small fabrics, with features that are known before they run.
 
-The features come from the jobs' patterns, their speed at their best and the routing, and from nothing of the simulation
-that they are to predict. A job's *use* of links is that of ``features``: the share of time that its bytes take there at
-its best. Left out: what a job does to itself, which one simulation of it alone tells, and more than one neighbour.
+The features come from the jobs' patterns, their speed at their best and the routing, not from the simulation that is to
+be predicted. Left out: the slowdown by a job's own hosts, which one isolated simulation gives, and more than one
+neighbour.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy
 import polars as pl
-from numpy.typing import NDArray
 
 from fairlane.errors import RunError
+from fairlane.models import Floats
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident
-from fairlane.scheduler.slowdown.features import Use, neighbour_features, own_features, use_of
-from fairlane.scheduler.slowdown.moments import allocated, allocators
+from fairlane.scheduler.slowdown.features import LinkUse, neighbour_features, own_features, utilisation_of
+from fairlane.scheduler.slowdown.snapshots import allocated, allocators
 from fairlane.seeds import Purpose, stream
 
 __all__ = ["APPLICATIONS", "FABRICS", "PAIR_FEATURES", "SIZES", "pair_features", "simulate_pairs"]
-
-Floats = NDArray[numpy.float64]
 
 FABRICS: Mapping[str, Mapping[str, Any]] = {
     "dragonfly": {
@@ -53,36 +51,36 @@ APPLICATIONS: Mapping[str, Mapping[str, Any]] = {
     "random_pairs": {"kind": "unclear", "message_size": "32 KiB", "compute_share": 0.4},
     "ring": {"kind": "nearest neighbour", "message_size": "128 KiB", "compute_share": 0.5},
 }
-"""The applications by workload, as different as they come."""
+"""The applications by workload, of all kinds of patterns."""
 SIZES = (32, 48, 64)
 """Ranks of a job."""
 PAIR_FEATURES = (
-    "others_met",
-    "larger_met",
-    "others_met_by_busiest_link",
-    "shared_part",
-    "fullest_shared",
+    "contention",
+    "contention_larger",
+    "contention_x_peak",
+    "shared_traffic",
+    "peak_shared_utilisation",
     "overload",
-    "period_ratio",
+    "iteration_time_ratio",
     "burst",
-    "burst_met",
-    "busiest",
-    "others_busiest",
-    "links_crossed",
-    "communicates",
-    "other_communicates",
-    "links_crossed_more",
-    "own_job_met",
-    "busiest_more",
+    "burst_contention",
+    "peak_utilisation",
+    "other_peak_utilisation",
+    "hops",
+    "communication_share",
+    "other_communication_share",
+    "extra_hops",
+    "extra_self_contention",
+    "extra_peak_utilisation",
 )
-"""What a byte meets of the other job, three features as the scheduler's model has them; the part of the job's bytes on
-links that the other uses; the use of the fullest such link by both; use beyond one there, as a byte meets it; the
-other's period over the job's; the time that the other's bytes of an iteration take on the fullest shared link, over the
-job's period; what a byte meets times the ratio of periods, as a slow neighbour sends much at once; the busiest link of
-the job and of the other; the links that a byte crosses; the part of its time at its best that each job communicates;
-how the job's hosts differ from its best ones, three own features of the scheduler's model."""
+"""Contention with the other job, three features as in the scheduler's model; the share of the job's bytes on links that
+the other uses; on these the largest utilisation by both, and the contention with utilisation beyond 1; the other's
+iteration time over the job's; the time of the other's bytes of an iteration on the most utilised shared link, over the
+job's iteration time; contention times the ratio of iteration times, as a slow neighbour sends much at once; the
+utilisation of the busiest link of the job and of the other; the links that a byte crosses; the share of its time at its
+best that each job communicates; how the job's hosts differ from its best ones, the scheduler's three own features."""
 _USED = 1e-3
-"""A link is used from this share of its time on."""
+"""A link counts as used from this utilisation."""
 
 
 def simulate_pairs(
@@ -92,12 +90,13 @@ def simulate_pairs(
     applications: Mapping[str, Mapping[str, Any]] = APPLICATIONS,
     sizes: Sequence[int] = SIZES,
     seed: int = 1,
-    told: Callable[[], None] = lambda: None,
+    progress: Callable[[], None] = lambda: None,
 ) -> pl.DataFrame:
     """Simulates so many pairs on each fabric; a row for each of their jobs.
 
     Columns are ``fabric``, ``pair``, ``application``, ``ranks``, ``other``, ``other_ranks``, all ``PAIR_FEATURES``,
-    and ``slowdown``: the job's period beside the other over that on the same hosts alone. ``told`` hears of each pair.
+    and ``slowdown``: the job's iteration time co-running, over that isolated on the same hosts. ``progress`` is called
+    after each pair.
     """
     from fairlane.fabric.table import FabricTable
 
@@ -106,41 +105,41 @@ def simulate_pairs(
     for number, (name, table) in enumerate(fabrics.items()):
         bench = Bench(FabricTable.read(dict(table)), mix, seed)
         for pair in range(count):
-            jobs = _drawn(bench, sizes, stream(seed, Purpose.MOMENT, pair, 3, number))
+            jobs = _drawn(bench, sizes, stream(seed, Purpose.SNAPSHOT, pair, 3, number))
             for row in _rows(bench, jobs, pair):
                 at, other = row.pop("application"), row.pop("other")
                 rows.append({"fabric": name, "pair": pair, "application": names[at], "other": names[other]} | row)
-            told()
+            progress()
     return pl.DataFrame(rows)
 
 
-def pair_features(use: Use, own: Floats, best: Best, other: Use, others_best: Best) -> Floats:
-    """Of one job beside another, in the order of ``PAIR_FEATURES``; ``own`` are its own features."""
-    both = (use.share > _USED) & (other.share > _USED)
-    total, ratio = float(use.share.sum()), others_best.period / best.period
-    met = numpy.array([[0.0, float(use.meets(other.share[None])[0])], [0.0, 0.0]])
-    beyond = numpy.where(both, numpy.maximum(use.share + other.share - 1, 0), 0.0)
+def pair_features(use: LinkUse, own: Floats, best: Best, other: LinkUse, others_best: Best) -> Floats:
+    """Of one job co-running with another, in the order of ``PAIR_FEATURES``; ``own`` are its own features."""
+    both = (use.utilisation > _USED) & (other.utilisation > _USED)
+    total, ratio = float(use.utilisation.sum()), others_best.iteration_time / best.iteration_time
+    met = numpy.array([[0.0, float(use.contention(other.utilisation[None])[0])], [0.0, 0.0]])
+    beyond = numpy.where(both, numpy.maximum(use.utilisation + other.utilisation - 1, 0), 0.0)
     return numpy.array(
         [
             *neighbour_features(met, [use, other])[0],
-            float(use.share[both].sum()) / total if total else 0.0,
-            float((use.share + other.share)[both].max(initial=0.0)),
-            float(use.meets(beyond[None])[0]),
+            float(use.utilisation[both].sum()) / total if total else 0.0,
+            float((use.utilisation + other.utilisation)[both].max(initial=0.0)),
+            float(use.contention(beyond[None])[0]),
             ratio,
-            float(other.share[both].max(initial=0.0)) * ratio,
+            float(other.utilisation[both].max(initial=0.0)) * ratio,
             met[0, 1] * ratio,
-            use.busiest,
-            other.busiest,
+            use.peak,
+            other.peak,
             use.hops,
-            _communicates(best),
-            _communicates(others_best),
+            _communication_share(best),
+            _communication_share(others_best),
             *own,
         ]
     )
 
 
-def _communicates(best: Best) -> float:
-    return max(0.0, 1 - best.compute * 1e-12 / best.period)
+def _communication_share(best: Best) -> float:
+    return max(0.0, 1 - best.compute * 1e-12 / best.iteration_time)
 
 
 def _mix(applications: Mapping[str, Mapping[str, Any]]) -> PatternMix:
@@ -169,8 +168,8 @@ def _drawn(bench: Bench, sizes: Sequence[int], rng: numpy.random.Generator) -> l
 
 def _rows(bench: Bench, jobs: Sequence[Resident], pair: int) -> Iterator[dict[str, Any]]:
     best = [bench.best(job.pattern, job.ranks) for job in jobs]
-    uses = [use_of(bench.fabric, job.hosts, one) for job, one in zip(jobs, best, strict=True)]
-    own = [own_features(use, use_of(bench.fabric, one.hosts, one)) for use, one in zip(uses, best, strict=True)]
+    uses = [utilisation_of(bench.fabric, job.hosts, one) for job, one in zip(jobs, best, strict=True)]
+    own = [own_features(use, utilisation_of(bench.fabric, one.hosts, one)) for use, one in zip(uses, best, strict=True)]
     measured = bench.measure(jobs, pair)
     for at, other in ((0, 1), (1, 0)):
         features = pair_features(uses[at], own[at], best[at], uses[other], best[other])

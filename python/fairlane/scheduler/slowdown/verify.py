@@ -1,4 +1,4 @@
-"""Moments of a schedule simulated packet by packet, to see how far the model was off there."""
+"""Snapshots of a schedule simulated packet by packet, to see how far the model was off there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from fairlane.models import ErrorMetrics
 from fairlane.scheduler.slowdown.bench import Resident
 from fairlane.scheduler.slowdown.forecast import Forecast
-from fairlane.scheduler.slowdown.model import ModelError, error_of
 from fairlane.seeds import Purpose, stream
 
 if TYPE_CHECKING:
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
 __all__ = ["Verification", "verify"]
 
 _DRAWS = 1000
-"""Instants that are drawn at most for every moment wanted: at most times hardly anybody may be there."""
+"""Instants that are drawn at most for every snapshot wanted: at most times hardly anybody may be there."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What the simulations of sampled moments say."""
+    """What the simulations of sampled snapshots say."""
 
     jobs: pl.DataFrame
-    """A row for each job at a moment: ``moment``, ``at`` (s), ``job``, ``ranks``, ``kind``, and its slowdown
+    """A row for each job at a snapshot: ``snapshot``, ``at`` (s), ``job``, ``ranks``, ``kind``, and its slowdown
     ``predicted`` and ``simulated``, in all, by its ``own`` hosts and by its ``neighbours``."""
-    error: ModelError | None
+    error: ErrorMetrics | None
     """Over all of them; None if no job had any neighbour at any time."""
 
     @property
-    def moments(self) -> int:
-        """How many moments were simulated."""
-        return self.jobs["moment"].n_unique() if self.jobs.height else 0
+    def snapshots(self) -> int:
+        """How many snapshots were simulated."""
+        return self.jobs["snapshot"].n_unique() if self.jobs.height else 0
 
 
-def verify(schedule: "Schedule", forecast: Forecast, moments: int, seed: int = 1) -> Verification:
-    """Simulates so many moments, drawn evenly over the time in which at least two jobs communicate."""
+def verify(schedule: "Schedule", forecast: Forecast, snapshots: int, seed: int = 1) -> Verification:
+    """Simulates so many snapshots, drawn evenly over the time in which at least two jobs communicate."""
     rows: list[dict[str, object]] = []
-    for number, (at, placed) in enumerate(_sampled(schedule, moments, seed)):
+    for number, (at, placed) in enumerate(_sampled(schedule, snapshots, seed)):
         residents = [Resident(forecast.pattern(one.job.number), one.hosts) for one in placed]
         measured = forecast.bench.measure(residents, number)
-        predicted = forecast.slowdowns(residents)
-        for one, resident, found, total in zip(placed, residents, measured, predicted, strict=True):
+        slowdowns = forecast.slowdowns(residents)
+        for one, resident, found, total in zip(placed, residents, measured, slowdowns, strict=True):
             own = forecast.alone(resident)[1]
             rows.append(
                 {
-                    "moment": number,
+                    "snapshot": number,
                     "at": at,
                     "job": one.job.number,
                     "ranks": resident.ranks,
@@ -61,22 +61,24 @@ def verify(schedule: "Schedule", forecast: Forecast, moments: int, seed: int = 1
                 }
             )
     table = pl.DataFrame(rows)
-    error = error_of(table["predicted"].to_list(), table["simulated"].to_list()) if rows else None
-    return Verification(table, error)
+    if not rows:
+        return Verification(table, None)
+    predicted, simulated = table["predicted"].to_numpy(), table["simulated"].to_numpy()
+    return Verification(table, ErrorMetrics.of(predicted / simulated, 1 / simulated))
 
 
-def _sampled(schedule: "Schedule", moments: int, seed: int) -> list[tuple[float, Sequence["Placed"]]]:
+def _sampled(schedule: "Schedule", snapshots: int, seed: int) -> list[tuple[float, Sequence["Placed"]]]:
     """Instants with the jobs of two ranks or more that run there; instants with fewer than two such do not count."""
     if not schedule.jobs:
         return []
     begin, end = schedule.jobs[0].start, max(one.end for one in schedule.jobs)
-    rng = stream(seed, Purpose.MOMENT, 2)
+    rng = stream(seed, Purpose.SNAPSHOT, 2)
     found: list[tuple[float, Sequence[Placed]]] = []
-    for _ in range(moments * _DRAWS):
+    for _ in range(snapshots * _DRAWS):
         at = begin + float(rng.random()) * (end - begin)
         there = [one for one in schedule.at(at) if one.job.hosts > 1]
         if len(there) > 1:
             found.append((at, there))
-        if len(found) == moments:
+        if len(found) == snapshots:
             break
     return found

@@ -1,10 +1,10 @@
-"""How much one job slows down another, told before they run, and how far off that is for applications never seen.
+"""Predicts how much one job slows down another before they run, with the errors for held-out applications.
 
-Every application is left out once: models are fitted to pairs without it, neither as the job nor as its neighbour, and
+Every application is held out once: models are fitted to pairs without it, neither as the job nor as its neighbour, and
 predict all pairs with it. Logarithms of slowdowns are fitted. The models are
 
 - ``none``: no slowdown at all, and ``constant``: the same for all, the median;
-- ``met``: one coefficient for what a byte meets of the other job, the guess from physics;
+- ``contention``: one coefficient for the contention with the other job;
 - ``neighbours``: the scheduler's form, three coefficients that are not negative, one set for all applications;
 - ``ridge`` and ``gbm``: a weighted sum, and boosted trees, of all features.
 """
@@ -14,36 +14,23 @@ from pathlib import Path
 
 import numpy
 import polars as pl
-from numpy.typing import NDArray
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.predict.regressors import one_thread
-from fairlane.results.errors import ResultsError
-from fairlane.results.manifest import check_listed
-from fairlane.results.parquet import read_parquet
+from fairlane.models import ErrorMetrics, Floats, cross_validate, one_thread, read_table
 from fairlane.scheduler.slowdown.features import NEIGHBOURS
-from fairlane.scheduler.slowdown.model import error_of
 from fairlane.scheduler.slowdown.pairs import PAIR_FEATURES
 
-__all__ = ["PAIR_MODELS", "pair_errors", "predict_seen", "predict_unseen", "read_pairs"]
+__all__ = ["PAIR_MODELS", "pair_errors", "predict_held_out", "predict_seen", "read_pairs"]
 
-Floats = NDArray[numpy.float64]
 _Model = Callable[[Floats, Floats, Floats], Floats]
+_RENAMED = {"others_met": "contention", "shared_part": "shared_traffic", "busiest": "peak_utilisation"}
+"""Former names of columns, some of them, for tables of earlier versions."""
 
 
 def read_pairs(path: Path) -> pl.DataFrame:
     """A table of simulated pairs, CSV or Parquet; raises ``ScenarioError``."""
-    try:
-        check_listed(path)
-        found = read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
-    except ResultsError as error:
-        raise ScenarioError(Problem("", str(error))) from error
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
     numbers = ("pair", *PAIR_FEATURES, "slowdown")
-    missing = [name for name in ("fabric", "application", "other", *numbers) if name not in found.columns]
-    if missing:
-        raise ScenarioError(Problem(name, "there is no such column", file=str(path)) for name in missing)
+    found = read_table(path, ("fabric", "application", "other", *numbers), renamed=_RENAMED)
     wrong = [name for name in numbers if not found[name].dtype.is_numeric() or not found[name].is_finite().all()]
     if wrong or found.height == 0 or found["slowdown"].min() <= 0:  # type: ignore[operator]
         words = "not finite numbers, with slowdowns above 0"
@@ -51,11 +38,11 @@ def read_pairs(path: Path) -> pl.DataFrame:
     return found
 
 
-def predict_unseen(pairs: pl.DataFrame) -> pl.DataFrame:
-    """The pairs with a column for each model: what it predicts from pairs without the application that is ``unseen``.
+def predict_held_out(pairs: pl.DataFrame) -> pl.DataFrame:
+    """The pairs with a column for each model: its prediction from pairs without the application that is ``held_out``.
 
-    A pair of two applications stands there twice, once for each; ``role`` says whether the unseen one is the ``job``
-    that is slowed down, its ``neighbour``, or ``both``, and ``links`` whether the two have ``shared`` ones.
+    A pair of two applications has two rows, one for each; ``role`` says whether the held-out one is the ``job`` that is
+    slowed down, its ``neighbour``, or ``both``, and ``links`` whether the two have ``shared`` or ``disjoint`` ones.
 
     Raises ``ScenarioError`` if there are too few applications.
     """
@@ -66,57 +53,50 @@ def predict_unseen(pairs: pl.DataFrame) -> pl.DataFrame:
     with one_thread():
         for name in names:
             job, neighbour = pl.col("application") == name, pl.col("other") == name
-            known, unseen = pairs.filter(~job & ~neighbour), pairs.filter(job | neighbour)
-            if not known.height or not unseen.height:
+            known, held_out = pairs.filter(~job & ~neighbour), pairs.filter(job | neighbour)
+            if not known.height or not held_out.height:
                 raise ScenarioError(Problem("pairs", "too few: one application is in all of them, or in none", name))
             role = pl.when(job & neighbour).then(pl.lit("both")).when(job).then(pl.lit("job"))
-            links = pl.when(pl.col("others_met") > 0).then(pl.lit("shared")).otherwise(pl.lit("own"))
-            what = (
-                role.otherwise(pl.lit("neighbour")).alias("role"),
-                links.alias("links"),
-                pl.lit(name).alias("unseen"),
+            links = pl.when(pl.col("contention") > 0).then(pl.lit("shared")).otherwise(pl.lit("disjoint"))
+            what = held_out.with_columns(
+                role.otherwise(pl.lit("neighbour")).alias("role"), links.alias("links"), held_out=pl.lit(name)
             )
-            found.append(_predicted(known, unseen.with_columns(*what)))
+            found.append(_with_predictions(what, _predictions(known, held_out)))
     return pl.concat(found)
 
 
 def predict_seen(pairs: pl.DataFrame, folds: int = 5) -> pl.DataFrame:
-    """The same by models that have seen the applications, in other pairs: every fifth pair of a fabric is left out."""
+    """The same by models that have seen the applications, in other pairs: every fifth pair of a fabric is held out."""
+    pairs = pairs.sort(pl.col("pair") % folds, maintain_order=True)
+    fold = pairs["pair"].to_numpy() % folds
     with one_thread():
-        parts = [pairs.filter(pl.col("pair") % folds == fold) for fold in range(folds)]
-        others = [pairs.filter(pl.col("pair") % folds != fold) for fold in range(folds)]
-        return pl.concat([_predicted(known, part) for known, part in zip(others, parts, strict=True) if part.height])
+        predicted = cross_validate(fold, lambda out: _predictions(pairs.filter(~out), pairs.filter(out)))
+    return _with_predictions(pairs, predicted)
 
 
-def _predicted(known: pl.DataFrame, later: pl.DataFrame) -> pl.DataFrame:
+def _predictions(known: pl.DataFrame, later: pl.DataFrame) -> Floats:
+    """A column for each model."""
     target = numpy.log(known["slowdown"].to_numpy())
-    return later.with_columns(
-        pl.Series(name, numpy.exp(fit(_rows(known), target, _rows(later)))) for name, fit in PAIR_MODELS.items()
-    )
+    return numpy.exp(numpy.column_stack([model(_rows(known), target, _rows(later)) for model in PAIR_MODELS.values()]))
+
+
+def _with_predictions(pairs: pl.DataFrame, predicted: Floats) -> pl.DataFrame:
+    return pairs.with_columns(pl.Series(name, predicted[:, at]) for at, name in enumerate(PAIR_MODELS))
 
 
 def pair_errors(predicted: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
-    """For each model, and each value of a column if there is one, how far it is off.
+    """For each model, and each value of a column if there is one, its ``ErrorMetrics`` and Spearman's ``rank``.
 
-    ``mean`` is that of the difference without its sign over the simulated slowdown, ``worst_tenth`` where the tenth
-    with the largest begins, ``bias`` the mean with its sign, ``rank`` Spearman's correlation.
+    The baseline is no slowdown.
     """
     rows = []
     for group in [None] if by is None else predicted[by].unique().sort().to_list():
         part = predicted if by is None else predicted.filter(pl.col(by) == group)
+        truth = part["slowdown"].to_numpy()
         for model in PAIR_MODELS:
-            off = error_of(part[model].to_list(), part["slowdown"].to_list())
-            rows.append(
-                ({} if by is None else {by: group})
-                | {
-                    "model": model,
-                    "jobs": off.jobs,
-                    "mean": off.mean,
-                    "worst_tenth": off.worst_tenth,
-                    "bias": off.bias,
-                    "rank": _rank(part[model], part["slowdown"]),
-                }
-            )
+            errors = ErrorMetrics.of(part[model].to_numpy() / truth, 1 / truth).model_dump()
+            what = {"model": model} if by is None else {by: group, "model": model}
+            rows.append({**what, **errors, "rank": _rank(part[model], part["slowdown"])})
     return pl.DataFrame(rows)
 
 
@@ -138,7 +118,7 @@ def _constant(_rows: Floats, target: Floats, later: Floats) -> Floats:
     return numpy.full(len(later), numpy.median(target))
 
 
-def _met(rows: Floats, target: Floats, later: Floats) -> Floats:
+def _contention(rows: Floats, target: Floats, later: Floats) -> Floats:
     return _nonnegative(rows[:, :1], target, later[:, :1])
 
 
@@ -183,9 +163,9 @@ def _gbm(rows: Floats, target: Floats, later: Floats) -> Floats:
 PAIR_MODELS: Mapping[str, _Model] = {
     "none": _none,
     "constant": _constant,
-    "met": _met,
+    "contention": _contention,
     "neighbours": _neighbours,
     "ridge": _ridge,
     "gbm": _gbm,
 }
-"""By name: from known rows, the logarithms of their slowdowns, and later rows to what these are."""
+"""By name: from known rows, the logarithms of their slowdowns, and later rows to predicted logarithms."""

@@ -1,4 +1,4 @@
-"""Moments to learn from: machines that jobs have come to and left for a while, under one allocator or another."""
+"""Snapshots to learn from: machines that jobs have come to and left for a while, under one allocator or another."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,16 @@ from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.bench import Resident
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["allocated", "allocators", "draw_moment"]
+__all__ = ["allocated", "allocators", "draw_snapshot"]
 
 _ARRIVALS = 40
-"""Jobs that have come before the moment is looked at."""
+"""Jobs that have come before the snapshot is looked at."""
 _STAY = 0.35
 """Chance that a job which finds no hosts makes another one leave, instead of being sent away."""
 
 
 def allocators(fabric: Fabric) -> list[Strategy]:
-    """Those that moments are drawn with: contiguous, in order, in units, at random, by pattern."""
+    """Those that snapshots are drawn with: contiguous, in order, in units, at random, by pattern."""
     found = [
         STRATEGIES["linear"](),
         STRATEGIES["random"](),
@@ -33,9 +33,9 @@ def allocators(fabric: Fabric) -> list[Strategy]:
     return found
 
 
-def draw_moment(fabric: Fabric, mix: PatternMix, seed: int, number: int) -> list[Resident]:
+def draw_snapshot(fabric: Fabric, mix: PatternMix, seed: int, number: int) -> list[Resident]:
     """The jobs at the end of a random history; their sizes are spread evenly over the powers of two and all between."""
-    rng = stream(seed, Purpose.MOMENT, number, 0)
+    rng = stream(seed, Purpose.SNAPSHOT, number, 0)
     choices = allocators(fabric)
     strategy = choices[int(rng.integers(len(choices)))]
     jobs: list[Resident] = []

@@ -1,0 +1,182 @@
+"""Regressors: fitted by scikit-learn, kept and applied as plain numbers.
+
+Why not a library's format: of 100 boosted trees on 48 counters MEASURED.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Annotated, Any, Literal, Self
+
+import numpy
+from pydantic import Field, model_validator
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.problems import Problems
+from fairlane.models.base import Dims, Floats, Integers, Part, PerCounter
+
+__all__ = ["REGRESSORS", "Linear", "Regressor", "RegressorName", "TreeSum", "estimator", "freeze", "one_thread"]
+
+RegressorName = Literal["gbm", "forest", "histogram", "ridge"]
+REGRESSORS: dict[RegressorName, str] = {
+    "gbm": "gradient boosting, Huber loss (Friedman 2001), each tree on half of the rows",
+    "forest": "random forest (Breiman 2001)",
+    "histogram": "histogram gradient boosting, squared loss",
+    "ridge": "ridge regression: the floor",
+}
+"""What they are, by name."""
+TREES = 100
+"""Of all three that have trees; boosting counts each one a tenth."""
+_MISSING = Problem("", 'fitting a model takes scikit-learn: pip install "fairlane[predict]"')
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Linear algebra and trees on one thread: matrices are small, and results do not depend on how many there are.
+
+    Raises ``ScenarioError`` if scikit-learn, which brings it, is not installed.
+    """
+    try:
+        import sklearn.ensemble  # noqa: F401 - only libraries that are loaded already can be limited
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:
+        raise ScenarioError(_MISSING) from None
+    return threadpool_limits(1)  # type: ignore[no-any-return]
+
+
+def estimator(name: RegressorName, seed: int) -> Any:
+    """An estimator of scikit-learn, not fitted yet."""
+    from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+    from sklearn.linear_model import RidgeCV
+
+    match name:
+        case "gbm":
+            return GradientBoostingRegressor(
+                loss="huber", n_estimators=TREES, subsample=0.5, max_features=1 / 3, random_state=seed
+            )
+        case "forest":
+            return RandomForestRegressor(TREES, max_features=1 / 3, min_samples_leaf=2, random_state=seed)
+        case "histogram":
+            return HistGradientBoostingRegressor(max_iter=TREES, early_stopping=False, random_state=seed)
+        case "ridge":
+            return RidgeCV(alphas=numpy.logspace(-2, 4, 13))
+
+
+class Linear(Part):
+    """A weighted sum."""
+
+    start: float
+    """What is predicted for a row of zeros."""
+    weights: PerCounter
+    """Of each feature."""
+
+    def predict(self, rows: Floats) -> Floats:
+        """The sum for each row."""
+        found: Floats = rows @ self.weights + self.start
+        return found
+
+
+class TreeSum(Part):
+    """A sum of decision trees: boosted, or the mean that a forest is.
+
+    The nodes of all trees stand in common columns, children after their parents, so that every path ends. Rows go left
+    where their feature is at most the threshold.
+    """
+
+    start: float
+    """What is predicted without any tree."""
+    rate: float = Field(gt=0, le=1)
+    """What each tree's value is multiplied by."""
+    precision: Literal["single", "double"]
+    """Of the features, as the thresholds were chosen for it."""
+    features: int = Field(ge=1)
+    """How many features a row has."""
+    roots: Annotated[Integers, Dims(("trees",), integer=True)]
+    """The number of each tree's first node."""
+    feature: Annotated[Integers, Dims(("nodes",), integer=True)]
+    """What a node compares; -1 for a leaf."""
+    threshold: Annotated[Floats, Dims(("nodes",))]
+    left: Annotated[Integers, Dims(("nodes",), integer=True)]
+    right: Annotated[Integers, Dims(("nodes",), integer=True)]
+    value: Annotated[Floats, Dims(("nodes",))]
+
+    @model_validator(mode="after")
+    def _paths_end(self) -> Self:
+        inner, nodes = numpy.flatnonzero(self.feature >= 0), len(self.feature)
+        children = numpy.stack([self.left, self.right])[:, inner]
+        roots_known = len(self.roots) and self.roots.min() >= 0 and self.roots.max() < nodes
+        if (
+            not roots_known
+            or (children <= inner).any()
+            or (children >= nodes).any()
+            or (self.feature >= self.features).any()
+        ):
+            raise Problems(Problem("", "not trees: roots, children or features do not fit each other"))
+        return self
+
+    def predict(self, rows: Floats) -> Floats:
+        """The sum for each row."""
+        given = rows.astype(numpy.float32) if self.precision == "single" else rows
+        total, every = numpy.zeros(len(rows)), numpy.arange(len(rows))
+        for root in self.roots:
+            at = numpy.full(len(rows), root)
+            while (inner := self.feature[at] >= 0).any():
+                smaller = given[every, self.feature[at]] <= self.threshold[at]
+                at = numpy.where(inner, numpy.where(smaller, self.left[at], self.right[at]), at)
+            total += self.value[at]
+        found: Floats = self.start + self.rate * total
+        return found
+
+
+Regressor = TreeSum | Linear
+
+
+def freeze(made: Any) -> Regressor:
+    """A fitted estimator of scikit-learn as data: boosted trees, a forest, or a linear model."""
+    match type(made).__name__:
+        case "GradientBoostingRegressor":
+            trees = [_tree(one.tree_) for one in made.estimators_[:, 0]]
+            return _sum(made, trees, float(made.init_.constant_.item()), made.learning_rate, "single")
+        case "RandomForestRegressor":
+            trees = [_tree(one.tree_) for one in made.estimators_]
+            return _sum(made, trees, 0.0, 1 / len(trees), "single")
+        case "HistGradientBoostingRegressor":
+            # The library offers its fitted trees by this private name only; a test compares the predictions.
+            trees = [_histogram_tree(stage[0].nodes) for stage in made._predictors]
+            return _sum(made, trees, float(made._baseline_prediction.item()), 1.0, "double")
+        case _:
+            return Linear(start=float(made.intercept_), weights=made.coef_)
+
+
+_Columns = tuple[Any, Any, Any, Any, Any]
+
+
+def _tree(made: Any) -> _Columns:
+    feature = numpy.maximum(made.feature, -1)
+    return feature, made.threshold, made.children_left, made.children_right, made.value[:, 0, 0]
+
+
+def _histogram_tree(nodes: Any) -> _Columns:
+    feature = numpy.where(nodes["is_leaf"], -1, nodes["feature_idx"])
+    return feature, nodes["num_threshold"], nodes["left"].astype(int), nodes["right"].astype(int), nodes["value"]
+
+
+def _sum(
+    made: Any, trees: Sequence[_Columns], start: float, rate: float, precision: Literal["single", "double"]
+) -> TreeSum:
+    """The trees one after the other."""
+    roots = numpy.cumsum([0, *(len(tree[0]) for tree in trees)])[:-1]
+    columns = [numpy.concatenate(column) for column in zip(*trees, strict=True)]
+    feature, threshold, left, right, value = columns
+    offset = numpy.repeat(roots, [len(tree[0]) for tree in trees])
+    leaf = feature < 0
+    return TreeSum(
+        start=start,
+        rate=rate,
+        precision=precision,
+        features=made.n_features_in_,
+        roots=roots,
+        feature=feature,
+        threshold=numpy.where(leaf, 0.0, threshold),
+        left=numpy.where(leaf, -1, left + offset),
+        right=numpy.where(leaf, -1, right + offset),
+        value=value,
+    )
