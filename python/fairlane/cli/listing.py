@@ -99,7 +99,11 @@ def list_(
         with permitting(allow_code):
             found = _entry(kind, name)
         return Answer({"kind": kind, **asdict(found)}, _described(found))
-    chosen = {one: _entries(one) for one in KINDS if kind in (None, one)}
+    chosen = {one: dict(_entries(one)) for one in KINDS if kind in (None, one)}
+    if kind is None:  # every placement is an allocator, too
+        chosen["allocators"] = {
+            name: entry for name, entry in chosen["allocators"].items() if name not in chosen["placements"]
+        }
     told = {
         one: {name: {"origin": entry.origin, "summary": entry.summary} for name, entry in known.items()}
         for one, known in chosen.items()

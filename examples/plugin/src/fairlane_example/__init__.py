@@ -1,0 +1,1 @@
+"""One plug-in of each kind: what fairlane takes from an installed package."""

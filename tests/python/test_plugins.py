@@ -1,0 +1,380 @@
+"""Plug-ins: what installed packages and users' files add, by name, in scenarios, studies and on the command line."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from fairlane import Scenario, ScenarioError
+from fairlane.cli.exit import ExitCode
+from fairlane.cli.main import execute
+from fairlane.inputs.code import ENVIRONMENT
+from fairlane.inputs.registry import Registry
+from fairlane.placement import STRATEGIES
+from fairlane.results import load_run
+from fairlane.scenario import schema
+from fairlane.study import Study
+from fairlane.study.plan import plan
+from fairlane.workload import WORKLOADS
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
+LOG = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"
+Install = Callable[[str, Mapping[str, Mapping[str, str]]], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts a distribution with entry points on the path, as an installer would."""
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
+
+    def package(name: str, groups: Mapping[str, Mapping[str, str]]) -> None:
+        site = tmp_path / f"site-{name}"
+        info = site / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = [
+            f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in offers.items()) for group, offers in groups.items()
+        ]
+        (info / "entry_points.txt").write_text("\n".join(lines))
+        monkeypatch.syspath_prepend(str(site))
+
+    return package
+
+
+@pytest.fixture
+def example(install: Install, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
+    """The example package, installed; its entry points."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    monkeypatch.syspath_prepend(str(EXAMPLE / "src"))
+    groups: dict[str, dict[str, str]] = project["entry-points"]
+    install(project["name"].replace("-", "_"), groups)
+    return groups
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: object, code: ExitCode = ExitCode.DONE) -> str:
+    """What a command prints, on standard error if it is to fail."""
+    assert execute([str(argument) for argument in arguments]) == code
+    out, err = capsys.readouterr()
+    return err if code else out
+
+
+def test_everything_of_the_package_is_listed_with_its_origin(
+    example: dict[str, dict[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = json.loads(told(capsys, "list", "--json"))
+    for group, offers in example.items():
+        for name in offers:
+            entry = listed[group.removeprefix("fairlane.")][name]
+            assert entry["origin"] == "fairlane_example 1.0"
+            assert entry["summary"].endswith(".")
+    assert listed["workloads"]["ring"]["origin"] == "built-in"
+    assert "stride" not in listed["allocators"], "it is listed as a placement"
+    assert "stride" in told(capsys, "list", "allocators")
+    shown = told(capsys, "list", "placements", "stride")
+    assert "stride (fairlane_example 1.0): Every n-th free host." in shown
+    assert "step: integer, at least 1, default 2" in shown
+    assert (
+        "message_size" in json.loads(told(capsys, "list", "workloads", "butterfly", "--json"))["schema"]["properties"]
+    )
+
+
+def test_a_scenario_uses_plug_ins_by_name(
+    example: dict[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del example
+    file, out = EXAMPLE / "scenario.toml", tmp_path / "run"
+    resolved = Scenario.load(file).resolve()
+    # Every second host for eight ranks; then every second of those that are left.
+    assert [list(job.hosts) for job in resolved.jobs] == [[*range(0, 16, 2)], [1, 5, 9, 13]]
+    assert resolved.tables["qos"]["arbiter"]["params"]["order"] == [1, 0], "the smaller job has priority"
+    checked = told(capsys, "check", file)
+    for what in ("workload butterfly", "placement stride", "strategy small_first"):
+        assert f"runs code: {what} of fairlane_example 1.0" in checked
+    assert {one["name"] for one in json.loads(told(capsys, "check", file, "--json"))["plugins"]} == {
+        "butterfly",
+        "stride",
+        "small_first",
+    }
+    told(capsys, "run", file, "--no-isolated", "--quiet", "--out", out)
+    drawn = told(capsys, "plot", out, "--figure", "iterations_by_job")
+    assert drawn.strip() == str(out / "iterations_by_job.png")
+    assert (out / "iterations_by_job.png").stat().st_size > 1000
+    assert 0 not in load_run(out).jobs["iterations"]
+    validator = Draft202012Validator(schema())
+    data = tomllib.loads(file.read_text())
+    assert [error.message for error in validator.iter_errors(data)] == []
+    assert not validator.is_valid({**data, "placement": {"name": "stride", "stpe": 2}})
+
+
+def test_parameters_of_plug_ins_are_checked_before_a_run(
+    example: dict[str, dict[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    del example
+    file = EXAMPLE / "scenario.toml"
+    for assignment, words in (
+        ("placement.step=0", "placement.step = 0: out of range; allowed: at least 1"),
+        ("placement.stpe=2", 'did you mean "step"?'),
+        ("placement.name=strides", 'did you mean "stride"?'),
+        ("qos.strategy=small_frist", 'did you mean "small_first"?'),
+        ("jobs[0].workload.name=buterfly", 'did you mean "butterfly"?'),
+        ("jobs[0].ranks=6", "jobs[0].ranks = 6: does not fit the workload; allowed: a power of 2"),
+    ):
+        assert words in told(capsys, "check", file, "--set", assignment, code=ExitCode.WRONG_INPUT)
+
+
+def test_controllers_and_allocators_of_a_package(
+    example: dict[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del example
+    scenario = tmp_path / "plain.toml"
+    text = (EXAMPLE / "scenario.toml").read_text()
+    scenario.write_text(text.replace('strategy = "small_first"', ""))
+    own = ["--controller", "longest_wait", "--with", "service_levels=2"]
+    shared = ["control", scenario, *own, "--period", "200 us", "--periods", "2", "--json"]
+    rows = json.loads(told(capsys, *shared))["periods"]
+    assert {row["job"] for row in rows} == {"transform", "flood"}
+    wrong = told(capsys, *shared, "--with", "weight=99", code=ExitCode.WRONG_INPUT)
+    assert "controller.weight = 99: out of range; allowed: at most 64" in wrong
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'scenario = "plain.toml"\n[treatments.waits]\ncontroller = { name = "longest_wait", service_levels = 2 }\n'
+        'period = "200 us"\nperiods = 2\n'
+    )
+    told(capsys, "study", study, "--workers", "1", "--quiet", "--out", tmp_path / "study")
+    assert not json.loads((tmp_path / "study" / "study.json").read_text())["failures"]
+    log = ["schedule", LOG, "--set", "sides=[8,4]", "--jobs", "20", "--json"]
+    found = json.loads(told(capsys, *log, "--allocator", "headroom:share=0.2", "--allocator", "linear"))
+    assert list(found) == ["headroom:share=0.2", "linear"]
+    wrong = told(capsys, *log, "--allocator", "headroom:share=2", code=ExitCode.WRONG_INPUT)
+    assert "share = 2: out of range; allowed: below 1" in wrong
+    # It suits queues of jobs only, and is no placement.
+    assert "headroom" not in STRATEGIES
+
+
+def test_two_packages_with_one_name_are_an_error_that_names_both(
+    install: Install, example: dict[str, dict[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = example["fairlane.workloads"]["butterfly"]
+    install("other", {"fairlane.workloads": {"butterfly": value, "ring": value}})
+    with pytest.raises(ScenarioError, match=r"that of other 1\.0 and that of fairlane_example 1\.0"):
+        Scenario.load(EXAMPLE / "scenario.toml")
+    with pytest.raises(ScenarioError, match=r"more than one workload .*: that of built-in and that of other 1\.0"):
+        Scenario.load(EXAMPLE / "scenario.toml", set=["jobs[0].workload.name=ring"])
+    assert "built-in and other 1.0" in told(capsys, "list", "workloads")
+
+
+def test_a_package_that_is_broken_is_named_and_harms_nobody_else(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "broken_plugin.py").write_text("import no_such_module_anywhere\n")
+    offers = {"gone": "broken_plugin:Gone", "number": "fairlane.seeds:LARGEST_SEED"}
+    install("broken", {"fairlane.workloads": offers})
+    file = EXAMPLE.parent / "quickstart.toml"
+    assert "names code" not in told(capsys, "check", file)
+    assert "broken_plugin:Gone of broken 1.0 cannot be imported: ModuleNotFoundError" in told(
+        capsys, "list", "workloads"
+    )
+    wrong = told(capsys, "check", file, "--set", "jobs[0].workload.name=gone", code=ExitCode.WRONG_INPUT)
+    assert 'workload.name = "gone": broken_plugin:Gone of broken 1.0 cannot be imported' in wrong
+    wrong = told(capsys, "check", file, "--set", "jobs[0].workload.name=number", code=ExitCode.WRONG_INPUT)
+    assert (
+        "LARGEST_SEED of broken 1.0 is no workload; allowed: a class derived from fairlane.workload.Workload" in wrong
+    )
+
+
+OWN = """
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from fairlane.controller import Controller, Settings
+from fairlane.placement import Strategy
+from fairlane.placement.mapping import Mapping
+from fairlane.qos import Expansion
+
+Path(__file__).with_name("ran").touch()
+
+
+class Last(Strategy):
+    offset: int = 0
+
+    def allocate(self, free, request, fabric):
+        return [host + self.offset for host in free[-request.hosts:]]
+
+
+class Backwards(Mapping):
+    def places(self, slots):
+        return list(reversed(range(len(slots.hosts))))
+
+
+class Quiet(Controller):
+    def observe(self, work):
+        return Settings()
+
+
+def one_lane(jobs):
+    if len(jobs) > 2:
+        raise KeyError("too many")
+    return Expansion(sl2vl=[0], arbiter={"name": "weighted_round_robin"})
+
+
+def picture(run):
+    figure = Figure()
+    figure.add_subplot().plot([1, 1 / run.jobs.height])
+    return figure
+"""
+SCENARIO = """
+duration = "200 us"
+[fabric]
+topology = "fat_tree"
+hosts = 8
+levels = 1
+[placement]
+name = "own.py:Last"
+mapping = "own.py:Backwards"
+[qos]
+strategy = "own.py:one_lane"
+[[jobs]]
+name = "pairs"
+ranks = 4
+workload = { name = "flood_pairs", compute = "5 us" }
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scenario that names a file beside it."""
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    (tmp_path / "own.py").write_text(OWN)
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO)
+    return file
+
+
+def ran(file: Path) -> bool:
+    mark = file.with_name("ran")
+    found = mark.exists()
+    mark.unlink(missing_ok=True)
+    return found
+
+
+def test_files_of_every_kind_run_with_permission_only(
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, out, code = tmp_path / "plain.toml", tmp_path / "out", own.with_name("own.py")
+    plain.write_text(SCENARIO.replace('"own.py:Last"', '"linear"').replace('"own.py:Backwards"', '"linear"'))
+    plain.write_text(plain.read_text().replace('[qos]\nstrategy = "own.py:one_lane"\n', ""))
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'scenario = "plain.toml"\n[treatments.quiet]\ncontroller = { name = "own.py:Quiet", service_levels = 2 }\n'
+        'period = "50 us"\nperiods = 2\n'
+    )
+    told(capsys, "run", plain, "--no-isolated", "--quiet", "--out", tmp_path / "run")
+    for command in (
+        ["run", own, "--no-isolated", "--quiet", "--out", out],
+        ["control", plain, "--controller", f"{code}:Quiet", "--with", "service_levels=2", "--periods", "1"],
+        ["study", study, "--workers", "1", "--quiet", "--out", out],
+        ["schedule", LOG, "--set", "sides=[8,4]", "--jobs", "5", "--allocator", f"{code}:Last"],
+        ["plot", tmp_path / "run", "--figure", f"{code}:picture"],
+        ["list", "mappings", f"{code}:Backwards"],
+    ):
+        refused = told(capsys, *command, code=ExitCode.WRONG_INPUT)
+        assert "which is not permitted; allowed: --allow-code" in refused
+        assert not ran(own)
+        assert not out.exists()
+        told(capsys, *command, "--allow-code")
+        assert ran(own)
+        if out.exists():
+            out.rename(tmp_path / f"done-{command[0]}")
+    assert (tmp_path / "run" / "picture.png").is_file()
+    assert not json.loads((tmp_path / "done-study" / "study.json").read_text())["failures"]
+
+
+def test_check_lists_what_is_not_permitted_and_checks_the_rest(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = told(capsys, "check", own)
+    for name in ("Last", "Backwards", "one_lane"):
+        assert f"names code: {name} of {own.with_name('own.py')}; it has not run" in listed
+    assert not ran(own)
+    refused = told(capsys, "check", own, "--set", "jobs[0].ranks=9", code=ExitCode.WRONG_INPUT)
+    assert "jobs[0].ranks = 9" in refused
+    assert not ran(own)
+    assert "runs code: placement Last of " in told(capsys, "check", own, "--allow-code")
+    resolved = Scenario.load(own, allow_code=True).resolve()
+    assert list(resolved.jobs[0].hosts) == [7, 6, 5, 4]
+
+
+def test_code_in_a_folder_of_results_never_runs(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    told(capsys, "run", own, "--no-isolated", "--quiet", "--out", folder, "--allow-code")
+    (folder / "own.py").write_text(OWN)
+    for command in (
+        ["plot", folder, "--figure", f"{folder}/own.py:picture"],
+        ["list", "placements", f"{folder}/own.py:Last"],
+        ["control", own, "--controller", f"{folder}/own.py:Quiet"],
+    ):
+        assert "where none runs" in told(capsys, *command, "--allow-code", code=ExitCode.WRONG_INPUT)
+    assert not (folder / "ran").exists()
+
+
+def test_wrong_answers_and_errors_of_plug_ins_are_wrong_input(
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    told(capsys, "run", own, "--no-isolated", "--quiet", "--out", folder, "--allow-code")
+    run = ["check", own, "--allow-code", "--set"]
+    wrong = told(capsys, *run, "placement.offset=3", code=ExitCode.WRONG_INPUT)
+    assert "it allocates [7, 8, 9, 10] to a job of 4 hosts; allowed: free hosts" in wrong
+    wrong = told(capsys, *run, 'placement.offset="many"', code=ExitCode.WRONG_INPUT)
+    assert "placement.offset" in wrong
+    line = next(number for number, text in enumerate(OWN.splitlines(), 1) if "KeyError" in text)
+    wrong = told(capsys, *run, "jobs[0].count=2", "--set", "jobs[0].ranks=2", code=ExitCode.DONE)
+    wrong = told(capsys, *run, "jobs[0].count=4", "--set", "jobs[0].ranks=2", code=ExitCode.WRONG_INPUT)
+    assert f"own.py:{line}: qos.strategy: KeyError: 'too many'" in wrong
+    own.with_name("own.py").write_text(OWN.replace("1 / run.jobs.height", "1 / 0"))
+    picture = f"{own.with_name('own.py')}:picture"
+    wrong = told(capsys, "plot", folder, "--figure", picture, "--allow-code", code=ExitCode.WRONG_INPUT)
+    assert "ZeroDivisionError" in wrong
+    wrong = told(capsys, "plot", folder, "--figure", "conditions", code=ExitCode.WRONG_INPUT)
+    assert "draws a StudyResults, and these results are a Run; allowed: slowdown, interference" in wrong
+    wrong = told(capsys, "plot", folder, "--figure", "slow_down", code=ExitCode.WRONG_INPUT)
+    assert 'did you mean "slowdown"?' in wrong
+
+
+def test_a_study_notices_that_the_file_of_its_controller_has_changed(own: Path, tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    own.write_text(SCENARIO.replace("own.py:Last", "linear").replace("own.py:Backwards", "linear"))
+    own.write_text(own.read_text().replace('strategy = "own.py:one_lane"', ""))
+    study.write_text(
+        'scenario = "scenario.toml"\n[treatments.quiet]\ncontroller = { name = "own.py:Quiet", service_levels = 2 }\n'
+        'period = "50 us"\nperiods = 2\n'
+    )
+
+    def digests() -> set[str]:
+        found = plan(Study.load(study, allow_code=True))
+        for cell in found.cells:
+            cell.decide([5_000_000], found.study.treatments)
+        return {run.task.digest for cell in found.cells for run in cell.runs if run.treatment == "quiet"}
+
+    before = digests()
+    assert before
+    assert digests() == before
+    own.with_name("own.py").write_text(f"{OWN}\n")
+    assert digests().isdisjoint(before)
+
+
+def test_a_registry_is_a_mapping_of_what_there_is() -> None:
+    def one() -> None:
+        """One."""
+
+    made: Registry[Callable[[], None]] = Registry("thing", "fairlane.no_such_group", {"one": one}, unread=one)
+    assert (dict(made), len(made)) == ({"one": one}, 1)
+    assert made.entries()["one"].summary == "One."
+    with pytest.raises(KeyError):
+        made["two"]
+    assert {name: kind.name for name, kind in WORKLOADS.items()} == {name: name for name in WORKLOADS}
