@@ -20,6 +20,7 @@ from fairlane.results import load_run
 from fairlane.scenario import schema
 from fairlane.study import Study
 from fairlane.study.plan import plan
+from fairlane.tasks.sources import sources
 from fairlane.workload import WORKLOADS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
@@ -366,6 +367,24 @@ def test_a_study_notices_that_the_file_of_its_controller_has_changed(own: Path, 
     assert digests() == before
     own.with_name("own.py").write_text(f"{OWN}\n")
     assert digests().isdisjoint(before)
+
+
+def test_the_digest_of_the_code_is_another_with_another_plug_in(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def digest() -> str:
+        sources.cache_clear()
+        return sources()
+
+    plain = digest()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = tmp_path / "moving_plugin.py"
+    module.write_text("class Moving: ...\n")
+    install("moving", {"fairlane.workloads": {"moving": "moving_plugin:Moving"}})
+    first = digest()
+    module.write_text("class Moving: pass\n")
+    assert len({plain, first, digest()}) == 3
 
 
 def test_a_registry_is_a_mapping_of_what_there_is() -> None:

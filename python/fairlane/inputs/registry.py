@@ -32,11 +32,13 @@ from fairlane.inputs.tables import BUILT_IN, Entry
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Named", "Origin", "Registry", "blamed", "file_of", "summary_of", "used"]
+__all__ = ["Named", "Origin", "Registry", "blamed", "code_of_packages", "file_of", "summary_of", "used"]
 
 T = TypeVar("T")
 _OWN = "fairlane_own_"
 """How the modules of users' files are called."""
+_GROUPS = "fairlane."
+"""How the groups of entry points begin."""
 _PLUGIN = "_fairlane_plugin"
 """The attribute of what is not built in that says where it comes from."""
 
@@ -275,6 +277,26 @@ def blamed(thing: object, key: str, error: Exception) -> Problem | None:
     file = sys.modules[thing.__module__].__file__
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return Problem(key, f"{type(error).__name__}: {error}", file=file, line=lines[-1] if lines else None)
+
+
+def code_of_packages() -> Iterator[str]:
+    """What each entry point for fairlane is of, with a digest of its package's Python."""
+    found = _installed(tuple(sys.path))
+    for group in sorted(group for group in found.groups if group.startswith(_GROUPS)):
+        for offer in found.select(group=group):
+            yield f"{group} {offer.name} {offer.value} {_package(offer)} {_code_of(offer.module.partition('.')[0])}"
+
+
+def _code_of(module: str) -> str:
+    """A digest of the Python files of a module or package, which is not imported."""
+    spec = importlib.util.find_spec(module)
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    files = sorted(file for folder in folders for file in Path(folder).rglob("*.py"))
+    files = files or [Path(spec.origin)] if spec and spec.origin else files
+    found = sha256()
+    for file in files:
+        found.update(sha256(file.read_bytes()).digest())
+    return found.hexdigest()[:16]
 
 
 def summary_of(thing: object) -> str:

@@ -9,6 +9,8 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from fairlane.inputs.registry import code_of_packages
+
 __all__ = ["sources"]
 
 APART = ("advice", "analysis", "cli", "plot", "predict", "reproduce", "results", "study", "tasks")
@@ -19,9 +21,9 @@ COUNTING = ("results/derive.py", "results/latency.py", "engine/measured.py", "re
 
 @lru_cache
 def sources(controller: str | None = None) -> str:
-    """A digest of the compiled simulator and of the Python that makes its inputs.
+    """A digest of the compiled simulator and of the Python that makes its inputs, that of plug-ins included.
 
-    With the name of a ``controller``, other controllers do not count.
+    With the name of a ``controller``, other controllers that are built in do not count.
     """
     home = Path(__file__).parent.parent
     found = sha256()
@@ -31,6 +33,7 @@ def sources(controller: str | None = None) -> str:
         if not apart and not _another(inside, controller):
             found.update(f"{inside.as_posix()}\0".encode())
             found.update(sha256(path.read_bytes()).digest())
+    found.update("\0".join(code_of_packages()).encode())
     return found.hexdigest()[:16]
 
 
