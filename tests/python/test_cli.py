@@ -115,7 +115,12 @@ WRONG = [
     ('"10 us"', '"-10 us"', 'jobs[0].workload.compute = "-10 us": ', "cannot be negative"),
     ("flood_pairs", "flod_pairs", 'jobs[0].workload.name = "flod_pairs": unknown workload', 'mean "flood_pairs"?'),
     ('"200 us"', '"200 us"\nseed = 18446744073709551616', "seed = 18446744073709551616: out of range", "at most"),
-    ("ranks = 4", 'ranks = 4\nstart = "200 us"', 'jobs[0].start = "200 us": begins when the run is', "before 200 us"),
+    (
+        "ranks = 4",
+        'ranks = 4\nstart = "200 us"',
+        'jobs[0].start = "200 us": starts after the end of the run',
+        "before 200 us",
+    ),
     (
         "ranks = 4",
         "ranks = 40",

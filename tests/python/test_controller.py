@@ -352,7 +352,10 @@ def test_parameters_that_fit_no_job_are_refused(controller: str, parameters: dic
         (["--seed", "-3"], "--seed"),
         (["--mode", "onlin", "--out", "{out}/new/folder"], 'did you mean "online"'),
         (["--set", "qos.service_levels=2", "--set", "qos.lanes=1", "--out", "{out}/new/folder"], "qos.lanes = 1"),
-        (["--set", 'jobs.0.start="3 s"', "--periods", "50"], "begins when the run is over; allowed: at most 2.94 s"),
+        (
+            ["--set", 'jobs.0.start="3 s"', "--periods", "50"],
+            "starts after the end of the run; allowed: at most 2.94 s",
+        ),
         (["--set", "jobs.0.stop=3", "--out", "{out}/new/folder"], "jobs[0].stop = 3: episodes begin anew"),
     ],
 )

@@ -182,7 +182,7 @@ def test_scenarios_name_hosts_in_any_way(cluster: Path, hosts: Any, expected: tu
         ([0, 1, 4], "hosts", "there is no host 4; allowed: 0 to 3"),
         ([0, "cn01", 2], "hosts", "host cn01 is listed twice"),
         (["cn02", "cn02", 2], "hosts", "host cn02 is listed twice"),
-        ("cn[01-02]", "hosts", "lists 2 hosts, and the job takes 3; allowed: exactly 3 hosts"),
+        ("cn[01-02]", "hosts", "lists 2 hosts, but the job needs 3; allowed: exactly 3 hosts"),
         ([0, True, 2], "hosts[1]", "is no host"),
         ([-1, 1, 2], "hosts[0]", "hosts are numbered from 0"),
         ("", "hosts", "names no host"),

@@ -372,8 +372,8 @@ BAD_CONTROLLERS: list[tuple[dict[str, Any], str]] = [
         ('mode = "online"\ndraws = 5', 9, "treatments.a.draws = 5: means something in episodes only"),
         ('periods = "3"', 7, 'treatments.a.periods = "3"'),
         ('draws = "3"', 8, 'treatments.a.draws = "3"'),
-        ('set = { "jobs[0].start" = "401 us" }', 8, "begins when the run is over; allowed: at most 400 us"),
-        ('set = { "jobs[0].start" = "600 us" }\nmode = "online"', 8, "is over; allowed: before 600 us"),
+        ('set = { "jobs[0].start" = "401 us" }', 8, "starts after the end of the run; allowed: at most 400 us"),
+        ('set = { "jobs[0].start" = "600 us" }\nmode = "online"', 8, "of the run; allowed: before 600 us"),
         ('set = { "jobs[0].stop" = "100 us", "jobs[1].stop" = "100 us" }', 8, "jobs: none is there in period 1"),
     ],
 )

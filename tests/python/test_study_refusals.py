@@ -34,12 +34,12 @@ BAD = [
     (
         'scenario = "small.toml"\n[treatments.a.set]\n"qos.service_levels" = 8',
         "small.toml:12",
-        "qos.lanes = 2: service level 7 takes lane 7: more service levels than lanes; allowed: at least 8",
+        "qos.lanes = 2: service level 7 is mapped to lane 7: more service levels than lanes; allowed: at least 8",
     ),
     (
         'scenario = "small.toml"\nplacements = ["packed", { name = "list", hosts = [1, 2, 1] }]',
         "levels.toml:2",
-        "placements[1].hosts: host 1 is listed twice; allowed: every host once",
+        "placements[1].hosts: host 1 is listed twice; allowed: each host once",
     ),
     (
         'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["17 parsecs"]',
@@ -172,7 +172,7 @@ BAD = [
     (
         'scenario = "small.toml"\nset = { "jobs[0].start" = "300 us" }',
         "levels.toml:2",
-        'set.jobs[0].start = "300 us": begins when the run is over; allowed: before 300 us',
+        'set.jobs[0].start = "300 us": starts after the end of the run; allowed: before 300 us',
     ),
     (
         'scenario = "small.toml"\nplacements = [{ name = "list", hosts = [1, 2] }]',

@@ -12,7 +12,7 @@ __all__ = ["FabricTable", "Routing"]
 
 
 class Routing(Parameterised):
-    """How packets find their way: a routing with its parameters (see ``fairlane list routings``)."""
+    """The routing algorithm with its parameters (see ``fairlane list routings``)."""
 
     name: str
     """Name of the routing."""
@@ -29,10 +29,9 @@ class FabricTable(Parameterised):
     topology: str
     """Name of the topology."""
     routing: Annotated[Routing, BeforeValidator(table_of_name, json_schema_input_type=Routing | str)] | None = None
-    """Its name, or a table with its name and parameters; without it the one that the topology is usually run with."""
+    """The routing's name, or a table with name and parameters. Default: the topology's default routing."""
     rails: RailsField | None = None
-    """Adapters of each host, a number or a table; without it as many as the topology gives it, which is one unless it
-    is imported."""
+    """Adapters of each host: a number or a table. Default: one, or as many as an imported fabric has."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:

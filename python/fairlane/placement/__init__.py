@@ -1,4 +1,4 @@
-"""Placement: which hosts a job gets, and which of them each of its ranks lives on.
+"""Placement: which hosts a job gets, and which of its ranks runs on which of them.
 
 A strategy allocates hosts; it is one file with one class, and a line in ``STRATEGIES`` gives it a name. Users bring
 their own as ``strategy = "path/to/file.py:ClassName"``, or by the name of an entry point ``fairlane.placements`` of an

@@ -1,4 +1,4 @@
-"""What a placement strategy is: it allocates hosts to a job among those that are free."""
+"""The base of placement policies: a policy allocates free hosts to a job."""
 
 from abc import abstractmethod
 from collections import defaultdict
@@ -15,7 +15,7 @@ __all__ = ["Communication", "FabricView", "Request", "Strategy", "by_leaf"]
 
 
 class FabricView(Protocol):
-    """What a strategy may know of the fabric."""
+    """What a placement policy may know of the fabric."""
 
     @property
     def hosts(self) -> int:
@@ -40,7 +40,7 @@ class FabricView(Protocol):
 
 @dataclass(frozen=True)
 class Communication:
-    """What a strategy may know of a job's communication pattern."""
+    """What a placement policy may know of a job's communication pattern."""
 
     kind: str
     """ "nearest neighbour", "many-to-many", "hybrid" or "unclear"."""
@@ -67,7 +67,7 @@ class Strategy(Named):
     """
 
     together: ClassVar[bool] = False
-    """Whether the jobs of one placement table are dealt hosts in turn, and not one after the other."""
+    """Whether the jobs of one placement table are allocated together, not one after the other."""
 
     @abstractmethod
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:

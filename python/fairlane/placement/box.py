@@ -29,15 +29,15 @@ Ints = NDArray[numpy.int64]
 
 
 class Box(Strategy):
-    """A contiguous box of switches on a torus or mesh, of a given or a named shape, or nothing."""
+    """A contiguous box of switches on a torus or mesh, of a given or a named shape; no hosts if none is free."""
 
     shape: Name | list[Annotated[int, Field(ge=1)]] = "cube"
     """Switches along each dimension; or the most balanced box with room for the job (cube), an unbalanced one (prism),
     or one that is flat (plane). A box may have more hosts than the job takes."""
     fit: Fit = "first"
-    """Among the free places: the first one by host number, or the one with the fewest free switches around it."""
+    """Among the free boxes: the first one by host number, or the one with the fewest free neighbouring switches."""
     rotate: bool = False
-    """Whether a given shape may be turned; named shapes are."""
+    """Whether a given shape may be rotated; named shapes always are."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """The hosts of a free box, dimension 0 fastest."""

@@ -24,13 +24,13 @@ class Domain(Strategy):
     """Hosts of one leaf switch, subtree or group if one has room for the job, else of as few as possible."""
 
     of: Literal["leaf", "subtree", "group"] = "leaf"
-    """What is filled: leaf switches, the subtrees below switches of a level, or the groups of a dragonfly."""
+    """The domains: leaf switches, the subtrees below the switches of a level, or the groups of a dragonfly."""
     level: int = Field(2, ge=1)
-    """For subtrees: the level of the switches at their tops; 1 are leaf switches."""
+    """For subtrees: the level of their root switches; level 1 are the leaf switches."""
     fit: Fit = "best"
-    """Among those with room: the first one, or the one with least room."""
+    """Among the domains with room: the first one (first fit), or the one with least room (best fit)."""
     split: bool = True
-    """Whether a job that fits into none may have several."""
+    """Whether a job that fits into no single domain may use several."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """Hosts of as few domains as possible."""

@@ -19,12 +19,12 @@ __all__ = ["Groups"]
 
 
 class Groups(Strategy):
-    """Runs of neighbouring switches in so many random groups of a dragonfly, in ascending order."""
+    """Runs of neighbouring switches in ``count`` random groups of a dragonfly, in ascending order."""
 
     count: int = Field(ge=1)
-    """Over how many groups a job is spread; each gets a random part, at least one switch."""
+    """Number of groups that a job is spread over; the hosts in each are random, at least one switch."""
     longest: int = Field(8, ge=1)
-    """The longest run of switches; lengths up to it are equally likely."""
+    """Maximum length of a run of switches; lengths are uniformly distributed."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """Hosts of runs of switches in ``count`` groups."""

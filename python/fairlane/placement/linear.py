@@ -10,13 +10,13 @@ __all__ = ["Linear", "runs"]
 
 
 class Linear(Strategy):
-    """The first free hosts of a line: host numbers, or a snake or Hilbert's curve through a grid."""
+    """The first free hosts of a linear order: host numbers, or a snake or Hilbert curve through a grid."""
 
     curve: Curve = "number"
-    """The line: host numbers (on a grid dimension 0 is fastest), or through a grid a snake or Hilbert's curve."""
+    """The linear order: host numbers (on a grid dimension 0 varies fastest), or a snake or Hilbert curve on a grid."""
     fit: Literal["any", "first", "best"] = "any"
-    """Any free hosts of the line; or hosts that follow each other on it: the first stretch of free ones that is long
-    enough, or the shortest such."""
+    """Any free hosts in this order; or consecutive hosts: the first free run that is long enough (first fit), or the
+    shortest one (best fit)."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """The first free hosts of the line."""

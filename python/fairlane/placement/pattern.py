@@ -18,10 +18,10 @@ __all__ = ["Pattern"]
 
 
 class Pattern(Strategy):
-    """By communication pattern: a compact place for many-to-many traffic, units of the local size for any other."""
+    """By communication pattern: compact hosts for many-to-many traffic, units of the local size for any other."""
 
     wait: bool = True
-    """Whether a job of many-to-many traffic gets nothing where no compact place is free; else it gets what there is."""
+    """Whether a job with many-to-many traffic gets no hosts if no compact set is free, or any free hosts."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """Hosts that suit the job's pattern."""

@@ -10,7 +10,7 @@ __all__ = ["Random"]
 
 
 class Random(Strategy):
-    """Any free hosts, in any order, all choices equally likely."""
+    """Free hosts drawn uniformly at random, in random order."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """Any free hosts."""

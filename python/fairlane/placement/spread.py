@@ -9,7 +9,7 @@ __all__ = ["Spread"]
 
 
 class Spread(Strategy):
-    """One free host of each leaf switch in turn, so that neighbouring ranks sit under different switches."""
+    """Free hosts of the leaf switches, round-robin: neighbouring ranks are under different switches."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """One host of each leaf switch in turn."""

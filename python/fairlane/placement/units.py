@@ -15,16 +15,16 @@ __all__ = ["Units"]
 
 
 class Units(Strategy):
-    """Units of adjacent hosts: interleaved among jobs, at random places, or the first free ones."""
+    """Units of adjacent hosts: interleaved among jobs, random, or the first free ones."""
 
     together = True
 
     size: int = Field(ge=1)
-    """Hosts of a unit. They follow each other on the line; the first unit begins where the line does."""
+    """Hosts of a unit. They are consecutive in the linear order, and the first unit starts at its beginning."""
     order: Literal["interleaved", "random", "first"] = "interleaved"
-    """Units are dealt out in turn to the jobs of this placement, or drawn at random, or taken from the line's start."""
+    """Units are assigned round-robin to the jobs of this placement, drawn at random, or taken first to last."""
     curve: Curve = "number"
-    """The line: host numbers (on a grid dimension 0 is fastest), or through a grid a snake or Hilbert's curve."""
+    """The linear order: host numbers (on a grid dimension 0 varies fastest), or a snake or Hilbert curve on a grid."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         """Free units."""

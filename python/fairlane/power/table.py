@@ -20,23 +20,23 @@ _MILLI = 1000
 
 
 class PowerTable(Table):
-    """Sockets of each host, what they draw, and how far they may go. Defaults are a 115 W Xeon of 2013."""
+    """Sockets of each host, their power and their cap. The defaults describe a 115 W Xeon of 2013."""
 
     sockets: int = Field(2, ge=1, le=8)
-    """Sockets of each host."""
+    """Number of sockets of each host."""
     idle: Power = 20 * _MILLI
-    """What a socket draws when nothing computes on it."""
+    """Power of a socket on which nothing computes."""
     busy: Power = 100 * _MILLI
-    """What the mean socket draws when all of it computes at full frequency."""
+    """Power of the mean socket when all its cores compute at full frequency."""
     cap: Power | None = None
-    """The most that a socket may draw, unless a job says otherwise; without it there is no cap."""
+    """Power cap of a socket; a job's ``power_cap`` overrides it. Default: no cap."""
     variability: float = Field(0.05, ge=0, lt=1 / FARTHEST)
-    """Standard deviation of the sockets' dynamic power at one frequency, as a share of the mean: normally distributed,
-    cut off at three standard deviations."""
+    """Standard deviation of the sockets' dynamic power at one frequency, as a share of the mean. The distribution is
+    normal, truncated at three standard deviations."""
     seed: int = Field(0, ge=0)
-    """Which machine: scenarios with the same one have the same sockets, whatever their own seed."""
+    """Seed of the sockets' variability: scenarios with the same value have the same sockets."""
     waiting: float = Field(1.0, ge=0, le=1)
-    """What a rank in MPI draws of the dynamic power that it draws when it computes; 1 where the library polls."""
+    """Dynamic power of a rank in an MPI call, relative to computing; 1 if the MPI library polls."""
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:

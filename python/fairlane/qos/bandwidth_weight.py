@@ -13,7 +13,7 @@ POINT_TO_POINT = 192
 
 
 def bandwidth_weight(_jobs: Sequence[JobShare], /) -> Expansion:
-    """Control before data; within both, collectives have 25% of the link at least and point to point the rest."""
+    """Control before data; within both, collectives get at least 25% of the link, point-to-point the rest."""
     return Expansion(
         sl2vl=[int(one) for one in sorted(TrafficClass)],
         kinds={kind: int(one) for kind, one in KINDS.items()},

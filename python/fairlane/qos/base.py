@@ -1,4 +1,4 @@
-"""What a strategy is: from the jobs of a scenario to service levels, lanes and an arbiter."""
+"""The base of QoS strategies: from the jobs of a scenario to service levels, lanes and an arbiter."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ __all__ = ["KINDS", "Expansion", "JobShare", "Strategy", "TrafficClass"]
 
 
 class TrafficClass(IntEnum):
-    """What the strategies of Wilke 2020 (figure 3) tell apart, from the lowest priority to the highest.
+    """The traffic classes of Wilke 2020 (figure 3), from the lowest priority to the highest.
 
     The value is its service level and its lane, so that a routing for each lane can tell low from high by number.
     """
@@ -28,7 +28,7 @@ KINDS: Mapping[str, TrafficClass] = {
     "collective_control": TrafficClass.COLLECTIVE_CONTROL,
     "collective_eager": TrafficClass.COLLECTIVE_CONTROL,
 }
-"""The class of each kind of traffic that the simulator tells apart: this table is the only place that knows.
+"""The class of each traffic kind.
 
 Small messages (``eager``, ``collective_eager``) go with control messages, as both are mice.
 """
@@ -36,7 +36,7 @@ Small messages (``eager``, ``collective_eager``) go with control messages, as bo
 
 @dataclass(frozen=True)
 class JobShare:
-    """What a strategy may know of a job."""
+    """What a QoS strategy may know of a job."""
 
     name: str
     hosts: int
@@ -45,7 +45,7 @@ class JobShare:
 
 @dataclass(frozen=True)
 class Expansion:
-    """What a strategy stands for, in the words of a scenario."""
+    """What a QoS strategy expands to, as keys of a scenario."""
 
     sl2vl: Sequence[int]
     """Virtual lane of each service level that it uses."""
@@ -58,7 +58,7 @@ class Expansion:
 
 
 class Strategy(Protocol):
-    """Chooses service levels, lanes and their shares; raises ``ValueError`` if the jobs are not to be had like that."""
+    """Chooses service levels, lanes and their shares; raises ``ValueError`` if it cannot do so for these jobs."""
 
     def __call__(self, jobs: Sequence[JobShare], /) -> Expansion:
-        """What to do for these jobs."""
+        """The expansion for these jobs."""

@@ -14,7 +14,7 @@ MOST_PACKETS = 16
 
 
 def isolate(jobs: Sequence[JobShare], /) -> Expansion:
-    """A service level and a lane for each job, with a share of every link in proportion to the job's hosts."""
+    """A service level and a lane for each job, with bandwidth in proportion to the job's hosts."""
     if not 0 < len(jobs) <= MOST_JOBS:
         raise ValueError(
             f"gives each job a service level: 1 to {MOST_JOBS} jobs, "

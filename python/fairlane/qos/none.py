@@ -1,4 +1,4 @@
-"""No quality of service: what the others are compared with."""
+"""No quality of service: the baseline of the other strategies."""
 
 from collections.abc import Sequence
 

@@ -11,7 +11,7 @@ SHARE = 25
 
 
 def split_priority(_jobs: Sequence[JobShare], /) -> Expansion:
-    """Control before data, in both collectives before point to point; a class keeps its priority for 25% of a link."""
+    """Control before data, within both collectives before point-to-point; a class has priority up to 25% of a link."""
     classes = sorted(TrafficClass)
     return Expansion(
         sl2vl=[int(one) for one in classes],

@@ -1,7 +1,7 @@
-"""Background jobs: a mix drawn at random on the hosts that the scenario's own jobs leave free.
+"""Background jobs: a random job mix on the hosts that the scenario's own jobs leave free.
 
-What a file of jobs says with one value is drawn here for every job: how large it is, what it does, how long it
-computes between its messages, when it comes and goes. The same seed draws the same mix.
+Size, workload, compute time, arrival and lifetime of every job are drawn from distributions. The same seed draws the
+same mix.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class BackgroundJobs(Table):
     weight: float = Field(1.0, gt=0)
     """Relative weight: the probability of this kind is its weight over the sum of all weights."""
     workload: str | dict[str, Any]
-    """What they do: a name, or a table with the name and parameters, each of which may be a distribution."""
+    """Their workload: a name, or a table with the name and parameters, each of which may be a distribution."""
     hosts: NumberDistribution | None = None
     """How many hosts such a job has, instead of what `background.hosts` says."""
     _kind: type[Workload] = PrivateAttr(Workload)
@@ -73,24 +73,24 @@ def _drawn(key: str, value: Any) -> Any:
 class Background(Table):
     """Jobs on the hosts that the scenario's own jobs leave free, drawn at random.
 
-    A host that a job of the scenario has at any time is not free. Jobs that are not there at one time are counted as if
-    each had hosts of its own.
+    A host that a job of the scenario occupies at any time is not free, and jobs that do not run at the same time are
+    counted as if each had hosts of its own.
     """
 
     seed: int | None = Field(None, ge=0, le=LARGEST_SEED)
-    """Seed of the mix; without it the scenario's."""
+    """Seed of the mix. Default: the scenario's seed."""
     fill: NumberDistribution = Field(default=0.8, validate_default=True)
-    """The part of the free hosts that background jobs have, from 0 to 1."""
+    """Share of the free hosts that background jobs occupy, 0 to 1."""
     hosts: NumberDistribution = Field(
         default={"dist": "lognorm", "s": 1.0, "scale": 32, "min": 2, "max": 512}, validate_default=True
     )
-    """How many hosts a job has."""
+    """Number of hosts of a job."""
     ranks_per_host: int = Field(1, ge=1, le=1024)
-    """Ranks on each of them."""
+    """Number of ranks on each host."""
     start: DurationDistribution = Field(default=0, validate_default=True)
-    """When a job arrives; one that arrives before the simulation does is there from the beginning."""
+    """Arrival time of a job; a job with a negative arrival time runs from the beginning."""
     lifetime: DurationDistribution | None = None
-    """How long a job stays from then on; without it to the end. Its hosts are idle afterwards."""
+    """Time from arrival to departure. Default: to the end of the run. Its hosts are idle afterwards."""
     placement: PlacementField = Field(default_factory=lambda: Placement(name="fragmented"))
     """Which hosts jobs get."""
     jobs: Annotated[list[BackgroundJobs], Field(min_length=1)]
@@ -152,5 +152,5 @@ def _with_background(scenario: _Scenario, table: Background) -> _Scenario:
     names = {job.name for job in own}
     double = next((job.name for job in drawn if job.name in names), None)
     if double is not None:
-        raise Problems(Problem("jobs", "a background job has this name", double, "another name"))
+        raise Problems(Problem("jobs", "duplicate job name: a background job has it", double, "another name"))
     return scenario.model_copy(update={"jobs": [*scenario.jobs, *drawn], "background": None})

@@ -1,4 +1,4 @@
-"""What no single key can tell: names given twice, levels without a lane, hosts given to two jobs."""
+"""Checks across keys: duplicate names, service levels without a lane, hosts of two jobs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -40,7 +40,7 @@ def late(scenario: "Scenario", end: int, step: int = 1) -> Iterator[Problem]:
         begin = -(-job.start // step) * step
         if begin >= end and not job.background:
             allowed = f"before {DURATION.format(end)}" if step == 1 else f"at most {DURATION.format(end - step)}"
-            words = "begins when the run is over"
+            words = "starts after the end of the run"
             yield Problem(f"jobs[{at}].start", words, DURATION.format(job.start), allowed)
 
 
@@ -50,7 +50,7 @@ def _names(scenario: "Scenario") -> Iterator[Problem]:
     for at, job in enumerate(scenario.jobs):
         for name in job.names():
             if counts[name] > 1 and name in seen:
-                yield Problem(f"jobs[{at}].name", "two jobs have this name", name, "a name of its own for each job")
+                yield Problem(f"jobs[{at}].name", "duplicate job name", name)
             seen.add(name)
 
 
@@ -101,11 +101,11 @@ def _lanes(scenario: "Scenario") -> Iterator[Problem]:
     table = len(qos.sl2vl) if qos.sl2vl else qos.service_levels or MAX_LEVELS
     for level, key in levels_in_use(scenario).items():
         if level >= table:
-            yield Problem(key, "this service level has no lane", level, f"0 to {table - 1}, or more in qos.sl2vl")
+            yield Problem(key, "service level without a virtual lane", level, f"0 to {table - 1}, more with qos.sl2vl")
     mapped = sl2vl(scenario)
     if lanes is not None and max(mapped) >= lanes:
         level = mapped.index(max(mapped))
-        words = f"service level {level} takes lane {max(mapped)}: more service levels than lanes"
+        words = f"service level {level} is mapped to lane {max(mapped)}: more service levels than lanes"
         yield Problem("qos.lanes", words, lanes, f"at least {max(mapped) + 1}")
 
 
@@ -126,7 +126,7 @@ def _caps(scenario: "Scenario") -> Iterator[Problem]:
         if job.power_cap is None:
             continue
         if scenario.power is None:
-            words = "there is no table `power` that says what sockets draw"
+            words = "the scenario has no table `power`"
             yield Problem(f"jobs[{at}].power_cap", words, POWER.format(job.power_cap), "with a table `power`")
         elif problem := scenario.power.problem_with(job.power_cap):
             yield problem.under(f"jobs[{at}].power_cap")
@@ -146,11 +146,11 @@ def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Ho
         for host in named(placement) if placement else ():
             for owner, others in owners[host]:
                 if owner == key:
-                    yield Problem(f"{key}.hosts", f"host {host} is listed twice", allowed="every host once")
+                    yield Problem(f"{key}.hosts", f"host {host} is listed twice", allowed="each host once")
                 elif any(job.stay.meets(other.stay) for job in jobs for other in others):
                     again = f"host {host} is in {owner}.hosts already"
                     yield Problem(
-                        f"{key}.hosts", again, allowed="every host once, or jobs that are not there at one time"
+                        f"{key}.hosts", again, allowed="each host once, unless the jobs run at different times"
                     )
             owners[host].append((key, jobs))
 
@@ -162,5 +162,5 @@ def _length(at: int, job: "Job") -> Iterator[Problem]:
     if job.placement and job.placement.hosts is not None and job.ranks:
         needed = job.count * hosts_needed(job.ranks, job.ranks_per_host or job.placement.ranks_per_host)
         if len(job.placement.hosts) != needed:
-            words = f"lists {plural(len(job.placement.hosts), 'host')}, and the job takes {needed}"
+            words = f"lists {plural(len(job.placement.hosts), 'host')}, but the job needs {needed}"
             yield Problem(f"jobs[{at}].placement.hosts", words, allowed=f"exactly {plural(needed, 'host')}")

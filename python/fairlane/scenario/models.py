@@ -37,7 +37,7 @@ __all__ = ["Arbiter", "Job", "Kinds", "Mpi", "Network", "Placement", "Qos"]
 _T = TypeVar("_T")
 
 MOST_JOBS = 4096
-"""Jobs on one fabric; the simulator has a cell for every two of them."""
+"""Jobs on one fabric; the interference matrix has a cell for each pair of them."""
 MOST_RANKS = 2**26
 """Ranks of a job, and of a host: more than any machine's memory has room for."""
 LARGEST_COUNT = 2**63 - 1
@@ -94,7 +94,7 @@ class Kinds(Table):
     control: Level | None = None
     """Requests, gets and acknowledgements of the rendezvous protocol."""
     collective_control: Level | None = None
-    """The same of collectives' messages; without it they are like those of point-to-point messages."""
+    """Control messages of collectives; default: the level of ``control``."""
     eager: Level | None = None
     """Point-to-point payload up to the eager threshold."""
     bulk: Level | None = None
@@ -102,7 +102,7 @@ class Kinds(Table):
     collective: Level | None = None
     """Payload of collectives."""
     collective_eager: Level | None = None
-    """Payload of collectives up to the eager threshold; without it it is like the rest of their payload."""
+    """Payload of collectives up to the eager threshold; default: the level of ``collective``."""
 
 
 class Qos(Table):
@@ -112,22 +112,22 @@ class Qos(Table):
     """
 
     strategy: str | None = None
-    """Name of a strategy that says all the rest but ``lanes`` (see ``fairlane list strategies``)."""
+    """Name of a QoS strategy; it sets all other keys except ``lanes`` (see ``fairlane list strategies``)."""
     service_levels: int | None = Field(None, ge=1, le=MAX_LEVELS)
-    """How many levels get a lane of their own; without it as many as the scenario uses."""
+    """Number of service levels with a lane of their own. Default: as many as the scenario uses."""
     lanes: int | None = Field(None, ge=1)
-    """Virtual lanes that a switch has, at least one for each pair of virtual lane and virtual channel in use; without
-    it as many as are needed."""
+    """Virtual lanes of a switch, at least one for each pair of virtual lane and virtual channel in use. Default: as
+    many as are needed."""
     sl2vl: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=MAX_LEVELS)] | None = None
-    """Virtual lane of each service level; without it level n takes lane n."""
+    """Virtual lane of each service level. Default: level n is mapped to lane n."""
     default: Level = 0
-    """Service level of messages for which nothing else says one."""
+    """Service level of messages to which no other rule applies."""
     kinds: Kinds = Field(default_factory=Kinds)
     """Service level by kind of traffic."""
     arbiter: Annotated[Arbiter, BeforeValidator(table_of_name, json_schema_input_type=Arbiter | str)] = Field(
         default="weighted_round_robin", validate_default=True
     )
-    """Shares links among lanes: its name, or a table with its name and parameters. By default lanes take turns."""
+    """How a link is shared among lanes: the arbiter's name, or a table with name and parameters."""
 
     _expand: QosStrategy | None = PrivateAttr(None)
 
@@ -159,9 +159,9 @@ class Mpi(Table):
     memory_bandwidth: Bandwidth = Field(10 * _GB_PER_S, gt=0)
     """Bandwidth between ranks of one host."""
     reduction_bandwidth: Bandwidth = Field(10 * _GB_PER_S, gt=0)
-    """How fast a rank combines operands in a reduction."""
+    """Rate at which a rank combines operands in a reduction."""
     collectives: dict[str, str] = Field(default_factory=dict)
-    """Algorithm by collective operation, as ``{ allreduce = "ring" }``; otherwise by message size and rank count."""
+    """Algorithm by collective operation, e.g. ``{ allreduce = "ring" }``. Default: chosen by message size and ranks."""
 
     @field_validator("collectives")
     @classmethod
@@ -190,13 +190,13 @@ class Placement(TableModel):
     name: str = "random"
     """Name of the placement policy; ``list`` for explicit ``hosts``."""
     seed: int | None = Field(None, ge=0, le=LARGEST_SEED)
-    """Seed of random choices; without it the scenario's."""
+    """Seed of random choices. Default: the scenario's seed."""
     ranks_per_host: int = Field(1, ge=1, le=MOST_RANKS)
-    """How many consecutive ranks share a host."""
+    """Number of consecutive ranks on a host."""
     mapping: MappingField = Field(default_factory=Linear)
-    """Which rank goes to which of the hosts (see ``fairlane list mappings``): a name, or a table with parameters."""
+    """Mapping of ranks to hosts (see ``fairlane list mappings``): a name, or a table with parameters."""
     hosts: HostsField = None
-    """For ``list``: the hosts, in the order in which ranks fill them: numbers, names, or Slurm's lists of names, as
+    """For ``list``: the hosts, in the order in which ranks fill them: numbers, names or Slurm node lists, e.g.
     ``"cn[001-016,020],login1"``. With ``hosts``, no ``name`` is needed."""
     _allocator: Strategy | None = PrivateAttr(None)
 
@@ -239,11 +239,11 @@ class Job(Table):
     """A job, or several copies of it: a workload or a trace, and where and with which service levels it runs."""
 
     name: str | None = Field(None, min_length=1)
-    """Its name; without one, that of its workload or trace. Copies get a number behind it."""
+    """Name of the job. Default: that of its workload or trace. Copies have a number appended."""
     count: int = Field(1, ge=1, le=MOST_JOBS)
-    """How many copies."""
+    """Number of copies."""
     ranks: int | None = Field(None, ge=1, le=MOST_RANKS)
-    """How many ranks; a trace has its own number."""
+    """Number of ranks; a trace has its own."""
     workload: WorkloadField | None = None
     """What its ranks do: a name, or a table with the name and its parameters."""
     trace: Annotated[
@@ -251,24 +251,24 @@ class Job(Table):
     ] = None
     """A recorded application instead of a workload."""
     placement: PlacementField | None = None
-    """Its own placement instead of the scenario's."""
+    """Placement of this job. Default: the scenario's."""
     ranks_per_host: int | None = Field(None, ge=1, le=MOST_RANKS)
-    """How many consecutive ranks share a host, instead of the placement's number."""
+    """Number of consecutive ranks on a host. Default: that of the placement."""
     service_level: Level | None = None
     """Service level of its messages, unless a rank or the traffic kind has one."""
     service_levels: RankLevelsField | None = None
     """Service levels of its ranks: a table, or a file of ``rank level`` lines with at most one ``default level``."""
     rails: RailPolicyField | None = None
-    """Which of its hosts' adapters its messages go through, a policy's name or a table: without it ``round_robin``
-    where the fabric has ``rails``, else the first adapter only."""
+    """Rails that its messages use: a policy's name or a table. Default: ``round_robin`` if the fabric has ``rails``,
+    else the first adapter only."""
     power_cap: Power | None = None
-    """The most that each socket of its hosts may draw, instead of the scenario's ``power.cap``."""
+    """Power cap of each socket of its hosts. Default: ``power.cap``."""
     start: Duration = 0
-    """When it arrives: its ranks do nothing before."""
+    """Arrival time: its ranks do nothing before."""
     stop: Annotated[int, Field(strict=True, ge=1, le=LARGEST_COUNT)] | str | None = None
-    """When it departs: after a number of iterations, or at a time; without it never."""
+    """Departure: a number of iterations, or a time. Default: never."""
     stream: int | None = Field(None, ge=0)
-    """Number of its random streams; without it, its place among all copies of all jobs. Copies count up from it."""
+    """Number of its random stream. Default: its index among all copies of all jobs. Copies count up from it."""
     _background: bool = PrivateAttr(False)
 
     @property
@@ -289,10 +289,10 @@ class Job(Table):
 
     @property
     def stay(self) -> Stay:
-        """When it has its hosts.
+        """When it occupies its hosts.
 
-        A job that ends after a number of iterations has them to the end, for nobody knows when that is; so has one of
-        the background.
+        A job that ends after a number of iterations keeps them to the end of the run, because the time of its end is
+        not known in advance; so does a background job.
         """
         departure = None if self._background else self.departure
         return Stay(self.start, inf if departure is None else departure)
@@ -313,9 +313,9 @@ class Job(Table):
         if (self.workload is None) == (self.trace is None):
             problems.append(Problem("", "needs either a workload or a trace"))
         if self.workload and self.ranks is None:
-            problems.append(Problem("ranks", "missing", allowed="how many ranks the job has"))
+            problems.append(Problem("ranks", "missing", allowed="the number of ranks"))
         if self.trace and isinstance(self.stop, int):
-            problems.append(Problem("stop", "a trace ends where it ends", self.stop, "a time, or a workload's job"))
+            problems.append(Problem("stop", "a trace has no number of iterations to stop after", self.stop, "a time"))
         if self.departure is not None and self.departure <= self.start:
             problems.append(Problem("stop", "not after the job's start", self.stop, DURATION.format(self.start)))
         wrong = self.workload.problem_with(self.ranks) if self.workload and self.ranks else None

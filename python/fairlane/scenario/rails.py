@@ -19,27 +19,27 @@ __all__ = ["RailPolicy", "RailPolicyField", "rail_notes"]
 
 
 class RailPolicy(Table):
-    """Which of its host's adapters each message of a job goes through."""
+    """Which adapter (rail) of its host each message of a job uses."""
 
     policy: Literal["round_robin", "stripe", "by_destination", "by_source", "only"] = "round_robin"
     """``round_robin``: each rank sends over one rail after the other, message by message. ``stripe``: payloads above
-    ``above`` are cut into equal parts, one for each rail, and have come when all parts have; other messages go round
-    robin. ``by_destination``: by the number of the rank that receives, modulo the rails. ``by_source``: each rank has a
-    rail of its own. ``only``: one rail for all; it need not be named beside the rail's number."""
+    ``above`` are divided into equal parts, one for each rail, and are complete when all parts are; other messages use
+    round-robin. ``by_destination``: the receiving rank modulo the number of rails. ``by_source``: a fixed rail for each
+    sending rank. ``only``: one rail for all messages; ``only = 0`` implies it."""
     only: int | None = Field(None, ge=0, lt=MAX_RAILS)
-    """The number of that rail."""
+    """For policy ``only``: the number of the rail."""
     above: Size = 16384
-    """The largest payload that is not striped."""
+    """For ``stripe``: the largest payload that is not striped."""
     order: Literal["rank", "random"] = "rank"
-    """For ``by_source``: the rail of a rank is its number modulo the rails; or the ranks of each host are dealt to the
-    rails in turn in a random order, as libraries do that go by which process opens an adapter first."""
+    """For ``by_source``: the rail of a rank is its number modulo the number of rails; or the ranks of each host are
+    assigned round-robin in a random order, as libraries do that assign adapters in the order of opening them."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.policy == "only") != (self.only is not None):
             raise Problems(Problem("only", "belongs to policy 'only': give both or neither", self.only))
         for key, policy in (("above", "stripe"), ("order", "by_source")):
-            # A scenario that is written out says everything, what does not apply too.
+            # A scenario that is written out has all keys, those that do not apply too.
             if self.policy != policy and getattr(self, key) != type(self).model_fields[key].default:
                 raise Problems(Problem(key, f"belongs to policy {policy!r}", self.policy))
         return self

@@ -42,13 +42,13 @@ class Scenario(Table):
     """
 
     name: str = Field("scenario", min_length=1, pattern=r"^[^/\\]+$")
-    """Name of the scenario; a run's folder is called after it."""
+    """Name of the scenario, and of its run folders."""
     seed: int = Field(1, ge=0, le=LARGEST_SEED)
     """Seed of all random choices."""
     duration: Duration = Field(60 * 10**9, gt=0)
     """Simulated time."""
     memory: Annotated[Size, Field(gt=0)] | None = None
-    """The most memory that a run may take, as estimated before; without it that of the machine."""
+    """Memory limit: a run whose estimate exceeds it is refused. Default: the machine's memory."""
     fabric: FabricTable
     """Hosts, switches and links."""
     network: Network = Field(default_factory=Network)
@@ -58,7 +58,7 @@ class Scenario(Table):
     mpi: Mpi = Field(default_factory=Mpi)
     """Costs and protocols of MPI."""
     power: PowerTable | None = None
-    """Sockets of the hosts, what they draw, and their cap; without it nothing is said of power."""
+    """Power model of the hosts' sockets, and power caps; without it, power is not modelled."""
     observe: Observe = Field(default_factory=Observe)
     """What is measured."""
     placement: PlacementField = Field(default_factory=Placement)
@@ -66,7 +66,7 @@ class Scenario(Table):
     jobs: list[Job] = Field(min_length=1)
     """The jobs."""
     background: Background | None = None
-    """Jobs drawn at random on the hosts that these leave free."""
+    """Random background jobs on the hosts that ``jobs`` leave free."""
 
     _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
 
@@ -159,7 +159,7 @@ class Scenario(Table):
             raise self.error(problems) from None
 
     def decide(self) -> "Resolved":
-        """As ``resolve``, but without programs: nothing is calibrated, and no workload is asked what it does."""
+        """As ``resolve``, but without programs: nothing is calibrated, and no program is generated."""
         from fairlane.scenario.resolve import decide
 
         try:

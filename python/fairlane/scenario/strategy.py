@@ -1,4 +1,4 @@
-"""A strategy by name becomes service levels, lanes and an arbiter of a scenario."""
+"""Expands a QoS strategy into service levels, lanes and an arbiter."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["expand", "said_twice"]
 
 BESIDE = {"strategy", "lanes"}
-"""Keys that may stand beside a strategy."""
+"""Keys that are allowed together with a strategy."""
 
 
 def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Mapping[str, int]]:
@@ -41,7 +41,7 @@ def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Mapping[str, in
 
 
 def said_twice(scenario: "Scenario") -> Iterator[Problem]:
-    """Keys that say what the strategy says."""
+    """Keys that the QoS strategy sets, too."""
     name = scenario.qos.strategy
     if name is None:
         return
@@ -53,4 +53,4 @@ def said_twice(scenario: "Scenario") -> Iterator[Problem]:
             if value is not None
         ]
     for key in keys:
-        yield Problem(key, f"the strategy {name} says it already", allowed="this key or qos.strategy")
+        yield Problem(key, f"is set by the QoS strategy {name}", allowed="either this key or qos.strategy")

@@ -10,7 +10,7 @@ __all__ = ["Allreduce"]
 
 
 class Allreduce(Workload):
-    """All ranks add up one element of eight bytes, again and again; no computation unless asked for."""
+    """Allreduce of one element of eight bytes over all ranks; no computation by default."""
 
     message_size: Size = 8
     compute: Duration | None = 0

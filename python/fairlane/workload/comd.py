@@ -26,8 +26,10 @@ class Comd(GriddedWorkload):
     cells: int = Field(3, ge=1, description="link cells along each side of a rank's cube")
     atoms: int = Field(32, ge=1, description="atoms of a cell")
     compute: Duration | None = Field(2_000_000_000, description="Y: compute time of a step of the slowest rank")
-    memory_bound: float = Field(0.1, ge=0, le=1, description="part of the compute time that waits for memory")
-    imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
+    memory_bound: float = Field(0.1, ge=0, le=1, description="memory-bound share of the compute time")
+    imbalance: ImbalanceField = Field(
+        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
+    )
     distinct_iterations: int = Field(10, ge=1, description="steps with own jitter, before they repeat")
 
     @override

@@ -1,4 +1,4 @@
-"""Destination patterns of open-loop load: to whom each rank sends."""
+"""Destination patterns of open-loop load."""
 
 from collections.abc import Callable
 from math import isqrt
@@ -19,13 +19,13 @@ Draw = Callable[[], numpy.random.Generator]
 
 
 class Destinations(Table):
-    """To whom each rank sends."""
+    """The destinations of each rank's messages."""
 
     part: ClassVar[float] = 1.0
 
     @property
     def share(self) -> float:
-        """The part of a rank's messages that goes to its targets; the others go to any other rank, each as likely."""
+        """The share of a rank's messages that goes to its targets; the others go to random ranks."""
         return self.part
 
     def problem_with(self, ranks: int) -> str | None:
@@ -34,7 +34,7 @@ class Destinations(Table):
         return None
 
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
-        """The targets of each rank, each as likely. A rank that has itself for its target sends nothing."""
+        """The targets of each rank, with equal probability. A rank that has itself for its target sends nothing."""
         del draw
         return [[self.target(rank, ranks)] for rank in range(ranks)]
 
@@ -71,16 +71,16 @@ class Permutation(Destinations):
 
 
 class Shift(Destinations):
-    """The rank some steps further along each side of a grid of ranks, going round.
+    """The rank at a fixed offset along each dimension of a grid of ranks, with wraparound.
 
     ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of 8 x 8 whose hosts are the ranks in order.
     """
 
     name: Literal["shift"] = "shift"
     sides: list[Annotated[int, Field(ge=1)]] | None = Field(
-        None, min_length=1, description="ranks along each side, the first counting fastest; by default all on one side"
+        None, min_length=1, description="ranks along each dimension, the first varies fastest. Default: one dimension"
     )
-    steps: list[int] = Field([1], min_length=1, description="how far a message goes along each side")
+    steps: list[int] = Field([1], min_length=1, description="offset along each dimension")
 
     @model_validator(mode="after")
     def _as_many_steps_as_sides(self) -> Self:
@@ -102,11 +102,11 @@ class Shift(Destinations):
 
 
 class NextGroup(Destinations):
-    """Any rank of a following group of consecutive ranks: the adversarial traffic of dragonflies (ADV+1)."""
+    """A random rank of the next group of consecutive ranks: the adversarial traffic of dragonflies (ADV+1)."""
 
     name: Literal["next_group"] = "next_group"
     group: int = Field(ge=1, description="ranks of a group")
-    steps: int = Field(1, ge=1, description="how many groups further")
+    steps: int = Field(1, ge=1, description="offset, in groups")
 
     @override
     def problem_with(self, ranks: int) -> str | None:
@@ -186,11 +186,11 @@ class Shuffle(Destinations):
 
 
 class Hotspot(Destinations):
-    """A part of the messages to a few ranks, the others to any; the hot ranks send to any."""
+    """A share of the messages goes to a few hot ranks, the others to random ranks; hot ranks send to random ranks."""
 
     name: Literal["hotspot"] = "hotspot"
-    hot: list[Annotated[int, Field(ge=0)]] = Field([0], min_length=1, description="the ranks")
-    fraction: float = Field(0.1, gt=0, le=1, description="part of each rank's messages that goes to them")
+    hot: list[Annotated[int, Field(ge=0)]] = Field([0], min_length=1, description="the hot ranks")
+    fraction: float = Field(0.1, gt=0, le=1, description="share of each rank's messages that goes to the hot ranks")
 
     @property
     @override
@@ -211,7 +211,7 @@ class Hotspot(Destinations):
 
 
 class Incast(Destinations):
-    """All ranks send to one, which sends nothing."""
+    """All ranks send to one rank, which sends nothing."""
 
     name: Literal["incast"] = "incast"
     to: int = Field(0, ge=0, description="the rank that receives")

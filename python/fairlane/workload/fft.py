@@ -24,7 +24,7 @@ class Fft(GriddedWorkload):
 
     message_size: Size = Field(32 * KIB, description="bytes that a rank has for each rank of its row")
     contribution: Size | None = Field(
-        None, description="instead: bytes that a rank has for its row in all, in equal blocks"
+        None, description="instead of `message_size`: bytes that a rank has for its whole row, in equal blocks"
     )
     compute: Duration | None = 0
     axis: int = Field(2, ge=0, le=2, description="the coordinate that differs within a row")

@@ -12,7 +12,7 @@ __all__ = ["FloodPairs"]
 
 
 class FloodPairs(Workload):
-    """Rank x and rank n/2 + x exchange many messages at once: simple and hungry.
+    """Rank x and rank n/2 + x exchange many messages at once; bandwidth-bound.
 
     By default 1 MiB each way an iteration: 0.33 ms of a 3.2 GB/s link, an iteration of about 0.9 ms when alone.
     """

@@ -25,8 +25,10 @@ class Ft(Workload):
 
     message_size: Size = Field(0, description="not used: sizes follow from `points`")
     points: int = Field(4096, ge=1, description="grid points of a rank, complex numbers of 16 bytes")
-    memory_bound: float = Field(0.5, ge=0, le=1, description="part of the compute time that waits for memory")
-    imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
+    memory_bound: float = Field(0.5, ge=0, le=1, description="memory-bound share of the compute time")
+    imbalance: ImbalanceField = Field(
+        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
+    )
 
     @override
     def write(self, rank: Rank, stages: list[list[int]]) -> None:

@@ -1,4 +1,4 @@
-"""How unevenly a job's compute time is divided among its ranks: each rank's part of Y, 0 to 1."""
+"""Imbalance of compute time among the ranks of a job: each rank's share of Y, 0 to 1."""
 
 from typing import Annotated, Any, Literal
 
@@ -32,7 +32,7 @@ class Uniform(Imbalance):
     """Each rank computes a random time between ``low`` x Y and Y, the same for the whole run."""
 
     kind: Literal["uniform"] = "uniform"
-    low: float = Field(0.0, ge=0, le=1, description="least part of Y; 1 means that all ranks compute alike")
+    low: float = Field(0.0, ge=0, le=1, description="minimum share of Y; 1 means no imbalance")
 
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
         """Uniform between ``low`` and 1."""
@@ -52,10 +52,10 @@ class OneRank(Imbalance):
 
 
 class Growing(Imbalance):
-    """All ranks compute alike at first; step by step their times drift apart, to between ``low`` x Y and Y."""
+    """Growing imbalance: all compute times are equal at first, and in stages they diverge to ``low`` x Y to Y."""
 
     kind: Literal["growing"] = "growing"
-    low: float = Field(0.0, ge=0, le=1, description="least part of Y at full imbalance")
+    low: float = Field(0.0, ge=0, le=1, description="minimum share of Y at full imbalance")
     steps: int = Field(
         16,
         ge=1,

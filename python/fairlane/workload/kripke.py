@@ -30,9 +30,11 @@ class Kripke(GriddedWorkload):
     message_size: Size = Field(8 * KIB, description="bytes of a face in one sweep")
     group_sets: int = Field(2, ge=1, description="sets of energy groups")
     direction_sets: int = Field(1, ge=1, description="sets of directions in each octant")
-    compute: Duration | None = Field(640_000_000, description="Y: compute time an iteration of the slowest rank")
-    memory_bound: float = Field(0.5, ge=0, le=1, description="part of the compute time that waits for memory")
-    imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
+    compute: Duration | None = Field(640_000_000, description="Y: compute time per iteration of the slowest rank")
+    memory_bound: float = Field(0.5, ge=0, le=1, description="memory-bound share of the compute time")
+    imbalance: ImbalanceField = Field(
+        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
+    )
     distinct_iterations: int = Field(
         2, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
     )

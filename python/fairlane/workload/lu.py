@@ -36,9 +36,11 @@ class Lu(GriddedWorkload):
     planes: int = Field(
         33, ge=3, description="planes of a rank's column, the first and the last of which stay as they are"
     )
-    compute: Duration | None = Field(670_000_000, description="Y: compute time an iteration of the slowest rank")
-    memory_bound: float = Field(0.3, ge=0, le=1, description="part of the compute time that waits for memory")
-    imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
+    compute: Duration | None = Field(670_000_000, description="Y: compute time per iteration of the slowest rank")
+    memory_bound: float = Field(0.3, ge=0, le=1, description="memory-bound share of the compute time")
+    imbalance: ImbalanceField = Field(
+        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
+    )
     distinct_iterations: int = Field(
         2, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
     )

@@ -34,13 +34,15 @@ class Milc(GriddedWorkload):
 
     message_size: Size = Field(6144, description="bytes of a face; a deep layer has three times as many")
     iterations: int = Field(10, ge=1, description="iterations of a timestep")
-    warmup: int = Field(0, ge=0, description="timesteps at the beginning that are shorter")
-    warmup_iterations: int = Field(1, ge=1, description="iterations of these")
-    every: int = Field(15, ge=2, description="which timesteps compute more: every so many, after those to warm up")
-    extra: float = Field(0.25, ge=0, description="what these compute more, as a part of a timestep's compute time")
-    between: float = Field(0.5, ge=0, le=1, description="part of the compute time between the calls of an exchange")
+    warmup: int = Field(0, ge=0, description="warm-up timesteps at the beginning, which are shorter")
+    warmup_iterations: int = Field(1, ge=1, description="iterations of a warm-up timestep")
+    every: int = Field(15, ge=2, description="after the warm-up, every n-th timestep computes more")
+    extra: float = Field(0.25, ge=0, description="additional compute time of these, relative to a timestep's")
+    between: float = Field(0.5, ge=0, le=1, description="share of the compute time between the calls of an exchange")
     compute: Duration | None = Field(7_500_000_000, description="Y: compute time of a timestep of the slowest rank")
-    imbalance: ImbalanceField = Field(default_factory=lambda: Uniform(low=1), description="how Y is divided")
+    imbalance: ImbalanceField = Field(
+        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
+    )
     distinct_iterations: int = Field(1, ge=1, le=1, description="always 1: jitter is the same in every timestep")
 
     @override

@@ -26,7 +26,7 @@ _SIZES = 1024
 
 
 class OpenLoop(Workload):
-    """Open-loop load: each rank generates messages at their instants, whatever has become of those before.
+    """Open-loop load: each rank generates messages at times that do not depend on the delivery of earlier ones.
 
     Messages are datagrams: nobody receives them, they cost no CPU, and one that cannot leave waits in its NIC, which
     counts in its latency. Every message is an iteration. By default messages of 4 KiB to random ranks.
@@ -38,12 +38,12 @@ class OpenLoop(Workload):
         0.5,
         gt=0,
         le=1,
-        description="offered load: part of the injection bandwidth of the rank's host, headers included",
+        description="offered load: share of the injection bandwidth of the rank's host, headers included",
     )
     arrivals: Literal["poisson", "fixed"] = Field(
-        "poisson", description="a Poisson process, or equal gaps that begin at a random instant"
+        "poisson", description="a Poisson process, or fixed intervals with a random phase"
     )
-    pattern: DestinationsField = Field(default_factory=Uniform, description="to whom each rank sends")
+    pattern: DestinationsField = Field(default_factory=Uniform, description="destinations of each rank's messages")
     compute: Duration | None = 0
 
     iterates: ClassVar[bool] = False

@@ -13,7 +13,7 @@ __all__ = ["PingPong"]
 
 
 class PingPong(Workload):
-    """Rank x sends a message to rank n/2 + x, which sends it back; no computation unless asked for.
+    """Rank x sends a message to rank n/2 + x, which sends it back; no computation by default.
 
     With ``sizes``, iterations go through the sizes one after the other, and ``distinct_iterations`` defaults to their
     number.
@@ -22,7 +22,7 @@ class PingPong(Workload):
     even_ranks: ClassVar[bool] = True
     message_size: Size = 8
     sizes: list[Size] | None = Field(
-        None, min_length=1, description="instead of `message_size`: the sizes of one iteration after the other"
+        None, min_length=1, description="instead of `message_size`: message sizes of successive iterations"
     )
     compute: Duration | None = 0
 

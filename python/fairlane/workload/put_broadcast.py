@@ -15,7 +15,7 @@ _WINDOW = 0
 
 
 class PutBroadcast(Workload):
-    """Rank 0 sends the same to every other rank, one message each and no tree: its link is the bottleneck.
+    """Rank 0 sends a message to every other rank, without a tree: its link is the bottleneck.
 
     By default four messages of 64 KiB, sent and received, so large ones begin with a request. With
     ``operation = "put"`` they are one-sided, and a fence ends the iteration.
@@ -25,7 +25,7 @@ class PutBroadcast(Workload):
     messages_per_iteration: int = 4
     compute: Duration | None = 0
     operation: Literal["put"] | None = Field(
-        None, description="one-sided puts between fences; without it, sends and receives"
+        None, description="one-sided puts between fences. Default: sends and receives"
     )
 
     @override

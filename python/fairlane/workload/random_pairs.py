@@ -12,7 +12,7 @@ __all__ = ["RandomPairs"]
 
 
 class RandomPairs(Workload):
-    """Ranks of the lower half exchange many messages with random partners in the upper half, the same all the time.
+    """Ranks of the lower half exchange many messages with random partners in the upper half, fixed for the run.
 
     By default 1 MiB each way an iteration, like Flood-Pairs: the pairs differ, the load does not.
     """

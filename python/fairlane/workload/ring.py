@@ -10,7 +10,7 @@ __all__ = ["PointToPointRing"]
 
 
 class PointToPointRing(Workload):
-    """Every rank exchanges messages with the rank before and the rank after it; the last is beside the first.
+    """Every rank exchanges messages with the rank before and the rank after it; with wraparound.
 
     By default four messages of 64 KiB each way.
     """

@@ -13,7 +13,7 @@ __all__ = ["Shift"]
 
 
 class Shift(Workload):
-    """Every rank sends to the one some steps further along each side of a grid of ranks, going round.
+    """Every rank sends to the rank at a fixed offset along each dimension of a grid of ranks, with wraparound.
 
     With a job on all hosts in order, ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of 8 x 8, and
     ``sides = [8, 9], steps = [0, 1]`` sends all of each of nine groups of eight to the next group. By default eight
@@ -23,9 +23,9 @@ class Shift(Workload):
     message_size: Size = 32 * KIB
     messages_per_iteration: int = 8
     sides: list[Annotated[int, Field(ge=1)]] | None = Field(
-        None, min_length=1, description="ranks along each side, the first counting fastest; by default all on one side"
+        None, min_length=1, description="ranks along each dimension, the first varies fastest. Default: one dimension"
     )
-    steps: list[int] = Field([1], min_length=1, description="how far a message goes along each side")
+    steps: list[int] = Field([1], min_length=1, description="offset along each dimension")
 
     @model_validator(mode="after")
     def _as_many_steps_as_sides(self) -> Self:

@@ -53,10 +53,10 @@ _FILES, _SUMS = "files", "sha256.json"
 
 
 class Iteration(Table):
-    """What counts as one iteration of a trace; without a choice, one pass from its start to its end."""
+    """Definition of an iteration of a trace. Default: one pass from its start to its end."""
 
-    collective: CollectiveKind | None = Field(None, description="the stretch between two calls of this collective")
-    region: str | None = Field(None, description="the stretch between two enters of this OTF2 region")
+    collective: CollectiveKind | None = Field(None, description="from one call of this collective to the next")
+    region: str | None = Field(None, description="from one entry of this OTF2 region to the next")
 
     @model_validator(mode="after")
     def _at_most_one(self) -> Self:
@@ -85,24 +85,24 @@ def _in_folder(path: Path) -> Path:
 
 
 class Trace(Table):
-    """A recorded application and how to replay it. It starts over when it ends, so the job keeps its load up."""
+    """A recorded application and how to replay it. By default it is repeated to the end of the run."""
 
     path: Annotated[Path, AfterValidator(_in_folder)] = Field(
         description="an OTF2 or DUMPI archive: its folder, its .otf2 or .meta file, or a .tar.zst with it"
     )
     iteration: Annotated[
         Iteration, BeforeValidator(_read_iteration, json_schema_input_type=Literal["pass"] | Iteration)
-    ] = Field(default_factory=lambda: Iteration(collective=None, region=None), description="what one iteration is")
+    ] = Field(default_factory=lambda: Iteration(collective=None, region=None), description="definition of an iteration")
     compute_scale: float = Field(1.0, ge=0, description="factor on the compute time between MPI calls")
     message_scale: float = Field(
         1.0, gt=0, le=1e6, description="factor on the bytes of messages and collectives, rounded"
     )
     exclude: tuple[str, ...] = Field(
-        (), description="calls, by name or by its beginning and *, whose records that cannot be simulated are left out"
+        (), description="calls that cannot be simulated and are skipped: names, or prefixes with *"
     )
-    repeat: bool = Field(True, description="start over at the end")
+    repeat: bool = Field(True, description="whether the trace is repeated when it ends")
     memory_bound: float = Field(
-        0.0, ge=0, le=1, description="part of the compute time that waits for memory: a power cap does not slow it down"
+        0.0, ge=0, le=1, description="share of the compute time that is memory-bound: a power cap does not slow it down"
     )
 
     def program(self, pace: "Pace | None" = None) -> _core.Program:

@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Params {
-    /// How much more load than the least the port of D-mod-K may have before a packet leaves it. Default: 0.
+    /// Load by which the port of D-mod-k may exceed the least loaded port and still be taken. Default: 0.
     threshold: Bytes,
     /// Which of several least loaded ports a packet takes.
     ties: Ties,

@@ -40,19 +40,19 @@ const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "edison-cabling",
-        summary: "Edison with its blue cables as they were: a bundle between two groups in each row, in order of groups",
+        summary: "Edison with its real blue cabling: a bundle between two groups in each row, in order of groups",
         params: || json!({ "groups": 15, "bundles": 6, "bundles_by": "row", "arrangement": "absolute" }),
     },
 ];
 
-/// How the bundles of a group are dealt out over its pairs of neighbouring switches.
+/// How the bundles of a group are distributed over its pairs of neighbouring switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum BundlesBy {
-    /// Over all pairs of the group in turn.
+    /// Round-robin over all pairs of the group.
     #[default]
     Group,
-    /// Row by row: one bundle to each other group over the pairs of the first row in turn, the next over those of the
+    /// Row by row: one bundle to each other group over the pairs of the first row, round-robin, the next over those of the
     /// second, and so on.
     Row,
 }
@@ -92,13 +92,13 @@ struct Params {
     /// Blue ports of a switch, which are at least as many as are used. Default: 10.
     #[serde(default = "ten")]
     blue_ports: u32,
-    /// How a group's bundles are dealt out over its pairs of neighbouring switches. Default: group.
+    /// How a group's bundles are distributed over its pairs of neighbouring switches. Default: group.
     #[serde(default)]
     bundles_by: BundlesBy,
-    /// In which order a group's bundles lead to the other groups. Default: palm_tree.
+    /// Order in which a group's bundles lead to the other groups. Default: palm_tree.
     #[serde(default)]
     arrangement: Arrangement,
-    /// Number of hosts asked for, if it is to be checked: groups x columns x rows x hosts of a switch.
+    /// Expected number of hosts, as a check: groups x columns x rows x hosts of a switch.
     #[serde(default)]
     hosts: Option<u32>,
     /// Bandwidth of green and black links. Default: 42 Gb/s (5.25 GB/s).
@@ -238,7 +238,7 @@ impl Params {
         let size = u64::from(self.columns) * u64::from(self.rows);
         let switches = size.saturating_mul(u64::from(self.groups));
         if switches > MAX_SWITCHES {
-            let allowed = format!("at most {MAX_SWITCHES} switches, and {switches} were asked for");
+            let allowed = format!("at most {MAX_SWITCHES} switches, not {switches}");
             return Err(BuildError::value("fabric.groups", self.groups, allowed));
         }
         lattice::check_hosts(self.hosts, switches, self.hosts_per_switch, "groups x columns x rows")?;

@@ -56,7 +56,7 @@ struct Params {
     /// Which groups the global cables join, and at which ports. Default: palm_tree.
     #[serde(default)]
     arrangement: Arrangement,
-    /// Number of hosts asked for, if it is to be checked: groups x switches x hosts of a switch.
+    /// Expected number of hosts, as a check: groups x switches x hosts of a switch.
     #[serde(default)]
     hosts: Option<u32>,
     /// Bandwidth of every link. Default: 100 Gb/s.
@@ -129,7 +129,7 @@ impl Params {
         ])?;
         let switches = u64::from(self.groups) * u64::from(self.switches_per_group);
         if switches > MAX_SWITCHES {
-            let allowed = format!("at most {MAX_SWITCHES} switches, and {switches} were asked for");
+            let allowed = format!("at most {MAX_SWITCHES} switches, not {switches}");
             return Err(BuildError::value("fabric.groups", self.groups, allowed));
         }
         lattice::check_hosts(self.hosts, switches, self.hosts_per_switch, "groups x switches_per_group")?;

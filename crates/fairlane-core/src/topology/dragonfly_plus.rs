@@ -49,7 +49,7 @@ struct Params {
     /// Which groups the global cables join, and at which ports. Default: palm_tree.
     #[serde(default)]
     arrangement: Arrangement,
-    /// Number of hosts asked for, if it is to be checked: groups x leaves x hosts of a leaf.
+    /// Expected number of hosts, as a check: groups x leaves x hosts of a leaf.
     #[serde(default)]
     hosts: Option<u32>,
     /// Bandwidth of every link. Default: 100 Gb/s.
@@ -130,7 +130,7 @@ impl Params {
         let leaves = u64::from(self.groups) * u64::from(self.leaves);
         let switches = leaves.saturating_add(u64::from(self.groups) * u64::from(self.spines));
         if switches > MAX_SWITCHES {
-            let allowed = format!("at most {MAX_SWITCHES} switches, and {switches} were asked for");
+            let allowed = format!("at most {MAX_SWITCHES} switches, not {switches}");
             return Err(BuildError::value("fabric.groups", self.groups, allowed));
         }
         lattice::check_hosts(self.hosts, leaves, self.hosts_per_leaf, "groups x leaves")?;

@@ -42,7 +42,7 @@ struct Params {
     /// Parallel cables between two switches, for each dimension ("K"). Default: 1.
     #[serde(default)]
     trunks: Option<Vec<u32>>,
-    /// Number of hosts asked for, if it is to be checked: the product of the sides x hosts of a switch.
+    /// Expected number of hosts, as a check: the product of the sides x hosts of a switch.
     #[serde(default)]
     hosts: Option<u32>,
     /// Bandwidth of every link. Default: 100 Gb/s.

@@ -46,7 +46,7 @@ struct Params {
     #[serde(default)]
     tables: BTreeMap<String, Vec<u32>>,
     /// For a fabric of groups, as a dragonfly: how large they are. The first switches that the links name are the first
-    /// group, and so on. Levels are not looked for then, and routings of fabrics of groups fit.
+    /// group, and so on. Levels are not inferred then, and the routings of fabrics of groups can be used.
     #[serde(default)]
     groups: Option<GroupsParams>,
     /// Bandwidth of cables that have none of their own. Default: 100 Gb/s.

@@ -61,10 +61,10 @@ struct Params {
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     hosts_per_switch: u32,
-    /// Whether the last switch of a line is not joined with the first: a mesh. Default: false.
+    /// Whether it is a mesh: without the wraparound cables of a torus. Default: false.
     #[serde(default)]
     mesh: bool,
-    /// Number of hosts asked for, if it is to be checked: the product of the sides x hosts of a switch.
+    /// Expected number of hosts, as a check: the product of the sides x hosts of a switch.
     #[serde(default)]
     hosts: Option<u32>,
     /// Bandwidth of every link. Default: 100 Gb/s.

@@ -16,7 +16,7 @@ Side = Annotated[int, Field(ge=1)]
 
 
 class Blocked(Mapping):
-    """Block by block of a Cartesian grid of ranks, so that a block's ranks get hosts that follow each other."""
+    """Block by block of a Cartesian grid of ranks, so that the ranks of a block get consecutive hosts."""
 
     grid: list[Side] = Field(min_length=1)
     """The sides of the ranks' grid; ranks are numbered with the last dimension fastest, as MPI does."""

@@ -24,7 +24,7 @@ MOST_EXCHANGED = 128
 
 
 class HopBytes(Mapping):
-    """The least bytes times links that scipy's quadratic assignment finds; never more than the linear mapping."""
+    """Minimises hop-bytes by scipy's quadratic assignment; never worse than the linear mapping."""
 
     def places(self, slots: Slots) -> Sequence[int]:
         """The best of several starts."""

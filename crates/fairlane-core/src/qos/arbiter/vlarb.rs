@@ -32,7 +32,7 @@ struct Params {
     /// The low-priority table, in the same form. Default: every lane that `vlarb_high` leaves out, with weight 64.
     #[serde(default)]
     vlarb_low: Option<Vec<(u8, u8)>>,
-    /// How much of the high table may go while the low table has to wait: units of 4096 bytes; 0 means one packet, 255
+    /// Bytes of the high table that may be sent while the low table waits: units of 4096 bytes; 0 means one packet, 255
     /// means no bound. Default: 0.
     #[serde(default)]
     high_limit: u8,

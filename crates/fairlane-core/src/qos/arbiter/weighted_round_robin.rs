@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
 #[serde(deny_unknown_fields)]
 #[schemars(extend("examples" = [{ "weights": [7, 2] }, { "weights": 4 }]))]
 struct Params {
-    /// Packets a turn, 1 to 65535: a list with the weight of each lane, or one number for all. Default: 1.
+    /// Packets per round, 1 to 65535: a list with the weight of each lane, or one number for all. Default: 1.
     #[serde(default)]
     weights: Weights,
 }
@@ -70,7 +70,7 @@ impl WeightedRoundRobin {
         let mut table = [1; MAX_LANES];
         for (lane, weight) in each.iter().enumerate() {
             let checked = u16::try_from(*weight).ok().filter(|weight| *weight >= 1);
-            let out_of_range = || BuildError::value(format!("{path}[{lane}]"), weight, "1 to 65535 packets a turn");
+            let out_of_range = || BuildError::value(format!("{path}[{lane}]"), weight, "1 to 65535 packets per round");
             table[lane] = checked.ok_or_else(out_of_range)?;
         }
         Ok(Self { weights: table })
