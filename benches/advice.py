@@ -17,10 +17,10 @@ from pathlib import Path
 from time import process_time
 
 import polars as pl
-from fairlane.advice.learning import read_runs
 
 from fairlane.advice import Advice, advise, learn
-from fairlane.advice.checked import checked_by
+from fairlane.advice.alternatives import Check
+from fairlane.advice.model import read_runs
 
 HOME = Path(__file__).parent.parent
 SCENARIO = HOME / "examples" / "advice.toml"
@@ -157,14 +157,14 @@ def learned(folder: Path, _names: Sequence[str]) -> None:
             job = f'ranks = 32, workload = {{ name = "{application}", {parameters} }}'
             out = folder / f"{application}-{number}"
             if not (out / "runs.parquet").is_file():
-                told = changes(f"surroundings-{number}", job, weights, neighbour)
+                changed = changes(f"surroundings-{number}", job, weights, neighbour)
                 advise(
                     SCENARIO,
                     cap=f"{cap} W",
                     length="3 ms",
                     seeds=1,
                     out=out,
-                    assignments=told,
+                    assignments=changed,
                     workers=1,
                     progress=False,
                 )
@@ -176,31 +176,31 @@ def learned(folder: Path, _names: Sequence[str]) -> None:
 
 def checked(folder: Path, names: Sequence[str]) -> None:
     """Prints a row for each case: what was advised, what would have been best, and what the advice loses."""
-    print("| case | by the model | loses | by short simulations | loses | the best | one by lot loses |")
+    print("| case | by the model | regret | by short simulations | regret | the best | random alternative |")
     print("|---|---|---|---|---|---|---|")
     for case in (one for one in CASES if not names or one.name in names):
         begun = process_time()
-        told = changes(case.name, case.job, case.weights, case.neighbour)
+        changed = changes(case.name, case.job, case.weights, case.neighbour)
         out = folder / "checked" / case.name.replace(", ", "-")
-        short = _advised(case, told, out / "short", check=case.long, seeds=2)
-        model = _advised(case, told, out / "model", model=folder / "model.json", seeds=1)
+        short = _advised(case, changed, out / "short", check=case.long, seeds=2)
+        model = _advised(case, changed, out / "model", model=folder / "model.json", seeds=1)
         assert short.checked is not None, "it was asked for"
         truth = short.checked
-        other = checked_by(model.table, truth.table, truth.runs, case.long, 2)
-        row = [case.name, words(model.table), f"{other.loss:.1%} ({other.rank})", words(short.table)]
-        row += [f"{truth.loss:.1%} ({truth.rank})", words(truth.table), f"{truth.mean_loss:.1%}"]
-        row += [f"{other.inside:.0%}", f"{truth.inside:.0%}", f"{process_time() - begun:.1f}"]
+        other = Check.of(model.table, truth.table, truth.runs, case.long, 2)
+        row = [case.name, words(model.table), f"{other.regret:.1%} ({other.rank})", words(short.table)]
+        row += [f"{truth.regret:.1%} ({truth.rank})", words(truth.table), f"{truth.random_regret:.1%}"]
+        row += [f"{other.coverage:.0%}", f"{truth.coverage:.0%}", f"{process_time() - begun:.1f}"]
         print("| " + " | ".join(row) + " |", flush=True)
 
 
-def _advised(case: Case, told: list[str], out: Path, *, seeds: int, **more: object) -> Advice:
+def _advised(case: Case, changed: list[str], out: Path, *, seeds: int, **more: object) -> Advice:
     return advise(
         SCENARIO,
         cap=f"{case.cap} W",
         length=case.length,
         seeds=seeds,
         out=out,
-        assignments=told,
+        assignments=changed,
         workers=1,
         progress=False,
         **more,  # type: ignore[arg-type]

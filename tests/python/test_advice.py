@@ -10,10 +10,9 @@ from scipy import stats
 from advised import SCENARIO
 from fairlane import Scenario, runner
 from fairlane.advice import advise
-from fairlane.advice.alternatives import ranked
-from fairlane.advice.checked import checked_by
+from fairlane.advice.alternatives import Check, ranked
+from fairlane.advice.fingerprint import change, pace, progress
 from fairlane.advice.model import COVERAGE
-from fairlane.advice.progress import change, pace, progress
 from fairlane.advice.question import Choice, ask
 from fairlane.advice.sharing import link_share, weights
 from fairlane.advice.simulated import runs_of
@@ -54,7 +53,7 @@ def test_alternatives_are_what_single_runs_are(scenario: Path, tmp_path: Path) -
         )
         job, neighbour = single.jobs.to_dicts()
         assert row["iteration_ms"] == pytest.approx(1e3 * job["seconds_per_iteration"], rel=0.03)
-        assert row["alone_ms"] == pytest.approx(1e3 * job["isolated_seconds_per_iteration"], rel=0.03)
+        assert row["isolated_ms"] == pytest.approx(1e3 * job["isolated_seconds_per_iteration"], rel=0.03)
         # Whole iterations of the neighbour say the same, as far as they say anything.
         assert row["neighbours"] == pytest.approx(neighbour["w"], abs=1.5 / neighbour["isolated_iterations"])
 
@@ -211,7 +210,7 @@ def test_checking_counts_places_and_losses() -> None:
 
     runs = table(2.0, 1.0, 1.5).select("rails", "service_level", "placement", "iteration_ms")
     runs = runs.rename({"iteration_ms": "run_time_ms"}).with_columns(link_share=pl.lit(0.5))
-    found = checked_by(table(1.0, 1.2, 1.5), table(2.0, 1.0, 1.5), runs, "4 ms", 1)
+    found = Check.of(table(1.0, 1.2, 1.5), table(2.0, 1.0, 1.5), runs, "4 ms", 1)
     assert (found.rank, found.best) == (3, "only 0, level 0, random")
-    assert [found.loss, found.mean_loss] == pytest.approx([1.0, 0.5])
-    assert found.inside == pytest.approx(1 / 3), "only that of adapter 1"
+    assert [found.regret, found.random_regret] == pytest.approx([1.0, 0.5])
+    assert found.coverage == pytest.approx(1 / 3), "only that of adapter 1"

@@ -1,19 +1,20 @@
-"""The alternatives that an application has beside its neighbours, in order; the best one is the advice.
+"""The alternatives of an application among its neighbours, ranked; the best one is the advice.
 
-Either each is simulated, for a short time, with several seeds; or a model tells all run times from one simulation of
-the application alone and one of its neighbours. Both can be checked by longer simulations with other seeds.
+Either each is simulated, for a short time, with several seeds; or a model predicts all run times from one isolated
+simulation of the application and one of its neighbours. Both can be checked by longer simulations with other seeds.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 import polars as pl
 
-from fairlane.advice.checked import Checked, checked_by
 from fairlane.advice.model import COVERAGE, RunTimeModel
-from fairlane.advice.predicted import Predicted, predict
+from fairlane.advice.predicted import Ranking, predict
 from fairlane.advice.question import PLACEMENTS, Question, ask
 from fairlane.advice.simulated import runs_of
 from fairlane.inputs import code
@@ -26,37 +27,88 @@ from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
 
-__all__ = ["PLACEMENTS", "Advice", "advise"]
+__all__ = ["PLACEMENTS", "Advice", "Check", "advise", "ranked"]
 
 RUNS = "runs.parquet"
 """The table of runs in the folder: what a model can learn from."""
 
 
+_KEYS = ("rails", "service_level", "placement")
+
+
+@dataclass(frozen=True)
+class Check:
+    """An advice compared with longer simulations of all alternatives, with other seeds."""
+
+    length: str
+    """How long they were."""
+    seeds: int
+    """With how many seeds each, none of which the advice was based on."""
+    rank: int
+    """Place of the advised alternative, 1 for the best."""
+    regret: float
+    """How much longer an iteration takes with it than with the best; infinite where it has too few iterations."""
+    random_regret: float
+    """How much longer it takes with an alternative chosen uniformly at random; the mean."""
+    coverage: float
+    """The share of these run times within the interval that was given for their alternative."""
+    table: pl.DataFrame
+    """The alternatives as they were simulated, the best first."""
+    runs: pl.DataFrame
+    """The simulations."""
+
+    @classmethod
+    def of(cls, advised: pl.DataFrame, simulated: pl.DataFrame, runs: pl.DataFrame, length: str, seeds: int) -> Self:
+        """Compares two tables of alternatives, each with the best first; ``runs`` are those of the second."""
+        first = advised.row(0, named=True)
+        own = simulated.with_row_index("place", 1).filter(pl.all_horizontal(pl.col(key) == first[key] for key in _KEYS))
+        times = simulated["iteration_ms"].drop_nulls()
+        best, time = float(times[0]), own["iteration_ms"].item()
+        both = runs.filter(pl.col("link_share").is_not_null()).join(advised, on=_KEYS)
+        both = both.filter(pl.col("low_ms").is_not_null(), pl.col("run_time_ms").is_not_null())
+        within = both["run_time_ms"].is_between(both["low_ms"], both["high_ms"])
+        return cls(
+            length,
+            seeds,
+            rank=int(own["place"].item()),
+            regret=float("inf") if time is None else float(time) / best - 1,
+            random_regret=float((times / best - 1).to_numpy().mean()),
+            coverage=float(within.to_numpy().mean()) if both.height else float("nan"),
+            table=simulated,
+            runs=runs,
+        )
+
+    @property
+    def best(self) -> str:
+        """The best alternative, in words."""
+        return ", ".join(f"level {one}" if isinstance(one, int) else one for one in self.table.row(0)[: len(_KEYS)])
+
+
 @dataclass(frozen=True)
 class Advice:
-    """What was found for one application."""
+    """The ranked alternatives of one application."""
 
     job: str
     """Its name."""
     table: pl.DataFrame
     """A row for each alternative, the best first: ``rails``, ``service_level``, ``placement``; ``iteration_ms`` with
-    the interval from ``low_ms`` to ``high_ms``; ``alone_ms`` without neighbours; and ``neighbours``, the change of
-    their rates by the application. A model does not tell ``alone_ms``, and with it ``neighbours`` is there for the
-    advised alternative only; a single seed has no interval."""
+    the interval from ``low_ms`` to ``high_ms``; ``isolated_ms`` without neighbours; and ``neighbours``, the change of
+    their rates by the application. A model does not predict ``isolated_ms``, and with it ``neighbours`` is there for
+    the advised alternative only; a single seed has no interval."""
     coverage: float
-    """The part of run times that is within the interval, if what it stands on is right."""
+    """The share of run times that is within the interval, if its assumptions hold."""
     iterations: int
     """The fewest iterations of the application in a simulation."""
     neighbour_iterations: int | None
-    """The fewest of a neighbour: with fewer than three, what neighbours lose is told by bytes. None without any."""
+    """The fewest of a neighbour: with fewer than three, its change of rate is that of bytes. None without any."""
     by_model: bool
     """Whether run times are a model's, or simulated."""
     runs: pl.DataFrame
     """A row for each simulation of the application, as models learn from."""
     folder: Path
     """Where the simulations are."""
-    checked: Checked | None = None
-    """How good the advice is, if that was asked for."""
+    checked: Check | None = None
+    """The check of the advice, if that was asked for."""
 
 
 def advise(
@@ -75,7 +127,7 @@ def advise(
     progress: bool = True,
     allow_code: bool = False,
 ) -> Advice:
-    """Puts all alternatives of a scenario's job, by default its first, in order.
+    """Ranks all alternatives of a scenario's job, by default its first.
 
     Args:
         file: The scenario, with the application and its neighbours.
@@ -84,8 +136,8 @@ def advise(
         levels: Service levels that it may have; by default all that the scenario has.
         length: How long each simulation is, as ``"2 ms"``, in place of the scenario's duration.
         seeds: How many seeds, and so random placements, each alternative is tried with.
-        model: A model that tells the run times, in place of simulations of the alternatives.
-        check: Length of the simulations, with other seeds, that the advice is held against.
+        model: A model that predicts the run times, in place of simulations of the alternatives.
+        check: Length of the simulations, with other seeds, that the advice is compared with.
         workers: Processes; None for one for each core.
         out: Folder of the simulations, new or empty; None for a new one in ``runs``.
         assignments: Changes of the scenario, as ``network.mtu="2 KiB"``.
@@ -97,76 +149,52 @@ def advise(
         RunError: A simulation failed, or all were too short for two iterations.
         ResultsError: The folder is in use.
     """
-    with code.allow_code(allow_code):
-        return _advise(
-            file, job, cap, levels, length, seeds, model, check, workers, out, assignments, progress=progress
-        )
-
-
-def _advise(
-    file: Path,
-    job: str | None,
-    cap: str | None,
-    levels: Sequence[int] | None,
-    length: str | None,
-    seeds: int,
-    model: Path | None,
-    check: str | None,
-    workers: int | None,
-    out: Path | None,
-    assignments: Sequence[str],
-    *,
-    progress: bool,
-) -> Advice:
-    known = RunTimeModel.load(model) if model else None
-    lengths = [f'duration="{length}"'] if length else []
-    question = ask(file, job, cap, levels, [*assignments, *lengths])
-    if check is not None:
-        question.point(question.choices[0], seeds + 1, check)  # a length that is none is refused here
-    folder = new_folder(f"{question.scenario.name}-advice", datetime.now().astimezone(), out)
-    with (
-        TaskProgress(wanted=progress) as shown,
-        Executor(open_pool(workers), Store(folder), shown, first_failure_ends=True) as executor,
-    ):
+    with code.allow_code(allow_code), ExitStack() as stack:
+        known = RunTimeModel.load(model) if model else None
+        lengths = [f'duration="{length}"'] if length else []
+        question = ask(file, job, cap, levels, [*assignments, *lengths])
+        if check is not None:
+            question.point(question.choices[0], seeds + 1, check)  # a length that is none is refused here
+        folder = new_folder(f"{question.scenario.name}-advice", datetime.now().astimezone(), out)
+        shown = stack.enter_context(TaskProgress(wanted=progress))
+        executor = stack.enter_context(Executor(open_pool(workers), Store(folder), shown, first_failure_ends=True))
         shown.stage("simulating")
         if known:
-            told = predict(question, known, executor)
+            ranking = predict(question, known, executor)
         else:
-            told = ranked(question, runs_of(question, question.choices, range(1, 1 + seeds), executor))
-        found = None
+            ranking = ranked(question, runs_of(question, question.choices, range(1, 1 + seeds), executor))
+        checked = None
         if check is not None:
             long = runs_of(question, question.choices, range(1 + seeds, 1 + 2 * seeds), executor, check)
-            found = checked_by(told.table, ranked(question, long).table, long, check, seeds)
-    runs = told.runs.filter(pl.col("run_time_ms").is_not_null())
+            checked = Check.of(ranking.table, ranked(question, long).table, long, check, seeds)
+    runs = ranking.runs.filter(pl.col("run_time_ms").is_not_null())
     with writing(folder / RUNS):
         runs.write_parquet(folder / RUNS)
     seal(folder, "advice", 1, [RUNS])
-    least = int(runs.select(pl.col("iterations").min()).item())
-    others = runs["neighbour_iterations"].drop_nulls().to_list()
     return Advice(
         question.name,
-        told.table,
+        ranking.table,
         COVERAGE,
-        least,
-        min(others, default=None),
-        known is not None,
-        runs,
-        folder.resolve(),
-        checked=found,
+        iterations=int(runs.select(pl.col("iterations").min()).item()),
+        neighbour_iterations=min(runs["neighbour_iterations"].drop_nulls().to_list(), default=None),
+        by_model=known is not None,
+        runs=runs,
+        folder=folder.resolve(),
+        checked=checked,
     )
 
 
-def ranked(question: Question, runs: pl.DataFrame) -> Predicted:
-    """The alternatives by their mean time over the seeds, with the interval for another seed's.
+def ranked(question: Question, runs: pl.DataFrame) -> Ranking:
+    """The alternatives by their mean time over the seeds, with the prediction interval for another seed.
 
     Those that have not done two iterations with every seed have no time, and stand last.
     """
     rows = []
     for number, choice in enumerate(question.choices):
         same = runs.filter(rails=choice.rails, placement=choice.placement)
-        alone = same.filter(pl.col("link_share").is_null())
-        beside = same.filter(service_level=choice.service_level) if same.height > alone.height else alone
-        low, middle, high = _told(beside)
+        isolated = same.filter(pl.col("link_share").is_null())
+        co_run = same.filter(service_level=choice.service_level) if same.height > isolated.height else isolated
+        low, middle, high = _interval(co_run)
         rows.append(
             {
                 "rails": choice.rails,
@@ -175,17 +203,17 @@ def ranked(question: Question, runs: pl.DataFrame) -> Predicted:
                 "iteration_ms": middle,
                 "low_ms": low,
                 "high_ms": high,
-                "alone_ms": _told(alone)[1],
-                "neighbours": beside["neighbours"].cast(pl.Float64).mean(),
+                "isolated_ms": _interval(isolated)[1],
+                "neighbours": co_run["neighbours"].cast(pl.Float64).mean(),
                 "number": number,
             }
         )
-    schema = dict.fromkeys(("iteration_ms", "low_ms", "high_ms", "alone_ms", "neighbours"), pl.Float64)
+    schema = dict.fromkeys(("iteration_ms", "low_ms", "high_ms", "isolated_ms", "neighbours"), pl.Float64)
     table = pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
-    return Predicted(table.sort("iteration_ms", "number", nulls_last=True).drop("number"), runs)
+    return Ranking(table.sort("iteration_ms", "number", nulls_last=True).drop("number"), runs)
 
 
-def _told(runs: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
+def _interval(runs: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
     """The interval of the runs' times; nothing where one has none."""
     if not runs.height or runs["run_time_ms"].null_count():
         return None, None, None

@@ -1,27 +1,81 @@
-"""What one simulation tells of a job: where its time goes, its messages, and how busy links are.
+"""One simulation for advice: what workers compute, and the features of an application and its neighbours in it.
 
-Alone, this is all that the model of run times knows of an application, and of its neighbours. The numbers are plain:
-picoseconds, bytes and shares.
+Of each job: where its time goes, its messages, and its progress; and the utilisation of links. Numbers are picoseconds,
+bytes and shares.
+
+Progress is measured so finely that a short simulation is enough. A count of whole iterations is coarse: of ten, a
+tenth. Marks are not: between the first and the k-th one lie ``k - 1`` iterations, and a time that is known to the
+picosecond. What comes before the first mark, when queues fill, does not count. Two runs are compared by the same
+iterations, which matters where iterations differ, as in a trace. A job with fewer than ``MIN_MARKS`` marks in either
+run is compared by the bytes on the wire that have come to its hosts, which is coarse again if it sends in bursts.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 if TYPE_CHECKING:
     from fairlane import _core
     from fairlane.engine.measured import Measured
+    from fairlane.scenario import Scenario
+    from fairlane.tasks.task import Stopwatch
 
-__all__ = ["extract_features", "link_utilisation"]
+__all__ = [
+    "MIN_MARKS",
+    "change",
+    "delivered",
+    "extract_features",
+    "link_utilisation",
+    "pace",
+    "progress",
+    "simulate",
+]
 
+MIN_MARKS = 3
+"""Marks from which on they are compared in place of bytes."""
 _POINT_TO_POINT = ("send", "isend", "recv", "irecv", "probe", "wait", "wait_all", "wait_any", "wait_some")
 _ONE_SIDED = (
     *("put", "get", "accumulate", "get_accumulate", "compare_and_swap"),
     *("win_lock", "win_unlock", "win_lock_all", "win_unlock_all", "win_flush"),
     *("win_post", "win_start", "win_complete", "win_wait"),
 )
+
+
+def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
+    """One simulation of the scenario's duration: features and progress of each job, utilisation of links."""
+    from fairlane import _core
+    from fairlane.engine.measured import Measured, frame, marks
+
+    with watch.lap("set-up"):
+        decided = scenario.resolve()
+        resolved = replace(decided, jobs=tuple(replace(job, marks=True) for job in decided.jobs))
+    with watch.lap("simulating"):
+        engine = watch.drive(resolved)
+    measured, jobs = Measured.of(engine), list[dict[str, Any]]()
+    fabric = _core.Fabric(json.dumps(resolved.tables["fabric"]))
+    links, marked = frame(fabric.links()), marks(engine)
+    for number, job in enumerate(resolved.jobs):
+        ranks = measured.ranks.filter(pl.col("job") == number)
+        ended = bool((ranks["finished"] != 0).all())
+        span = (int(ranks.select(pl.col("finished_at").max()).item()) if ended else measured.now) - job.start
+        own = measured.interference.filter((pl.col("delayed") == number) & (pl.col("delaying") == number))
+        jobs.append(
+            {
+                "job": job.name,
+                "span": span,
+                **progress(marked.filter(pl.col("job") == number), job.ranks),
+                "delivered": delivered(measured.ports, links, job.hosts) / measured.now,
+                **extract_features(measured, number),
+                "own": int(own["waiting"].sum()) / job.ranks,
+            }
+        )
+    used = link_utilisation(measured, fabric, measured.now)
+    return {"jobs": jobs, **used, "packet_hops": measured.packet_hops, "digest": measured.digest}
 
 
 def extract_features(measured: Measured, job: int) -> dict[str, float]:
@@ -46,7 +100,7 @@ def extract_features(measured: Measured, job: int) -> dict[str, float]:
 
 
 def link_utilisation(measured: Measured, fabric: _core.Fabric, span: int) -> dict[str, float]:
-    """How busy links were over ``span`` ps.
+    """Utilisation of links over ``span`` ps.
 
     The busiest of a host, the busiest between switches, and the mean of all between switches that carried anything.
     """
@@ -71,3 +125,35 @@ def link_utilisation(measured: Measured, fabric: _core.Fabric, span: int) -> dic
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+def progress(marks: pl.DataFrame, ranks: int) -> dict[str, list[float]]:
+    """When each iteration that all ranks have marked was: ``last`` by the slowest rank, ``mean`` over all, ps."""
+    whole = (
+        marks.group_by("iteration")
+        .agg(pl.len().alias("count"), pl.col("at").max().alias("last"), pl.col("at").mean().alias("mean"))
+        .filter(pl.col("count") == ranks)
+        .sort("iteration")
+    )
+    return {name: whole[name].cast(pl.Float64).to_list() for name in ("last", "mean")}
+
+
+def pace(job: Mapping[str, Any], marks: int | None = None) -> float | None:
+    """The mean time of an iteration, ps, of all or up to a number of marks; None if there are fewer than two."""
+    times = job["last"][:marks]
+    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else None
+
+
+def delivered(ports: pl.DataFrame, links: pl.DataFrame, hosts: Iterable[int]) -> int:
+    """Bytes on the wire that have come to some hosts."""
+    into = links.filter(pl.col("to_host").is_in(list(set(hosts)))).select(pl.col("link").cast(pl.UInt32))
+    return int(ports.join(into, on="link")["bytes"].sum())
+
+
+def change(co_run: Mapping[str, Any], without: Mapping[str, Any]) -> float | None:
+    """The change of a job's rate, as -0.02 for a loss of two percent; None if it does nothing."""
+    common = min(len(co_run["mean"]), len(without["mean"]))
+    if common >= MIN_MARKS:
+        slow, fast = (one["mean"][common - 1] - one["mean"][0] for one in (co_run, without))
+        return float(fast / slow - 1)
+    return float(co_run["delivered"] / without["delivered"] - 1) if without["delivered"] else None

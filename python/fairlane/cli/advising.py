@@ -12,7 +12,7 @@ from fairlane.wording import plural, significant
 
 if TYPE_CHECKING:
     from fairlane.advice import Advice
-    from fairlane.advice.checked import Checked
+    from fairlane.advice.alternatives import Check
     from fairlane.advice.model import RunTimeErrors
 
 __all__ = ["add_to"]
@@ -29,7 +29,7 @@ def advise(
     length: Annotated[str | None, typer.Option(help="Length of each simulation, e.g. '2 ms'.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds, and so placements, of each alternative.")] = 3,
     model: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A model that tells the run times, from 'fairlane learn'.")
+        Path | None, typer.Option(metavar="FILE", help="A model that predicts the run times, from 'fairlane learn'.")
     ] = None,
     check: Annotated[
         str | None, typer.Option(metavar="LENGTH", help="Simulate all alternatives for '8 ms' with other seeds, too.")
@@ -41,10 +41,10 @@ def advise(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Say with which rails, service level and placement an application had best run beside its neighbours.
+    """Recommend rails, service level and placement for an application that runs with given neighbours.
 
-    All alternatives are simulated for a short time; or, with a model, the application alone and its neighbours alone
-    are, and the model tells the rest. Check says how good the advice is.
+    All alternatives are simulated for a short time; or, with a model, only the application isolated and its neighbours
+    isolated, and the model predicts the rest. --check compares the advice with longer simulations.
     """
     from fairlane.advice import advise as found_by
 
@@ -77,7 +77,7 @@ def advise(
 
 
 def _facts(found: "Advice") -> dict[str, object]:
-    """What was found, for JSON: every alternative, and how good the advice is if that was checked."""
+    """For JSON: every alternative, and the check of the advice if there is one."""
     facts = {
         name: getattr(found, name) for name in ("job", "coverage", "by_model", "iterations", "neighbour_iterations")
     }
@@ -85,22 +85,22 @@ def _facts(found: "Advice") -> dict[str, object]:
 
 
 def _head(found: "Advice", seeds: int) -> None:
-    from fairlane.advice.progress import LEAST
+    from fairlane.advice.fingerprint import MIN_MARKS
 
     many = f"{found.job}: {found.table.height} alternatives"
     within = f"the interval is for {found.coverage:.0%} of run times"
     if found.by_model:
-        typer.echo(f"{many}, by the model, from one simulation of {found.job} alone and one of its neighbours;")
-        typer.echo(f"{within}. What neighbours lose is simulated, for the advised alternative only.\n")
+        typer.echo(f"{many}, by the model, from one isolated simulation of {found.job} and one of its neighbours;")
+        typer.echo(f"{within}. Neighbours are simulated, with the advised alternative only.\n")
         return
     each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
     typer.echo(f"{many}, {each}, at least {plural(found.iterations, 'iteration')};")
-    typer.echo(f"{within} with other seeds. Neighbours: how much faster they are than without {found.job}.")
+    typer.echo(f"{within} with other seeds. Neighbours: change of their rates by {found.job}.")
     few = found.neighbour_iterations
-    if few is not None and few < LEAST:
+    if few is not None and few < MIN_MARKS:
         typer.echo(
-            f"One of them has done {plural(few, 'iteration')} only, so "
-            "bytes tell it, and roughly; longer simulations do better."
+            f"One of them has done {plural(few, 'iteration')} only: its change is roughly that of bytes; "
+            "longer simulations are more exact."
         )
     typer.echo()
 
@@ -109,26 +109,28 @@ def _table(found: "Advice", show: int) -> None:
     from fairlane.results.text import percent
 
     rows = found.table.to_dicts()
-    typer.echo("rails   level  placement  iteration    interval                    alone    neighbours")
+    typer.echo("rails   level  placement  iteration    interval                 isolated    neighbours")
     for row in [*rows[:show], *([rows[-1]] if len(rows) > show else [])]:
         ends = (
             "-" if row["low_ms"] is None else f"{significant(row['low_ms'], 4)} to {significant(row['high_ms'], 4)} ms"
         )
-        alone = "-" if row["alone_ms"] is None else f"{significant(row['alone_ms'], 4)} ms"
+        alone = "-" if row["isolated_ms"] is None else f"{significant(row['isolated_ms'], 4)} ms"
         neighbours = "-" if row["neighbours"] is None else percent(row["neighbours"], signed=True)
         what = f"{row['rails']:<7} {row['service_level']:<6} {row['placement']:<9}"
         time = "too few iterations" if row["iteration_ms"] is None else f"{significant(row['iteration_ms'], 4)} ms"
         typer.echo(f"{what} {time:>12}  {ends:<24} {alone:>11} {neighbours:>13}")
     if len(rows) > show:
-        typer.echo(f"(the last is the worst; {len(rows) - show - 1} between are left out)")
+        typer.echo(f"(the last is the worst; {len(rows) - show - 1} between are not shown)")
 
 
-def _checked(found: "Checked") -> None:
+def _checked(found: "Check") -> None:
     typer.echo(f"\nChecked by simulations of {found.length} with {found.seeds} other seeds:")
-    typer.echo(f"  the advice is number {found.rank} of {found.table.height}; it takes {found.loss:.1%} longer than")
-    typer.echo(f"  the best ({found.best}), any alternative on average {found.mean_loss:.1%}")
-    if found.inside == found.inside:  # not so without intervals
-        typer.echo(f"  {found.inside:.0%} of these run times are in their intervals")
+    typer.echo(
+        f"  the advice has rank {found.rank} of {found.table.height}; its regret is {found.regret:.1%} against the best"
+    )
+    typer.echo(f"  ({found.best}), that of a random alternative {found.random_regret:.1%}")
+    if found.coverage == found.coverage:  # not so without intervals
+        typer.echo(f"  {found.coverage:.0%} of these run times are in their intervals")
 
 
 def learn(
