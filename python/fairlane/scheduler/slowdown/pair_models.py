@@ -67,11 +67,10 @@ def predict_held_out(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def predict_seen(pairs: pl.DataFrame, folds: int = 5) -> pl.DataFrame:
     """The same by models that have seen the applications, in other pairs: every fifth pair of a fabric is held out."""
-    pairs = pairs.sort(pl.col("pair") % folds, maintain_order=True)
     fold = pairs["pair"].to_numpy() % folds
     with one_thread():
         predicted = cross_validate(fold, lambda out: _predictions(pairs.filter(~out), pairs.filter(out)))
-    return _with_predictions(pairs, predicted)
+    return _with_predictions(pairs, predicted).sort(pl.col("pair") % folds, maintain_order=True)
 
 
 def _predictions(known: pl.DataFrame, later: pl.DataFrame) -> Floats:
