@@ -15,7 +15,7 @@ from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric, Wiring, compare, read_wiring, survey
-from fairlane.reproduce import plan
+from fairlane.reproduce.frames import plan
 from fairlane.tasks.task import Task
 
 EDISON = Path(__file__).parents[1] / "data" / "fabrics" / "edison-links.txt.xz"
@@ -198,5 +198,5 @@ def test_smith2018_runs_on_edisons_cabling_if_asked() -> None:
     assert "arrangement" not in fabrics[0]
     with pytest.raises(ScenarioError, match=r'--cabling = "edisn".*did you mean "edison"'):
         plan("smith2018", cabling="edisn")
-    with pytest.raises(ScenarioError, match=r"--cabling: savoie2020 has no such option"):
-        plan("savoie2020", cabling="edison")
+    with pytest.raises(ScenarioError, match=r"--cabling: wilke2020 has no such option"):
+        plan("wilke2020", cabling="edison")

@@ -43,7 +43,9 @@ upward: fairlane.analysis.figures.flits -> fairlane.plot.style
 upward: fairlane.analysis.figures.flits_waits -> fairlane.plot.style
 upward: fairlane.analysis.figures.periods -> fairlane.plot.style
 upward: fairlane.analysis.figures.waits -> fairlane.plot.style
-outside: fairlane.reproduce.traces
+paper: fairlane.cli.framed -> fairlane.reproduce.frames
+paper: fairlane.cli.reproducing -> fairlane.reproduce.frames
+outside: fairlane.reproduce.frames.traces
 """
 """Violations that are still there. A line goes when its violation does; none is added."""
 

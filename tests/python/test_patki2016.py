@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairlane.reproduce import plan, reproduce
-from fairlane.reproduce.patki2016.checks import CHECKS, variation
-from fairlane.reproduce.patki2016.experiments import (
+from fairlane.reproduce.frames import plan, reproduce
+from fairlane.reproduce.frames.patki2016.checks import CHECKS, variation
+from fairlane.reproduce.frames.patki2016.experiments import (
     APPLICATIONS,
     BALANCES,
     EXPERIMENTS,
@@ -20,8 +20,8 @@ from fairlane.reproduce.patki2016.experiments import (
     share_of,
     written,
 )
-from fairlane.reproduce.patki2016.measured import Measured
-from fairlane.reproduce.patki2016.selection import Selection
+from fairlane.reproduce.frames.patki2016.measured import Measured
+from fairlane.reproduce.frames.patki2016.selection import Selection
 from fairlane.scenario import Scenario
 from fairlane.scenario.resolve import decide
 from fairlane.tasks.progress import TaskProgress

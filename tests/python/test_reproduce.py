@@ -1,5 +1,6 @@
-"""The frame of reproductions: claims, plans, cells that survive, and the judgement of made-up results."""
+"""The framework of reproductions: folders are read, studies prepared and run, made-up tables judged, figures drawn."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,136 +10,328 @@ import pytest
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
 from fairlane.controller import slack
-from fairlane.reproduce import PAPERS, plan, reproduce
-from fairlane.reproduce.claims import claims_of
-from fairlane.reproduce.paper import Done
-from fairlane.reproduce.running import perform_all, source_of
-from fairlane.reproduce.savoie2020.cells import Cell
-from fairlane.reproduce.savoie2020.experiment import CONTROL, DEFAULT, Scale
-from fairlane.reproduce.savoie2020.experiments import EXPERIMENTS
-from fairlane.reproduce.savoie2020.rerouted import rerouted
-from fairlane.reproduce.savoie2020.results import Results
-from fairlane.reproduce.savoie2020.selection import Measured, Selection
-from fairlane.reproduce.savoie2020.systems import SYSTEMS, scenario, static_jobs
+from fairlane.reproduce import PAPERS, conclude, folder_of, plan
+from fairlane.reproduce.folder import Claim, Folder
+from fairlane.reproduce.judging import HOLDS, findings
+from fairlane.reproduce.planning import Prepared
+from fairlane.reproduce.running import Keyed, perform
+from fairlane.scenario import Scenario
 from fairlane.study import Study
-from fairlane.tasks.progress import TaskProgress
+from fairlane.study.plan import Plan as StudyPlan
+from fairlane.study.plan import plan as plan_study
+from fairlane.study.sql import Database, QueryError
+from fairlane.tasks.executor import Executor
 from fairlane.tasks.sources import _another, sources
 from fairlane.tasks.store import Store
-from fairlane.tasks.task import Outcome, Stopwatch
 from small_study import Here
 
 STUDIES = Path(__file__).parents[2] / "docs" / "reproduction" / "savoie2020" / "studies"
-TINY = Scale(placements=1, periods=3, period="1 ms", draws=2)
+CONTROL = "process_prioritization"
+
+PAPER = """
+title = "A paper"
+citation = "Nobody: Nothing, 2020."
+options = ["placements", "periods", "beside"]
+beside = "qos"
+quick = { note = "one placement", set = { placements = 1 } }
+[[study]]
+name = "control"
+file = "control.toml"
+[[study]]
+name = "times"
+file = "times.toml"
+quick = { only = { size = ["small"] }, note = "small messages only" }
+[[table]]
+name = "medians"
+csv = "{size}"
+studies = ["times"]
+sql = "SELECT size, seed, median(seconds) AS seconds FROM iterations GROUP BY ALL ORDER BY ALL"
+"""
+CLAIMS = """
+[[claim]]
+id = "large-is-slow"
+where = "I"
+setup = "a ring"
+claim = "large messages are slow"
+check = "large / small > 2"
+studies = ["times"]
+sql = '''
+SELECT large.seconds / small.seconds AS value, 2.0 AS bound FROM medians large, medians small
+WHERE large.size = 'large' AND small.size = 'small' AND large.seed = small.seed
+'''
+[[claim.clause]]
+says = "large / small {value:.2f}"
+band = "> bound"
+[[claim]]
+id = "qos"
+where = "II"
+setup = "two rings"
+claim = "nothing is lost"
+check = "min improvement >= -0.5"
+studies = ["control"]
+sql = "SELECT min(improvement) AS value FROM work WHERE treatment = 'qos'"
+[[claim.clause]]
+says = "min improvement {value:+.3f}"
+band = ">= -0.5"
+reported = "0"
+"""
+FIGURES = """
+[[figure]]
+file = "times"
+title = "Times"
+[[figure.panel]]
+kind = "box"
+sql = "SELECT size, seconds FROM iterations WHERE seconds IS NOT NULL"
+x = "size"
+y = "seconds"
+"""
+SCENARIO = """
+duration = "3 ms"
+fabric = { topology = "crossbar", hosts = 8, bandwidth = "100 Gb/s" }
+observe = { iterations = ["ring"] }
+[[jobs]]
+name = "ring"
+ranks = 4
+stop = 4
+workload = { name = "ring", message_size = "1 KiB", compute = "1 us" }
+"""
+CONTROLLED = """
+scenario = "ring.toml"
+placements = 2
+[treatments.qos]
+controller = "none"
+period = "100 us"
+periods = 3
+"""
+TIMES = """
+scenario = "ring.toml"
+seeds = [1, 2]
+[factors.size]
+small = { "jobs[0].workload.message_size" = "1 KiB" }
+large = { "jobs[0].workload.message_size" = "64 KiB" }
+[[rules]]
+where = { size = "small", seed = 2 }
+skip = true
+[measure]
+until = "ring"
+tables.iterations = "SELECT rank, iteration, time_s AS seconds FROM iterations"
+"""
 
 
-@pytest.mark.parametrize("name", list(PAPERS))
-def test_every_claim_has_a_check_that_needs_known_experiments(name: str) -> None:
-    paper = PAPERS[name]
-    claims = claims_of(name)
-    assert {claim.id for claim in claims} == set(paper.checks)
-    used = {experiment for check in paper.checks.values() for experiment in (*check.experiments, *check.shown)}
-    assert used == set(paper.experiments)
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "paper"
+    place.mkdir()
+    plain = SCENARIO.replace("stop = 4\n", "").replace('observe = { iterations = ["ring"] }\n', "")
+    files = {
+        "paper.toml": PAPER,
+        "claims.toml": CLAIMS,
+        "figures.toml": FIGURES,
+        "ring.toml": SCENARIO.replace("crossbar", "fat_tree").replace("hosts = 8", "hosts = 8, levels = 2, radix = 4"),
+        "control.toml": CONTROLLED.replace("ring.toml", "plain.toml"),
+        "plain.toml": plain.replace("crossbar", "fat_tree").replace("hosts = 8", "hosts = 8, levels = 2, radix = 4"),
+        "times.toml": TIMES,
+    }
+    for name, text in files.items():
+        (place / name).write_text(text)
+    return place
 
 
-def test_default_runs_are_shared_with_known_experiments() -> None:
-    assert {experiment.default for experiment in EXPERIMENTS.values()} <= set(EXPERIMENTS)
+def run(place: Path | str, out: Path, **options: Any) -> Any:
+    with Executor(Here(), Store(out)) as executor:
+        return conclude(plan(place, **options), executor, out)
 
 
-def cells_of(claim: str, **options: Any) -> list[Cell]:
-    return list(plan("savoie2020", only=claim, **options).selection.tasks)
-
-
-def test_the_systems_have_room_for_their_jobs() -> None:
-    for name, system in SYSTEMS.items():
-        jobs = static_jobs(system)
-        assert sum(job["ranks"] for job in jobs) <= system.hosts
-        scenario(name, system, jobs, 1)
-
-
-@pytest.mark.parametrize("name", list(SYSTEMS))
-def test_the_studies_of_controllers_are_of_the_same_jobs(name: str) -> None:
-    study = Study.load(STUDIES / f"{name}.toml")
-    found = study.scenario(next(study.points()))
-    expected = scenario(name, SYSTEMS[name], static_jobs(SYSTEMS[name]), 1)
-    copies = [
-        [(label, job.ranks, job.workload) for job in it.jobs for label in job.names()] for it in (found, expected)
+def test_a_paper_without_python_is_run_judged_and_written_down(folder: Path, tmp_path: Path) -> None:
+    found = run(folder, tmp_path / "out")
+    assert not found.failed
+    assert [(one.claim.id, one.holds, one.scaled) for one in found.judged] == [
+        ("large-is-slow", True, False),
+        ("qos", True, False),
     ]
-    assert copies[0] == copies[1]
-    assert found.fabric == expected.fabric
-    assert set(study.treatments) == {"algorithm1", "slack"}
+    (ratio,) = found.judged[0].findings
+    large, small = (pl.read_csv(tmp_path / "out" / f"{size}.csv") for size in ("large", "small"))
+    assert (large["seed"].to_list(), small["seed"].to_list()) == ([1, 2], [1]), "a rule leaves out a combination"
+    assert found.judged[0].findings[0].value == pytest.approx(large["seconds"][0] / small["seconds"][0], rel=1e-5)
+    assert ratio.low == 2.0
+    assert ratio.high is None
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "](times.png)" in page
+    assert "paper: 0 | yes |" in page
+    assert (tmp_path / "out" / "times.png").stat().st_size > 5000
+    # Everything again: nothing is computed, and the verdicts are the same.
+    answers = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "answers").iterdir()}
+    again = run(folder, tmp_path / "out")
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "answers").iterdir()} == answers
+    assert again.judged == found.judged
+    assert again.unused == 0
+
+
+def test_quick_and_only_leave_out_what_they_say(folder: Path) -> None:
+    chosen = plan(folder, quick=True)
+    assert chosen.left_out == {"control": "one placement", "times": "small messages only"}
+    times, control = (chosen.studies[name].study for name in ("times", "control"))
+    assert times is not None
+    assert control is not None
+    assert [point.parameters for point in times.points()] == [{"size": "small"}]
+    assert control.table.placements == [{"seed": 1}]
+    assert list(plan(folder, only="qos").studies) == ["control"]
+
+
+def test_a_claim_whose_study_was_left_out_is_not_judged(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "paper.toml").read_text()
+    (folder / "paper.toml").write_text(text.replace("only = { size", "skip = true, only = { size"))
+    found = run(folder, tmp_path / "out", quick=True, only="large-is-slow")
+    assert [(one.holds, one.findings, one.missing) for one in found.judged] == [
+        (None, [], ["times: small messages only"])
+    ]
+    assert HOLDS[None] == "not run"
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "words"),
+    [
+        ("paper.toml", "citation", "citatoin", 'paper.toml:3: citatoin = "Nobody: Nothing, 2020.": unknown key'),
+        ("paper.toml", 'name = "times"', 'name = "control"', "duplicate name"),
+        ("claims.toml", '"times"', '"tiems"', 'did you mean "times"'),
+        ("claims.toml", '"> bound"', '">> bound"', "is no band"),
+        ("claims.toml", "medians large,", "median large,", "claim large-is-slow: has a query that is wrong"),
+        ("claims.toml", "{value:.2f}", "{valeu:.2f}", "does not fit the columns value, bound"),
+        ("figures.toml", 'y = "seconds"', 'y = "second"', "figure times: cannot be drawn"),
+        ("times.toml", 'size = "small", seed', 'siez = "small", seed', 'did you mean "size"'),
+        ("times.toml", 'until = "ring"', 'until = "rnig"', 'did you mean "ring"'),
+        ("times.toml", "FROM iterations", "FROM iteration", "measure.tables.iterations"),
+    ],
+)
+def test_what_is_wrong_with_a_folder_is_named(
+    folder: Path, tmp_path: Path, file: str, before: str, after: str, words: str
+) -> None:
+    text = (folder / file).read_text()
+    assert before in text
+    (folder / file).write_text(text.replace(before, after, 1))
+    if file == "times.toml" and "FROM" in before:  # found out where it is simulated
+        assert words in run(folder, tmp_path / "out", only="large-is-slow").failed[0].error
+        return
+    with pytest.raises(ScenarioError) as error:
+        run(folder, tmp_path / "out", only="large-is-slow")
+    assert words in str(error.value)
+
+
+def test_a_method_of_ones_own_runs_with_permission_only(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "method.py").write_text(
+        "def doubled(tables):\n    return tables.ask('SELECT 2 * seconds AS twice FROM medians')\n"
+    )
+    text = (folder / "paper.toml").read_text()
+    (folder / "paper.toml").write_text(f'{text}[[table]]\nname = "twice"\ncall = "method.py:doubled"\ncsv = "twice"\n')
+    words = ["reproduce", str(folder), "--only", "large-is-slow", "--quiet", "--workers", "1", "--out"]
+    assert execute([*words, str(tmp_path / "refused")]) == 2
+    assert "which is not permitted" in capsys.readouterr().err
+    assert execute([*words, str(tmp_path / "out"), "--allow-code"]) == 0
+    assert pl.read_csv(tmp_path / "out" / "twice.csv").height == 3
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_papers_of_fairlane_can_be_read_and_all_their_studies_are_judged(name: str) -> None:
+    folder = folder_of(name)
+    entries = {entry.name for entry in folder.paper.study}
+    assert {study for claim in folder.claims for study in (*claim.studies, *claim.shown)} == entries
+    assert folder.figures
+
+
+def test_unknown_papers_claims_and_options_are_named() -> None:
+    with pytest.raises(ScenarioError, match='did you mean "savoie2020"'):
+        plan("savoie2019")
+    with pytest.raises(ScenarioError, match="--cabling: savoie2020 has no such option"):
+        plan("savoie2020", cabling="even")
+    with pytest.raises(ScenarioError, match=r'did you mean "savoie\.small\.static"'):
+        plan("savoie2020", only=["savoie.small.static", "savoie.small.statik"])
+    with pytest.raises(ScenarioError, match='did you mean "slack"'):
+        plan("savoie2020", beside=["slak"])
+
+
+def studied(prepared: Prepared) -> Study:
+    assert prepared.study is not None
+    return prepared.study
+
+
+def calibrated(name: str, compute: int = 10**8, **options: Any) -> StudyPlan:
+    """A study of savoie2020 with made-up compute times."""
+    chosen = plan("savoie2020", quick=True, **options)
+    found = plan_study(studied(chosen.studies[name]))
+    for cell in found.cells:
+        cell.decide([compute] * len(cell.workloads), found.study.treatments)
+    return found
+
+
+def test_default_runs_are_shared_among_studies() -> None:
+    names = ("small.static", "small.threshold-0.4", "small.long-observation", "small.adaptive-routing")
+    cells = {name: calibrated(name).cells[0] for name in names}
+    runs = [run for cell in cells.values() for run in cell.runs]
+    assert len({run.task.digest for run in runs if run.treatment == "default"}) == 1
+    assert len({run.task.digest for run in runs if run.treatment != "default"}) == 4
+
+
+def test_another_routing_keeps_hosts_and_compute_times() -> None:
+    (cell,) = calibrated("small.adaptive-routing").cells
+    default, treated = (cell.of(treatment)[0].task.scenario for treatment in ("default", "adaptive"))
+    assert default["jobs"] == treated["jobs"]
+    assert (default["fabric"]["routing"]["name"], treated["fabric"]["routing"]["name"]) == ("d_mod_k", "adaptive")
 
 
 def test_a_controller_beside_is_run_and_not_judged() -> None:
-    with pytest.raises(ScenarioError, match='did you mean "slack"'):
-        plan("savoie2020", beside=["slak"])
-    chosen = plan("savoie2020", only="savoie.small.adaptive-routing", quick=True, beside=["slack"])
-    assert isinstance(chosen.selection, Selection)
-    cells = [(cell.experiment, cell.treatment) for cell in chosen.selection.tasks]
-    assert ("small.static", "slack") in cells
-    assert ("small.adaptive-routing", "slack") not in cells, "it has no control at all"
-    assert {name: it.judged for name, (it, _) in chosen.selection.experiments.items()} == {
-        "small.static": CONTROL,
-        "small.adaptive-routing": DEFAULT,
+    chosen = plan("savoie2020", quick=True, beside=["slack"])
+    kinds = {
+        name: list(studied(one).treatments) for name, one in chosen.studies.items() if one.entry.file == "control.toml"
     }
+    assert all(treatments == [CONTROL, "slack"] for treatments in kinds.values())
+    assert list(studied(chosen.studies["small.adaptive-routing"]).treatments) == ["adaptive"]
+    assert chosen.studies["small.arrivals"].arguments["controllers"] == [CONTROL, "slack"]
+    (cell,) = calibrated("small.static", beside=["slack"]).cells
+    (alike,) = calibrated("small.static").cells
+    assert cell.of(CONTROL)[0].task.digest == alike.of(CONTROL)[0].task.digest
 
 
-def test_a_plan_shares_default_runs_and_says_what_is_left_out() -> None:
-    quick = plan("savoie2020", only="savoie.small.threshold", quick=True)
-    cells = [(cell.experiment, cell.treatment) for cell in quick.selection.tasks]
-    assert sorted(cells) == [
-        ("small.static", DEFAULT),
-        ("small.static", CONTROL),
-        ("small.threshold-0.4", CONTROL),
-        ("small.threshold-1.0", CONTROL),
-    ]
-    assert all("of 500" in words for words in quick.left_out.values())
+def test_upper_bounds_are_noted() -> None:
+    chosen = plan("savoie2020", placements=3, periods=7, only=["savoie.small.static", "savoie.small.arrivals"])
+    assert chosen.left_out == {
+        "small.static": "placements 3 of 8; periods 7 of 500",
+        "small.arrivals": "placements 3 of 8; periods 7 of 2500",
+    }
+    assert len(list(studied(chosen.studies["small.static"]).points())) == 3
+    assert plan("savoie2020", only="savoie.large.static").left_out == {}
 
 
-def test_unknown_papers_and_claims_are_named() -> None:
-    with pytest.raises(ScenarioError, match='did you mean "savoie2020"'):
-        plan("savoie2019")
-    with pytest.raises(ScenarioError, match="--beside: wilke2020 has no such option"):
-        plan("wilke2020", beside=["slack"])
-    with pytest.raises(ScenarioError, match=r'did you mean "savoie\.small\.static"'):
-        plan("savoie2020", only=["savoie.small.static", "savoie.small.statik"])
+@pytest.mark.parametrize(("name", "hosts"), [("small", 64), ("medium", 324), ("large", 1296)])
+def test_the_systems_have_room_for_their_jobs_and_studies_of_controllers_use_them(name: str, hosts: int) -> None:
+    study = Study.load(STUDIES / f"{name}.toml")
+    found = study.scenario(next(study.points()))
+    own = Scenario.load(folder_of("savoie2020").path / f"{name}.toml")
+    assert found.jobs == own.jobs
+    assert found.fabric == own.fabric
+    assert own.fabric.parameters["hosts"] == hosts
+    assert sum(job.count * (job.ranks or 0) for job in own.jobs) <= hosts
+    assert set(study.treatments) == {"algorithm1", "slack"}
 
 
-def test_several_claims_can_be_chosen() -> None:
-    chosen = plan("wilke2020", only=["wilke.allreduce", "wilke.virtual-lanes"])
-    assert [claim.id for claim in chosen.claims] == ["wilke.virtual-lanes", "wilke.allreduce"], "in the paper's order"
-    assert len(plan("wilke2020").claims) == 8
+def test_another_simulator_or_controller_makes_other_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    (cell,) = calibrated("small.static").cells
+    task = cell.of(CONTROL)[0].task
+    before = Keyed(task).digest
+    assert Keyed(task, "another method").digest != before
+    monkeypatch.setattr("fairlane.reproduce.running.sources", lambda controller: f"another {controller}")
+    assert Keyed(task).digest != before
+    few, many = ({cell.of(CONTROL)[0].task.digest for cell in plan_with(placements).cells} for placements in (2, 3))
+    assert few < many, "more placements leave runs as they are"
 
 
-def computed(cells: list[Cell], folder: Path) -> dict[Cell, Done]:
-    return perform_all({cell: cell for cell in cells}, Here(), Store(folder), TaskProgress(wanted=False))
-
-
-def test_cells_are_stored_and_not_computed_again(tmp_path: Path) -> None:
-    cells = [Cell("small.compute-90", 1, treatment, TINY) for treatment in (DEFAULT, CONTROL)]
-    first = computed(cells, tmp_path)
-    assert [done.error for done in first.values()] == [None, None]
-    assert all(done.seconds > 0 and done.cpu > 0 for done in first.values())
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("answers/*.json")}
-    assert {path.stem for path in files} == {cell.digest for cell in cells}
-    second = computed(cells, tmp_path)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("answers/*.json")} == files
-    assert second[cells[0]].answer == cells[0].compute(Stopwatch()), "a cell depends on nothing but itself"
-    jobs = Results.of(second).jobs("small.compute-90")
-    assert jobs.height == 8
-    assert jobs["w_default"].drop_nulls().is_between(-1, 0.5).all()
-
-
-def test_another_simulator_makes_other_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = Cell("small.static", 1, CONTROL, TINY)
-    before = cell.digest
-    monkeypatch.setattr("fairlane.reproduce.savoie2020.cells.sources", lambda _controller: "another")
-    assert Cell("small.static", 1, CONTROL, TINY).digest != before
-
-
-def test_more_placements_leave_cells_as_they_are() -> None:
-    few, many = ({cell.digest for cell in cells_of("savoie.small.static", placements=count)} for count in (2, 3))
-    assert len(few) == 4
-    assert few < many
+def plan_with(placements: int) -> StudyPlan:
+    chosen = plan("savoie2020", only="savoie.small.static", placements=placements)
+    found = plan_study(studied(chosen.studies["small.static"]))
+    for cell in found.cells:
+        cell.decide([10**8] * 8, found.study.treatments)
+    return found
 
 
 def test_a_controller_depends_on_its_own_source_only() -> None:
@@ -150,41 +343,46 @@ def test_a_controller_depends_on_its_own_source_only() -> None:
     assert not _another(Path("controller", "base.py"), CONTROL)
 
 
-def test_another_routing_keeps_hosts_and_compute_times() -> None:
-    before = scenario("small", SYSTEMS["small"], static_jobs(SYSTEMS["small"]), 3)
-    after = rerouted(before, "adaptive")
-    assert after.fabric.routing is not None
-    assert after.fabric.routing.name == "adaptive"
-    pairs = zip(before.resolve().jobs, after.resolve().jobs, strict=True)
-    assert all((one.hosts, one.compute) == (other.hosts, other.compute) for one, other in pairs)
+def test_what_makes_answers_is_part_of_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, found = Path.read_bytes, []
+
+    def noted(path: Path) -> bytes:
+        found.append("/".join(path.parts[-2:]))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    sources.cache_clear()
+    sources()
+    assert {"study/work.py", "study/measured.py", "results/derive.py", "controller/loop.py"} <= {*found}
+    assert not {"tasks/pools.py", "results/text.py", "cli/main.py"} & {*found}
 
 
-def test_a_cell_that_fails_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
-    good = Cell("small.compute-90", 1, "none", TINY)
-    bad = Cell("small.compute-90", 1, "no such controller", TINY)
-    done = computed([bad, good], tmp_path)
-    assert "unknown controller" in (done[bad].error or "")
-    assert done[good].answer is not None
-    assert "no such controller" in next(tmp_path.glob("failed/*.toml")).read_text()
+def test_a_run_that_fails_is_reported_and_the_others_go_on(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "times.toml").read_text()
+    (folder / "times.toml").write_text(text.replace('"64 KiB"', '"512 MiB"'))
+    found = run(folder, tmp_path / "out", only="large-is-slow")
+    assert [(done.error or "").partition(": ")[2] for done in found.failed] == ["job ring is not done after 3 ms"] * 2
+    assert found.judged[0].missing == ["2 runs of times that failed"]
+    assert found.judged[0].holds is None
+    assert pl.read_csv(tmp_path / "out" / "small.csv").height == 1
+    assert len(list((tmp_path / "out").glob("failed/*.toml"))) == 2
 
 
-def test_a_reproduction_ends_in_judged_claims_tables_figures_and_a_page(tmp_path: Path) -> None:
-    chosen = plan("savoie2020", only="savoie.small.adaptive-routing", quick=True, periods=2)
-    found = reproduce(chosen, tmp_path, TaskProgress(wanted=False), workers=1)
-    assert not found.failed
-    assert [one.scaled for one in found.judged] == [True]
-    assert len(found.judged[0].findings) == 4
-    page = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "a try-out, not a judgement" in page
-    for name in ("small.static", "small.adaptive-routing"):
-        assert pl.read_csv(tmp_path / f"{name}.csv").height == 8
-        assert f"]({name}.png)" in page
-        assert (tmp_path / f"{name}.png").is_file()
+def test_arrivals_keep_hosts_and_are_compared_with_the_default(tmp_path: Path) -> None:
+    chosen = plan("savoie2020", only="savoie.small.arrivals", quick=True, periods=2)
+    with Executor(Here(), Store(tmp_path)) as executor:
+        outcome = perform(chosen, executor)
+    assert not outcome.failures
+    jobs = outcome.tables.ask("SELECT job, workload, w_default FROM jobs")
+    assert jobs["job"].to_list()[:2] == ["flood-0", "flood-1"]
+    assert "flood-2" in jobs["job"], "the first job of a workload gives way to another"
+    assert jobs["w_default"].drop_nulls().is_between(-1, 0.5).all()
 
 
 def test_the_command_goes_on_only_when_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Store(tmp_path).keep(Cell("small.static", 9, CONTROL, TINY), Outcome({}))
-    words = ["reproduce", "savoie2020", "--out", str(tmp_path)]
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "answers" / "0123.json").write_text("{}")
+    words = ["reproduce", "savoie2020", "--quick", "--only", "savoie.small.static", "--out", str(tmp_path)]
     assert execute(words) == 2
     assert "has cells already: --resume goes on with them" in capsys.readouterr().err
     (tmp_path / "file").touch()
@@ -210,97 +408,120 @@ def test_wrong_options_leave_no_folder(
     options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "new" / "folder"
-    assert execute(["reproduce", "savoie2020", "--quick", "--out", str(out), *options]) == 2
+    only = ["--only", "savoie.small.static"]
+    assert execute(["reproduce", "savoie2020", "--quick", *only, "--out", str(out), *options]) == 2
     assert words in capsys.readouterr().err
     assert not out.parent.exists()
 
 
-def results(gains: list[float], experiment: str = "small.static") -> Results:
-    """Made-up cells: everyone does 1000 alone, 900 by default, and so much more with QoS."""
-    jobs = [f"job-{number}" for number in range(len(gains))]
-    base = {
-        "placement": [1] * len(jobs),
-        "period": [0] * len(jobs),
-        "job": jobs,
-        "workload": ["flood_pairs"] * len(jobs),
-    }
-    common = {**base, "state": ["RUNNING"] * len(jobs), "accepted": [True] * len(jobs)}
-    default = pl.DataFrame({**common, "iterations": [900] * len(jobs), "isolated_iterations": [1000] * len(jobs)})
-    done = [round(900 * (1 + gain)) for gain in gains]
-    treated = pl.DataFrame({**common, "iterations": done, "isolated_iterations": [None] * len(jobs)})
-    return Results({(experiment, DEFAULT): default, (experiment, CONTROL): treated})
+def periods(rows: list[dict[str, Any]], study: str = "small.static", treatment: str = CONTROL) -> pl.DataFrame:
+    common = {"study": study, "point": 0, "placement": 0, "treatment": treatment, "state": "RUNNING", "accepted": True}
+    return pl.DataFrame([{**common, "period": 0, "isolated_iterations": 1000, **row} for row in rows])
 
 
-def held(claim: str, found: Results) -> list[bool]:
-    return [held for _, held in PAPERS["savoie2020"].checks[claim].judge(found)]
+def made_up(table: pl.DataFrame, workload: str = "flood_pairs") -> Database:
+    """The tables that the paper makes of these periods."""
+    work = table.select("study", "point", "name").unique().with_columns(workload=pl.lit(workload))
+    database = Database({"periods": table, "work": work})
+    for one in folder_of("savoie2020").paper.table:
+        assert one.sql is not None
+        database.put(one.name, database.ask(one.sql))
+    return database
+
+
+def gains(values: list[float]) -> Database:
+    """Everyone does 1000 alone, 900 by default, and so much more with QoS."""
+    done = [{"name": f"job-{at}", "iterations": round(900 * (1 + it))} for at, it in enumerate(values)]
+    return made_up(periods([{**row, "default_iterations": 900} for row in done]))
+
+
+def held(claim: str, tables: Database, paper: str = "savoie2020") -> list[bool]:
+    (found,) = [one for one in folder_of(paper).claims if one.id == claim]
+    return [one.holds for one in findings(found, tables)]
+
+
+def test_the_static_claim_is_judged_by_its_bands() -> None:
+    assert held("savoie.small.static", gains([0.2, 0.12, 0.11, 0.105, 0.02, -0.04])) == [True] * 5
+    assert held("savoie.small.static", gains([0.5, -0.1, -0.1, 0.0])) == [False] * 4 + [True]
+
+
+def test_w_and_improvement_are_ratios_of_sums() -> None:
+    row = gains([0.1]).ask("SELECT * FROM jobs").row(0, named=True)
+    assert row["w_default"] == pytest.approx(-0.1)
+    assert row["w_treated"] == pytest.approx(-0.01)
+    assert row["improvement"] == pytest.approx(0.1)
 
 
 def test_an_algorithm_that_starts_over_has_accepted_nothing() -> None:
     states = ["DEFAULT", "RUNNING", "RUNNING", "RUNNING", "DEFAULT", "RUNNING", "RUNNING"]
     accepted = [False, True, True, False, False, True, False]
-    gains = [0, 0, 10, 20, 40, 80, 160]
-    base = {"placement": [1] * 7, "period": [*range(7)], "job": ["a"] * 7, "workload": ["ring"] * 7}
-    common = {**base, "state": states, "accepted": accepted}
-    default = pl.DataFrame({**common, "iterations": [100] * 7, "isolated_iterations": [100] * 7})
-    treated = default.with_columns(iterations=pl.Series([100 + gain for gain in gains]))
-    found = Results({("small.static", DEFAULT): default, ("small.static", CONTROL): treated}).progress("small.static")
+    rows = [
+        {"name": "a", "period": at, "state": state, "accepted": it, "iterations": 100 + gain, "default_iterations": 100}
+        for at, (state, it, gain) in enumerate(zip(states, accepted, [0, 0, 10, 20, 40, 80, 160], strict=True))
+    ]
+    found = made_up(periods(rows)).ask("SELECT adopted, improvement FROM progress")
     means = {0: (0 + 0 + 0.4 + 0.8) / 4, 1: (0.1 + 1.6) / 2, 2: 0.2}
-    assert dict(found.select("adopted", "improvement").iter_rows()) == pytest.approx(means)
-
-
-def test_a_changed_module_of_the_cells_makes_other_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = Cell("small.static", 1, CONTROL, TINY).digest
-    for module in ("cells", "rerouted"):
-        with monkeypatch.context() as patched:
-            name = f"fairlane.reproduce.savoie2020.{module}"
-            patched.setattr(
-                "fairlane.reproduce.savoie2020.cells.source_of",
-                lambda of, name=name: "another" if of == name else source_of(of),
-            )
-            assert Cell("small.static", 1, CONTROL, TINY).digest != before, module
-
-
-def test_what_makes_answers_is_part_of_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, found = Path.read_bytes, []
-
-    def noted(path: Path) -> bytes:
-        found.append("/".join(path.parts[-2:]))
-        return read(path)
-
-    monkeypatch.setattr(Path, "read_bytes", noted)
-    sources.cache_clear()
-    sources()
-    assert {"study/work.py", "results/derive.py", "engine/measured.py", "controller/loop.py"} <= {*found}
-    assert not {"study/pool.py", "results/text.py", "cli/main.py"} & {*found}
-
-
-def test_no_claim_is_judged_while_cells_of_it_failed() -> None:
-    """What is left may be the better half."""
-    found = results([0.1])
-    experiments = {"small.static": EXPERIMENTS["small.static"]}
-    for failed, missing in ({}, []), ({("small.static", CONTROL): 2}, ["2 cells of small.static that failed"]):
-        measured = Measured(found.rows, {}, failed, experiments)
-        assert measured.missing("small.static") == missing
-
-
-def test_the_static_claim_is_judged_by_its_bands() -> None:
-    assert held("savoie.small.static", results([0.2, 0.12, 0.11, 0.105, 0.02, -0.04])) == [True] * 5
-    assert held("savoie.small.static", results([0.5, -0.1, -0.1, 0.0])) == [False] * 4 + [True]
+    assert dict(found.iter_rows()) == pytest.approx(means)
 
 
 def test_another_routing_is_judged_against_the_jobs_alone_under_the_first() -> None:
-    found = results([0.05, 0.0])
-    found.rows["small.adaptive-routing", DEFAULT] = found.rows["small.static", DEFAULT].with_columns(
-        iterations=pl.lit(980), isolated_iterations=pl.lit(5000)
-    )
-    cells = found.rerouted("small.adaptive-routing")
-    assert cells is not None
-    assert cells["w_rerouted"].to_list() == pytest.approx([-0.02, -0.02])
-    assert found.rerouted("small.static", "medium.static") is None
+    static = periods([{"name": "a", "iterations": 945, "default_iterations": 900}])
+    other = periods([{"name": "a", "iterations": 980, "default_iterations": 900}], "small.adaptive-routing", "adaptive")
+    tables = made_up(pl.concat([static, other]))
+    assert tables.ask("SELECT w_rerouted, w_treated FROM rerouted").row(0) == pytest.approx((-0.02, -0.055))
+    assert held("savoie.small.adaptive-routing", tables) == [True]
 
 
-def test_w_and_improvement_are_ratios_of_sums() -> None:
-    row = results([0.1]).jobs("small.static").row(0, named=True)
-    assert row["w_default"] == pytest.approx(-0.1)
-    assert row["w_treated"] == pytest.approx(-0.01)
-    assert row["improvement"] == pytest.approx(0.1)
+@pytest.mark.parametrize(
+    ("band", "value", "expected"),
+    [
+        (">= 0.1", 0.1, True),
+        ("> 0.1", 0.1, False),
+        ("[0.1, bound]", 0.5, True),
+        ("[0.1, bound]", 0.51, False),
+        ("= bound", 0.5, True),
+        ("<= bound", None, False),
+        ("< nothing", 0.1, False),
+    ],
+)
+def test_bands_compare_with_numbers_and_columns(band: str, value: float | None, expected: bool) -> None:
+    clause = {"says": "found {value:.2f}", "band": band}
+    claim = Claim(id="a", where="", setup="", claim="", check="", sql="SELECT * FROM t", clause=[clause])
+    schema = {"value": pl.Float64, "bound": pl.Float64, "nothing": pl.Float64}
+    database = Database({"t": pl.DataFrame({"value": [value], "bound": [0.5], "nothing": [None]}, schema)})
+    assert [one.holds for one in findings(claim, database)] == [expected]
+
+
+def test_queries_only_read_and_integers_stay_integers() -> None:
+    database = Database({"t": pl.DataFrame({"a": [1, 2]})})
+    assert database.ask("SELECT sum(a) AS a, sum(a) * 0.5 AS b FROM t").schema == {"a": pl.Int64, "b": pl.Float64}
+    for wrong in ("DROP TABLE t", "SELECT 1; SELECT 2", "SELECT * FROM read_csv('/etc/passwd')", "COPY t TO 'x.csv'"):
+        with pytest.raises(QueryError):
+            database.ask(wrong)
+
+
+def draw(kind: str, sql: str, **more: Any) -> Callable[[Path], Folder]:
+    def write(place: Path) -> Folder:
+        keys = "".join(f"{key} = {value!r}\n" for key, value in more.items())
+        panel = f"[[figure.panel]]\nkind = '{kind}'\nsql = '''{sql}'''\nx = 'x'\ny = 'y'\n{keys}"
+        (place / "figures.toml").write_text(f"[[figure]]\nfile = '{kind}'\ntitle = 'T'\n{panel}")
+        return Folder(place)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql", "more"),
+    [
+        ("strip", "SELECT size AS x, seconds AS y, seed::VARCHAR AS s FROM iterations", {"series": "s"}),
+        ("scatter", "SELECT iteration AS x, seconds AS y, size AS p FROM iterations", {"column": "p"}),
+        ("bars", "SELECT size AS x, seconds AS y, seed AS s FROM medians", {"series": "s"}),
+        ("lines", "SELECT seed AS x, seconds AS y, size AS s, 0 AS l, 1 AS h FROM medians", {"low": "l", "high": "h"}),
+        ("heatmap", "SELECT size AS x, seed::VARCHAR AS y, seconds AS value FROM medians", {}),
+    ],
+)
+def test_every_kind_of_figure_is_drawn(kind: str, sql: str, more: dict[str, str], folder: Path, tmp_path: Path) -> None:
+    draw(kind, sql, **more)(folder)
+    found = run(folder, tmp_path / "out", only="large-is-slow")
+    assert not found.failed
+    assert (tmp_path / "out" / f"{kind}.png").stat().st_size > 5000

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from fairlane.fabric import Fabric
-from fairlane.reproduce import plan, reproduce
-from fairlane.reproduce.smith2018.experiments import FULL, QUICK, cells_of, written
-from fairlane.reproduce.smith2018.measured import Measured
-from fairlane.reproduce.smith2018.selection import Selection
-from fairlane.reproduce.smith2018.simulate import simulate
+from fairlane.reproduce.frames import plan, reproduce
+from fairlane.reproduce.frames.smith2018.experiments import FULL, QUICK, cells_of, written
+from fairlane.reproduce.frames.smith2018.measured import Measured
+from fairlane.reproduce.frames.smith2018.selection import Selection
+from fairlane.reproduce.frames.smith2018.simulate import simulate
 from fairlane.runner.counters import FEATURES
 from fairlane.scenario import Scenario
 from fairlane.scenario.resolve import decide

@@ -7,16 +7,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-import fairlane.reproduce.wilke2020.experiments as wilke
+import fairlane.reproduce.frames.wilke2020.experiments as wilke
 from fairlane import required_virtual_lanes
-from fairlane.reproduce import plan, reproduce
-from fairlane.reproduce.paper import Done
-from fairlane.reproduce.running import perform_all
-from fairlane.reproduce.wilke2020.checks import CHECKS, lanes_needed
-from fairlane.reproduce.wilke2020.experiments import EXPERIMENTS, FULL, QUICK, STRATEGIES, Cell, Scale
-from fairlane.reproduce.wilke2020.figures import draw
-from fairlane.reproduce.wilke2020.measured import Measured, Outcome
-from fairlane.reproduce.wilke2020.selection import Selection, task
+from fairlane.reproduce.frames import plan, reproduce
+from fairlane.reproduce.frames.paper import Done
+from fairlane.reproduce.frames.running import perform_all
+from fairlane.reproduce.frames.wilke2020.checks import CHECKS, lanes_needed
+from fairlane.reproduce.frames.wilke2020.experiments import EXPERIMENTS, FULL, QUICK, STRATEGIES, Cell, Scale
+from fairlane.reproduce.frames.wilke2020.figures import draw
+from fairlane.reproduce.frames.wilke2020.measured import Measured, Outcome
+from fairlane.reproduce.frames.wilke2020.selection import Selection, task
 from fairlane.scenario.resolve import decide
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store

@@ -12,10 +12,10 @@ import pytest
 from fairlane import Fabric
 from fairlane.pattern import observe, program_of
 from fairlane.placement import STRATEGIES
-from fairlane.reproduce import plan, reproduce
-from fairlane.reproduce.traces import JOBS, TRACES, job_log, trace
-from fairlane.reproduce.yang2016.checks import CHECKS
-from fairlane.reproduce.yang2016.experiments import (
+from fairlane.reproduce.frames import plan, reproduce
+from fairlane.reproduce.frames.traces import JOBS, TRACES, job_log, trace
+from fairlane.reproduce.frames.yang2016.checks import CHECKS
+from fairlane.reproduce.frames.yang2016.experiments import (
     APPLICATIONS,
     EXPERIMENTS,
     FULL,
@@ -25,9 +25,9 @@ from fairlane.reproduce.yang2016.experiments import (
     Cell,
     written,
 )
-from fairlane.reproduce.yang2016.measured import Measured
-from fairlane.reproduce.yang2016.schedules import Schedules
-from fairlane.reproduce.yang2016.selection import Selection
+from fairlane.reproduce.frames.yang2016.measured import Measured
+from fairlane.reproduce.frames.yang2016.schedules import Schedules
+from fairlane.reproduce.frames.yang2016.selection import Selection
 from fairlane.scenario import Scenario
 from fairlane.scenario.models import Job
 from fairlane.scenario.resolve import decide

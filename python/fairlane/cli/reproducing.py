@@ -1,5 +1,6 @@
 """Reproducing papers: reproduce."""
 
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,12 +8,11 @@ import typer
 
 from fairlane.cli.command import AsJson, Quiet, add, completing, out_option, print_json
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import folder_for, tell_damaged
+from fairlane.cli.options import AllowCode, folder_for, tell_damaged
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
-    from fairlane.reproduce import Plan, Reproduction
-    from fairlane.reproduce.report import Judged
+    from fairlane.reproduce import Judged, Plan, Reproduction
 
 __all__ = ["add_to"]
 
@@ -22,7 +22,7 @@ def reproduce(
         str,
         typer.Argument(
             metavar="PAPER",
-            help="patki2016, savoie2020, smith2018, wilke2020 or yang2016.",
+            help="A paper that fairlane comes with, as savoie2020, or a folder with a paper.toml.",
             show_default=False,
             autocompletion=completing("fairlane.reproduce:PAPERS"),
         ),
@@ -46,39 +46,55 @@ def reproduce(
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")
     ] = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
     """Run a paper's experiments and print its claims: paper, measured, holds."""
+    from fairlane.cli.framed import reproduce as perform_framed
+    from fairlane.inputs.code import allow_code as allowing
     from fairlane.reproduce import plan
     from fairlane.reproduce import reproduce as perform
+    from fairlane.reproduce.frames import PAPERS as FRAMED
     from fairlane.tasks.progress import TaskProgress
     from fairlane.tasks.store import Store
 
+    if paper in FRAMED:
+        options = {"placements": placements, "periods": periods, "beside": beside or (), "cabling": cabling}
+        return perform_framed(
+            paper,
+            only or (),
+            options,
+            out,
+            quick=quick,
+            resume=resume,
+            workers=workers,
+            dask=dask,
+            json=as_json,
+            quiet=quiet,
+        )
     if dask:
         typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
-    folder = out or Path("runs") / f"{paper}{f'-{cabling}' if cabling else ''}{'-quick' if quick else ''}"
-    chosen = plan(
-        paper,
-        only=only or (),
-        quick=quick,
-        placements=placements,
-        periods=periods,
-        beside=beside or (),
-        cabling=cabling,
-    )
+    with allowing(allow_code):
+        chosen = plan(
+            paper,
+            only=only or (),
+            quick=quick,
+            placements=placements,
+            periods=periods,
+            beside=beside or (),
+            cabling=cabling,
+        )
+    folder = out or Path("runs") / f"{chosen.name}{f'-{cabling}' if cabling else ''}{'-quick' if quick else ''}"
     store = Store(folder)
-    there = store.digests()
-    if there and not resume:
+    if (there := store.digests()) and not resume:
         raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
     if store.foreign():
         raise ScenarioError(Problem("--out", "holds other files", str(folder), "a folder that is new or empty"))
     wordy = not (as_json or quiet)
     if wordy:
         _left_out(chosen)
-    if there and wordy:
-        _found(chosen, there)
-    with folder_for(folder), TaskProgress(wanted=not quiet) as shown:
+    with allowing(allow_code), folder_for(folder), TaskProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
         found = perform(chosen, folder, shown, workers=workers, dask=dask)
     tell_damaged(found.damaged, folder)
@@ -88,7 +104,7 @@ def reproduce(
         typer.echo(folder)
     else:
         _claims(found)
-        _time(found)
+        _time(found, len(there))
         typer.echo(f"Everything is in {folder}.")
     return ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
 
@@ -96,26 +112,31 @@ def reproduce(
 def _facts(one: "Judged") -> dict[str, object]:
     """A claim for JSON."""
     claim = {"id": one.claim.id, "where": one.claim.where, "claim": one.claim.claim}
-    findings = [{"measured": words, "holds": held} for words, held in one.findings]
+    findings = [
+        {
+            "measured": it.words,
+            "value": None if isnan(it.value) else it.value,
+            "low": it.low,
+            "high": it.high,
+            "reported": it.reported or None,
+            "holds": it.holds,
+        }
+        for it in one.findings
+    ]
     return {**claim, "holds": one.holds, "scaled": one.scaled, "findings": findings, "missing": list(one.missing)}
 
 
-def _found(chosen: "Plan", there: set[str]) -> None:
-    """What is stored already, and what of it is of no use."""
-    cells = chosen.selection.tasks.values()
-    known = sum(cell.digest in there for cell in cells)
-    typer.echo(f"{known} of {len(cells)} cells are there already.")
-    if len(there) > known:
-        words = "not used: of other settings, or computed by another version of the simulator"
-        typer.echo(f"{len(there) - known} stored cells are {words}.")
-
-
-def _time(found: "Reproduction") -> None:
-    """What the cells have taken, whenever they were computed."""
+def _time(found: "Reproduction", there: int) -> None:
+    """What the runs have taken, whenever they were computed, and what was stored before."""
     from fairlane.results.text import seconds
 
-    wall, cpu = (sum(getattr(cell, key) for cell in found.done.values()) for key in ("seconds", "cpu"))
-    typer.echo(f"{len(found.done)} cells took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers.")
+    wall, cpu = (sum(getattr(one, key) for one in found.done) for key in ("seconds", "cpu"))
+    typer.echo(f"{len(found.done)} runs took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers.")
+    if there:
+        typer.echo(f"{there - found.unused} of them were there already.")
+    if found.unused:
+        words = "not used: of other settings, or computed by another version of the simulator"
+        typer.echo(f"{found.unused} stored runs are {words}.")
 
 
 def _left_out(chosen: "Plan") -> None:
@@ -134,12 +155,12 @@ def _claims(found: "Reproduction") -> None:
         scaled = ", scaled" if one.scaled and not one.missing else ""
         typer.echo(f"\n{one.claim.id} ({one.claim.where}): {HOLDS[one.holds]}{scaled}")
         typer.echo(f"  paper     {one.claim.claim}")
-        for words, held in one.findings:
-            typer.echo(f"  measured  {words}: {'yes' if held else 'no'}")
+        for finding in one.findings:
+            typer.echo(f"  measured  {finding.words}: {'yes' if finding.holds else 'no'}")
         if one.missing:
             typer.echo(f"  missing   {', '.join(one.missing)}")
-    for cell in found.failed:
-        typer.echo(f"\nfailed: {cell.task.label}: {cell.error}")
+    for run in found.failed:
+        typer.echo(f"\nfailed: {run.task.label}: {run.error}")
     typer.echo("")
 
 

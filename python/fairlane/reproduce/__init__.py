@@ -1,37 +1,43 @@
-"""Reproducing papers: their experiments simulated, and their claims beside what was measured.
+"""Reproducing papers: a folder with study files, claims and figures, run, judged and drawn.
 
-A paper is a folder here with a ``PAPER`` and its ``claims.toml``, and one line in ``PAPERS``. ``paper`` says what a
-``Paper`` is.
+``folder`` has the format, ``planning`` what is run, ``running`` how, ``judging`` the verdicts, ``figures`` and
+``output`` what is left. The papers that fairlane comes with are in ``papers``.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairlane.controller import CONTROLLERS
 from fairlane.errors import Problem, ScenarioError
-from fairlane.reproduce.claims import claims_of
-from fairlane.reproduce.output import store
-from fairlane.reproduce.paper import Done, Options, Paper
-from fairlane.reproduce.patki2016 import PAPER as PATKI2016
-from fairlane.reproduce.report import HOLDS, Judged, Plan, Reproduction
-from fairlane.reproduce.running import perform_all
-from fairlane.reproduce.savoie2020 import PAPER as SAVOIE2020
-from fairlane.reproduce.smith2018 import PAPER as SMITH2018
-from fairlane.reproduce.wilke2020 import PAPER as WILKE2020
-from fairlane.reproduce.yang2016 import PAPER as YANG2016
-from fairlane.tasks.executor import Watcher
+from fairlane.reproduce.folder import Folder
+from fairlane.reproduce.judging import HOLDS, Judged, judged
+from fairlane.reproduce.method import BUILT_IN
+from fairlane.reproduce.output import Reproduction, store
+from fairlane.reproduce.planning import Options, Plan, plan_of
+from fairlane.reproduce.running import Outcome, perform
+from fairlane.tasks.executor import Executor, Watcher
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.store import Store
 
-__all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
+__all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "conclude", "folder_of", "plan", "reproduce"]
 
-PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (PATKI2016, SAVOIE2020, SMITH2018, WILKE2020, YANG2016)}
-"""Every paper that can be reproduced, by name."""
+PAPERS: Sequence[str] = sorted(path.parent.name for path in BUILT_IN.glob("*/paper.toml"))
+"""The papers that fairlane comes with, by name."""
+
+
+def folder_of(paper: str | Path) -> Folder:
+    """The folder of a paper: one that fairlane comes with, by its name, or any other. Raises ``ScenarioError``."""
+    if paper in PAPERS:
+        return Folder(BUILT_IN / paper)
+    if (Path(paper) / "paper.toml").is_file():
+        return Folder(Path(paper))
+    raise ScenarioError(
+        Problem.unknown("paper", "paper", str(paper), [*PAPERS, "a folder with a paper.toml"], str(paper))
+    )
 
 
 def plan(
-    name: str,
+    paper: str | Path,
     *,
     only: str | Sequence[str] = (),
     quick: bool = False,
@@ -42,29 +48,29 @@ def plan(
 ) -> Plan:
     """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
 
-    ``placements`` and ``periods`` are upper bounds on what each experiment has. Controllers ``beside`` the paper's own
+    ``placements`` and ``periods`` are upper bounds on what each study has. Controllers ``beside`` the paper's own
     are run and shown, and no claim is judged by them. ``cabling`` is one of the paper's ways to cable its machine.
     """
-    if name not in PAPERS:
-        raise ScenarioError(Problem.unknown("paper", "paper", name, list(PAPERS), name))
-    paper, claims = PAPERS[name], claims_of(name, only)
+    folder = folder_of(paper)
+    only = [only] if isinstance(only, str) else only
+    names = [claim.id for claim in folder.claims]
+    if unknown := [one for one in only if one not in names]:
+        raise ScenarioError(Problem.unknown("--only", f"claim of {folder.name}", unknown[0], names, unknown[0]))
     for option, value in (("--placements", placements), ("--periods", periods)):
         if value is not None and value < 1:
             raise ScenarioError(Problem(option, "out of range", value, "at least 1"))
     for controller in beside:
         if controller not in CONTROLLERS:
             raise ScenarioError(Problem.unknown("--beside", "controller", controller, list(CONTROLLERS), controller))
-    if cabling is not None and paper.cablings and cabling not in paper.cablings:
-        raise ScenarioError(Problem.unknown("--cabling", "cabling", cabling, paper.cablings, cabling))
+    cablings = [*folder.paper.cablings]
+    if cabling is not None and cablings and cabling not in cablings:
+        raise ScenarioError(Problem.unknown("--cabling", "cabling", cabling, cablings, cabling))
     options = Options(quick, placements, periods, beside, cabling)
-    refused = sorted(options.given - paper.options)
-    if refused:
-        allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(paper.options)]
+    if refused := sorted(options.given - {*folder.paper.options}):
+        allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(folder.paper.options)]
         words = ", ".join(f"--{option}" for option in allowed)
-        raise ScenarioError(Problem(f"--{refused[0]}", f"{name} has no such option", allowed=words))
-    checks = [paper.checks[claim.id] for claim in claims]
-    needed = {experiment for check in checks for experiment in (*check.experiments, *check.shown)}
-    return Plan(paper, claims, options, paper.select([one for one in paper.experiments if one in needed], options))
+        raise ScenarioError(Problem(f"--{refused[0]}", f"{folder.name} has no such option", allowed=words))
+    return plan_of(folder, [claim for claim in folder.claims if not only or claim.id in only], options)
 
 
 def reproduce(
@@ -79,17 +85,29 @@ def reproduce(
         workers: How many processes of this machine; None for all cores.
         dask: Address of a Dask scheduler whose workers to use instead.
     """
-    kept = Store(folder)
-    with closing(open_pool(workers, dask)) as pool:
-        done = perform_all(chosen.selection.tasks, pool, kept, watcher)
-    return _conclude(chosen, done, folder, kept.damaged)
+    with Executor(open_pool(workers, dask), Store(folder), watcher) as executor:
+        return conclude(chosen, executor, folder)
 
 
-def _conclude(chosen: Plan, done: Mapping[object, Done], folder: Path, damaged: Sequence[str] = ()) -> Reproduction:
-    """Judges the claims by what came of the tasks, and stores everything."""
-    measured = chosen.selection.measured(done)
-    judged = [chosen.judge(claim, measured) for claim in chosen.claims]
-    found = Reproduction(chosen, measured, judged, done, damaged)
+def conclude(chosen: Plan, executor: Executor, folder: Path) -> Reproduction:
+    """The same by an executor, whose store is in ``folder``."""
+    outcome = perform(chosen, executor)
     folder.mkdir(parents=True, exist_ok=True)
+    kept = executor.store
+    unused = len(kept.digests() - outcome.done.keys()) if kept else 0
+    found = Reproduction(chosen, outcome, judge(chosen, outcome), kept.damaged if kept else (), unused)
     store(found, folder)
     return found
+
+
+def judge(chosen: Plan, outcome: Outcome) -> list[Judged]:
+    """The verdicts on the claims, by the tables of an outcome."""
+    return [
+        judged(
+            claim,
+            outcome.tables,
+            [words for name in claim.studies for words in outcome.missing(chosen, name)],
+            scaled=chosen.options.quick or any(name in chosen.left_out for name in claim.studies),
+        )
+        for claim in chosen.claims
+    ]

@@ -1,38 +1,84 @@
 """What a reproduction leaves in its folder: tables, figures, the claims, what tasks took, and a page with all of it."""
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from string import Formatter
 
 import polars as pl
 
-from fairlane.reproduce.paper import Keeping, Picture
-from fairlane.reproduce.report import HOLDS, Judged, Reproduction
+from fairlane.reproduce.figures import Picture, draw_all
+from fairlane.reproduce.folder import Derived
+from fairlane.reproduce.judging import HOLDS, Finding, Judged
+from fairlane.reproduce.planning import Plan
+from fairlane.reproduce.running import Done, Outcome
 from fairlane.results.manifest import seal, unseal
 from fairlane.results.text import seconds
 
-__all__ = ["PAGE", "RESULTS", "store"]
+__all__ = ["PAGE", "RESULTS", "Reproduction", "store"]
 
 PAGE = "report.md"
 """The page: claims, what was measured, and the figures."""
 RESULTS = "<!-- results -->"
 """Stands before all but the title, so that another page can include it."""
 DIGITS = 6
-"""Significant digits of numbers in tables."""
+"""Significant digits of numbers in CSV files."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came out."""
+
+    plan: Plan
+    outcome: Outcome
+    judged: Sequence[Judged]
+    damaged: Sequence[str] = ()
+    """Stored answers that had changed since they were stored, and so were computed again."""
+    unused: int = 0
+    """Stored answers of other settings, or computed by another version of the simulator."""
+
+    @property
+    def done(self) -> Sequence[Done]:
+        """What came of every task."""
+        return list(self.outcome.done.values())
+
+    @property
+    def failed(self) -> list[Done]:
+        """What has no answer."""
+        return [one for one in self.done if one.error is not None]
 
 
 def store(found: Reproduction, folder: Path) -> None:
     """Writes everything."""
     unseal(folder)
-    for name, table in found.measured.tables().items():
-        table.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / f"{name}.csv")
-    pictures = found.measured.draw(folder)
+    for one in found.plan.folder.paper.table:
+        _keep(one, found.outcome.derived, folder)
+    pictures = draw_all(found.plan, found.outcome, folder)
     _claims(found.judged).write_csv(folder / "claims.csv")
     _costs(found).write_csv(folder / "cells.csv", float_precision=1)
-    if isinstance(found.measured, Keeping):
-        found.measured.keep(folder)
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
     tables = [path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet")]
     seal(folder, "reproduction", 1, tables)
+
+
+def _keep(one: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> None:
+    """Writes the files of a table, if it was made."""
+    table = derived.get(one.name)
+    if table is None:
+        return
+    for name, suffix in ((one.csv, "csv"), (one.parquet, "parquet")):
+        columns = [field for _, field, _, _ in Formatter().parse(name or "") if field]
+        for row in (
+            [{}] if name and not columns else table.select(columns).unique().iter_rows(named=True) if name else []
+        ):
+            part = table.filter(**row).drop(columns) if row else table
+            path = folder / f"{str(name).format(**row)}.{suffix}"
+            if suffix == "csv":
+                part.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(path)
+            else:
+                part.write_parquet(path)
 
 
 def _claims(judged: Sequence[Judged]) -> pl.DataFrame:
@@ -41,7 +87,7 @@ def _claims(judged: Sequence[Judged]) -> pl.DataFrame:
             "claim": one.claim.id,
             "where": one.claim.where,
             "paper": one.claim.claim,
-            "measured": "; ".join(f"{words}: {'yes' if held else 'no'}" for words, held in one.findings),
+            "measured": "; ".join(f"{it.words}: {'yes' if it.holds else 'no'}" for it in one.findings),
             "missing": "; ".join(one.missing),
             "holds": {True: "yes", False: "no", None: "-"}[one.holds] + (" (scaled)" if one.scaled else ""),
         }
@@ -53,19 +99,21 @@ def _claims(judged: Sequence[Judged]) -> pl.DataFrame:
 def _costs(found: Reproduction) -> pl.DataFrame:
     """What each task has taken, s."""
     rows = [
-        {"cell": done.task.label, "wall_s": done.seconds, "cpu_s": done.cpu, "error": done.error}
-        for done in found.done.values()
+        {"cell": done.task.label, "wall_s": done.seconds, "cpu_s": done.cpu, "error": done.error} for done in found.done
     ]
     schema = {"cell": pl.String, "wall_s": pl.Float64, "cpu_s": pl.Float64, "error": pl.String}
     return pl.DataFrame(rows, schema=schema)
 
 
 def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
+    paper = found.plan.folder.paper
     quick = " (scaled: a try-out, not a judgement)" if found.plan.options.quick else ""
-    yield f"# {found.plan.paper.title}{quick}\n"
+    yield f"# {paper.title}{quick}\n"
     yield f"{RESULTS}\n"
-    cpu = sum(done.cpu for done in found.done.values())
+    yield f"{paper.citation}\n"
+    cpu = sum(done.cpu for done in found.done)
     yield f"{len(found.done)} simulations, {seconds(cpu)} of processor time.\n"
+    yield from (f"{note}\n" for note in paper.notes)
     for name, words in found.plan.left_out.items():
         yield f"- {name}: {words}"
     yield "\n| claim | paper | measured | in its band |\n|---|---|---|---|"
@@ -80,11 +128,16 @@ def _rows(one: Judged) -> Iterator[str]:
     """A row for each finding; the first has the claim."""
     verdict = HOLDS[one.holds] + (", scaled" if one.scaled and not one.missing else "")
     first = f"| `{one.claim.id}`, {one.claim.where} | {_cell(one.claim.claim)} |"
-    for words, held in one.findings:
-        yield f"{first} {_cell(words)} | {'yes' if held else 'no'} |"
+    for finding in one.findings:
+        yield f"{first} {_cell(with_reported(finding))} | {'yes' if finding.holds else 'no'} |"
         first = "| | |"
     words = f"missing: {', '.join(one.missing)}" if one.missing else ""
     yield f"{first} {_cell(words)} | **{verdict}** |"
+
+
+def with_reported(finding: Finding) -> str:
+    """A finding in words, with what the paper has of it."""
+    return f"{finding.words}; paper: {finding.reported}" if finding.reported else finding.words
 
 
 def _cell(words: str) -> str:

@@ -1,54 +1,299 @@
-"""Performing what a paper needs as the tasks of studies are performed: in processes or on Dask, stored when done."""
+"""Performing a plan as the tasks of studies are performed, in processes or on Dask, and what comes of it as tables."""
 
-from collections.abc import Mapping
-from functools import lru_cache
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from fairlane.reproduce.paper import Done
-from fairlane.tasks.executor import Executor, Watcher
-from fairlane.tasks.pools import Pool
+import polars as pl
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.reproduce.folder import Derived
+from fairlane.reproduce.method import Method
+from fairlane.reproduce.planning import Plan, Prepared
+from fairlane.results.text import plural
+from fairlane.study.measured import measured_runs, measured_tables
+from fairlane.study.plan import plan as plan_study
+from fairlane.study.sql import Database, QueryError
+from fairlane.study.tables import tables as study_tables
+from fairlane.tasks.executor import Executor, Failure
 from fairlane.tasks.sources import sources
-from fairlane.tasks.store import Store
-from fairlane.tasks.task import Computable, Task
+from fairlane.tasks.task import Answer, Computable, Stopwatch, Task
 
-__all__ = ["perform_all", "simulation", "source_of"]
+__all__ = ["Done", "Keyed", "Outcome", "perform"]
 
-
-def simulation(
-    function: str, scenario: Mapping[str, Any], label: str, *, cost: float, arguments: Mapping[str, Any] | None = None
-) -> Task:
-    """A task that simulates a scenario in ``function`` (see ``Task``).
-
-    It is another one when the simulator's files or the module of the function change.
-    """
-    made_by = {"simulator": sources("none"), "module": source_of(function.partition(":")[0])}
-    return Task(function, scenario, ".", label, {**made_by, **(arguments or {})}, cost)
+MEASURE = "fairlane.reproduce.method:measure"
 
 
-@lru_cache
-def source_of(module: str) -> str:
-    """A digest of a module's file."""
-    spec = find_spec(module)
-    assert spec is not None, "the functions of tasks are in modules that are there"
-    assert spec.origin is not None, "modules are files"
-    return sha256(Path(spec.origin).read_bytes()).hexdigest()[:16]
+@dataclass(frozen=True)
+class Done:
+    """What came of a task."""
+
+    task: Computable
+    seconds: float = 0.0
+    """Wall time that it took when it was performed."""
+    cpu: float = 0.0
+    """Processor time that it took."""
+    error: str | None = None
+    """Why it has no answer."""
 
 
-def perform_all(tasks: Mapping[Any, Computable], pool: Pool, store: Store, watcher: Watcher) -> dict[Any, Done]:
-    """Performs the tasks that the store has no answers of; every answer is stored at once.
+@dataclass(frozen=True)
+class Keyed:
+    """A task of a study that is another one when the simulator, or the method that it uses, changes."""
+
+    task: Task
+    method: str = ""
+    """The digest of the method's file."""
+
+    @property
+    def label(self) -> str:
+        """The task's."""
+        return self.task.label
+
+    @property
+    def cost(self) -> float:
+        """The task's."""
+        return self.task.cost
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for tasks that have the same result."""
+        controller = self.task.arguments.get("controller", "none")
+        key = [self.task.digest, sources(str(controller)), self.method]
+        return sha256(json.dumps(key).encode()).hexdigest()[:32]
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """The task's scenario."""
+        return self.task.description
+
+    def compute(self, watch: Stopwatch) -> Answer:
+        """As the task."""
+        return self.task.compute(watch)
+
+
+@dataclass(frozen=True)
+class Called:
+    """A study that is a function of its arguments."""
+
+    method: Method
+    arguments: Mapping[str, Any]
+    label: str
+    cost: float = 100.0
+
+    @cached_property
+    def digest(self) -> str:
+        """Another one when arguments, files that they name, the function's file or the program change."""
+        files = [Path(it) for it in self.arguments.values() if isinstance(it, str) and Path(it).is_file()]
+        read = [sha256(path.read_bytes()).hexdigest() for path in files]
+        plain = {key: it for key, it in self.arguments.items() if not (isinstance(it, str) and Path(it) in files)}
+        key = [plain, read, self.method.name, self.method.digest, sources("none")]
+        return sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """Its arguments."""
+        return self.arguments
+
+    def compute(self, watch: Stopwatch) -> Answer:
+        """Calls the function, which returns tables by column."""
+        return {"tables": self.method.function()(self.arguments, watch)}
+
+
+class _Part(Protocol):
+    """A study of the plan on its way."""
+
+    def first(self) -> Iterable[Computable]:
+        """Tasks that the others need the answers of."""
+
+    def second(self, executor: Executor, /) -> Iterable[Computable]:
+        """All others."""
+
+    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
+        """What came of them."""
+
+
+class _Compared(_Part):
+    """A study with treatments."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        assert prepared.study is not None, "it has a study file"
+        self._plan = plan_study(prepared.study)
+
+    def first(self) -> Iterable[Computable]:
+        return [Keyed(task) for task in self._plan.calibrations()]
+
+    def second(self, executor: Executor) -> Iterable[Computable]:
+        self._plan.calibrate(_unkeyed(executor, self.first()))
+        return self._tasks()
+
+    def _tasks(self) -> list[Keyed]:
+        return [Keyed(run.task) for cell in self._plan.cells for run in cell.runs]
+
+    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
+        return study_tables(self._plan, _unkeyed(executor, [*self.first(), *self._tasks()]))
+
+
+class _Measured(_Part):
+    """A study of single runs that are measured."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        assert prepared.study is not None, "it has a study file"
+        method = prepared.method
+        given = {} if method is None else {"file": str(method.file), "name": method.name}
+        arguments = {**given, "arguments": prepared.arguments} if given else None
+        self._runs = list(measured_runs(prepared.study, MEASURE if method else None, arguments))
+        self._tasks = [Keyed(run.task, method.digest if method else "") for run in self._runs]
+
+    def first(self) -> Iterable[Computable]:
+        return []
+
+    def second(self, _executor: Executor) -> Iterable[Computable]:
+        return self._tasks
+
+    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
+        return measured_tables(self._runs, _unkeyed(executor, self._tasks))
+
+
+class _CalledPart(_Part):
+    """A study that is a function."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        assert prepared.method is not None, "it has a function"
+        self._task = Called(prepared.method, prepared.arguments, prepared.entry.name)
+
+    def first(self) -> Iterable[Computable]:
+        return []
+
+    def second(self, _executor: Executor) -> Iterable[Computable]:
+        return [self._task]
+
+    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
+        answer = executor.answer(self._task)
+        if answer is None:
+            return {"failures": pl.DataFrame({"error": [executor.failures[self._task.digest].error]})}
+        return {name: pl.DataFrame(columns) for name, columns in answer["tables"].items()}
+
+
+def _unkeyed(executor: Executor, tasks: Iterable[Computable]) -> Executor:
+    """What came of tasks, by the digests that their studies know them by."""
+    found = Executor(executor.pool)
+    for one in tasks:
+        assert isinstance(one, Keyed), "tasks of study files are keyed"
+        if one.digest in executor.outcomes:
+            found.outcomes[one.task.digest] = executor.outcomes[one.digest]
+        elif one.digest in executor.failures:
+            failure = executor.failures[one.digest]
+            found.failures[one.task.digest] = Failure(one.task, failure.error, failure.description)
+    return found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a plan."""
+
+    tables: Database
+    """Those of the studies: each study's in a schema of its name, and all of one name together, with a column
+    ``study``; and those that the paper makes of them."""
+    derived: Mapping[str, pl.DataFrame]
+    """Those that the paper makes, by name."""
+    failures: Mapping[str, int]
+    """How many runs of a study failed, by study."""
+    done: Mapping[str, Done] = field(default_factory=dict)
+    """What came of every task, by digest."""
+
+    def missing(self, plan: Plan, study: str) -> list[str]:
+        """What claims about a study would need and is not there, in words."""
+        if study not in plan.studies:
+            return [f"{study}: {plan.left_out.get(study, 'not run')}"]
+        note = plan.left_out.get(study, "")
+        gone = [part for part in note.split("; ") if " is not run: " in part]
+        count = self.failures.get(study, 0)
+        return [*gone, *([f"{plural(count, 'run')} of {study} that failed"] if count else [])]
+
+
+def perform(plan: Plan, executor: Executor) -> Outcome:
+    """Performs the tasks that the executor's store has no answers of; every answer is stored at once.
 
     A task that fails twice is reported with its error, and the others go on.
     """
-    executor = Executor(pool, store, watcher)
-    executor.run(tasks.values())
-    return {key: _done(task, executor) for key, task in tasks.items()}
+    parts = {name: _part(prepared) for name, prepared in plan.studies.items()}
+    first = {task.digest: task for part in parts.values() for task in part.first()}
+    if first:
+        executor.run(first.values())
+    tasks = first | {task.digest: task for part in parts.values() for task in part.second(executor)}
+    executor.run([task for digest, task in tasks.items() if digest not in first])
+    found = {name: part.tables(executor) for name, part in parts.items()}
+    counts = {name: tables["failures"].height for name, tables in found.items() if "failures" in tables}
+    failures = {name: count for name, count in counts.items() if count}
+    done = {digest: _done(task, executor) for digest, task in tasks.items()}
+    return _derived(plan, _stored(plan, found, Outcome(Database(), {}, failures, done)))
+
+
+def _part(prepared: Prepared) -> _Part:
+    if prepared.study is None:
+        return _CalledPart(prepared)
+    return _Compared(prepared) if prepared.study.table.measure is None else _Measured(prepared)
 
 
 def _done(task: Computable, executor: Executor) -> Done:
     found = executor.outcomes.get(task.digest)
     if found is None:
-        return Done(task, None, error=executor.failures[task.digest].error)
-    return Done(task, found.answer, found.seconds, found.cpu)
+        return Done(task, error=executor.failures[task.digest].error)
+    return Done(task, found.seconds, found.cpu)
+
+
+def _stored(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome: Outcome) -> Outcome:
+    """With the tables of the studies in the database, and one of the studies themselves."""
+    together: dict[str, list[pl.DataFrame]] = {}
+    for study, tables in found.items():
+        for name, table in tables.items():
+            outcome.tables.put(name, table, study)
+            together.setdefault(name, []).append(table.select(pl.lit(study).alias("study"), pl.all()))
+    for name, parts in together.items():
+        outcome.tables.put(name, pl.concat(parts, how="diagonal_relaxed"))
+    entries = [(one.name, one.title, one.figure) for one in plan.folder.paper.study if one.name in plan.studies]
+    schema = {"study": pl.String, "title": pl.String, "figure": pl.String}
+    outcome.tables.put("studies", pl.DataFrame(entries, schema, orient="row"))
+    return outcome
+
+
+def made(plan: Plan, outcome: Outcome, studies: Iterable[str], *, complete: bool) -> bool:
+    """Whether something that is made of some studies is: one of them was run, or all of them without a failure."""
+    names = list(studies)
+    if complete:
+        return all(not outcome.missing(plan, name) for name in names)
+    return not names or any(name in plan.studies for name in names)
+
+
+def _derived(plan: Plan, outcome: Outcome) -> Outcome:
+    """With the tables that the paper makes."""
+    found: dict[str, pl.DataFrame] = {}
+    for one in plan.folder.paper.table:
+        if not made(plan, outcome, one.studies, complete=one.complete):
+            continue
+        try:
+            new = _made(plan, one, outcome.tables)
+        except QueryError as error:
+            if outcome.failures or plan.left_out:  # there may be nothing to make it of
+                continue
+            file = str(plan.folder.path / "paper.toml")
+            raise ScenarioError(Problem(f"table {one.name}.sql", str(error), file=file)) from None
+        for name, table in new.items():
+            outcome.tables.put(name, table)
+            found[name] = table
+    return Outcome(outcome.tables, found, outcome.failures, outcome.done)
+
+
+def _made(plan: Plan, one: Derived, tables: Database) -> dict[str, pl.DataFrame]:
+    if one.call is not None:
+        answer = Method.of(plan.folder.path, one.call).function()(tables)
+        return dict(answer) if isinstance(answer, Mapping) else {one.name: answer}
+    assert one.sql is not None, "a table has a query or a function"
+    return {one.name: tables.ask(one.sql)}

@@ -144,6 +144,9 @@ def plan(study: Study) -> Plan:
 
     Raises ``ScenarioError`` with everything that is wrong, before anything runs.
     """
+    if study.table.measure is not None:
+        words = "is for studies that belong to a paper: fairlane reproduce FOLDER runs them"
+        raise ScenarioError(study.error(Problem("measure", words)))
     problems: dict[str, Problem] = {}
     cells = []
     for point in study.points():

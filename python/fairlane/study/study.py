@@ -31,7 +31,7 @@ class Point:
     case: str | None
     """Name of its case."""
     parameters: Mapping[str, Any]
-    """Values of the parameters, by dotted path."""
+    """Values of the parameters, by dotted path, and levels of the factors, by name."""
     placement: int
     """Which of the placements, from 0."""
     seed: int
@@ -129,17 +129,25 @@ class Study:
         cases: list[tuple[int, Case | None]] = [*enumerate(table.cases)] or [(0, None)]
         placements: list[tuple[int, dict[str, Any] | None]] = [*enumerate(table.placements or ())] or [(0, None)]
         seeds: list[int | None] = [*(table.seeds or ())] or [None]
-        lists = list(table.parameters.values())
+        lists = [*table.parameters.values(), *map(list, table.factors.values())]
         for first, *middle, third, last in self._chosen([len(it) for it in (cases, *lists, placements, seeds)]):
             (at, case), (number, placement), seed = cases[first], placements[third], seeds[last]
             values = [of[level] for of, level in zip(lists, middle, strict=True)]
-            parameters = dict(zip(table.parameters, values, strict=True))
+            parameters = dict(zip([*table.parameters, *table.factors], values, strict=True))
+            own = seed if seed is not None else self._base.data.get("seed", 1)
+            levels = {**parameters, "case": case.name if case else None, "seed": own}
+            rules = [(number, rule) for number, rule in enumerate(table.rules) if rule.holds(levels)]
+            if any(rule.skip for _, rule in rules):
+                continue
             found = changes(table.set, ("set",))
             found += changes(case.set, ("cases", at, "set")) if case else []
-            found += [(steps_of(key), value, ("parameters", key)) for key, value in parameters.items()]
+            found += [(steps_of(key), parameters[key], ("parameters", key)) for key in table.parameters]
+            for name, of in table.factors.items():
+                found += changes(of[parameters[name]], ("factors", name, parameters[name]))
+            for which, rule in rules:
+                found += changes(rule.set, ("rules", which, "set"))
             found += _placed(placement, number) if placement else []
             found += [(("seed",), seed, ("seeds",))] if seed is not None else []
-            own = seed if seed is not None else self._base.data.get("seed", 1)
             yield Point(case.name if case else None, parameters, number, own, tuple(found))
 
     def _chosen(self, levels: list[int]) -> Iterator[tuple[int, ...]]:
@@ -154,6 +162,15 @@ class Study:
 
     def scenario(self, point: Point, treatment: str | None = None) -> Scenario:
         """A point's scenario, or what a treatment makes of it. Raises ``ScenarioError``."""
+        document = self.written(point, treatment)
+        token = current_document.set(document)
+        try:
+            return Scenario(**document.data).with_background()
+        finally:
+            current_document.reset(token)
+
+    def written(self, point: Point, treatment: str | None = None) -> Document:
+        """The same as it would stand in a file, and has not been judged."""
         found = list(point.changes)
         if treatment is not None:
             found += changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
@@ -168,11 +185,7 @@ class Study:
             except LookupError as error:
                 problem = Problem(dotted(source), str(error.args[0]))
                 raise ScenarioError(self._document.locate(problem, source)) from None
-        token = current_document.set(document)
-        try:
-            return Scenario(**document.data).with_background()
-        finally:
-            current_document.reset(token)
+        return document
 
     def place(self, path: KeyPath) -> tuple[str, int | None]:
         """The file and line (or the option) where the study says something."""

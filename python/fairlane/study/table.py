@@ -15,11 +15,12 @@ from fairlane.inputs.table import Table
 from fairlane.placement import LIST
 from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
+from fairlane.study.measured import Measure
 from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.tasks.cluster import Cluster
 
-__all__ = ["Case", "Design", "StudyTable"]
+__all__ = ["Case", "Design", "Rule", "StudyTable"]
 
 RESERVED = ("default", "isolated")
 """Names of runs that every study has."""
@@ -30,6 +31,8 @@ COLUMNS: Mapping[KeyPath, str] = {
 """Scenario keys that are columns of the tables already, and what to say instead of going through their values."""
 MOST_PLACEMENTS = 100_000
 """So many can be asked for by their number."""
+POINT = ("point", "case", "placement", "seed")
+"""Columns that say of every row which point it is of, beside those of parameters and factors."""
 
 
 class Case(Table):
@@ -39,6 +42,21 @@ class Case(Table):
     """What it is called in the tables."""
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
+
+
+class Rule(Table):
+    """What differs for some combinations of levels, or that they are left out."""
+
+    where: dict[str, str | int | list[str | int]] = Field(min_length=1)
+    """Factors, ``case`` or ``seed``, each with the level or the levels that the rule is for."""
+    set: Setting = Field(default_factory=dict)
+    """Scenario keys that are different, by dotted path."""
+    skip: bool = False
+    """Whether these combinations are left out."""
+
+    def holds(self, levels: Mapping[str, Any]) -> bool:
+        """Whether it is for these levels, by factor."""
+        return all(levels[key] in (of if isinstance(of, list) else [of]) for key, of in self.where.items())
 
 
 class Design(Table):
@@ -93,6 +111,12 @@ class StudyTable(Table):
     """Scenario keys by dotted path, each with the values that it takes: every combination is a point."""
     cases: list[Case] = Field(default_factory=list)
     """Points one by one; with ``parameters`` every case is combined with every combination of them."""
+    factors: dict[str, dict[str, Setting]] = Field(default_factory=dict)
+    """Factors by name, each with its named levels, which set scenario keys: every combination is a point."""
+    rules: list[Rule] = Field(default_factory=list)
+    """What differs for some combinations of levels, and which are left out."""
+    measure: Measure | None = None
+    """What is measured of every point, where a point is one run and nothing is compared."""
     treatments: Annotated[
         dict[str, SerializeAsAny[Annotated[Treatment, BeforeValidator(read_treatment)]]], Field(default_factory=dict)
     ]
@@ -147,7 +171,7 @@ class StudyTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        _refuse([*self._overridden(), *self._several_defaults()])
+        _refuse([*self._overridden(), *self._several_defaults(), *self._factored()])
         return self
 
     def _overridden(self) -> Iterator[Problem]:
@@ -161,6 +185,30 @@ class StudyTable(Table):
         for at, case in enumerate(self.cases):
             yield from _lost([*changes(case.set, ("cases", at, "set")), *parameters, *placements], "cases")
         yield from _lost([*parameters, *placements], "parameters")
+
+    def _factored(self) -> Iterator[Problem]:
+        """What is wrong with factors, rules and what is measured."""
+        for name, levels in self.factors.items():
+            if name in (*POINT, *self.parameters):
+                yield Problem(f"factors.{name}", "is a column that the tables have already", allowed="another name")
+            if not levels:
+                yield Problem(f"factors.{name}", "has no levels", allowed="a table for each level")
+        known: dict[str, list[Any]] = {name: [*levels] for name, levels in self.factors.items()}
+        known |= {"case": [case.name for case in self.cases], "seed": [*(self.seeds or ())]}
+        for at, rule in enumerate(self.rules):
+            for key, given in rule.where.items():
+                place = f"rules[{at}].where.{key}"
+                if key not in known:
+                    yield Problem.unknown(place, "factor", key, [*known], key)
+                    continue
+                levels_of = given if isinstance(given, list) else [given]
+                yield from (
+                    Problem.unknown(place, f"level of {key}", str(one), [*map(str, known[key])], one)
+                    for one in levels_of
+                    if one not in known[key]
+                )
+        if self.measure is not None and (self.treatments or self.design):
+            yield Problem("measure", "is for a study that compares nothing", allowed="no treatments and no design")
 
     def _several_defaults(self) -> Iterator[Problem]:
         """A design's table has a row for each condition, so one default run."""

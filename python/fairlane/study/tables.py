@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -12,11 +12,12 @@ from fairlane.results.derive import change
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
 from fairlane.study.plan import DEFAULT, ISOLATED, Cell, Plan
+from fairlane.study.study import Point
 from fairlane.study.treatments import Done
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Task
 
-__all__ = ["tables"]
+__all__ = ["points_table", "tables"]
 
 Row = dict[str, Any]
 
@@ -51,7 +52,7 @@ def tables(plan: Plan, executor: Executor) -> dict[str, pl.DataFrame]:
             rows["failures"] += [{**point, **row} for row in _failures(executor, run.treatment, run.job, run.task)]
         rows["work"] += [{**point, **row} for row in _work(cell, executor)]
         rows["periods"] += [{**point, **row} for row in _periods(cell, executor)]
-    points = _points(plan)
+    points = points_table([cell.point for cell in plan.cells])
     found = {name: _table(name, rows[name]) for name in ("runs", "work", "periods", "failures")}
     found["work"] = _compared(found["work"])
     for name, table in found.items():
@@ -71,9 +72,8 @@ def _table(name: str, rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema)
 
 
-def _points(plan: Plan) -> pl.DataFrame:
+def points_table(points: Sequence[Point]) -> pl.DataFrame:
     """Which point it is. Values of parameters that are not all numbers or texts are written as JSON."""
-    points = [cell.point for cell in plan.cells]
     columns = {"point": pl.Series(range(len(points)), dtype=pl.UInt32)}
     columns["case"] = pl.Series([point.case for point in points], dtype=pl.String)
     for key in points[0].parameters if points else ():

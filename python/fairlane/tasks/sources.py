@@ -15,7 +15,15 @@ __all__ = ["sources"]
 
 APART = ("advice", "analysis", "cli", "plot", "predict", "reproduce", "results", "study", "tasks")
 """Packages that no number of a simulation comes from, but for ``COUNTING``."""
-COUNTING = ("results/derive.py", "results/latency.py", "engine/measured.py", "results/milestones.py", "study/work.py")
+COUNTING = (
+    "results/derive.py",
+    "results/latency.py",
+    "engine/measured.py",
+    "results/milestones.py",
+    "study/work.py",
+    "study/measured.py",
+    "study/sql.py",
+)
 """What makes a simulation's counters a study's answers."""
 
 

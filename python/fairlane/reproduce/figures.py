@@ -1,0 +1,274 @@
+"""Figures as ``figures.toml`` describes them: boxes, strips, points, bars, lines and heat maps of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import StrMethodFormatter
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.plot.boxes import draw_boxes
+from fairlane.plot.files import write
+from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages
+from fairlane.reproduce.folder import Figure, Panel
+from fairlane.reproduce.planning import Plan
+from fairlane.reproduce.running import Outcome, made
+from fairlane.study.sql import Database, QueryError
+
+__all__ = ["Picture", "draw_all"]
+
+Floats = npt.NDArray[np.float64]
+GROUP = 0.84
+"""How much of the room of a category its boxes or bars take."""
+MARKERS = "osD^vP*X"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure in the folder of a reproduction."""
+
+    file: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """Rows of one colour."""
+
+    name: str
+    colour: str
+    rows: pl.DataFrame
+    number: int
+    of: int
+
+    @property
+    def shift(self) -> float:
+        """How far from the middle of a category its boxes or bars are."""
+        return (self.number - (self.of - 1) / 2) * GROUP / self.of
+
+
+def draw_all(plan: Plan, outcome: Outcome, folder: Path) -> list[Picture]:
+    """Draws the figures that there are data for."""
+    found = []
+    for figure in plan.folder.figures:
+        if not made(plan, outcome, figure.studies, complete=figure.complete):
+            continue
+        try:
+            for row in _rows(figure, outcome.tables):
+                picture = _draw(figure, row, outcome.tables, folder)
+                found += [picture] if picture else []
+        except QueryError as error:
+            if not (outcome.failures or plan.left_out):
+                raise _wrong(plan, figure, error) from None
+        except (KeyError, ValueError, pl.exceptions.PolarsError) as error:
+            raise _wrong(plan, figure, error) from None
+    return found
+
+
+def _wrong(plan: Plan, figure: Figure, error: Exception) -> ScenarioError:
+    file = str(plan.folder.path / "figures.toml")
+    return ScenarioError(Problem(f"figure {figure.file}", f"cannot be drawn: {error}", file=file))
+
+
+def _rows(figure: Figure, tables: Database) -> Iterator[Mapping[str, Any]]:
+    """The rows that there is a figure for, each as the table ``this``."""
+    rows = tables.ask(figure.each) if figure.each else pl.DataFrame({"one": [1]})
+    for row in rows.iter_slices(1):
+        tables.put("this", row)
+        yield row.row(0, named=True)
+
+
+def _draw(figure: Figure, row: Mapping[str, Any], tables: Database, folder: Path) -> Picture | None:
+    """Draws one file; None if no panel has any rows."""
+    blocks = [(panel, tables.ask(panel.sql)) for panel in figure.panel]
+    blocks = [(panel, data) for panel, data in blocks if data.height]
+    if not blocks:
+        return None
+    title, note = figure.title.format(**row), figure.note.format(**row)
+
+    def make() -> Canvas:
+        drawn = canvas(figure.width, figure.height)
+        columns = [_values(data, panel.column) for panel, data in blocks]
+        rows = [_values(data, panel.row) for panel, data in blocks]
+        grid = drawn.add_gridspec(max(map(len, rows)), sum(map(len, columns)))
+        legend: dict[str, Any] = {}
+        start = 0
+        for (panel, data), across, down in zip(blocks, columns, rows, strict=True):
+            for at, column in enumerate(across):
+                for below, line in enumerate(down):
+                    axes = drawn.add_subplot(grid[below, start + at])
+                    part = _part(_part(data, panel.column, column), panel.row, line)
+                    legend |= _panel(axes, panel, part, _values(data, panel.series))
+                    _label(axes, panel, (column, line), first=at == 0, top=below == 0, bottom=line == down[-1])
+            start += len(across)
+        if len(legend) > 1:
+            _legend(drawn, legend, title)
+        headline_of(drawn, title, note)
+        return drawn
+
+    file = f"{figure.file.format(**row)}.png"
+    write(make, folder / file)
+    return Picture(file, title)
+
+
+def _legend(drawn: Canvas, legend: Mapping[str, Any], title: str) -> None:
+    """Beside the title if there is room, else at the right."""
+    letters = len(title) * 1.6 + sum(len(name) + 6 for name in legend)
+    beside = letters < LETTERS_AN_INCH * drawn.get_figwidth()
+    look = {"loc": "outside upper right", "ncols": len(legend)} if beside else {"loc": "outside right upper"}
+    drawn.legend(list(legend.values()), list(legend), frameon=False, fontsize=10, **look)
+
+
+def _values(data: pl.DataFrame, column: str | None) -> list[Any]:
+    """The values of a column in order of appearance; of none, one that stands for all rows."""
+    return [None] if column is None else data[column].unique(maintain_order=True).to_list()
+
+
+def _part(data: pl.DataFrame, column: str | None, value: Any) -> pl.DataFrame:
+    return data if column is None else data.filter(pl.col(column).eq_missing(pl.lit(value)))
+
+
+def _label(axes: Axes, panel: Panel, of: tuple[Any, Any], *, first: bool, top: bool, bottom: bool) -> None:
+    """Titles and labels: those of columns at the top, those of rows at the left."""
+    column, row = of
+    title = panel.title or ("" if column is None else str(column))
+    if top and title:
+        axes.set_title(title.replace("_", " "), loc="left", fontsize=12)
+    if first:
+        axes.set_ylabel("\n".join(it for it in ("" if row is None else str(row), panel.y_label) if it))
+    if bottom and panel.x_label:
+        axes.set_xlabel(panel.x_label)
+
+
+def _panel(axes: Axes, panel: Panel, data: pl.DataFrame, names: Sequence[Any]) -> dict[str, Any]:
+    """Draws one panel; its legend."""
+    if panel.kind == "heatmap":
+        _heatmap(axes, panel, data)
+        return {}
+    palette = {name: panel.colours.get(str(name), PALETTE[at % len(PALETTE)]) for at, name in enumerate(names)}
+    series = [
+        Series(str(name), palette[name], _part(data, panel.series, name), at, len(names))
+        for at, name in enumerate(names)
+    ]
+    categories = None if data[panel.x].dtype.is_numeric() else _values(data, panel.x)
+    _KINDS[panel.kind](axes, panel, series, categories)
+    if categories is not None:
+        axes.set_xticks(range(len(categories)), [str(name).replace("_", "\n") for name in categories])
+        axes.set_xlim(-0.6, len(categories) - 0.4)
+    _scales(axes, panel)
+    for column in panel.lines:
+        axes.axhline(data[column][0], color=INK, linestyle="--", linewidth=1.2)
+    axes.grid(axis="y")
+    if panel.series is None:
+        return {}
+    return {one.name.replace("_", " "): _swatch(axes, one.colour) for one in series if one.rows.height}
+
+
+def _swatch(axes: Axes, colour: str) -> Any:
+    return axes.scatter([], [], marker="s", s=80, color=colour, edgecolors=INK, linewidths=0.5)
+
+
+def _scales(axes: Axes, panel: Panel) -> None:
+    if panel.x_scale != "linear":
+        axes.set_xscale("log", base=2 if panel.x_scale == "log2" else 10)
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    if panel.y_scale == "log":
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    elif panel.y_scale == "zero":
+        axes.set_ylim(bottom=0)
+    if panel.percent:
+        percentages(axes.yaxis, signed=panel.y_scale == "linear")
+
+
+def _places(rows: pl.DataFrame, x: str, categories: Sequence[Any] | None) -> Floats:
+    """Where rows are along the axis: their numbers, or those of their categories."""
+    given = rows[x].to_list()
+    return np.array(given if categories is None else [categories.index(it) for it in given], np.float64)
+
+
+def _box(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
+    """Quartiles and medians, whiskers from 1% to 99%."""
+    for one in series:
+        names = categories or sorted(set(one.rows[panel.x].to_list()))
+        groups = [one.rows.filter(pl.col(panel.x) == name)[panel.y].drop_nulls().to_numpy() for name in names]
+        places = [at + one.shift for at in (range(len(names)) if categories else names)]
+        draw_boxes(axes, groups, [one.colour] * len(groups), positions=places, width=0.85 * GROUP / one.of)
+
+
+def _strip(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
+    """Every value a dot, spread a little within its category."""
+    golden = (5**0.5 - 1) / 2
+    for one in series:
+        spread = (np.arange(one.rows.height) * golden % 1 - 0.5) * 0.6 * GROUP / one.of
+        places = _places(one.rows, panel.x, categories) + one.shift + spread
+        axes.scatter(places, one.rows[panel.y], s=14, color=one.colour, alpha=0.6, linewidths=0, zorder=3)
+
+
+def _scatter(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
+    """Points, with intervals where there are some."""
+    size = 36 if sum(one.rows.height for one in series) <= 200 else 7
+    for one in series:
+        places = _places(one.rows, panel.x, categories)
+        axes.scatter(places, one.rows[panel.y], s=size, color=one.colour, alpha=0.75, linewidths=0, zorder=3)
+        if panel.low and panel.high:
+            axes.vlines(places, one.rows[panel.low], one.rows[panel.high], color=one.colour, linewidth=1)
+
+
+def _bars(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
+    """Bars side by side, or on each other."""
+    numeric = categories is None
+    base: dict[float, float] = {}
+    for one in series:
+        places, heights = _places(one.rows, panel.x, categories), one.rows[panel.y].to_numpy()
+        if panel.stacked or numeric:
+            bottom = [base.get(place, 0.0) for place in places] if panel.stacked else 0.0
+            axes.bar(places, heights, bottom=bottom, width=0.9, color=one.colour, linewidth=0)
+            base |= {place: base.get(place, 0.0) + height for place, height in zip(places, heights, strict=True)}
+        else:
+            axes.bar(places + one.shift, heights, width=0.9 * GROUP / one.of, color=one.colour)
+
+
+def _lines(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
+    """Lines through points, with a band where there is one."""
+    for one in series:
+        places = _places(one.rows, panel.x, categories)
+        marker = MARKERS[one.number % len(MARKERS)]
+        axes.plot(places, one.rows[panel.y], color=one.colour, marker=marker, markersize=5, linewidth=1.6)
+        if panel.low and panel.high:
+            low, high = one.rows[panel.low].to_numpy(), one.rows[panel.high].to_numpy()
+            axes.fill_between(places, low, high, color=one.colour, alpha=0.25, linewidth=0)
+
+
+def _heatmap(axes: Axes, panel: Panel, data: pl.DataFrame) -> None:
+    """A colour for each pair of categories."""
+    across, down = _values(data, panel.x), _values(data, panel.y)
+    values = np.full((len(down), len(across)), np.nan)
+    for x, y, value in data.select(panel.x, panel.y, panel.value or "value").iter_rows():
+        values[down.index(y), across.index(x)] = value or np.nan
+    norm = LogNorm() if panel.y_scale == "log" else None
+    image = axes.imshow(values, aspect="auto", cmap="viridis", norm=norm, interpolation="nearest")
+    for axis, names in ((axes.xaxis, across), (axes.yaxis, down)):
+        shown = [*range(len(names))] if len(names) <= 12 else [*range(0, len(names), -(-len(names) // 8))]
+        axis.set_ticks(shown, [str(names[at]) for at in shown])
+    assert isinstance(axes.figure, Canvas), "panels are in a figure"
+    axes.figure.colorbar(image, ax=axes)
+
+
+_KINDS: Mapping[str, Callable[[Axes, Panel, Sequence[Series], Sequence[Any] | None], None]] = {
+    "box": _box,
+    "strip": _strip,
+    "scatter": _scatter,
+    "bars": _bars,
+    "lines": _lines,
+}
+"""How each kind is drawn."""

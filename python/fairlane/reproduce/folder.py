@@ -1,0 +1,308 @@
+"""What a reproduction is written in: the tables of ``paper.toml``, ``claims.toml`` and ``figures.toml`` of its folder.
+
+Study files and a ``method.py``, where there is one, are beside them. ``docs/reproduction/index.md`` is the reference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.document import Document
+from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.inputs.table import Table
+
+__all__ = ["BAND", "Change", "Claim", "Clause", "Derived", "Figure", "Folder", "Panel", "StudyEntry"]
+
+Kind = Literal["box", "strip", "scatter", "bars", "lines", "heatmap"]
+BAND = re.compile(r"(?P<operator>[<>]=?|=)\s*(?P<bound>[\w.+-]+)|\[\s*(?P<low>[\w.+-]+)\s*,\s*(?P<high>[\w.+-]+)\s*\]")
+"""A comparison with a number or a column of the query, or an interval of two."""
+
+
+class Change(Table):
+    """What is different in a study file, as for ``--quick``."""
+
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the study file by dotted path; of a function its arguments."""
+    scenario: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the scenario by dotted path."""
+    only: dict[str, list[str]] = Field(default_factory=dict)
+    """Levels that are run, by factor; by default all."""
+    skip: bool = False
+    """Whether the study is left out."""
+    note: str = ""
+    """How it differs from the paper's then, or why it is left out."""
+
+
+class StudyEntry(Table):
+    """A study of the paper: a study file with some keys replaced, or a function of ``method.py``."""
+
+    name: str = Field(min_length=1)
+    """What it is called in claims and queries."""
+    file: str | None = None
+    """The study file."""
+    call: str | None = None
+    """In its place ``method.py:name`` of a function that returns tables."""
+    title: str = ""
+    """What it is about, in a line."""
+    figure: str = ""
+    """The paper's figure."""
+    note: str = ""
+    """How it differs from the paper's study at any size."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the study file that are different, by dotted path; of a function its arguments."""
+    scenario: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the scenario that are different, by dotted path."""
+    only: dict[str, list[str]] = Field(default_factory=dict)
+    """Levels that are run, by factor; by default all."""
+    quick: Change | None = None
+    """What is different for ``--quick``; by default what the paper says of all studies."""
+
+    @model_validator(mode="after")
+    def _either(self) -> Self:
+        if (self.file is None) == (self.call is None):
+            raise Problems(Problem("file", "needs one of both", allowed="file or call"))
+        return self
+
+
+class Derived(Table):
+    """A table that is made of others, by SQL or by a function of ``method.py``; in order, each may use those before."""
+
+    name: str = Field(pattern=r"^[A-Za-z_]\w*$")
+    """What it is called."""
+    sql: str | None = None
+    """One SELECT."""
+    call: str | None = None
+    """In its place ``method.py:name`` of a function that takes a ``Database`` and returns a data frame, or several."""
+    studies: list[str] = Field(default_factory=list)
+    """It is made if one of these was run; by default in any case."""
+    complete: bool = False
+    """Whether all of these have to be there, and without a failure."""
+    csv: str | None = None
+    """Name of a CSV file in which it is kept; with ``{column}`` in it a file for each value of the column."""
+    parquet: str | None = None
+    """The same as Parquet, with all digits."""
+
+    @model_validator(mode="after")
+    def _either(self) -> Self:
+        if (self.sql is None) == (self.call is None):
+            raise Problems(Problem("sql", "needs one of both", allowed="sql or call"))
+        return self
+
+
+class PaperTable(Table):
+    """The file ``paper.toml``."""
+
+    title: str
+    """Authors, year and subject, in a line."""
+    citation: str
+    """Where it was published."""
+    options: list[Literal["placements", "periods", "beside", "cabling"]] = Field(default_factory=list)
+    """Options of the command that it has."""
+    beside: str | None = None
+    """The treatment that ``--beside`` copies with another controller."""
+    cablings: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """How its machine may be cabled: keys of the study files, by name; the first is the default."""
+    quick: Change = Field(default_factory=Change)
+    """What is different for ``--quick`` in studies that do not say it themselves."""
+    study: list[StudyEntry] = Field(min_length=1)
+    """The studies, in the paper's order."""
+    table: list[Derived] = Field(default_factory=list)
+    """Tables that are made of those of the studies."""
+    notes: list[str] = Field(default_factory=list)
+    """Sentences for the report."""
+
+
+class Clause(Table):
+    """A part of a claim: a number, and the band that it is to be in."""
+
+    says: str
+    """What was measured, in words: ``{value:.3f}`` and other columns of the query are replaced."""
+    band: str
+    """``>= 0.15``, ``[0.15, 0.45]``, or with a column of the query in place of a number: ``< bound``."""
+    value: str = "value"
+    """The column that is compared."""
+    shown: str | None = None
+    """The band in words, where it is not to be shown as written."""
+    sql: str | None = None
+    """One SELECT, with a row for each number; by default that of the claim."""
+    where: str | None = None
+    """A condition on the rows of the query."""
+    reported: str = ""
+    """What the paper has."""
+
+    @field_validator("band")
+    @classmethod
+    def _read(cls, given: str) -> str:
+        if BAND.fullmatch(given.strip()) is None:
+            raise Problems(Problem("", "is no band", given, '">= 0.15", "[0.15, 0.45]", or a column for a number'))
+        return given.strip()
+
+
+class Claim(Table):
+    """One statement of a paper."""
+
+    id: str
+    """Its name."""
+    where: str
+    """Section and figure."""
+    setup: str
+    """What has to be simulated."""
+    claim: str
+    """What the paper reports."""
+    check: str
+    """What has to hold, with its bands, in words."""
+    studies: list[str] = Field(default_factory=list)
+    """Those whose results it needs."""
+    shown: list[str] = Field(default_factory=list)
+    """Studies that belong to it and do not decide about it."""
+    sql: str | None = None
+    """The query of clauses that have none."""
+    clause: list[Clause] = Field(min_length=1)
+    """It holds if all of them do."""
+
+
+class ClaimsTable(Table):
+    """The file ``claims.toml``."""
+
+    claim: list[Claim] = Field(min_length=1)
+
+
+class Panel(Table):
+    """What is drawn side by side: columns of a query."""
+
+    kind: Kind
+    """How."""
+    sql: str
+    """One SELECT; ``this`` is a table with the figure's row of ``each``."""
+    x: str
+    """The column of categories, or of numbers along the axis."""
+    y: str
+    """The column of values; of a heatmap the other category."""
+    value: str | None = None
+    """The column of a heatmap's colours."""
+    series: str | None = None
+    """A column whose values have a colour each."""
+    low: str | None = None
+    """Columns of an interval around ``y``."""
+    high: str | None = None
+    """Its other end."""
+    column: str | None = None
+    """A column of the query for whose values there are panels side by side."""
+    row: str | None = None
+    """The same, below each other."""
+    x_label: str = ""
+    y_label: str = ""
+    title: str = ""
+    x_scale: Literal["linear", "log", "log2"] = "linear"
+    y_scale: Literal["linear", "log", "zero"] = "zero"
+    """``zero`` is linear from zero."""
+    percent: bool = False
+    """Whether values are shares, written in percent."""
+    stacked: bool = False
+    """Whether bars of different series stand on each other."""
+    colours: dict[str, str] = Field(default_factory=dict)
+    """Colours of series that are to have a certain one."""
+    lines: list[str] = Field(default_factory=list)
+    """Columns with the places of dashed lines across the values."""
+
+
+class Figure(Table):
+    """A figure."""
+
+    file: str
+    """Name of its file, without ``.png``; columns of ``each`` in braces are replaced, here and in title and note."""
+    title: str
+    """What is seen."""
+    note: str = ""
+    """Of what, in small letters below."""
+    studies: list[str] = Field(default_factory=list)
+    """It is drawn if one of them was run; by default in any case."""
+    complete: bool = False
+    """Whether all of them have to be there, and without a failure."""
+    each: str | None = None
+    """A query with a row for each figure of this kind."""
+    width: float = 11.0
+    """Inches."""
+    height: float = 5.0
+    panel: list[Panel] = Field(min_length=1)
+    """What it consists of, from left to right."""
+
+
+class FiguresTable(Table):
+    """The file ``figures.toml``."""
+
+    figure: list[Figure] = Field(default_factory=list)
+
+
+_Model = TypeVar("_Model", bound=Table)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of a reproduction. Reading it raises ``ScenarioError`` with everything that is wrong."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.path.resolve().name
+
+    @cached_property
+    def paper(self) -> PaperTable:
+        """What it says of the paper and its studies."""
+        found = self._read("paper.toml", PaperTable)
+        names = [entry.name for entry in found.study]
+        again = [name for name in names if names.count(name) > 1]
+        if again:
+            raise ScenarioError(Problem("study", "duplicate name", again[0], file=str(self.path / "paper.toml")))
+        self._unknown("paper.toml", names, (("table", one.name, one.studies) for one in found.table))
+        return found
+
+    @cached_property
+    def claims(self) -> Sequence[Claim]:
+        """Its claims."""
+        found = self._read("claims.toml", ClaimsTable).claim
+        needed = (("claim", one.id, [*one.studies, *one.shown]) for one in found)
+        self._unknown("claims.toml", [entry.name for entry in self.paper.study], needed)
+        for at, claim in enumerate(found):
+            if claim.sql is None and any(clause.sql is None for clause in claim.clause):
+                file = str(self.path / "claims.toml")
+                raise ScenarioError(Problem(f"claim[{at}].sql", "missing", allowed="a SELECT", file=file))
+        return found
+
+    @cached_property
+    def figures(self) -> Sequence[Figure]:
+        """Its figures; none without the file."""
+        if not (self.path / "figures.toml").is_file():
+            return []
+        found = self._read("figures.toml", FiguresTable).figure
+        needed = (("figure", one.file, one.studies) for one in found)
+        self._unknown("figures.toml", [entry.name for entry in self.paper.study], needed)
+        return found
+
+    def _read(self, name: str, model: type[_Model]) -> _Model:
+        document = Document.read(self.path / name)
+        try:
+            return model.model_validate(document.data)
+        except ValidationError as error:
+            raise ScenarioError(located(unfold(error, model), document)) from None
+
+    def _unknown(self, file: str, names: Sequence[str], needed: Iterable[tuple[str, str, Sequence[str]]]) -> None:
+        """Raises ``ScenarioError`` where a study is named that there is not."""
+        wrong = [
+            Problem.unknown(f"{kind} {of}", "study", name, names, name)
+            for kind, of, studies in needed
+            for name in studies
+            if name not in names
+        ]
+        if wrong:
+            raise ScenarioError(problem.at(str(self.path / file), None) for problem in wrong)

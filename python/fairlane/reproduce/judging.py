@@ -1,0 +1,115 @@
+"""Judging claims: a function of the tables of one replicate that yields numbers, each beside its band."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.reproduce.folder import BAND, Claim, Clause
+from fairlane.study.sql import Database, QueryError
+
+__all__ = ["HOLDS", "Finding", "Judged", "findings"]
+
+HOLDS = {True: "holds", False: "does not hold", None: "not run"}
+"""What is said of a claim."""
+_COMPARED: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A number and whether it is in its band."""
+
+    clause: int
+    """Which of the claim's clauses it is of, from 0."""
+    words: str
+    """What was measured, in words with the number and the band."""
+    value: float
+    """The number; not a number where nothing was measured."""
+    low: float | None
+    """The ends of the band; None where it has none."""
+    high: float | None
+    holds: bool
+    reported: str = ""
+    """What the paper has."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim and what was measured."""
+
+    claim: Claim
+    findings: Sequence[Finding]
+    missing: Sequence[str]
+    """What it needs and was not run, or failed."""
+    scaled: bool
+    """Whether less was run than the paper has: then it is a try-out and not a judgement."""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether all that was measured is in its band; None if not everything was."""
+        return None if self.missing or not self.findings else all(one.holds for one in self.findings)
+
+
+def findings(claim: Claim, tables: Database) -> Iterator[Finding]:
+    """The numbers of a claim by these tables, one for each row of each clause's query.
+
+    Raises ``QueryError`` for a query that is wrong, as of a table that is not there, and ``ScenarioError`` for words
+    or a band that do not fit its columns.
+    """
+    for number, clause in enumerate(claim.clause):
+        condition = f" WHERE {clause.where}" if clause.where else ""
+        for row in tables.ask(f"SELECT * FROM ({clause.sql or claim.sql}){condition}").iter_rows(named=True):
+            try:
+                yield _finding(number, clause, row)
+            except (KeyError, ValueError, IndexError, TypeError) as error:
+                words = f"does not fit the columns {', '.join(row)}: {error}"
+                raise ScenarioError(Problem(f"claim {claim.id}, clause {number + 1}", words)) from None
+
+
+def _finding(number: int, clause: Clause, row: Mapping[str, Any]) -> Finding:
+    given = row[clause.value]
+    value = float("nan") if given is None else float(given)
+    full = {name: float("nan") if it is None else it for name, it in row.items()}
+    found = BAND.fullmatch(clause.band)
+    assert found is not None, "bands are checked when they are read"
+    if found["operator"]:
+        bound = _number(found["bound"], row)
+        held = _COMPARED[found["operator"]](value, bound)
+        low = bound if found["operator"] in (">", ">=", "=") else None
+        high = bound if found["operator"] in ("<", "<=", "=") else None
+        band = clause.band if found["bound"] not in row else f"{found['operator']} {bound:g}"
+    else:
+        low, high = _number(found["low"], row), _number(found["high"], row)
+        held = low <= value <= high
+        band = f"in [{low:g}, {high:g}]"
+    shown = clause.shown.format(**full) if clause.shown else band
+    words = f"{clause.says.format(**full)} ({shown})"
+    return Finding(number, words, value, low, high, held and not isnan(value), clause.reported)
+
+
+def _number(text: str, row: Mapping[str, Any]) -> float:
+    """A number, or that of a column; what was not measured is no bound that anything could keep."""
+    if text not in row:
+        return float(text)
+    return float("nan") if row[text] is None else float(row[text])
+
+
+def judged(claim: Claim, tables: Database, missing: Sequence[str], *, scaled: bool) -> Judged:
+    """The verdict. Where something is missing, what can be measured is shown and decides nothing."""
+    try:
+        found = list(findings(claim, tables))
+    except QueryError as error:
+        if not missing:
+            raise ScenarioError(Problem(f"claim {claim.id}", f"has a query that is wrong: {error}")) from None
+        found = []
+    return Judged(claim, [one for one in found if not (missing and isnan(one.value))], missing, scaled)

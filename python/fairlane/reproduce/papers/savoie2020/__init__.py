@@ -1,0 +1,1 @@
+"""Savoie et al. 2020, Mitigating Inter-Job Interference via Process-Level Quality-of-Service."""

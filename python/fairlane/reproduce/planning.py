@@ -1,0 +1,187 @@
+"""What of a paper is run: its studies as its folder has them, with what ``--quick`` and other options replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from os import environ
+from pathlib import Path
+from typing import Any
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.document import Document, dotted
+from fairlane.reproduce.folder import Change, Claim, Folder, StudyEntry
+from fairlane.reproduce.method import Method
+from fairlane.study.setting import changes
+from fairlane.study.study import Study
+
+__all__ = ["RECORDINGS", "Options", "Plan", "Prepared", "plan_of"]
+
+RECORDINGS = Path(__file__).with_name("recordings")
+"""The folder of the recordings that fairlane comes with."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much of a paper is run."""
+
+    quick: bool = False
+    """A scaled version, in a few minutes."""
+    placements: int | None = None
+    """At most so many placements of each study."""
+    periods: int | None = None
+    """At most so many periods of a controller."""
+    beside: Sequence[str] = ()
+    """Controllers that are run and shown beside the paper's own; no claim is judged by them."""
+    cabling: str | None = None
+    """How the machine is cabled, other than by default."""
+
+    @property
+    def given(self) -> set[str]:
+        """Those that say something and that not every paper has."""
+        return {name for name in ("placements", "periods", "beside", "cabling") if getattr(self, name)}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study that is to be run: a study file, or a function with its arguments."""
+
+    entry: StudyEntry
+    study: Study | None
+    method: Method | None = None
+    """The function in place of a study file, or that measures the runs of one."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be run, and what is left out."""
+
+    folder: Folder
+    claims: Sequence[Claim]
+    options: Options
+    studies: Mapping[str, Prepared]
+    """Those that are run, by name."""
+    left_out: Mapping[str, str]
+    """Studies that are not run as in the paper, or not at all, and how they differ or why."""
+
+    @property
+    def name(self) -> str:
+        """The paper's."""
+        return self.folder.name
+
+
+def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
+    """Prepares what some claims need. Raises ``ScenarioError`` if a study or an option is wrong."""
+    paper = folder.paper
+    needed = {name for claim in claims for name in (*claim.studies, *claim.shown)}
+    studies: dict[str, Prepared] = {}
+    left_out: dict[str, str] = {}
+    for entry in (one for one in paper.study if one.name in needed):
+        quick = (entry.quick or paper.quick) if options.quick else Change()
+        notes = [entry.note, quick.note]
+        if not quick.skip:
+            try:
+                studies[entry.name] = _prepared(folder, entry, quick, options, notes)
+            except MissingError as missing:
+                notes.append(str(missing))
+        found = "; ".join(note for note in notes if note)
+        if found or quick.skip:
+            left_out[entry.name] = found or "left out"
+    return Plan(folder, claims, options, studies, left_out)
+
+
+class MissingError(Exception):
+    """A recording is not there: its words say which and where it was looked for."""
+
+
+def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options, notes: list[str]) -> Prepared:
+    if entry.call is not None:
+        arguments = _recordings({**entry.set, **quick.set})
+        return Prepared(entry, None, Method.of(folder.path, entry.call), arguments)
+    document = _document(folder, entry, quick, options)
+    data = document.data
+    notes += _fewer(data, folder.paper.beside, options)
+    data["rules"] = [*data.get("rules", []), *_skipped(data.get("factors", {}), {**entry.only, **quick.only}, notes)]
+    for key in ("scenario", "rules", "set", "cases", "parameters"):
+        if key in data:
+            data[key] = _recordings(data[key])
+    study = Study(document)
+    study.name = entry.name
+    asked = study.table.measure
+    method = Method.of(folder.path, asked.function) if asked and asked.function else None
+    return Prepared(entry, study, method, asked.arguments if asked else {})
+
+
+def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options) -> Document:
+    """The study file with what the paper's file replaces."""
+    assert entry.file is not None, "a study has a file or a function"
+    document = Document.read(folder.path / entry.file)
+    file, paper = str(folder.path / "paper.toml"), folder.paper
+    cabling = paper.cablings.get(options.cabling or next(iter(paper.cablings), ""), {})
+    for table in (entry.set, quick.set, cabling):
+        for path, value, source in changes(table, ("study", entry.name, "set")):
+            try:
+                document.take(path, deepcopy(value), (file, None, source))
+            except LookupError as error:
+                raise ScenarioError(Problem(dotted(source), str(error.args[0]), file=file)) from None
+    document.data["set"] = {**document.data.get("set", {}), **entry.scenario, **quick.scenario}
+    return document
+
+
+def _skipped(
+    factors: Mapping[str, dict[str, Any]], only: Mapping[str, Sequence[str]], notes: list[str]
+) -> Iterator[dict[str, Any]]:
+    """Rules that leave out levels that are not asked for, and those whose recordings are not there, which is noted."""
+    for name, levels in factors.items():
+        wanted = only.get(name, [*levels])
+        for level in [it for it in levels if it in wanted]:
+            try:
+                levels[level] = _recordings(levels[level])
+            except MissingError as missing:
+                notes.append(f"{level} is not run: {missing}")
+                wanted = [it for it in wanted if it != level]
+        if others := [level for level in levels if level not in wanted]:
+            yield {"where": {name: others}, "skip": True}
+
+
+def _fewer(data: dict[str, Any], copied: str | None, options: Options) -> list[str]:
+    """Applies upper bounds and controllers beside the paper's own; says what is less than in the paper."""
+    notes: dict[str, None] = {}
+    there: int | list[Any] = data.get("placements", [])
+    count = there if isinstance(there, int) else len(there)
+    if options.placements is not None and options.placements < count:
+        data["placements"] = options.placements if isinstance(there, int) else there[: options.placements]
+        notes[f"placements {options.placements} of {count}"] = None
+    treatments = data.get("treatments", {})
+    arguments = data.get("measure", {}).get("arguments", {})
+    for table in [*treatments.values(), arguments]:
+        if options.periods is not None and table.get("periods", 0) > options.periods:
+            notes[f"periods {options.periods} of {table['periods']}"] = None
+            table["periods"] = options.periods
+    if copied in treatments:
+        for controller in options.beside:
+            treatments.setdefault(controller, {**treatments[copied], "controller": controller})
+    if copied in arguments.get("controllers", ()):
+        arguments["controllers"] = list(dict.fromkeys([*arguments["controllers"], *options.beside]))
+    return list(notes)
+
+
+def _recordings(value: Any) -> Any:
+    """The same with ``$VARIABLE/file`` replaced: in the folder that the variable names, or among fairlane's own.
+
+    Raises ``MissingError`` if it is in neither.
+    """
+    if isinstance(value, dict):
+        return {key: _recordings(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_recordings(inner) for inner in value]
+    if not isinstance(value, str) or not value.startswith("$") or "/" not in value:
+        return value
+    variable, _, file = value[1:].partition("/")
+    folders = [*([Path(environ[variable])] if variable in environ else []), RECORDINGS]
+    for folder in folders:
+        if (folder / file).is_file():
+            return str((folder / file).resolve())
+    raise MissingError(f"{variable}: there is no {file} in {' or in '.join(map(str, folders))}")

@@ -1,0 +1,70 @@
+"""Tables that SQL can be asked about: data frames in DuckDB, in memory, on one thread so that sums are reproducible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Database", "QueryError"]
+
+
+class QueryError(ValueError):
+    """A query is wrong, in DuckDB's words."""
+
+
+class Database:
+    """Tables by name, and answers to queries. It reads and writes no files."""
+
+    def __init__(self, tables: Mapping[str, pl.DataFrame] | None = None) -> None:
+        import duckdb
+
+        self._connection: duckdb.DuckDBPyConnection = duckdb.connect(
+            config={"threads": 1, "enable_external_access": False}
+        )
+        self._errors = duckdb.Error
+        for name, table in (tables or {}).items():
+            self.put(name, table)
+
+    def put(self, name: str, table: pl.DataFrame, schema: str = "main") -> None:
+        """Adds a table, or replaces the one with this name."""
+        self._connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+        # Tables of one name whose integers differ in type are put together with 128 bits, which Arrow has no word for.
+        plain = table.with_columns(pl.selectors.by_dtype(pl.Int128).cast(pl.Int64))
+        self._connection.register("_incoming", plain)
+        self._connection.execute(f'CREATE OR REPLACE TABLE "{schema}"."{name}" AS SELECT * FROM _incoming')
+        self._connection.unregister("_incoming")
+
+    def ask(self, sql: str) -> pl.DataFrame:
+        """The answer to one SELECT. Raises ``QueryError``."""
+        from duckdb import StatementType
+
+        try:
+            statements = self._connection.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != StatementType.SELECT:
+                raise QueryError("give one SELECT")
+            found = self._connection.sql(sql)
+            columns = [_plain(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
+            answer: pl.DataFrame = found.project(", ".join(columns)).pl()
+        except self._errors as error:
+            raise QueryError(str(error).strip()) from error
+        return answer
+
+    def has(self, name: str) -> bool:
+        """Whether there is a table of this name."""
+        return name in self.ask("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'")["table_name"]
+
+    def close(self) -> None:
+        """Frees the memory."""
+        self._connection.close()
+
+
+def _plain(name: str, kind: str) -> str:
+    """A column as integers of 64 bits and doubles: sums of integers are wider, and numbers with a point decimals."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    wanted = "BIGINT" if kind in ("HUGEINT", "UHUGEINT") else "DOUBLE" if kind.startswith("DECIMAL") else None
+    return quoted if wanted is None else f"CAST({quoted} AS {wanted}) AS {quoted}"
