@@ -1,7 +1,7 @@
 """Writes the reference pages from the code itself: nothing on them is kept by hand.
 
 Sources: the scenario's JSON schema (``fairlane schema``), the simulator's tables of named things
-(``_core.tables()``), the help of the command line, and the public names of the Python modules.
+and the registries (``fairlane list``), the help of the command line, and the public names of the Python modules.
 """
 
 from __future__ import annotations
@@ -13,20 +13,31 @@ import os
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import schema
 import typer.main
 
-TABLES = {
-    "topology": ("Topologies", "`fabric.topology`"),
-    "routing": ("Routings", "`fabric.routing`"),
-    "arbiter": ("Arbiters", "`qos.arbiter`"),
-    "collective": ("Collective algorithms", "`mpi.collectives`, by operation"),
+from fairlane.inputs.tables import BUILT_IN
+
+PLACES = {
+    "topologies": "`fabric.topology`",
+    "routings": "`fabric.routing`",
+    "arbiters": "`qos.arbiter`",
+    "collectives": "`mpi.collectives`, by operation",
+    "workloads": "`workload` of a job",
+    "placements": "`placement`, of a scenario or a job",
+    "mappings": "`placement.mapping`",
+    "strategies": "`qos.strategy`",
+    "controllers": "`controller` of a study's treatment, and `fairlane control --controller`",
+    "allocators": "`fairlane schedule --allocator`, which takes every placement, too",
+    "figures": "`fairlane plot --figure`",
 }
-"""For each of the simulator's tables: its heading, and where a scenario names its entries."""
+"""Where the names of each kind are used."""
+DESCRIBED_HERE = ("controllers", "allocators")
+"""Kinds whose parameters no scenario file has."""
 
 
 def fairlane(*arguments: str) -> str:
@@ -46,17 +57,29 @@ def scenario_page(document: schema.Schema) -> str:
     )
 
 
-def names_page(tables: Mapping[str, Any]) -> str:
-    """The page of everything in the simulator that has a name; parameters are on the page about scenario files."""
+def names_page() -> str:
+    """The page of everything that has a name, from the tables of the simulator and the registries."""
+    listing = importlib.import_module("fairlane.cli.listing")
     parts = [
-        "# Names\n\nWhat the simulator knows by name. Parameters are described with [scenario files](scenario.md); "
-        "`fairlane list` prints the workloads and placements too.\n"
+        "# Names\n\nEverything that inputs can name. `fairlane list` prints the same, `fairlane list KIND NAME` the "
+        "parameters, which are described with [scenario files](scenario.md) unless they are given here. "
+        "[Plug-ins](../../plugins.md) add names.\n"
     ]
-    for table, (heading, place) in TABLES.items():
-        parts.append(f"## {heading}\n\nIn {place}.\n\n| name | what it is |\n|---|---|")
-        for entry in tables[table]:
-            name = " ".join(f"`{entry[key]}`" for key in ("kind", "name") if key in entry)
-            parts.append(f"| {name} | {schema.cell(entry['summary'])} |")
+    placements = listing.entries_of("placements")
+    for kind in listing.KINDS:
+        entries = {
+            name: entry
+            for name, entry in listing.entries_of(kind).items()
+            if kind != "allocators" or name not in placements
+        }
+        parts.append(f"## {kind.capitalize()}\n\nIn {PLACES[kind]}.\n")
+        if entries:
+            parts.append("| name | what it is |\n|---|---|")
+        for name, entry in entries.items():
+            origin = "" if entry.origin == BUILT_IN else f" ({entry.origin})"
+            parts.append(f"| {' '.join(f'`{word}`' for word in name.split())} | {schema.cell(entry.summary)}{origin} |")
+        if kind in DESCRIBED_HERE:
+            parts += [f"\n### `{name}`\n\n{schema.keys(one.schema, {})}" for name, one in entries.items()]
         parts.append("")
     return "\n".join(parts)
 
@@ -164,7 +187,7 @@ def pages() -> Iterator[tuple[str, str]]:
     """File name and text of every generated page."""
     scenario = json.loads(fairlane("schema"))
     yield "scenario.md", scenario_page(scenario)
-    yield "names.md", names_page(json.loads(importlib.import_module("fairlane._core").tables()))
+    yield "names.md", names_page()
     found = {f"commands/{'-'.join(words)}": command_page(words, command) for words, command in commands(root())}
     yield "command-line.md", command_line_page(found)
     yield from ((f"{name}.md", text) for name, text in found.items())

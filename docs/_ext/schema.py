@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fairlane.inputs.described import Schema, keys_of, references, title, type_of
 
-__all__ = ["Schema", "cell", "markdown", "type_of"]
+__all__ = ["Schema", "cell", "keys", "markdown", "type_of"]
 
 
 def cell(text: str) -> str:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import pytest
+import reference
 import schema
 from pydantic import BaseModel, ConfigDict, Field
 
+from fairlane.cli.listing import KINDS
+from fairlane.controller import CONTROLLERS
+from fairlane.placement import STRATEGIES
 from fairlane.units import Bandwidth, Duration, Size
+from fairlane.workload import WORKLOADS
 
 
 class Inner(BaseModel):
@@ -105,3 +110,10 @@ def test_each_variant_of_a_choice_shows_its_own_keys() -> None:
     assert list(rows(sections[1])) == ["hosts"]
     assert list(rows(sections[2])) == ["length"]
     assert "a circle" in sections[2]
+
+
+def test_the_page_of_names_has_every_kind_and_the_parameters_that_no_scenario_has() -> None:
+    page = reference.names_page()
+    assert [line[3:].lower() for line in page.splitlines() if line.startswith("## ")] == list(KINDS)
+    assert all(f"| `{name}` |" in page for known in (WORKLOADS, STRATEGIES, CONTROLLERS) for name in known)
+    assert rows(page.partition("### `slack`")[2])["guard"][1] == "`0.01`"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairlane.inputs.registry import Registry
     from fairlane.inputs.tables import Entry
 
-__all__ = ["add_to"]
+__all__ = ["KINDS", "add_to", "entries_of"]
 
 REGISTRIES = {
     "workloads": "fairlane.workload:WORKLOADS",
@@ -29,6 +29,7 @@ REGISTRIES = {
 SIMULATOR = {"topologies": "topology", "routings": "routing", "arbiters": "arbiter"}
 """The simulator's table of each kind."""
 KINDS = (*SIMULATOR, "collectives", *REGISTRIES)
+"""Everything that can be listed."""
 
 
 def _registry(kind: str) -> "Registry[Any]":
@@ -38,7 +39,7 @@ def _registry(kind: str) -> "Registry[Any]":
     return found
 
 
-def _entries(kind: str) -> "Mapping[str, Entry]":
+def entries_of(kind: str) -> "Mapping[str, Entry]":
     """What there is of a kind, by name."""
     from fairlane.inputs.tables import Entry, collectives, entries
     from fairlane.placement import entries as placements
@@ -60,7 +61,7 @@ def _entry(kind: str, name: str) -> "Entry":
     """What there is by one name, also ``file.py:Name``. Raises ``ScenarioError`` if there is nothing."""
     from fairlane.inputs.problems import Problems
 
-    known = _entries(kind)
+    known = entries_of(kind)
     if name in known:
         return known[name]
     if kind in REGISTRIES:
@@ -99,7 +100,7 @@ def list_(
         with permitting(allow_code):
             found = _entry(kind, name)
         return Answer({"kind": kind, **asdict(found)}, _described(found))
-    chosen = {one: dict(_entries(one)) for one in KINDS if kind in (None, one)}
+    chosen = {one: dict(entries_of(one)) for one in KINDS if kind in (None, one)}
     if kind is None:  # every placement is an allocator, too
         chosen["allocators"] = {
             name: entry for name, entry in chosen["allocators"].items() if name not in chosen["placements"]
