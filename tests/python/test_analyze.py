@@ -13,7 +13,6 @@ import pytest
 import fairlane
 from fairlane.analysis import Analysis, analyze, by_neighbour
 from fairlane.analysis.again import Again
-from fairlane.analysis.figures import flits_waits
 from fairlane.analysis.packets import AHEAD, OWN, delayers
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import walk
@@ -22,6 +21,7 @@ from fairlane.cli.main import execute
 from fairlane.cli.tables import show
 from fairlane.engine.measured import marks
 from fairlane.errors import FairlaneError, ScenarioError
+from fairlane.plot.analysis import flits_waits
 from fairlane.results import ResultsError
 from sealed import reseal
 

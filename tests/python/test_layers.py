@@ -33,16 +33,6 @@ LAYERS = """
 ORDER = LAYERS.split()
 
 KNOWN = """
-upward: fairlane.analysis.figures -> fairlane.plot.style
-upward: fairlane.analysis.figures.breakdown -> fairlane.plot.style
-upward: fairlane.analysis.figures.chain -> fairlane.plot.style
-upward: fairlane.analysis.figures.delays -> fairlane.plot.style
-upward: fairlane.analysis.figures.flits -> fairlane.plot.boxes
-upward: fairlane.analysis.figures.flits -> fairlane.plot.strips
-upward: fairlane.analysis.figures.flits -> fairlane.plot.style
-upward: fairlane.analysis.figures.flits_waits -> fairlane.plot.style
-upward: fairlane.analysis.figures.periods -> fairlane.plot.style
-upward: fairlane.analysis.figures.waits -> fairlane.plot.style
 paper: fairlane.cli.framed -> fairlane.reproduce.frames
 paper: fairlane.cli.reproducing -> fairlane.reproduce.frames
 outside: fairlane.reproduce.frames.traces

@@ -48,8 +48,8 @@ def analyze(
     in the run's folder.
     """
     from fairlane.analysis import analyze as found_by
-    from fairlane.analysis.figures import draw_all
     from fairlane.cli.analysis_text import analysis_facts, analysis_parts
+    from fairlane.plot.analysis import draw_all
 
     span = None if iterations is None else _span(iterations)
     limit = None if threshold is None else duration_of("--threshold", threshold)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fairlane.analysis.figures.breakdown import draw as draw_breakdown
-from fairlane.analysis.figures.chain import draw as draw_chain
-from fairlane.analysis.figures.delays import draw as draw_delays
-from fairlane.analysis.figures.flits import draw as draw_flits
-from fairlane.analysis.figures.flits_waits import draw as draw_flits_waits
-from fairlane.analysis.figures.periods import draw as draw_periods
-from fairlane.analysis.figures.waits import draw as draw_waits
 from fairlane.analysis.result import Analysis
+from fairlane.plot.analysis.breakdown import draw as draw_breakdown
+from fairlane.plot.analysis.chain import draw as draw_chain
+from fairlane.plot.analysis.delays import draw as draw_delays
+from fairlane.plot.analysis.flits import draw as draw_flits
+from fairlane.plot.analysis.flits_waits import draw as draw_flits_waits
+from fairlane.plot.analysis.periods import draw as draw_periods
+from fairlane.plot.analysis.waits import draw as draw_waits
 from fairlane.plot.style import styled
 from fairlane.results.errors import ResultsError
 

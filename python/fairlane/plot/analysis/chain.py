@@ -11,10 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from fairlane.analysis.delays import LATE, SLOW
-from fairlane.analysis.figures.delays import COLOURS
 from fairlane.analysis.packets import OWN
 from fairlane.analysis.result import Analysis
 from fairlane.analysis.walk import Walk
+from fairlane.plot.analysis.delays import COLOURS
 from fairlane.plot.style import GRID, INK, MUTED, PALETTE, bare, canvas, headline
 from fairlane.results.text import percent, seconds, time_unit
 
