@@ -1,40 +1,45 @@
 """Parquet files of unknown origin as data frames: limits before anything is allocated, and columns as declared.
 
-They are read by Arrow's C++ reader, which is fuzzed and reports damage as an error, within this process.
+They are read by DuckDB's reader, which is fuzzed and reports damage as an error; that of Polars may panic.
 """
 
 from __future__ import annotations
 
 import os
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from fairlane.errors import nearest
+from fairlane.results.duck import frame_of
 from fairlane.results.errors import ResultsError
 from fairlane.results.schemas import Optional, Schema
 
 __all__ = ["check_columns", "read_parquet"]
 
+_DAMAGE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError, ValueError, TypeError)
+"""What libraries raise for damaged files; a panic is no ``Exception``."""
+
 
 def read_parquet(path: Path, schema: Schema | None = None) -> pl.DataFrame:
     """A table. Raises ``ResultsError`` naming file and column if it is damaged, too large, or not as in ``schema``."""
-    import pyarrow
-    import pyarrow.parquet
+    import duckdb
 
     try:
-        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            cells = file.metadata.num_rows * file.metadata.num_columns
-            if not 0 <= cells * 8 <= _memory():
-                words = f"has {file.metadata.num_rows} rows and {file.metadata.num_columns} columns"
+        path.stat()
+        with duckdb.connect() as connection:
+            table = connection.read_parquet(escape(str(path)))
+            known = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [escape(str(path))]).fetchall()
+            rows = sum(int(row) for (row,) in known)
+            if not 0 <= rows * len(table.columns) * 8 <= _memory():
+                words = f"has {rows} rows and {len(table.columns)} columns"
                 raise ResultsError(f"{path}: {words}: more than the memory of this machine holds")
-            table = file.read()
-        table.validate(full=True)
-        found = pl.DataFrame(pl.from_arrow(table))
+            found = frame_of(table)
     except FileNotFoundError:
         raise ResultsError(f"{path}: is missing") from None
-    except _damage() as error:
+    except (*_DAMAGE, duckdb.Error) as error:
         if isinstance(error, ResultsError):
             raise
         raise ResultsError(f"{path}: is not a Parquet file, or damaged: {_first_line(error)}") from error
@@ -56,15 +61,6 @@ def check_columns(path: Path, table: pl.DataFrame, schema: Schema) -> None:
             raise ResultsError(f"{path}: column {name!r} is of {table.schema[name]}; expected {_kind(kind)}")
         if not optional and table[name].null_count():
             raise ResultsError(f"{path}: column {name!r} has empty cells; expected {_kind(kind)} in every row")
-
-
-def _damage() -> tuple[type[BaseException], ...]:
-    """What libraries raise for damaged files; a panic is no ``Exception``."""
-    import pyarrow
-
-    arrow: type[BaseException] = pyarrow.ArrowException
-    polars = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-    return (*polars, arrow, OSError, MemoryError, ValueError, TypeError)
 
 
 def _kind(kind: Any) -> str:

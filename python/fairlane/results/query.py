@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from fairlane.results.duck import Stream, frame_of
 from fairlane.results.errors import ResultsError
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ def ask(tables: Mapping[str, pl.DataFrame], sql: str) -> pl.DataFrame:
     with duckdb.connect() as connection:
         try:
             for name, table in tables.items():
-                connection.register(name, table.to_arrow())
+                connection.register(name, Stream(table))
             connection.execute("SET enable_external_access = false; SET lock_configuration = true")
             _check_reads_only(connection, sql)
-            answer: pl.DataFrame = connection.sql(sql).pl()
+            answer = frame_of(connection.sql(sql))
         except duckdb.Error as error:
             raise ResultsError(_explain(tables, str(error))) from error
     return answer
