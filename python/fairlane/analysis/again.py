@@ -27,7 +27,7 @@ from fairlane.inputs.document import Document, current_document
 from fairlane.results import Run, derive
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Sealed, seal
-from fairlane.results.parquet import read_parquet
+from fairlane.results.parquet import read_tables
 from fairlane.results.run import SCHEMA_VERSION
 from fairlane.results.schemas import ANALYSIS
 from fairlane.results.store import SCENARIO, file_of_run
@@ -258,7 +258,7 @@ def _tables(folder: Path, names: Sequence[str]) -> dict[str, pl.DataFrame]:
     """What an analysis has kept. Raises ``ResultsError`` if it has changed since."""
     try:
         sealed = Sealed.open(folder, "analysis", SCHEMA_VERSION)
-        return {name: read_parquet(sealed.path(f"{name}.parquet"), ANALYSIS[name]) for name in names}
+        return read_tables(sealed, {name: ANALYSIS[name] for name in names})
     except ResultsError as error:
         raise ResultsError(f"{error}\n{folder}: remove it, and the analysis makes it again") from None
 

@@ -6,18 +6,23 @@ They are read by DuckDB's reader, which is fuzzed and reports damage as an error
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from fairlane.errors import nearest
 from fairlane.results.duck import frame_of
 from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import Sealed
 from fairlane.results.schemas import Optional, Schema
 
-__all__ = ["check_columns", "read_parquet"]
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["check_columns", "read_parquet", "read_tables"]
 
 _DAMAGE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError, ValueError, TypeError)
 """What libraries raise for damaged files; a panic is no ``Exception``."""
@@ -27,16 +32,30 @@ def read_parquet(path: Path, schema: Schema | None = None) -> pl.DataFrame:
     """A table. Raises ``ResultsError`` naming file and column if it is damaged, too large, or not as in ``schema``."""
     import duckdb
 
+    with duckdb.connect() as connection:
+        return _read(connection, path, schema)
+
+
+def read_tables(sealed: Sealed, schemas: Mapping[str, Schema]) -> dict[str, pl.DataFrame]:
+    """The tables of a sealed folder by name. Raises ``ResultsError`` if one has changed or is not as in its schema."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        return {name: _read(connection, sealed.path(f"{name}.parquet"), schema) for name, schema in schemas.items()}
+
+
+def _read(connection: duckdb.DuckDBPyConnection, path: Path, schema: Schema | None) -> pl.DataFrame:
+    import duckdb
+
     try:
         path.stat()
-        with duckdb.connect() as connection:
-            table = connection.read_parquet(escape(str(path)))
-            known = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [escape(str(path))]).fetchall()
-            rows = sum(int(row) for (row,) in known)
-            if not 0 <= rows * len(table.columns) * 8 <= _memory():
-                words = f"has {rows} rows and {len(table.columns)} columns"
-                raise ResultsError(f"{path}: {words}: more than the memory of this machine holds")
-            found = frame_of(table)
+        table = connection.read_parquet(escape(str(path)))
+        known = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [escape(str(path))]).fetchall()
+        rows = sum(int(row) for (row,) in known)
+        if not 0 <= rows * len(table.columns) * 8 <= _memory():
+            words = f"has {rows} rows and {len(table.columns)} columns"
+            raise ResultsError(f"{path}: {words}: more than the memory of this machine holds")
+        found = frame_of(table)
     except FileNotFoundError:
         raise ResultsError(f"{path}: is missing") from None
     except (*_DAMAGE, duckdb.Error) as error:

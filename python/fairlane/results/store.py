@@ -16,7 +16,7 @@ from fairlane.errors import nearest
 from fairlane.inputs.reading import read_bytes
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Sealed, seal
-from fairlane.results.parquet import read_parquet
+from fairlane.results.parquet import read_tables
 from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta, Source
 from fairlane.results.schemas import RUN
 
@@ -92,7 +92,7 @@ def load_run(folder: str | Path) -> Run:
     sealed = Sealed.open(folder, "run", SCHEMA_VERSION)
     sealed.path(META)
     there = [name for name in Run.ON_DEMAND if f"{name}.parquet" in sealed]
-    tables = {name: read_parquet(sealed.path(f"{name}.parquet"), RUN[name]) for name in (*Run.TABLES, *there)}
+    tables = read_tables(sealed, {name: RUN[name] for name in (*Run.TABLES, *there)})
     _check_names(folder, tables)
     _check_numbers(folder, tables)
     return Run.of(meta, tables, folder=folder)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fairlane.inputs.reading import read_bytes
 from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed
-from fairlane.results.parquet import read_parquet
+from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import STUDY
 
 __all__ = ["META", "StudyMeta", "StudyResults"]
@@ -108,5 +108,5 @@ class StudyResults:
             raise ResultsError(f"{path}: {words}")
         sealed = Sealed.open(folder, "study", STUDY_SCHEMA_VERSION)
         sealed.path(META)
-        tables = {name: read_parquet(sealed.path(f"{name}.parquet"), STUDY[name]) for name in cls.TABLES}
+        tables = read_tables(sealed, {name: STUDY[name] for name in cls.TABLES})
         return cls(meta=meta, folder=folder, **tables)

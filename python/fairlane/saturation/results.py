@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from fairlane.results.errors import ResultsError
 from fairlane.results.latency import QUANTILES, summarize
 from fairlane.results.manifest import Sealed, seal, unseal
-from fairlane.results.parquet import read_parquet
+from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Replicate
 
@@ -126,7 +126,7 @@ class Saturation:
         except ValidationError as error:
             first = error.errors()[0]
             raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-        tables = {name: read_parquet(sealed.path(f"{name}.parquet"), schema) for name, schema in _SCHEMAS.items()}
+        tables = read_tables(sealed, _SCHEMAS)
         return cls(**tables, meta=dict(meta), folder=folder)
 
 
