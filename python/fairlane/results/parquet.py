@@ -40,8 +40,9 @@ def read_tables(sealed: Sealed, schemas: Mapping[str, Schema]) -> dict[str, pl.D
     """The tables of a sealed folder by name. Raises ``ResultsError`` if one has changed or is not as in its schema."""
     import duckdb
 
+    paths = {name: sealed.path(f"{name}.parquet") for name in schemas}
     with duckdb.connect() as connection:
-        return {name: _read(connection, sealed.path(f"{name}.parquet"), schema) for name, schema in schemas.items()}
+        return {name: _read(connection, paths[name], schema) for name, schema in schemas.items()}
 
 
 def _read(connection: duckdb.DuckDBPyConnection, path: Path, schema: Schema | None) -> pl.DataFrame:
