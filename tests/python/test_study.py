@@ -52,7 +52,7 @@ def simulations(folder: Path, text: str) -> tuple[int, int]:
     planned = plan(study(folder, text))
     for cell in planned.cells:
         cell.decide([None] * len(cell.workloads), planned.study.treatments)
-    tasks = [run.task.digest for cell in planned.cells for run in cell.runs]
+    tasks = [task.digest for cell in planned.cells for task in cell.tasks()]
     return len(tasks), len(set(tasks))
 
 

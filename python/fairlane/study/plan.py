@@ -96,6 +96,10 @@ class Cell:
             treated = kind.treated(self.treated[name].computing(compute), name)
             self.runs.append(CellRun(kind.baseline, name, None, treated, kind))
 
+    def tasks(self) -> list[Task]:
+        """What its runs are computed by."""
+        return [run.task for run in self.runs]
+
     def of(self, treatment: str, baseline: str | None = None) -> list[CellRun]:
         """Its runs with a treatment, or without: of one baseline or of all."""
         return [run for run in self.runs if run.treatment == treatment and baseline in (None, run.baseline)]

@@ -94,7 +94,7 @@ def run(
             planned.calibrate(executor)
             store.write(CELLS, json.dumps([cell.described() for cell in planned.cells]))
             shown.stage("simulating")
-            executor.run(run.task for cell in planned.cells for run in cell.runs)
+            executor.run(task for cell in planned.cells for task in cell.tasks())
             many, spent = pool.workers, time.monotonic() - opened
     writing = time.monotonic()
     found = tables(planned, executor)
