@@ -175,16 +175,20 @@ def pairs(
 ) -> int:
     """Report how well slowdowns of pairs of jobs are predicted before they run, for held-out applications."""
     import polars as pl
-    from rich.console import Console
-    from rich.progress import Progress
 
     from fairlane.scheduler.slowdown.pair_models import pair_errors, predict_held_out, predict_seen, read_pairs
-    from fairlane.scheduler.slowdown.pairs import FABRICS, simulate_pairs
+    from fairlane.scheduler.slowdown.pairs import simulate_pairs
+    from fairlane.tasks.executor import Executor
+    from fairlane.tasks.pools import Threads, cores
+    from fairlane.tasks.progress import TaskProgress
 
     if table is None:
-        with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:
-            task = shown.add_task("simulating pairs", total=count * len(FABRICS))
-            found = simulate_pairs(count, seed=seed, progress=lambda: shown.update(task, advance=1))
+        with (
+            TaskProgress(wanted=not quiet) as shown,
+            Executor(Threads(cores()), None, shown, attempts=1, first_failure_ends=True) as executor,
+        ):
+            shown.stage("simulating")
+            found = simulate_pairs(count, seed=seed, executor=executor)
         _write(found, out)
         if not (as_json or quiet):
             typer.echo(f"The pairs are in {out}.")

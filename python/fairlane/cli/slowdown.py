@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairlane.cli.command import Answer, add, out_option
+from fairlane.cli.command import Answer, Quiet, add, out_option
 from fairlane.cli.options import AllowCode, Assignments
 from fairlane.inputs import code
 
@@ -26,25 +26,34 @@ def fit(
     snapshots: Annotated[int, typer.Option(min=5, help="How many snapshots to simulate.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
     out: Annotated[Path, out_option("The model's file, TOML.")] = Path("slowdown.toml"),
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep simulations in DIR, and use those that are there.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads; by default one for each core.")] = None,
     allow_code: AllowCode = False,
+    quiet: Quiet = False,
 ) -> Answer:
     """Simulate random snapshots of a machine packet by packet, and fit a model of slowdowns to them.
 
     For example: fairlane slowdown fit mix.toml --fabric torus --set sides=[8,4,4] -o torus.toml
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
     from fairlane.fabric.table import FabricTable
     from fairlane.scheduler import fit_model, read_mix
+    from fairlane.tasks.executor import Executor
+    from fairlane.tasks.pools import Threads, cores
+    from fairlane.tasks.progress import TaskProgress
+    from fairlane.tasks.store import Store
 
     table = FabricTable.read({"topology": fabric}, assignments or ())
     with code.allow_code(allow_code):
         patterns = read_mix(mix)
-    with Progress(console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("simulating snapshots", total=snapshots)
-        progress = lambda done: shown.update(task, completed=done)  # noqa: E731 - it is as short as that
-        model = fit_model(table, patterns, snapshots=snapshots, seed=seed, progress=progress)
+    store = None if keep is None else Store.kept("fit", keep, {"fabric": fabric, "seed": seed})
+    with (
+        TaskProgress(wanted=not quiet) as shown,
+        Executor(Threads(workers or cores()), store, shown, attempts=1, first_failure_ends=True) as executor,
+    ):
+        shown.stage("simulating")
+        model = fit_model(table, patterns, snapshots=snapshots, seed=seed, executor=executor)
     model.save(out)
     return _answer(model, f"written {out}")
 

@@ -95,6 +95,20 @@ class Store:
             raise
         return store
 
+    @classmethod
+    def kept(cls, kind: str, folder: Path, spec: Mapping[str, Any]) -> Self:
+        """A folder that is new, or of the same and to go on with. Raises ``ResultsError`` as ``open``."""
+        return cls.open(
+            kind,
+            folder.name,
+            spec,
+            {},
+            out=folder,
+            started=datetime.now(),
+            resume=(folder / SPEC).is_file(),
+            complete=lambda _folder: False,
+        )
+
     def _checked(self, kind: str, identity: Mapping[str, Any]) -> Self:
         """This folder, if it is of the same. Raises ``ResultsError``, naming what differs."""
         none = f"{self.folder}: holds no {kind} that could go on"
@@ -173,7 +187,7 @@ class Store:
         import tomlkit
 
         name = f"{FAILED}/{task.digest}.toml"
-        self.write(name, f"# {task.label}\n{tomlkit.dumps(dict(task.description))}")
+        self.write(name, f"# {task.label}\n{tomlkit.dumps(_given(task.description))}")
         return name
 
     def foreign(self) -> bool:
@@ -200,6 +214,13 @@ def _unfinished(name: str, kind: str, complete: Callable[[Path], bool]) -> Path:
     if not open_ones:
         raise ResultsError(f"runs: there is no unfinished {kind} {name!r} to go on with; name its folder with --out")
     return open_ones[-1]
+
+
+def _given(data: Any) -> Any:
+    """Plain data without keys that are None, for which TOML has no word."""
+    if isinstance(data, Mapping):
+        return {key: _given(value) for key, value in data.items() if value is not None}
+    return [_given(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def _checksum(record: Mapping[str, Any]) -> str:

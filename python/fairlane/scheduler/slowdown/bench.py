@@ -6,21 +6,25 @@ changes communication. An *iteration time* is that of the job's slowest rank; jo
 they are not in phase.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairlane.engine import Iterations, Slice, drive
 from fairlane.fabric import Fabric, columns
 from fairlane.models import Floats
 from fairlane.placement import STRATEGIES, Communication, Request
+from fairlane.scenario.models import Job
 from fairlane.scheduler.mix import PatternMix
 from fairlane.seeds import Purpose, stream
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.pools import Threads
+from fairlane.tasks.task import Answer, Stopwatch, Task
 
 if TYPE_CHECKING:
-    from fairlane import Scenario
     from fairlane.fabric.table import FabricTable
+    from fairlane.scenario import Scenario
 
 __all__ = ["Bench", "Best", "Resident", "Slowdown"]
 
@@ -71,42 +75,57 @@ class Slowdown:
 
 
 class Bench:
-    """Simulates jobs of a mix on a fabric; results are kept."""
+    """Simulates jobs of a mix on a fabric. An executor performs each simulation once, and keeps it."""
 
-    def __init__(self, fabric: "FabricTable", mix: PatternMix, seed: int = 1) -> None:
+    def __init__(self, fabric: "FabricTable", mix: PatternMix, seed: int = 1, executor: Executor | None = None) -> None:
         self._table, self._seed = fabric, seed
+        self._executor = executor or Executor(Threads(1), attempts=1, first_failure_ends=True)
         self.mix = mix
         """The patterns; all have a workload."""
         self._best: dict[tuple[int, int], Best] = {}
-        self._isolated: dict[tuple[int, tuple[int, ...]], float] = {}
 
     @cached_property
     def fabric(self) -> Fabric:
         """The fabric."""
         return Fabric.build(self._table.spec)
 
+    def simulate(self, snapshots: Mapping[int, Sequence[Resident]]) -> None:
+        """Simulates all that ``measure`` asks about these snapshots, by number, as many at a time as there are workers.
+
+        Raises ``RunError`` if a simulation fails.
+        """
+        self._find_best({(job.pattern, job.ranks) for jobs in snapshots.values() for job in jobs})
+        self._executor.run(
+            task
+            for number, jobs in snapshots.items()
+            for task in (self._together(jobs, number), *map(self._isolated, jobs))
+        )
+
     def best(self, pattern: int, ranks: int) -> Best:
         """A job of a pattern and size at its best."""
-        key = (pattern, ranks)
-        if key not in self._best:
-            hosts = self._compact(ranks)
-            compute = self._calibrated(pattern, hosts)
-            isolated = self._iteration_times([Resident(pattern, hosts)], [compute], [0])[0]
-            self._best[key] = Best(hosts, compute, isolated, self._traffic(pattern, ranks))
-        return self._best[key]
+        if (pattern, ranks) not in self._best:
+            self._find_best([(pattern, ranks)])
+        return self._best[pattern, ranks]
 
     def measure(self, snapshot: Sequence[Resident], number: int) -> list[Slowdown]:
         """Every job of a snapshot, co-running and isolated; ``number`` seeds the instants at which they begin."""
         best = [self.best(job.pattern, job.ranks) for job in snapshot]
-        computes = [one.compute for one in best]
-        rng = stream(self._seed, Purpose.SNAPSHOT, number, 1)
-        starts = [
-            int(share * one.iteration_time * 1e12) for share, one in zip(rng.random(len(best)), best, strict=True)
-        ]
-        together = self._iteration_times(snapshot, computes, starts)
-        alone = [self._isolated_time(job, compute) for job, compute in zip(snapshot, computes, strict=True)]
-        rows = zip(together, alone, best, strict=True)
+        together, isolated = self._together(snapshot, number), [self._isolated(job) for job in snapshot]
+        times = self._executor.run([together, *isolated])
+        rows = zip(_times(times, together), (_times(times, task)[0] for task in isolated), best, strict=True)
         return [Slowdown(one / at_best.iteration_time, beside / one) for beside, one, at_best in rows]
+
+    def _find_best(self, sizes: Iterable[tuple[int, int]]) -> None:
+        """Finds jobs of some patterns and sizes at their best: first the compute times, then the iteration times."""
+        new = [key for key in sorted(sizes) if key not in self._best]
+        jobs = [Resident(pattern, self._compact(ranks)) for pattern, ranks in new]
+        calibrations = [self._task("fairlane.study.work:calibrate", [job], None, [0]) for job in jobs]
+        found = self._executor.run(calibrations)
+        computes = [found[task.digest]["compute"][0] for task in calibrations]
+        tasks = [self._iterations([job], [compute], [0]) for job, compute in zip(jobs, computes, strict=True)]
+        times = self._executor.run(tasks)
+        for key, job, compute, task in zip(new, jobs, computes, tasks, strict=True):
+            self._best[key] = Best(job.hosts, compute, _times(times, task)[0], self._traffic(*key))
 
     def _compact(self, ranks: int) -> tuple[int, ...]:
         request = Request(ranks, stream(self._seed, Purpose.PLACEMENT), lambda: Communication("many-to-many"))
@@ -115,49 +134,42 @@ class Bench:
         assert found is not None, "the empty machine has room for a job that is not larger"
         return tuple(found)
 
-    def _calibrated(self, pattern: int, hosts: tuple[int, ...]) -> int:
-        """The compute time, which only the best hosts decide."""
-        compute: int | None = self._scenario([Resident(pattern, hosts)], None, [0]).resolve().jobs[0].compute
-        assert compute is not None, "a workload has a compute time"
-        return compute
-
     def _traffic(self, pattern: int, ranks: int) -> Floats:
         from fairlane.pattern import observe, program_of
-        from fairlane.scenario.models import Job
 
         job = Job(ranks=ranks, workload=self.mix.workload(pattern))
         total = observe(program_of(job.source, ranks, self._seed)).total
         found: Floats = total / self.mix.workload(pattern).distinct_iterations
         return found
 
-    def _isolated_time(self, job: Resident, compute: int) -> float:
-        key = (job.pattern, job.hosts)
-        if key not in self._isolated:
-            self._isolated[key] = self._iteration_times([job], [compute], [0])[0]
-        return self._isolated[key]
+    def _together(self, snapshot: Sequence[Resident], number: int) -> Task:
+        best = [self.best(job.pattern, job.ranks) for job in snapshot]
+        shares = stream(self._seed, Purpose.SNAPSHOT, number, 1).random(len(best))
+        starts = [int(share * one.iteration_time * 1e12) for share, one in zip(shares, best, strict=True)]
+        return self._iterations(snapshot, [one.compute for one in best], starts)
 
-    def _iteration_times(
-        self, snapshot: Sequence[Resident], computes: Sequence[int], starts: Sequence[int]
-    ) -> list[float]:
-        """The iteration time of each job, s, with all of them on the machine."""
-        engine = self._scenario(snapshot, computes, starts).resolve().engine()
-        step = Slice(hops=_BUDGET, window=max(10**8, *(2 * compute for compute in computes)))
-        names = [f"job-{at}" for at in range(len(snapshot))]
-        drive(engine, done=Iterations(names, ITERATIONS, patience=_PATIENCE), every=step)
-        ranks = columns(engine.table("ranks"))
-        spans = (ranks["last_mark"] - ranks["first_mark"]) / (ranks["iterations"] - 1) * 1e-12
-        return [float(spans[ranks["job"] == job].max()) for job in range(len(snapshot))]
+    def _isolated(self, job: Resident) -> Task:
+        return self._iterations([job], [self.best(job.pattern, job.ranks).compute], [0])
 
-    def _scenario(
-        self, snapshot: Sequence[Resident], computes: Sequence[int] | None, starts: Sequence[int]
-    ) -> "Scenario":
-        from fairlane import Scenario
+    def _iterations(self, snapshot: Sequence[Resident], computes: Sequence[int], starts: Sequence[int]) -> Task:
+        """What measures the iteration time of each job, with all of them on the machine."""
+        window = max(10**8, *(2 * compute for compute in computes))
+        return self._task(f"{__name__}:iteration_times", snapshot, computes, starts, {"window": window})
 
+    def _task(
+        self,
+        function: str,
+        snapshot: Sequence[Resident],
+        computes: Sequence[int] | None,
+        starts: Sequence[int],
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Task:
         jobs = []
         for at, (job, start) in enumerate(zip(snapshot, starts, strict=True)):
-            workload = self.mix.workload(job.pattern)
+            workload = dict(self._workloads[job.pattern])
             if computes is not None:
-                workload = workload.model_copy(update={"compute": computes[at], "compute_share": None})
+                workload = {**workload, "compute": f"{computes[at]} ps"}
+                workload.pop("compute_share", None)
             jobs.append(
                 {
                     "name": f"job-{at}",
@@ -168,4 +180,33 @@ class Bench:
                     "stream": 0,
                 }
             )
-        return Scenario(fabric=self._table, jobs=jobs, seed=self._seed, duration="1 s")
+        fabric = self._table.model_dump(mode="json", exclude_none=True)
+        scenario = {"fabric": fabric, "jobs": jobs, "seed": self._seed, "duration": "1 s"}
+        ranks = [job.ranks for job in snapshot]
+        label = f"jobs of {', '.join(map(str, ranks))} ranks"
+        return Task(function, scenario, ".", label, arguments or {}, float(sum(ranks)))
+
+    @cached_property
+    def _workloads(self) -> list[dict[str, Any]]:
+        patterns = range(len(self.mix.pattern))
+        tables = [Job(ranks=2, workload=self.mix.workload(number)) for number in patterns]
+        # Some have a compute time by default: where it is to be found, they need to hear that there is none.
+        return [{"compute": None, **table.model_dump(mode="json", exclude_none=True)["workload"]} for table in tables]
+
+
+def iteration_times(scenario: "Scenario", arguments: Mapping[str, Any], watch: Stopwatch) -> Answer:
+    """The iteration time of each job, s."""
+    with watch.lap("set-up"):
+        engine = scenario.resolve().engine()
+    names = [f"job-{at}" for at in range(len(scenario.jobs))]
+    with watch.lap("simulating"):
+        step = Slice(hops=_BUDGET, window=arguments["window"])
+        drive(engine, done=Iterations(names, ITERATIONS, patience=_PATIENCE), every=step, stop=watch.stop)
+    ranks = columns(engine.table("ranks"))
+    spans = (ranks["last_mark"] - ranks["first_mark"]) / (ranks["iterations"] - 1) * 1e-12
+    return {"times": [float(spans[ranks["job"] == job].max()) for job in range(len(names))]}
+
+
+def _times(answers: Mapping[str, Answer], task: Task) -> list[float]:
+    found: list[float] = answers[task.digest]["times"]
+    return found

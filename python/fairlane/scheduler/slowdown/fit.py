@@ -1,6 +1,6 @@
 """Fits the model to packet-level simulations of random snapshots."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.fabric.table import FabricTable
+    from fairlane.tasks.executor import Executor
 
 __all__ = ["FEWEST_JOBS", "fit_model"]
 
@@ -55,20 +56,19 @@ def fit_model(
     *,
     snapshots: int = 200,
     seed: int = 1,
-    progress: Callable[[int], None] = lambda _: None,
+    executor: "Executor | None" = None,
 ) -> SlowdownModel:
-    """Simulates so many snapshots and fits a model to them; ``progress`` is called with the number done.
+    """Simulates so many snapshots and fits a model to them.
 
-    Raises ``ScenarioError`` if the mix does not say what jobs do, or a pattern was met too seldom.
+    ``executor`` performs the simulations; without one they are kept in memory only. Raises ``ScenarioError`` if the mix
+    does not say what jobs do, or a pattern was met too seldom, and ``RunError`` if a simulation fails.
     """
     for number in range(len(mix.pattern)):
         mix.workload(number)
-    bench = Bench(fabric, mix, seed)
-    rows: list[_Row] = []
-    for snapshot in range(snapshots):
-        jobs = draw_snapshot(bench.fabric, mix, seed, snapshot)
-        rows += _rows(bench, jobs, snapshot)
-        progress(snapshot + 1)
+    bench = Bench(fabric, mix, seed, executor)
+    drawn = {number: draw_snapshot(bench.fabric, mix, seed, number) for number in range(snapshots)}
+    bench.simulate(drawn)
+    rows = [row for number, jobs in drawn.items() for row in _rows(bench, jobs, number)]
     return SlowdownModel(
         format=SlowdownModel.FORMAT,
         version=version("fairlane"),

@@ -5,8 +5,8 @@ be predicted. Left out: the slowdown by a job's own hosts, which one isolated si
 neighbour.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import polars as pl
@@ -18,6 +18,9 @@ from fairlane.scheduler.slowdown.bench import Bench, Best, Resident
 from fairlane.scheduler.slowdown.features import LinkUse, neighbour_features, own_features, utilisation_of
 from fairlane.scheduler.slowdown.snapshots import allocated, allocators
 from fairlane.seeds import Purpose, stream
+
+if TYPE_CHECKING:
+    from fairlane.tasks.executor import Executor
 
 __all__ = ["APPLICATIONS", "FABRICS", "PAIR_FEATURES", "SIZES", "pair_features", "simulate_pairs"]
 
@@ -90,26 +93,26 @@ def simulate_pairs(
     applications: Mapping[str, Mapping[str, Any]] = APPLICATIONS,
     sizes: Sequence[int] = SIZES,
     seed: int = 1,
-    progress: Callable[[], None] = lambda: None,
+    executor: "Executor | None" = None,
 ) -> pl.DataFrame:
     """Simulates so many pairs on each fabric; a row for each of their jobs.
 
     Columns are ``fabric``, ``pair``, ``application``, ``ranks``, ``other``, ``other_ranks``, all ``PAIR_FEATURES``,
-    and ``slowdown``: the job's iteration time co-running, over that isolated on the same hosts. ``progress`` is called
-    after each pair.
+    and ``slowdown``: the job's iteration time co-running, over that isolated on the same hosts. ``executor``
+    performs the simulations.
     """
     from fairlane.fabric.table import FabricTable
 
     mix, names = _mix(applications), list(applications)
     rows: list[dict[str, Any]] = []
     for number, (name, table) in enumerate(fabrics.items()):
-        bench = Bench(FabricTable.read(dict(table)), mix, seed)
-        for pair in range(count):
-            jobs = _drawn(bench, sizes, stream(seed, Purpose.SNAPSHOT, pair, 3, number))
+        bench = Bench(FabricTable.read(dict(table)), mix, seed, executor)
+        drawn = {pair: _drawn(bench, sizes, stream(seed, Purpose.SNAPSHOT, pair, 3, number)) for pair in range(count)}
+        bench.simulate(drawn)
+        for pair, jobs in drawn.items():
             for row in _rows(bench, jobs, pair):
                 at, other = row.pop("application"), row.pop("other")
                 rows.append({"fabric": name, "pair": pair, "application": names[at], "other": names[other]} | row)
-            progress()
     return pl.DataFrame(rows)
 
 

@@ -39,8 +39,14 @@ class Verification:
 def verify(schedule: "Schedule", forecast: Forecast, snapshots: int, seed: int = 1) -> Verification:
     """Simulates so many snapshots, drawn evenly over the time in which at least two jobs communicate."""
     rows: list[dict[str, object]] = []
-    for number, (at, placed) in enumerate(_sampled(schedule, snapshots, seed)):
-        residents = [Resident(forecast.pattern(one.job.number), one.hosts) for one in placed]
+    sampled = list(enumerate(_sampled(schedule, snapshots, seed)))
+    there = {
+        number: [Resident(forecast.pattern(one.job.number), one.hosts) for one in placed]
+        for number, (_, placed) in sampled
+    }
+    forecast.bench.simulate(there)
+    for number, (at, placed) in sampled:
+        residents = there[number]
         measured = forecast.bench.measure(residents, number)
         slowdowns = forecast.slowdowns(residents)
         for one, resident, found, total in zip(placed, residents, measured, slowdowns, strict=True):
