@@ -1,8 +1,8 @@
 """Placement: which hosts a job gets, and which of its ranks runs on which of them.
 
-A strategy allocates hosts; it is one file with one class, and a line in ``STRATEGIES`` gives it a name. Users bring
-their own as ``strategy = "path/to/file.py:ClassName"``, or by the name of an entry point ``fairlane.placements`` of an
-installed package. An explicit list needs no strategy. A mapping says which rank goes to which of them
+A placement policy allocates hosts; it is one file with one class, and a line in ``STRATEGIES`` gives it a name. Users
+bring their own as ``name = "path/to/file.py:ClassName"``, or by the name of an entry point ``fairlane.placements`` of
+an installed package. An explicit list needs no policy. A mapping assigns ranks to the allocated hosts
 (``fairlane.placement.mapping``).
 """
 
@@ -54,7 +54,7 @@ LIST = "list"
 
 
 class _Unread(Strategy):
-    """Stands for a strategy whose code is not to run: it takes any parameters, and the first free hosts."""
+    """Stands for a policy whose code must not run: it takes any parameters, and the first free hosts."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -83,16 +83,16 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
     unread=_Unread,
     reserved=[LIST],
 )
-"""Every strategy that can be asked for by name."""
+"""The placement policies by name."""
 
 ALLOCATORS: Registry[type[Strategy]] = Registry(
     "allocator", "fairlane.allocators", {}, base=Strategy, unread=_Unread, parent=STRATEGIES
 )
-"""What replays of job logs can allocate hosts by: every strategy, and those that suit a queue of jobs only."""
+"""Allocators for replays of job logs: every placement policy, and those that need a queue of jobs."""
 
 
 def entries() -> dict[str, Entry]:
-    """What is known about each strategy, and about the list."""
+    """An entry for each placement policy, and for the list."""
     return {**STRATEGIES.entries(), LIST: Entry(LIST, "Exactly the hosts listed, in this order.")}
 
 
