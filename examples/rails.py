@@ -1,4 +1,4 @@
-r"""Demonstrates hosts with two adapters: how much a neighbour slows an application down, and in which queues.
+r"""Demonstrates hosts with two adapters: the slowdown of an application by another job, and the queues that cause it.
 
 16 ranks of a Fourier transform on 8 hosts, 56 of an all-to-all on the other 28; six leaves, two planes:
 
@@ -7,7 +7,7 @@ r"""Demonstrates hosts with two adapters: how much a neighbour slows an applicat
              [six leaves]        [six leaves]
                    \__ 36 hosts __/
 
-Every run has other hosts. `python rails.py 24 lu` makes 24 runs of each, with another application.
+Every run has other random hosts. `python rails.py 24 lu` makes 24 runs of each policy with another application.
 """
 
 import sys
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 import fairlane
 
-BY_PROCESS: dict[str, Any] = {"policy": "by_source", "order": "random"}
+BY_SOURCE: dict[str, Any] = {"policy": "by_source", "order": "random"}
 CHOICES: list[tuple[str, Any, Any]] = [
-    ("both by process, both by process", BY_PROCESS, BY_PROCESS),
-    ("both in turn, both in turn", "round_robin", "round_robin"),
-    ("only 0, both by process", {"only": 0}, BY_PROCESS),
+    ("by source, by source", BY_SOURCE, BY_SOURCE),
+    ("round-robin, round-robin", "round_robin", "round_robin"),
+    ("only 0, by source", {"only": 0}, BY_SOURCE),
     ("only 0, only 0", {"only": 0}, {"only": 0}),
     ("only 0, only 1", {"only": 0}, {"only": 1}),
 ]
-"""What to call them, and the rails of the application and of its neighbour."""
+"""The rail policies of the application and of its neighbour, with a label."""
 COMPUTE = {"ft": "20 us", "lu": "100 us", "mg": "50 us", "kripke": "100 us"}
 PLACES = {
     "adapter to leaf": "host up",
@@ -35,11 +35,11 @@ PLACES = {
     "spine to leaf": "leaf down",
     "leaf to adapter": "host down",
 }
-"""What to call the queues, and the classes of their links."""
+"""The queues, by the class of their links."""
 
 
 def simulate(application: str, own: Any, its: Any, seed: int) -> fairlane.Simulation:
-    """2 ms of the application, with its neighbour's load or without any."""
+    """2 ms of the application, co-run with its neighbour, or isolated."""
     compute, idle = COMPUTE[application], its is None
     simulation = fairlane.Simulation(
         fairlane.Scenario(
@@ -64,8 +64,8 @@ def pace(simulation: fairlane.Simulation) -> float:
     return float(spans.max().item()) * 1e-6
 
 
-def waiting(simulation: fairlane.Simulation) -> NDArray[np.float64]:
-    """Microseconds that packets of a rank wait in an iteration for the neighbour's, by place."""
+def queueing(simulation: fairlane.Simulation) -> NDArray[np.float64]:
+    """Queueing delay caused by the neighbour, in microseconds per rank and iteration, by place."""
     victim, aggressor = simulation.jobs
     iterations = simulation.table("ranks").filter(name=victim)["iterations"].sum()
     waits = simulation.table("port_interference").filter(victim=victim, aggressor=aggressor)
@@ -75,18 +75,19 @@ def waiting(simulation: fairlane.Simulation) -> NDArray[np.float64]:
 
 def main(runs: int = 6, application: str = "ft") -> None:
     """A line for each choice of rails."""
-    print(f"{application}, {runs} runs" + " " * 24 + "  alone  slowed down: by  from    to   waits for it   where")
+    head = f"{application}, {runs} runs"
+    print(f"{head:35}{'isolated':>10}{'slowdown mean':>14}{'min':>7}{'max':>7}{'queueing':>10}{'where':>17}")
     for name, own, its in CHOICES:
-        alone = np.array([pace(simulate(application, own, None, seed)) for seed in range(1, runs + 1)])
-        beside = [simulate(application, own, its, seed) for seed in range(1, runs + 1)]
-        slowdown = np.array([pace(simulation) for simulation in beside]) / alone
-        places = np.array([waiting(simulation) for simulation in beside])
+        isolated = np.array([pace(simulate(application, own, None, seed)) for seed in range(1, runs + 1)])
+        co_run = [simulate(application, own, its, seed) for seed in range(1, runs + 1)]
+        slowdown = np.array([pace(simulation) for simulation in co_run]) / isolated
+        places = np.array([queueing(simulation) for simulation in co_run])
         total = places.sum(axis=1)
         follows = f"(r = {np.corrcoef(slowdown, total)[0, 1]:.2f})" if total.any() else ""
         share = places.sum(axis=0) / max(1e-9, places.sum())
         where = f"{share.max():.0%} {list(PLACES)[int(share.argmax())]}" if total.any() else "-"
         print(
-            f"{name:35} {alone.mean():6.1f} us {slowdown.mean() - 1:13.1%} {slowdown.min() - 1:6.1%}"
+            f"{name:35} {isolated.mean():6.1f} us {slowdown.mean() - 1:13.1%} {slowdown.min() - 1:6.1%}"
             f" {slowdown.max() - 1:6.1%} {total.mean():6.1f} us {follows:10} {where}"
         )
 
