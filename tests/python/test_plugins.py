@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import tomllib
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from jsonschema import Draft202012Validator
 
+import fairlane
 from fairlane import Scenario, ScenarioError
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.main import execute
+from fairlane.controller import CONTROLLERS
 from fairlane.inputs.code import ENVIRONMENT
-from fairlane.inputs.registry import Registry
+from fairlane.inputs.registry import Named, Registry
 from fairlane.placement import STRATEGIES
+from fairlane.placement.mapping import MAPPINGS
 from fairlane.results import load_run
 from fairlane.scenario import schema
 from fairlane.study import Study
@@ -397,3 +403,24 @@ def test_a_registry_is_a_mapping_of_what_there_is() -> None:
     with pytest.raises(KeyError):
         made["two"]
     assert {name: kind.name for name, kind in WORKLOADS.items()} == {name: name for name in WORKLOADS}
+
+
+@pytest.mark.parametrize(("package", "registry", "bases"), [
+    (fairlane.workload, WORKLOADS, {"Workload", "GriddedWorkload"}),
+    (fairlane.placement, STRATEGIES, {"Strategy"}),
+    (fairlane.placement.mapping, MAPPINGS, {"Mapping"}),
+    (fairlane.controller, CONTROLLERS, {"Controller"}),
+])  # fmt: skip
+def test_every_class_of_the_folder_is_in_its_table(
+    package: ModuleType, registry: Registry[type[Named]], bases: set[str]
+) -> None:
+    root = next(kind for kind in next(iter(registry.builtin.values())).__mro__ if kind.__name__ in bases)
+    modules = [import_module(found.name) for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    defined = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, root) and value.__module__ == module.__name__
+    }
+    public = {kind for kind in defined if kind.__name__ not in bases and not kind.__name__.startswith("_")}
+    assert public == set(registry.builtin.values())
