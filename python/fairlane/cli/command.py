@@ -3,7 +3,8 @@
 A command is a function of its arguments that returns an ``Answer``; it neither prints nor knows in which form the
 answer is wanted. Every command has ``--help``/``-h``, ``--out``/``-o``, ``--json`` and ``--quiet``/``-q``; every
 command that draws random numbers has ``--seed``. What the function does not have itself is added: ``--json``; an
-``--out`` that takes what would be printed; and a ``--quiet`` that leaves the exit code only.
+``--out`` that takes what would be printed; and a ``--quiet``, which leaves the exit code only unless the command stores
+something by an ``--out`` of its own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import typer
 from fairlane.cli.exit import ExitCode
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fairlane.cli.tables import Part
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "completing",
     "out_option",
     "print_json",
+    "write_table",
     "write_text",
 ]
 
@@ -137,22 +141,20 @@ def _plain(value: Any) -> Any:
 def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(function, eval_str=True)
     given = signature.parameters
-    standard: dict[str, tuple[Any, Any]] = {
-        "as_json": (AsJson, False),
-        "out": (OutFile, None),
-        "quiet": (_Silent, False),
-    }
-    missing = {name: kind for name, kind in standard.items() if name not in given}
+    stores = "out" in given
+    missing = {name: option for name, option in _STANDARD.items() if name not in given}
+    if stores and "quiet" in missing:
+        missing["quiet"] = (Quiet, False)
 
     @functools.wraps(function)
     def command(**options: Any) -> Any:
         own = {name: value for name, value in options.items() if name not in missing}
-        file = options["out"] if "out" in missing else None
+        file = None if stores else options["out"]
         printed = io.StringIO()
-        with redirect_stdout(printed) if file or ("quiet" in missing and options["quiet"]) else nullcontext():
+        with redirect_stdout(printed) if file or (options["quiet"] and not stores) else nullcontext():
             found = function(**own)
             if isinstance(found, Answer):
-                found.print(as_json=options["as_json"], quiet=options["quiet"] and "quiet" not in missing)
+                found.print(as_json=options["as_json"], quiet=options["quiet"] and stores)
         if file:
             write_text(file, printed.getvalue())
         return found.code if isinstance(found, Answer) else found
@@ -162,8 +164,8 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
     parameters += [
         inspect.Parameter(name, keyword, default=default, annotation=kind) for name, (kind, default) in missing.items()
     ]
-    # Long options of their own come first in the help, the standard ones last.
-    parameters.sort(key=lambda parameter: parameter.name in standard and 1 + list(standard).index(parameter.name))
+    # In the help the options of the command come first, the standard ones last.
+    parameters.sort(key=lambda parameter: parameter.name in _STANDARD and 1 + [*_STANDARD].index(parameter.name))
     shown = cast("Any", command)
     shown.__signature__ = signature.replace(parameters=parameters)
     shown.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -181,3 +183,15 @@ def write_text(file: Path, text: str) -> None:
             scratch.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ScenarioError(Problem("--out", f"cannot be written: {error.strerror}", str(file))) from None
+
+
+def write_table(table: pl.DataFrame, path: Path) -> None:
+    """Writes a table wholly or not at all: Parquet by the file's name, else CSV. Raises ``ResultsError``."""
+    from fairlane.inputs.writing import replacing
+    from fairlane.results.errors import writing
+
+    with writing(path), replacing(path) as scratch:
+        if path.suffix == ".parquet":
+            table.write_parquet(scratch)
+        else:
+            table.write_csv(scratch)

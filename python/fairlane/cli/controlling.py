@@ -1,18 +1,19 @@
 """Running a controller on a scenario: control."""
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import AsJson, Quiet, Seed, add, completing, out_option, print_json
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, duration_of, folder_for, fresh
-from fairlane.errors import Problem, ScenarioError
+from fairlane.cli.command import Answer, AsJson, Quiet, Seed, add, completing, out_option
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, duration_of, folder_for, fresh, refused, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from fairlane.cli.tables import Table
     from fairlane.controller import JobWork, Outcome, Work
 
 __all__ = ["add_to"]
@@ -41,7 +42,7 @@ def control(
     allow_code: AllowCode = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Answer:
     """Let a controller set service levels, period by period, and show what it gains.
 
     The seed is also that of the jobs' variants in episodes, where it is 1 by default.
@@ -57,9 +58,9 @@ def control(
         made = controller_of({**_parameters(parameters or []), "name": controller})
     span = duration_of("--period", period)
     if span == 0:
-        raise ScenarioError(Problem("--period", "out of range", period, "above 0"))
+        raise refused("--period", "out of range", period, "above 0")
     if draws is not None and mode_of(mode) == "online":
-        raise ScenarioError(Problem("--draws", "means something in episodes only", draws, "--mode episodes"))
+        raise refused("--draws", "means something in episodes only", draws, "--mode episodes")
     fresh(out)
     outcomes: list[Outcome] = []
     with folder_for(out):
@@ -74,12 +75,7 @@ def control(
         rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.jobs]
         if out is not None:
             _store(out, rows, outcomes, f"{loaded.name}: {controller}")
-    if as_json:
-        print_json({"folder": out, "periods": rows})
-    elif not quiet:
-        _totals(outcomes)
-    if out is not None and not as_json:
-        typer.echo(out if quiet else f"Everything is in {out}.")
+    return Answer({"folder": out, "periods": rows}, chain([_totals(outcomes)], stored(out)), out)
 
 
 def _store(out: Path, rows: list[dict[str, Any]], outcomes: "Sequence[Outcome]", title: str) -> None:
@@ -107,7 +103,7 @@ def _parameters(given: list[str]) -> dict[str, Any]:
     for assignment in given:
         key, separator, value = assignment.partition("=")
         if not separator:
-            raise ScenarioError(Problem("--with", "not of the form KEY=VALUE", assignment))
+            raise refused("--with", "not of the form KEY=VALUE", assignment)
         try:
             found[key] = json.loads(value)
         except json.JSONDecodeError:
@@ -124,19 +120,17 @@ def _line(outcome: "Outcome") -> str:
     return f"{outcome.period:6}  {outcome.state:8} {'yes' if outcome.accepted else '':7} {shown}"
 
 
-def _totals(outcomes: "list[Outcome]") -> None:
+def _totals(outcomes: "list[Outcome]") -> "Table":
     """Each job over all periods."""
-    from fairlane.results.text import percent
+    from fairlane.cli.tables import Column, Table, change, columns
 
-    jobs = list(dict.fromkeys(job for outcome in outcomes for job in outcome.jobs))
-    width = max(map(len, jobs))
-    typer.echo(f"\n{'job':{width}}  {'default':>9} {'treated':>9} {'gain':>7}")
-    for job in jobs:
+    rows = []
+    for job in dict.fromkeys(job for outcome in outcomes for job in outcome.jobs):
         default = _total([outcome.default for outcome in outcomes if outcome.default], job)
         treated = _total([outcome.treated for outcome in outcomes], job)
-        change = _by_time(outcomes[-1], job) if outcomes[-1].mode == "online" else treated.over(default)
-        gain = "–" if change is None else percent(change, signed=True)
-        typer.echo(f"{job:{width}}  {default.done:9} {treated.done:9} {gain:>7}")
+        gain = _by_time(outcomes[-1], job) if outcomes[-1].mode == "online" else treated.over(default)
+        rows.append({"job": job, "default": default.done, "treated": treated.done, "gain": gain})
+    return Table([*columns(job="job", default="default", treated="treated"), Column("gain", "gain", change)], rows)
 
 
 def _by_time(last: "Outcome", job: str) -> "float | None":

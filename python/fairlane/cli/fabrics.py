@@ -58,7 +58,7 @@ def draw_fabric(
     from fairlane.plot.fabric import draw
 
     path = draw(_built(_chosen("fabric draw", scenario, topology, None, assignments)), out)
-    return Answer({"figure": path}, [str(path)])
+    return Answer({"figure": path}, [str(path)], path)
 
 
 def import_fabric(
@@ -96,7 +96,7 @@ def import_fabric(
         wiring.fabric("tables")
     target = out or Path(f"{file.name.removesuffix(file.suffix)}.fabric.json")
     wiring.save(target)
-    return Answer({**asdict(found), "file": target}, [*survey_lines(found), f"written    {target}"])
+    return Answer({**asdict(found), "file": target}, [*survey_lines(found), f"written    {target}"], target)
 
 
 def write_topology_conf(
@@ -134,7 +134,9 @@ def write_topology_conf(
             tell(line.removeprefix("# "))
     if out is not None:
         write_text(out, text)
-    return Answer({"file": out, "lines": text.splitlines()}, [text.removesuffix("\n") if out is None else str(out)])
+    return Answer(
+        {"file": out, "lines": text.splitlines()}, [text.removesuffix("\n") if out is None else str(out)], out
+    )
 
 
 def compare_fabrics(

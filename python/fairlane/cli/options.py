@@ -27,6 +27,7 @@ __all__ = [
     "fresh",
     "one_of",
     "refused",
+    "stored",
     "tell",
     "tell_damaged",
 ]
@@ -85,6 +86,12 @@ def one_of(option: str, given: str, allowed: Iterable[str]) -> str:
 def tell(words: str) -> None:
     """Says something on standard error."""
     typer.echo(f"fairlane: {words}", err=True)
+
+
+def stored(folder: object) -> Iterator[str]:
+    """The last line of a command that has stored its results."""
+    if folder:
+        yield f"Everything is in {folder}."
 
 
 def duration_of(option: str, given: str) -> int:

@@ -1,18 +1,23 @@
 """Run times from counters, and slowdowns of pairs of jobs: predict fit, apply, compare, pairs."""
 
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from fairlane.cli.command import AsJson, Quiet, add, out_option, print_json
-from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import folder_of
+from fairlane.cli.command import Answer, Quiet, add, out_option, write_table
+from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, stored, tell
 from fairlane.wording import plural, significant
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
 
+    from fairlane.cli.tables import Part, Row, Table
     from fairlane.models import RegressorName
     from fairlane.predict import Comparison, CounterTable, Predictor
     from fairlane.predict.parts import PartsName
@@ -35,7 +40,6 @@ _Run = Annotated[str, typer.Option(help="Column that identifies runs.")]
 _Timestep = Annotated[str, typer.Option(help="Column with the number of the timestep.")]
 _Target = Annotated[str, typer.Option(help="Column with the time of the timestep.")]
 _Folds = Annotated[int, typer.Option(min=2, help="Cross-validation folds that the runs are assigned to.")]
-_Seed = Annotated[int, typer.Option(min=0, help="Seed of random choices.")]
 
 
 def fit(
@@ -46,37 +50,28 @@ def fit(
     clusters: Annotated[int, typer.Option(min=1, help="Groups of runs with a model of their own.")] = 1,
     coverage: Annotated[float, typer.Option(help="Share of the timesteps that the interval is to hold.")] = 0.9,
     folds: _Folds = 10,
-    seed: _Seed = 1,
+    seed: RandomSeed = 1,
     features: _Features = None,
     run: _Run = "run",
     timestep: _Timestep = "timestep",
     target: _Target = "seconds",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> int:
+) -> Answer:
     """Fit a model of run times to a table of counters, and report its error on held-out runs."""
     from fairlane.predict import PARTS, REGRESSORS
     from fairlane.predict import fit as fitted
 
     found = fitted(
         _read(table, features, run, timestep, target),
-        model=cast("RegressorName", _one_of("--model", model, list(REGRESSORS))),
-        parts=cast("PartsName", _one_of("--parts", parts, list(PARTS))),
+        model=cast("RegressorName", one_of("--model", model, REGRESSORS)),
+        parts=cast("PartsName", one_of("--parts", parts, PARTS)),
         clusters=clusters,
         folds=folds,
         coverage=_share("--coverage", coverage),
         seed=seed,
     )
     found.save(out)
-    if as_json:
-        facts = {name: getattr(found, name) for name in ("runs", "validated", "half_width", "coverage", "importance")}
-        print_json({"file": out, **facts})
-    elif quiet:
-        typer.echo(out)
-    else:
-        _report(found)
-        typer.echo(f"The model is in {out}.")
-    return ExitCode.DONE
+    facts = {name: getattr(found, name) for name in ("runs", "validated", "half_width", "coverage", "importance")}
+    return Answer({"file": out, **facts}, _report(found, out), out)
 
 
 def apply(
@@ -85,9 +80,8 @@ def apply(
     out: Annotated[Path | None, out_option("Where the rows go, CSV or Parquet; by default printed.")] = None,
     run: _Run = "run",
     timestep: _Timestep = "timestep",
-    as_json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> Answer:
     """Predict the time of every timestep of a table, with an interval, and name runs that are out of distribution."""
     from fairlane.predict import CounterTable, Predictor
 
@@ -97,22 +91,22 @@ def apply(
     )
     found = known.predict(rows)
     if out is not None:
-        _write(found, out)
-    if as_json:
-        print_json(found)
-    elif out is None:
-        typer.echo(found.write_csv(), nl=False)
-    if quiet:
-        return ExitCode.DONE
-    for words in known.warnings(rows):
-        typer.echo(f"fairlane: {words}", err=True)
-    if rows.target is not None:
-        off = found["predicted"].to_numpy() - rows.target
-        inside = (abs(off) <= known.half_width).mean()
-        mse, largest = significant((off**2).mean(), 4), significant(abs(off).max(), 4)
-        words = f"mean square error {mse}, maximum absolute error {largest}"
-        typer.echo(f"fairlane: {words}, {inside:.0%} of {known.target} inside the interval", err=True)
-    return ExitCode.DONE
+        write_table(found, out)
+    if not quiet:
+        for words in known.warnings(rows):
+            tell(words)
+        if rows.target is not None:
+            tell(_errors(found, rows.target, known))
+    return Answer(found, () if out else [found.write_csv().removesuffix("\n")])
+
+
+def _errors(found: "pl.DataFrame", target: "NDArray[np.float64]", known: "Predictor") -> str:
+    """How far predictions are off where the time is known."""
+    off = found["predicted"].to_numpy() - target
+    mse, largest = significant((off**2).mean(), 4), significant(abs(off).max(), 4)
+    inside = (abs(off) <= known.half_width).mean()
+    words = f"mean square error {mse}, maximum absolute error {largest}"
+    return f"{words}, {inside:.0%} of {known.target} inside the interval"
 
 
 def compare(
@@ -120,14 +114,13 @@ def compare(
     out: Annotated[Path | None, out_option("Folder for the tables and pictures of some runs.", "DIR")] = None,
     local: Annotated[bool, typer.Option(help="Also compare one, two and three local models.")] = True,
     folds: _Folds = 10,
-    seed: _Seed = 1,
+    seed: RandomSeed = 1,
     features: _Features = None,
     run: _Run = "run",
     timestep: _Timestep = "timestep",
     target: _Target = "seconds",
-    as_json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> Answer:
     """Cross-validate all models by run: on the counters, their low-rank and sparse part, and with local models."""
     from rich.console import Console
     from rich.progress import Progress
@@ -143,24 +136,32 @@ def compare(
         models = compared(rows, folds=folds, seed=seed, progress=advance)
     if out is not None:
         _written(out, models, clusters)
-    if as_json:
-        print_json({"folder": out, "models": models.table, "local": clusters.table if clusters else None})
-        return ExitCode.DONE
-    if quiet:
-        typer.echo(out or "")
-        return ExitCode.DONE
-    typer.echo(
-        f"{plural(rows.runs, 'run')}, {plural(len(rows.rows), 'timestep')}, "
-        f"{plural(len(rows.features), 'counter')}; {folds} folds by run"
+    counts = (plural(rows.runs, "run"), plural(len(rows.rows), "timestep"), plural(len(rows.features), "counter"))
+    return Answer(
+        {"folder": out, "models": models.table, "local": clusters.table if clusters else None},
+        chain([f"{', '.join(counts)}; {folds} folds by run"], _compared(models, clusters), stored(out)),
+        out or "",
     )
-    typer.echo("Mean (standard deviation) over folds; the maximum absolute error is that of a fold.\n")
-    _print(models.table, ("model", "parts", "setting"))
+
+
+def _compared(models: "Comparison", clusters: "Comparison | None") -> Iterator["Part"]:
+    """The errors of all models, and those of local models."""
+    from fairlane.cli.tables import Column, Table, columns
+
+    def with_deviation(key: str, row: "Row") -> str:
+        return f"{significant(row[key], 4)} ({significant(row[f'{key}_sd'], 2)})"
+
+    errors = [
+        Column("mean square error", partial(with_deviation, "mse")),
+        Column("max. absolute error", partial(with_deviation, "max_abs_error")),
+        Column("of the variance", "mse_over_variance", lambda share: f"{share:.0%}"),
+    ]
+    parts, setting = Column("parts", "parts", left=True), Column("setting", "setting", left=True)
+    note = "Mean (standard deviation) over folds; the maximum absolute error is that of a fold."
+    yield Table([Column("model", "model"), parts, setting, *errors], models.table.to_dicts(), note=note)
     if clusters:
-        typer.echo("\nLocal models, gbm on the sparse part:\n")
-        _print(clusters.table, ("clusters",))
-    if out is not None:
-        typer.echo(f"\nTables and pictures are in {out}.")
-    return ExitCode.DONE
+        title = "Local models, gbm on the sparse part"
+        yield Table([*columns(clusters="clusters"), *errors], clusters.table.to_dicts(), title)
 
 
 def pairs(
@@ -169,10 +170,9 @@ def pairs(
     ] = None,
     count: Annotated[int, typer.Option(min=5, help="Pairs to simulate on each of three fabrics.")] = 150,
     out: Annotated[Path, out_option("Where simulated pairs go, CSV or Parquet.")] = Path("pairs.parquet"),
-    seed: _Seed = 1,
-    as_json: AsJson = False,
+    seed: RandomSeed = 1,
     quiet: Quiet = False,
-) -> int:
+) -> Answer:
     """Report how well slowdowns of pairs of jobs are predicted before they run, for held-out applications."""
     import polars as pl
 
@@ -189,39 +189,48 @@ def pairs(
         ):
             shown.stage("simulating")
             found = simulate_pairs(count, seed=seed, executor=executor)
-        _write(found, out)
-        if not (as_json or quiet):
-            typer.echo(f"The pairs are in {out}.")
+        write_table(found, out)
+        if not quiet:
+            tell(f"the pairs are in {out}")
     else:
         found = read_pairs(table)
     predicted = predict_held_out(found)
-    if as_json or quiet:
-        errors = {by or "all": pair_errors(predicted, by) for by in (None, "links", "role", "fabric", "held_out")}
-        facts = {"file": None if table else out, "held_out": errors, "seen": pair_errors(predict_seen(found))}
-        print_json(facts) if as_json else typer.echo(table or out)
-        return ExitCode.DONE
-    mean = found.select(pl.col("slowdown").mean()).item()
-    typer.echo(f"{plural(found.height, 'job')} in pairs, mean slowdown {significant(mean)};")
-    typer.echo("held-out applications (the job's, its neighbour's, or both):\n")
-    for by in (None, "links", "role", "fabric", "held_out"):
-        _print_pairs(pair_errors(predicted, by), by)
-    typer.echo("held-out pairs of applications that the models were fitted to:\n")
-    _print_pairs(pair_errors(predict_seen(found)), None)
-    return ExitCode.DONE
+    errors = {by: pair_errors(predicted, by) for by in (None, "links", "role", "fabric", "held_out")}
+    seen = pair_errors(predict_seen(found))
+    facts = {"file": None if table else out, "held_out": {by or "all": of for by, of in errors.items()}, "seen": seen}
+    mean = significant(found.select(pl.col("slowdown").mean()).item())
+    head = f"{plural(found.height, 'job')} in pairs, mean slowdown {mean}"
+    return Answer(facts, chain([head], _pairs_text(errors, seen)), table or out)
 
 
-def _print_pairs(errors: "pl.DataFrame", by: str | None) -> None:
-    models = errors["model"].unique(maintain_order=True)
-    typer.echo(f"{by or 'all':<18}{'jobs':<7}" + "".join(f"{name:<12}" for name in models))
+def _pairs_text(errors: "Mapping[str | None, pl.DataFrame]", seen: "pl.DataFrame") -> Iterator["Table"]:
+    """The mean errors of each model in all and by groups, for held-out applications; then for those it has seen."""
+    title = "Held-out applications (the job's, its neighbour's, or both)"
+    for by, of in errors.items():
+        yield _pair_table(of, by, title)
+        title = ""
+    yield _pair_table(seen, None, "Held-out pairs of applications that the models were fitted to")
+
+
+def _pair_table(errors: "pl.DataFrame", by: str | None, title: str) -> "Table":
+    from fairlane.cli.tables import Column, Table
+    from fairlane.results.text import percent
+
+    names = errors["model"].unique(maintain_order=True).to_list()
+    rows: list[Row] = []
     for group in errors.partition_by(by) if by else [errors]:
-        what = str(group[by][0]) if by else "mean error"
-        typer.echo(f"{what:<18}{group['count'][0]:<7}" + "".join(f"{mean:<12.1%}" for mean in group["mean_error"]))
+        means = dict(zip(group["model"], map(percent, group["mean_error"]), strict=True))
+        rows.append({"what": str(group[by][0]) if by else "mean error", "jobs": group["count"][0], **means})
     if by is None:
-        for name, column in (("90th percentile", "p90_error"), ("bias", "bias")):
-            typer.echo(f"{name:<25}" + "".join(f"{value:<12.1%}" for value in errors[column]))
-        ranks = ("-" if value is None else f"{value:.2f}" for value in errors["rank"])
-        typer.echo(f"{'rank correlation':<25}" + "".join(f"{value:<12}" for value in ranks))
-    typer.echo("")
+        kinds = {
+            "90th percentile": map(percent, errors["p90_error"]),
+            "bias": (percent(bias, signed=True) for bias in errors["bias"]),
+            "rank correlation": (None if rank is None else f"{rank:.2f}" for rank in errors["rank"]),
+        }
+        rows += [{"what": kind, "jobs": "", **dict(zip(names, values, strict=True))} for kind, values in kinds.items()]
+    return Table(
+        [Column(by or "all", "what"), Column("jobs", "jobs"), *(Column(name, name) for name in names)], rows, title
+    )
 
 
 def _read(table: Path, features: str | None, run: str, timestep: str, target: str) -> "CounterTable":
@@ -231,65 +240,26 @@ def _read(table: Path, features: str | None, run: str, timestep: str, target: st
     return CounterTable.read(table, features=names, run=run, timestep=timestep, target=target)
 
 
-def _one_of(option: str, given: str, allowed: list[str]) -> str:
-    from fairlane.errors import Problem, ScenarioError
-
-    if given not in allowed:
-        raise ScenarioError(Problem.unknown(option, "name", given, allowed, given))
-    return given
-
-
 def _share(option: str, given: float) -> float:
-    from fairlane.errors import Problem, ScenarioError
-
     if not 0 < given < 1:
-        raise ScenarioError(Problem(option, "out of range", given, "between 0 and 1, as 0.9"))
+        raise refused(option, "out of range", given, "between 0 and 1, as 0.9")
     return given
 
 
-def _report(found: "Predictor") -> None:
+def _report(found: "Predictor", out: Path) -> Iterator[str]:
     off = found.validated
-    typer.echo(
-        f"{plural(found.runs, 'run')}; errors on held-out runs, mean (standard deviation) over {off.folds} folds:"
-    )
-    typer.echo(
-        f"  mean square error {significant(off.mse, 4)} "
-        f"({significant(off.mse_sd, 2)}), {off.mse_over_variance:.0%} of the variance"
-    )
-    typer.echo(f"  max abs. error    {significant(off.max_abs_error, 4)} ({significant(off.max_abs_error_sd, 2)})")
-    typer.echo(
-        f"  interval          the prediction less and plus {significant(found.half_width, 4)}, for {found.coverage:.0%}"
-    )
+    yield f"{plural(found.runs, 'run')}; errors on held-out runs, mean (standard deviation) over {off.folds} folds:"
+    mse = f"{significant(off.mse, 4)} ({significant(off.mse_sd, 2)})"
+    yield f"  mean square error {mse}, {off.mse_over_variance:.0%} of the variance"
+    yield f"  max abs. error    {significant(off.max_abs_error, 4)} ({significant(off.max_abs_error_sd, 2)})"
+    half_width = significant(found.half_width, 4)
+    yield f"  interval          the prediction less and plus {half_width}, for {found.coverage:.0%}"
     ranked = sorted(found.importance.items(), key=lambda item: -item[1])
-    typer.echo("Permutation importance, in percent of the variance:")
-    for name, importance in ranked[:_SHOWN]:
-        typer.echo(f"  {100 * importance:6.2f}  {name}")
+    yield "Permutation importance, in percent of the variance:"
+    yield from (f"  {100 * importance:6.2f}  {name}" for name, importance in ranked[:_SHOWN])
     if len(ranked) > _SHOWN:
-        typer.echo(f"  ({len(ranked) - _SHOWN} others, at most {100 * ranked[_SHOWN][1]:.2f})")
-
-
-def _print(table: "pl.DataFrame", kinds: tuple[str, ...]) -> None:
-    typer.echo(
-        "".join(f"{kind:<14}" for kind in kinds)
-        + f"{'mean square error':<22}{'max. absolute error':<22}of the variance"
-    )
-    for row in table.iter_rows(named=True):
-        what = "".join(f"{row[kind]!s:<14}" for kind in kinds)
-        mse, largest = (
-            f"{significant(row[key], 4)} ({significant(row[f'{key}_sd'], 2)})" for key in ("mse", "max_abs_error")
-        )
-        typer.echo(f"{what}{mse:<22}{largest:<22}{row['mse_over_variance']:.0%}")
-
-
-def _write(table: "pl.DataFrame", path: Path) -> None:
-    from fairlane.inputs.writing import replacing
-    from fairlane.results.errors import writing
-
-    with writing(path), replacing(path) as scratch:
-        if path.suffix == ".parquet":
-            table.write_parquet(scratch)
-        else:
-            table.write_csv(scratch)
+        yield f"  ({len(ranked) - _SHOWN} others, at most {100 * ranked[_SHOWN][1]:.2f})"
+    yield f"The model is in {out}."
 
 
 def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") -> None:
@@ -297,13 +267,13 @@ def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") 
     from fairlane.plot.prediction import draw_predictions
 
     folder_of(folder)
-    _write(models.table, folder / "models.csv")
-    _write(models.predictions, folder / "predictions.parquet")
+    write_table(models.table, folder / "models.csv")
+    write_table(models.predictions, folder / "predictions.parquet")
     shown = {"gbm on the sparse part": {"model": "gbm", "parts": "sparse", "setting": "inductive"}}
     write(lambda: draw_predictions(models.predictions, shown), folder / "predictions.png")
     if clusters is not None:
-        _write(clusters.table, folder / "local.csv")
-        _write(clusters.predictions, folder / "local-predictions.parquet")
+        write_table(clusters.table, folder / "local.csv")
+        write_table(clusters.predictions, folder / "local-predictions.parquet")
         lines = {"one model": {"clusters": 1}, "two local models": {"clusters": 2}}
         write(lambda: draw_predictions(clusters.predictions, lines), folder / "local.png")
 

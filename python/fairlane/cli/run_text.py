@@ -9,7 +9,8 @@ from typing import Literal
 import polars as pl
 from rich.text import Text
 
-from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, stored
+from fairlane.cli.options import stored
+from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long
 from fairlane.engine.measured import PS
 from fairlane.results.interference import Interference
 from fairlane.results.iterations import distribution

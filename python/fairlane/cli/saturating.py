@@ -7,7 +7,7 @@ import typer
 
 from fairlane.cli.command import Answer, OutFolder, Quiet, Seed, add, completing
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, tell_damaged
+from fairlane.cli.options import AllowCode, Assignments, Resume, ScenarioFile, tell, tell_damaged
 
 __all__ = ["add_to"]
 
@@ -44,7 +44,7 @@ def saturate(
     message_size: Annotated[str | None, typer.Option(help='Message size, e.g. "4 KiB".')] = None,
     arrivals: Annotated[str | None, typer.Option(help="Arrivals of messages: poisson or fixed.")] = None,
     allow_code: AllowCode = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
+    resume: Resume = False,
     out: OutFolder = None,
     quiet: Quiet = False,
 ) -> Answer:
@@ -69,7 +69,7 @@ def saturate(
     tell_damaged(store.damaged, store.folder)
     partial = found.meta["partial"]
     if partial and not quiet:
-        typer.echo(f"fairlane: what is finished is stored; go on with --resume --out {store.folder}", err=True)
+        tell(f"what is finished is stored; go on with --resume --out {store.folder}")
     return Answer(
         {"points": found.points, **found.meta, "folder": found.folder},
         saturation_parts(found),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from fairlane.cli.tables import Column, Part, Row, Table, columns, fixed, long, stored, time_ps
+from fairlane.cli.options import stored
+from fairlane.cli.tables import Column, Part, Row, Table, columns, fixed, long, time_ps
 from fairlane.results.text import plural
 from fairlane.saturation.results import ACCEPTED_IN_FULL, CONFIDENCE, FEW, Saturation
 

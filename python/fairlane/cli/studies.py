@@ -8,7 +8,7 @@ import typer
 
 from fairlane.cli.command import Answer, Quiet, add, out_option
 from fairlane.cli.exit import ExitCode
-from fairlane.cli.options import AllowCode, Assignments, tell_damaged
+from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, Workers, tell, tell_damaged
 
 __all__ = ["add_to"]
 
@@ -18,11 +18,9 @@ def study(
     assignments: Assignments = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Simulate this seed only.")] = None,
     out: Annotated[Path | None, out_option("Folder of the study; by default a new one in runs/.", "DIR")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
-    dask: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")
-    ] = None,
+    resume: Resume = False,
+    workers: Workers = None,
+    dask: Dask = None,
     cpu_limit: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=0, help="Begin no simulation after this much processor time of workers."),
@@ -41,7 +39,7 @@ def study(
     from fairlane.study import Study, run
 
     if dask and not quiet:
-        typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
+        tell(f"connecting to the Dask scheduler at {dask}")
     own = [] if seed is None else [f"seeds=[{seed}]"]
     loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
     try:
@@ -51,7 +49,7 @@ def study(
         draw_all(found)
     except KeyboardInterrupt:
         where = f" --out {out}" if out else ""
-        typer.echo(f"fairlane: what is finished is stored; go on with --resume{where}", err=True)
+        tell(f"what is finished is stored; go on with --resume{where}")
         raise
     tell_damaged(found.meta.recomputed, found.folder)
     tables = {name: getattr(found, name) for name in ("work", "failures")}

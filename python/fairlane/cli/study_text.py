@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 from rich.text import Text
 
-from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, stored
+from fairlane.cli.options import stored
+from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet

@@ -7,7 +7,7 @@ terminal; and ``Table``. Formats of numbers are those of ``fairlane.wording`` an
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from rich.text import Text
 
 from fairlane.results.text import percent, seconds, significant
 
-__all__ = ["Column", "Part", "Row", "Table", "change", "columns", "count", "fixed", "long", "show", "stored", "time_ps"]
+__all__ = ["Column", "Part", "Row", "Table", "change", "columns", "count", "fixed", "long", "show", "time_ps"]
 
 Row = Mapping[str, Any]
 """The values of a row by name."""
@@ -151,12 +151,6 @@ Part = str | Text | Table
 def long(text: str, style: str = "") -> Text:
     """A sentence that is never broken into lines: where it goes to a file, it stays one line."""
     return Text(text, style=style, no_wrap=True, overflow="ignore")
-
-
-def stored(folder: object) -> Iterator[Text]:
-    """The last line of a command that has stored its results."""
-    if folder:
-        yield Text.assemble("Everything is in ", (str(folder), "bold"), ".", no_wrap=True, overflow="ignore")
 
 
 def show(parts: Iterable[Part], console: Console | None = None) -> None:
