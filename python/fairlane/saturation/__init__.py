@@ -1,7 +1,6 @@
 """Load against latency and accepted throughput: open-loop load swept over a range, on several seeds."""
 
-from fairlane.saturation.loads import loads_of
-from fairlane.saturation.plan import OpenLoopOptions, Plan, prepared
+from fairlane.saturation.plan import OpenLoopOptions, Plan, loads_of, prepared
 from fairlane.saturation.results import ACCEPTED_IN_FULL, Saturation
 from fairlane.saturation.sweep import opened, sweep
 

@@ -1,4 +1,4 @@
-"""What is simulated: a scenario with open-loop load, at every load and seed."""
+"""What is simulated: a scenario with open-loop load, at every load and seed; and how options say so."""
 
 from __future__ import annotations
 
@@ -17,12 +17,48 @@ from fairlane.tasks.task import files_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop
 
-__all__ = ["OpenLoopOptions", "Plan", "prepared"]
+__all__ = ["OpenLoopOptions", "Plan", "loads_of", "prepared"]
 
 WARM_UP = 0.375
 """The part of the simulated time that is warm-up unless another is given."""
 DURATION_OF_ADDED_LOAD = "400 us"
 """Simulated time where the scenario has no open-loop job and another is not given."""
+
+
+_OPTION = "--load"
+_ALLOWED = "a range as 0.05..1, or loads as 0.1,0.2,0.5; each above 0 and at most 1"
+
+
+def loads_of(given: str, steps: int) -> list[float]:
+    """The loads of a range "0.05..1", in ``steps`` equal steps, or those of a list "0.1,0.2".
+
+    Raises ``ScenarioError`` if they are none.
+    """
+    first, dots, last = given.partition("..")
+    if not dots:
+        loads = [_load(part, given) for part in given.split(",")]
+        if len(set(loads)) < len(loads):
+            raise ScenarioError(Problem(_OPTION, "a load given twice", given, _ALLOWED))
+        return sorted(loads)
+    low, high = _load(first, given), _load(last, given)
+    if low > high:
+        raise ScenarioError(Problem(_OPTION, "the range ends before it begins", given, _ALLOWED))
+    if low == high:
+        return [low]
+    if steps < 2:
+        raise ScenarioError(Problem("--loads", "a range has two loads at least", steps, "2 or more"))
+    # Rounded, so that names and tables show what is meant; a millionth of the load is far below what can be measured.
+    return [round(low + (high - low) * step / (steps - 1), 6) for step in range(steps)]
+
+
+def _load(part: str, given: str) -> float:
+    try:
+        load = float(part)
+    except ValueError:
+        raise ScenarioError(Problem(_OPTION, f"{part.strip()!r} is no number", given, _ALLOWED)) from None
+    if not 0 < load <= 1:
+        raise ScenarioError(Problem(_OPTION, f"{part.strip()} is out of range", given, _ALLOWED))
+    return load
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Self
@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from fairlane.results.errors import ResultsError
 from fairlane.results.latency import QUANTILES, summarize
-from fairlane.results.manifest import Sealed, seal, unseal
+from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Replicate
@@ -95,26 +95,13 @@ class Saturation:
         return {name: getattr(self, name) for name in self.TABLES}
 
     def save(self, store: Store) -> Saturation:
-        """Stores the tables (Parquet, and the points as CSV), the provenance and the figure in the sweep's folder.
+        """Stores the tables (Parquet, and the points as CSV) and the provenance in the sweep's folder.
 
         Raises ``ResultsError`` if that fails.
         """
-        from fairlane.plot import draw_all
-
-        unseal(store.folder)
-        for name, table in self.tables().items():
-            store.write_table(f"{name}.parquet", table)
-        store.write(CSV, self.points.write_csv())
-        store.write(META, json.dumps(dict(self.meta), indent=2) + "\n")
-        seal(
-            store.folder,
-            "saturation",
-            SATURATION_SCHEMA_VERSION,
-            [*(f"{name}.parquet" for name in _SCHEMAS), CSV, META],
-        )
-        saved = Saturation(self.runs, self.points, self.meta, store.folder)
-        draw_all(saved)
-        return saved
+        files = {CSV: self.points.write_csv(), META: json.dumps(dict(self.meta), indent=2) + "\n"}
+        store.finish("saturation", SATURATION_SCHEMA_VERSION, self.tables(), files)
+        return replace(self, folder=store.folder)
 
     @classmethod
     def load(cls, folder: Path) -> Self:

@@ -28,15 +28,14 @@ from fairlane.results.text import plural
 if TYPE_CHECKING:
     from fairlane.results.study import StudyMeta
     from fairlane.study.study import Study
-    from fairlane.tasks.store import Store
 
-__all__ = ["DATASET", "EFFECTS", "combinations", "dataset", "effects", "placement_name", "store_design"]
+__all__ = ["EFFECTS", "SHEET", "combinations", "data_sheet", "dataset", "effects", "placement_name"]
 
 Floats = NDArray[numpy.float64]
 
 _MOST_DRAWS = 2**20
 """Rows after which it is given up to find others that differ; reached only next to all combinations."""
-DATASET, SHEET, EFFECTS = "dataset.parquet", "dataset.md", "effects.parquet"
+SHEET, EFFECTS = "dataset.md", "effects.parquet"
 """Names of its files."""
 MEANING = {
     "point": ("-", "number of the combination"),
@@ -186,24 +185,21 @@ def _chance(squares: float, degrees: int, residual: float, free: int) -> float |
     return float(f.sf(squares / degrees / (residual / free), degrees, free))
 
 
-def store_design(study: Study, work: pl.DataFrame, meta: StudyMeta, store: Store) -> None:
-    """Writes data set, data sheet and effects."""
-    data = dataset(work, [placement_name(table) for table in study.table.placements or [{}]])
-    store.write_table(DATASET, data)
-    store.write_table(EFFECTS, effects(data))
-    store.write(SHEET, "\n".join(_sheet(study, data, meta)) + "\n")
-
-
 def placement_name(table: Mapping[str, object]) -> str:
     """What a placement of a study is called."""
     words = [str(table.get("name", "")), *([f"seed {table['seed']}"] if "seed" in table else [])]
     return " ".join(words).strip() or "as in the scenario"
 
 
+def data_sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> str:
+    """What the columns of the data set are and what values they have, in Markdown."""
+    return "\n".join(_sheet(study, data, meta)) + "\n"
+
+
 def _sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> Iterator[str]:
     design = study.table.design
     sampled = design is not None and design.runs is not None
-    yield f"# Data sheet of `{DATASET}`\n"
+    yield "# Data sheet of `dataset.parquet`\n"
     kind = "a Sobol' sample of all combinations" if sampled else "every combination"
     rows = f"{data.height} rows, simulated by fairlane {meta.version}"
     yield f"{rows}: study `{meta.study}`, {plural(meta.points, 'point')}, {kind}."

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlane.errors import ScenarioError
-from fairlane.results.manifest import seal, unseal
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
-from fairlane.study.design import DATASET, EFFECTS, placement_name, store_design
+from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
 from fairlane.study.plan import plan
 from fairlane.study.study import Study
 from fairlane.study.tables import tables
@@ -115,16 +114,13 @@ def run(
         profile=profile(executor.laps, many, spent, wall),
         recomputed=store.damaged,
     )
-    results = StudyResults(meta=meta, folder=store.folder, **found)
-    unseal(store.folder)
-    for name, table in found.items():
-        store.write_table(f"{name}.parquet", table)
+    kept = dict(found)
     if study.table.design is not None:
-        store_design(study, found["work"], meta, store)
-    store.write(META, meta.model_dump_json(indent=2) + "\n")
-    designed = [DATASET, EFFECTS] if study.table.design is not None else []
-    seal(store.folder, "study", STUDY_SCHEMA_VERSION, [META, *(f"{name}.parquet" for name in found), *designed])
-    return results
+        kept["dataset"] = dataset(found["work"], meta.placements)
+        kept["effects"] = effects(kept["dataset"])
+        store.write(SHEET, data_sheet(study, kept["dataset"], meta))
+    store.finish("study", STUDY_SCHEMA_VERSION, kept, {META: meta.model_dump_json(indent=2) + "\n"})
+    return StudyResults(meta=meta, folder=store.folder, **found)
 
 
 def profile(laps: Mapping[str, float], workers: int, spent: float, wall: float) -> dict[str, float]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from fairlane.inputs.parse import parse_json
 from fairlane.inputs.reading import MOST_STORED, read_bytes
 from fairlane.results.errors import ResultsError, writing
+from fairlane.results.manifest import Kind, seal, unseal
 from fairlane.results.store import is_folder_of, new_folder
 from fairlane.tasks.sources import sources
 from fairlane.tasks.task import Outcome
@@ -149,11 +150,21 @@ class Store:
                 scratch.unlink(missing_ok=True)
                 raise
 
-    def write_table(self, name: str, table: pl.DataFrame) -> None:
-        """A table as Parquet, in the same way."""
-        content = BytesIO()
-        table.write_parquet(content)
-        self.write(name, content.getvalue())
+    def finish(
+        self, kind: Kind, schema_version: int, tables: Mapping[str, pl.DataFrame], files: Mapping[str, str]
+    ) -> None:
+        """Stores what came of all tasks: tables as Parquet, then other files, and the manifest over them.
+
+        Raises ``ResultsError`` if that fails; the folder is then not complete.
+        """
+        unseal(self.folder)
+        for name, table in tables.items():
+            content = BytesIO()
+            table.write_parquet(content)
+            self.write(f"{name}.parquet", content.getvalue())
+        for name, text in files.items():
+            self.write(name, text)
+        seal(self.folder, kind, schema_version, [*(f"{name}.parquet" for name in tables), *files])
 
     def get(self, task: Computable) -> Outcome | None:
         """What came of a task before; None if nothing is stored. Raises ``ResultsError`` if it cannot be read.
