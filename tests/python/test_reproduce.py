@@ -33,7 +33,7 @@ title = "A paper"
 citation = "Nobody: Nothing, 2020."
 options = ["placements", "periods", "beside"]
 beside = "qos"
-quick = { note = "one placement", set = { placements = 1 } }
+quick."control.toml" = { note = "one placement", set = { placements = 1 } }
 [[study]]
 name = "control"
 file = "control.toml"

@@ -1,183 +1,158 @@
-"""The reproduction of Wilke and Kenny 2020: its cells at their own size, run, stored, judged and drawn when small."""
+"""The reproduction of Wilke and Kenny 2020: its scenarios at their own size, small ones run, made-up tables judged."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-import fairlane.reproduce.frames.wilke2020.experiments as wilke
-from fairlane import required_virtual_lanes
-from fairlane.reproduce.frames import plan, reproduce
-from fairlane.reproduce.frames.paper import Done
-from fairlane.reproduce.frames.running import perform_all
-from fairlane.reproduce.frames.wilke2020.checks import CHECKS, lanes_needed
-from fairlane.reproduce.frames.wilke2020.experiments import EXPERIMENTS, FULL, QUICK, STRATEGIES, Cell, Scale
-from fairlane.reproduce.frames.wilke2020.figures import draw
-from fairlane.reproduce.frames.wilke2020.measured import Measured, Outcome
-from fairlane.reproduce.frames.wilke2020.selection import Selection, task
+from fairlane import Fabric, required_virtual_lanes
+from fairlane.reproduce import folder_of, plan
+from fairlane.reproduce.judging import findings
+from fairlane.reproduce.planning import Plan
 from fairlane.scenario.resolve import decide
-from fairlane.tasks.progress import TaskProgress
-from fairlane.tasks.store import Store
-from small_study import Here
+from fairlane.study.sql import Database
+from papers import performed, scenarios, small, study_of
 
-TREE = Cell("fat-tree", "allreduce", "halo3d", "none")
-SMALL = replace(
-    QUICK,
-    workloads={**QUICK.workloads, "halo3d": {"message_size": "32 KiB"}},
-    iterations={**QUICK.iterations, "halo3d": 2, "allreduce": 5},
-    warm_up="20 us",
-)
+STRATEGIES = ("none", "split_priority", "bandwidth_weight", "isolate")
+FABRICS = ("dragonfly-par", "dragonfly-min-par", "fat-tree", "fat-tree-taper")
+
+
+@pytest.fixture(scope="module")
+def full() -> Plan:
+    return plan("wilke2020")
+
+
+@pytest.fixture(scope="module")
+def quick() -> Plan:
+    return plan("wilke2020", quick=True)
 
 
 @pytest.mark.parametrize(("fabric", "switches"), [("fat-tree", 640), ("fat-tree-taper", 480)])
-def test_the_paper_has_8192_hosts_that_are_all_in_use(fabric: str, switches: int) -> None:
-    from fairlane import Fabric
-
-    for size, background in ((1, 7), (2, 6), (4, 4)):
-        resolved = decide(wilke.scenario(Cell(fabric, "halo3d", "halo3d", "isolate", size), FULL))
+def test_the_paper_has_8192_hosts_that_are_all_in_use(full: Plan, fabric: str, switches: int) -> None:
+    sizes = ((1, 7), (2, 6), (4, 4)) if fabric == "fat-tree" else ((1, 7),)
+    for size, background in sizes:
+        name = "halo3d.scaling" if fabric == "fat-tree" else "halo3d"
+        levels = {"fabric": fabric, "strategy": "isolate", "size": str(size), "background": "halo3d"}
+        (scenario,) = scenarios(full, name, **levels)
+        resolved = decide(scenario)
         assert [job.ranks for job in resolved.jobs] == [1024] * background + [1024 * size]
         assert len({host for job in resolved.jobs for host in job.hosts}) == 8192
         assert resolved.tables["qos"]["arbiter"]["params"]["weights"] == [1] * background + [size]
     assert Fabric.build(resolved.tables["fabric"]).switches == switches
 
 
-def test_the_foreground_has_the_same_hosts_whatever_runs_beside_it() -> None:
-    hosts = {
-        decide(wilke.scenario(Cell("fat-tree", "fft", background, strategy), QUICK)).jobs[-1].hosts
-        for background in ("halo3d", "fft", wilke.NOBODY, wilke.NO_CONTENTION)
-        for strategy in ("none", *(STRATEGIES if background == "fft" else ()))
-    }
+def test_the_foreground_has_the_same_hosts_whatever_runs_beside_it(quick: Plan) -> None:
+    there = scenarios(quick, "fft", fabric="fat-tree")
+    assert len(there) == 2 + 2 * 4
+    hosts = {decide(scenario).jobs[-1].hosts for scenario in there}
     assert len(hosts) == 1
     assert len(set(np.diff(next(iter(hosts))).tolist())) > 1, "what is left is fragmented"
 
 
-def test_without_contention_only_the_hosts_links_are_of_this_world() -> None:
-    resolved = decide(wilke.scenario(Cell("fat-tree", "fft", wilke.NO_CONTENTION, "none"), QUICK))
-    from fairlane import Fabric
-
-    links = Fabric.build(resolved.tables["fabric"]).links
-    rates = {role: set(links["bandwidth"][links["role"] == role].tolist()) for role in ("host", "up", "down")}
+def test_without_contention_only_the_hosts_links_are_of_this_world(quick: Plan) -> None:
+    (scenario,) = scenarios(quick, "fft", fabric="fat-tree", background="no_contention")
+    links = Fabric.build(decide(scenario).tables["fabric"]).links
+    column = next(name for name in links if name.startswith("bandwidth"))
+    rates = {role: set(links[column][links["role"] == role].tolist()) for role in ("host", "up", "down")}
     assert rates == {"host": {10**11}, "up": {10**14}, "down": {10**14}}
 
 
-def run(cells: list[Cell], folder: Path, scale: Scale = SMALL) -> dict[Cell, Done]:
-    return perform_all({cell: task(cell, scale) for cell in cells}, Here(), Store(folder), TaskProgress(wanted=False))
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_each_job_can_have_a_lane_of_its_own(quick: Plan, fabric: str) -> None:
+    for scenario in scenarios(quick, "fft", fabric=fabric, strategy="isolate", background="halo3d"):
+        scenario.resolve().engine()
 
 
-def test_a_cell_depends_on_nothing_but_itself(tmp_path: Path) -> None:
-    first, second = (run([TREE], tmp_path / name)[TREE] for name in ("first", "second"))
-    assert first.answer is not None
-    assert first.answer == second.answer
-    rows = Outcome.of(first.answer).iterations
-    assert rows["rank"].n_unique() == SMALL.ranks
-    assert rows["iteration"].max() == 5
-    assert (rows["at_ps"] > 20_000_000).all(), "after the warm-up"
-
-
-def test_a_cell_that_cannot_be_run_is_told_and_the_others_go_on(tmp_path: Path) -> None:
-    wrong = replace(SMALL, fabrics={**SMALL.fabrics, "odd": {"topology": "fat_tree", "hosts": 128, "routing": "no"}})
-    odd = Cell("odd", "fft", "halo3d", "none")
-    done = run([odd, TREE], tmp_path, wrong)
-    assert done[TREE].answer is not None
-    assert "routing" in (done[odd].error or "")
-
-
-def test_background_slows_the_foreground_down(tmp_path: Path) -> None:
-    cells = [Cell("fat-tree-taper", "halo3d", background, "none") for background in (wilke.NOBODY, "halo3d")]
-    alone, beside = (one.answer or {} for one in run(cells, tmp_path).values())
-    assert alone["packet_hops"] * 3 < beside["packet_hops"]
-    medians = [np.median(Outcome.of(one).iterations["time_s"].drop_nulls().to_numpy()) for one in (alone, beside)]
-    assert medians[0] <= medians[1]
-
-
-@pytest.mark.parametrize("size", [1, 4])
-@pytest.mark.parametrize("fabric", list(QUICK.fabrics))
-def test_each_job_can_have_a_lane_of_its_own(fabric: str, size: int) -> None:
-    wilke.scenario(Cell(fabric, "fft", "halo3d", "isolate", size), QUICK).resolve().engine()
-
-
-def test_isolate_on_the_dragonfly_takes_the_fewest_channels() -> None:
-    fabric = wilke.written(Cell("dragonfly-par", "fft", "halo3d", "isolate"), FULL)["fabric"]
-    dragonfly, routing = {key: fabric[key] for key in ("topology", "preset")}, fabric["routing"]
+def test_isolate_on_the_dragonfly_takes_the_fewest_channels(full: Plan) -> None:
+    (scenario,) = scenarios(full, "fft", fabric="dragonfly-par", strategy="isolate", background="halo3d")
+    written = scenario.model_dump(mode="json", exclude_none=True)["fabric"]
+    dragonfly, routing = {key: written[key] for key in ("topology", "preset")}, written["routing"]
     assert len(required_virtual_lanes(dragonfly, routing, {"service_levels": 8})) == 32
     assert len(required_virtual_lanes(dragonfly, "progressive", {"service_levels": 8})) == 48
 
 
-def test_fat_trees_need_a_lane_for_each_level() -> None:
-    assert lanes_needed("fat-tree", QUICK) == 4
+def test_lanes_are_counted_by_trying(tmp_path: Path) -> None:
+    chosen = small("wilke2020", "wilke.virtual-lanes", {"lanes": {"only": {"fabric": ["fat-tree"]}}})
+    (judged,) = performed(chosen, tmp_path).judged
+    assert [(one.value, one.holds) for one in judged.findings] == [(4.0, True)]
 
 
-def test_a_reproduction_leaves_cells_figures_and_claims(tmp_path: Path) -> None:
-    trees = {name: fabric for name, fabric in SMALL.fabrics.items() if name in wilke.FAT_TREES}
-    chosen = plan("wilke2020", only="wilke.allreduce", quick=True)
-    small = replace(chosen, selection=Selection(["allreduce"], replace(SMALL, fabrics=trees)))
-    judged = reproduce(small, tmp_path, TaskProgress(wanted=False), workers=1).judged
-    assert [one.claim.id for one in judged] == ["wilke.allreduce"]
-    assert judged[0].holds is None, "nothing was run on dragonflies"
-    dragonflies = [str(cell) for cell in EXPERIMENTS["allreduce"].cells if cell.fabric in wilke.DRAGONFLIES]
-    assert judged[0].missing == dragonflies
-    assert len(judged[0].findings) == 1 + 2 * 3
-    assert (tmp_path / "allreduce.png").is_file()
-    rows = pl.read_csv(tmp_path / "claims.csv").row(0, named=True)
-    assert rows["holds"] == "- (scaled)"
-    assert "fat-tree, none: max / median" in rows["measured"]
+def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None:
+    change = {
+        "only": {"fabric": ["fat-tree", "fat-tree-taper"], "size": ["1"]},
+        "scenario": {"jobs[1].start": "20 us", "jobs[1].stop": 5},
+        "set": {"factors.background.halo3d": {"jobs[0].workload": {"name": "halo3d", "message_size": "32 KiB"}}},
+    }
+    chosen = small("wilke2020", "wilke.allreduce", {"allreduce": change})
+    assert len(list(study_of(chosen, "allreduce").points())) == 2 * (2 + 4)
+    found = performed(chosen, tmp_path)
+    assert not found.failed
+    assert [(one.claim.id, one.scaled, len(one.findings)) for one in found.judged] == [("wilke.allreduce", True, 7)]
+    assert (tmp_path / "allreduce.png").stat().st_size > 5000
     times = pl.read_csv(tmp_path / "times.csv")
-    assert set(times["fabric"]) == set(wilke.FAT_TREES)
-    assert (times["q50"] <= times["q99"]).all()
-
-
-def outcome(seconds: list[float], active: list[float] | None = None) -> Outcome:
-    """Made-up measurements of one rank."""
-    shares = active or [0.5]
-    return Outcome(
-        iterations=pl.DataFrame(
-            {"rank": 0, "iteration": range(1, len(seconds) + 2), "at_ps": 0, "time_s": [None, *seconds]}
-        ),
-        ports=pl.DataFrame({"port_active_share": shares, "port_stalled_share": [0.1 * one for one in shares]}),
+    assert set(times["fabric"]) == {"fat-tree", "fat-tree-taper"}
+    assert (times["median_s"] <= times["p99_s"]).all()
+    assert set(times["count"]) == {16 * 4}, "all but each rank's first of five iterations"
+    runs = found.outcome.tables.ask(
+        "SELECT background, packet_hops FROM runs WHERE fabric = 'fat-tree' AND strategy = 'none'"
     )
+    hops = dict(runs.iter_rows())
+    assert hops["nobody"] * 3 < hops["halo3d"]
+
+
+def made_up(study: str, cells: dict[tuple[str, str, str], list[float]]) -> Database:
+    """The tables of the paper for these times of one rank, by fabric, background and strategy."""
+    rows = [
+        {"study": study, "point": at, "fabric": fabric, "background": background, "strategy": strategy, "size": "1"}
+        | {"rank": 0, "iteration": number, "time_s": time}
+        for at, ((fabric, background, strategy), times) in enumerate(cells.items())
+        for number, time in enumerate([None, *times], 1)
+    ]
+    database = Database({"times": pl.DataFrame(rows, infer_schema_length=None)})
+    for one in folder_of("wilke2020").paper.table:
+        assert one.sql is not None
+        database.put(one.name, database.ask(one.sql))
+    return database
+
+
+def judged(claim: str, tables: Database) -> list[tuple[str, bool]]:
+    (found,) = [one for one in folder_of("wilke2020").claims if one.id == claim]
+    return [(one.words, one.holds) for one in findings(found, tables)]
 
 
 def test_outliers_decide_about_allreduce() -> None:
     cells = {
-        Cell(fabric, "allreduce", "halo3d", strategy): outcome([1e-5] * 99 + [reach * 1e-5])
-        for fabric in (*wilke.DRAGONFLIES, *wilke.FAT_TREES)
+        (fabric, "halo3d", strategy): [1e-5] * 99 + [reach * 1e-5]
+        for fabric in FABRICS
         for strategy in STRATEGIES
-        for reach in [8 if strategy == "none" and fabric in wilke.DRAGONFLIES else 2]
+        for reach in [8 if strategy == "none" and fabric.startswith("dragonfly") else 2]
     }
-    measured = Measured(cells, QUICK)
-    found = list(CHECKS["wilke.allreduce"].judge(measured))
+    found = judged("wilke.allreduce", made_up("allreduce", cells))
     assert len(found) == 3 + 4 * 3
     assert all(held for _, held in found)
-    assert measured.missing("allreduce") == [str(cell) for cell in EXPERIMENTS["allreduce"].cells if cell not in cells]
-    cells[Cell("fat-tree", "allreduce", "halo3d", "isolate")] = outcome([1e-5] * 99 + [4e-5])
-    found = list(CHECKS["wilke.allreduce"].judge(Measured(cells, QUICK)))
+    cells["fat-tree", "halo3d", "isolate"] = [1e-5] * 99 + [4e-5]
+    found = judged("wilke.allreduce", made_up("allreduce", cells))
     assert [words for words, held in found if not held] == ["fat-tree, isolate: max / median 4.0 (<= 3)"]
 
 
+def test_the_strategy_with_the_least_tail_decides_about_fft() -> None:
+    tails = {"none": 4.0, "split_priority": 1.0, "bandwidth_weight": 2.0, "isolate": 3.0}
+    cells = {("fat-tree", "halo3d", name): [1e-6] * 9 + [1e-5 * tail] * 91 for name, tail in tails.items()}
+    held = [it for _, it in judged("wilke.fft", made_up("fft", cells))]
+    assert held == [True, True, False]
+    cells["fat-tree", "halo3d", "isolate"] = [1e-6] * 100
+    assert [it for _, it in judged("wilke.fft", made_up("fft", cells))] == [False, True, True]
+
+
 def test_throughput_is_told_apart_by_size() -> None:
-    sizes = [int(size.split()[0]) for size in wilke.PING_PONG_SIZES]
+    sizes = [1, 2, 4, 8, 15, 16, 32, 64, 128, 256, 512, 1024]
     # Every message takes 1 us a way and 1 us more for each KiB; each size is sent four times.
     times = [2e-6 * (1 + sizes[iteration // 4]) for iteration in range(1, 4 * len(sizes))]
-    cell = Cell("dragonfly-par", "ping_pong", "halo3d", "none")
-    found = Measured({cell: outcome(times)}, QUICK).throughput(cell)
-    assert list(found) == sorted(1024 * size for size in sizes)
-    for size, rates in found.items():
-        assert rates == pytest.approx(size / (1e-6 * (1 + size / 1024)))
-
-
-def test_what_was_not_run_is_missing_and_not_judged() -> None:
-    measured = Measured({}, QUICK)
-    assert list(CHECKS["wilke.port-counters"].judge(measured)) == []
-    assert len(measured.missing("port-counters")) == 4
-
-
-def test_every_experiment_is_drawn_from_what_is_there(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    times = (1e-3 * (1 + rng.random(60))).tolist()
-    for name, experiment in EXPERIMENTS.items():
-        cells = {cell: outcome(times, rng.random(50).tolist()) for cell in experiment.cells[:-1]}
-        assert draw(name, Measured(cells, QUICK), tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert not draw("fft", Measured({}, QUICK), tmp_path / "none.png")
+    tables = made_up("pingpong", {("dragonfly-par", "halo3d", "none"): times})
+    tables.put("times", tables.ask("SELECT * FROM times UNION ALL SELECT * REPLACE (1 AS rank) FROM times"))
+    for one in folder_of("wilke2020").paper.table:
+        tables.put(one.name, tables.ask(one.sql or ""))
+    found = dict(tables.ask("SELECT kib, mean FROM rates").iter_rows())
+    assert list(found) == sizes
+    assert found == pytest.approx({size: 1024 * size / (1e-6 * (1 + size)) for size in sizes})

@@ -13,7 +13,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import StrMethodFormatter
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.plot.boxes import draw_boxes
@@ -29,6 +29,8 @@ __all__ = ["Picture", "draw_all"]
 Floats = npt.NDArray[np.float64]
 GROUP = 0.84
 """How much of the room of a category its boxes or bars take."""
+WIDE = 10
+"""By which factor the 5% and 95% quantiles differ where the scale is chosen to be logarithmic."""
 MARKERS = "osD^vP*X"
 
 
@@ -164,7 +166,7 @@ def _panel(axes: Axes, panel: Panel, data: pl.DataFrame, names: Sequence[Any]) -
     if categories is not None:
         axes.set_xticks(range(len(categories)), [str(name).replace("_", "\n") for name in categories])
         axes.set_xlim(-0.6, len(categories) - 0.4)
-    _scales(axes, panel)
+    _scales(axes, panel, data[panel.y])
     for column in panel.lines:
         axes.axhline(data[column][0], color=INK, linestyle="--", linewidth=1.2)
     axes.grid(axis="y")
@@ -177,14 +179,16 @@ def _swatch(axes: Axes, colour: str) -> Any:
     return axes.scatter([], [], marker="s", s=80, color=colour, edgecolors=INK, linewidths=0.5)
 
 
-def _scales(axes: Axes, panel: Panel) -> None:
+def _scales(axes: Axes, panel: Panel, values: pl.Series) -> None:
     if panel.x_scale != "linear":
         axes.set_xscale("log", base=2 if panel.x_scale == "log2" else 10)
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    if panel.y_scale == "log":
+    low, high = np.percentile(values.drop_nulls().to_numpy(), (5, 95)) if values.dtype.is_numeric() else (0, 0)
+    if panel.y_scale == "log" or (panel.y_scale == "auto" and 0 < WIDE * low < high):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    elif panel.y_scale == "zero":
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    elif panel.y_scale != "linear":
         axes.set_ylim(bottom=0)
     if panel.percent:
         percentages(axes.yaxis, signed=panel.y_scale == "linear")

@@ -40,6 +40,16 @@ class Change(Table):
     note: str = ""
     """How it differs from the paper's then, or why it is left out."""
 
+    def beside(self, other: Change) -> Change:
+        """Both, where ``other`` says it in place of this."""
+        return Change(
+            set={**self.set, **other.set},
+            scenario={**self.scenario, **other.scenario},
+            only={**self.only, **other.only},
+            skip=self.skip or other.skip,
+            note=other.note or self.note,
+        )
+
 
 class StudyEntry(Table):
     """A study of the paper: a study file with some keys replaced, or a function of ``method.py``."""
@@ -62,8 +72,8 @@ class StudyEntry(Table):
     """Keys of the scenario that are different, by dotted path."""
     only: dict[str, list[str]] = Field(default_factory=dict)
     """Levels that are run, by factor; by default all."""
-    quick: Change | None = None
-    """What is different for ``--quick``; by default what the paper says of all studies."""
+    quick: Change = Field(default_factory=Change)
+    """What is different for ``--quick``, beside what the paper says of all studies with this file."""
 
     @model_validator(mode="after")
     def _either(self) -> Self:
@@ -109,9 +119,9 @@ class PaperTable(Table):
     beside: str | None = None
     """The treatment that ``--beside`` copies with another controller."""
     cablings: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """How its machine may be cabled: keys of the study files, by name; the first is the default."""
-    quick: Change = Field(default_factory=Change)
-    """What is different for ``--quick`` in studies that do not say it themselves."""
+    """How its machine may be cabled: keys of the scenarios, by name; the first is the default."""
+    quick: dict[str, Change] = Field(default_factory=dict)
+    """What is different for ``--quick``, by study file."""
     study: list[StudyEntry] = Field(min_length=1)
     """The studies, in the paper's order."""
     table: list[Derived] = Field(default_factory=list)
@@ -202,8 +212,8 @@ class Panel(Table):
     y_label: str = ""
     title: str = ""
     x_scale: Literal["linear", "log", "log2"] = "linear"
-    y_scale: Literal["linear", "log", "zero"] = "zero"
-    """``zero`` is linear from zero."""
+    y_scale: Literal["linear", "log", "zero", "auto"] = "zero"
+    """``zero`` is linear from zero, ``auto`` logarithmic where values differ very much and else from zero."""
     percent: bool = False
     """Whether values are shares, written in percent."""
     stacked: bool = False

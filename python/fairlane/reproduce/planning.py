@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.document import Document, dotted
+from fairlane.inputs.document import Document
 from fairlane.reproduce.folder import Change, Claim, Folder, StudyEntry
 from fairlane.reproduce.method import Method
-from fairlane.study.setting import changes
+from fairlane.study.setting import steps_of
 from fairlane.study.study import Study
 
 __all__ = ["RECORDINGS", "Options", "Plan", "Prepared", "plan_of"]
@@ -79,7 +79,7 @@ def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
     studies: dict[str, Prepared] = {}
     left_out: dict[str, str] = {}
     for entry in (one for one in paper.study if one.name in needed):
-        quick = (entry.quick or paper.quick) if options.quick else Change()
+        quick = paper.quick.get(entry.file or "", Change()).beside(entry.quick) if options.quick else Change()
         notes = [entry.note, quick.note]
         if not quick.skip:
             try:
@@ -120,13 +120,12 @@ def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options
     document = Document.read(folder.path / entry.file)
     file, paper = str(folder.path / "paper.toml"), folder.paper
     cabling = paper.cablings.get(options.cabling or next(iter(paper.cablings), ""), {})
-    for table in (entry.set, quick.set, cabling):
-        for path, value, source in changes(table, ("study", entry.name, "set")):
-            try:
-                document.take(path, deepcopy(value), (file, None, source))
-            except LookupError as error:
-                raise ScenarioError(Problem(dotted(source), str(error.args[0]), file=file)) from None
-    document.data["set"] = {**document.data.get("set", {}), **entry.scenario, **quick.scenario}
+    for key, value in [*entry.set.items(), *quick.set.items()]:
+        try:
+            document.take(steps_of(key), deepcopy(value), (file, None, ("study", entry.name, "set", key)))
+        except LookupError as error:
+            raise ScenarioError(Problem(f"study {entry.name}: set.{key}", str(error.args[0]), file=file)) from None
+    document.data["set"] = {**document.data.get("set", {}), **entry.scenario, **quick.scenario, **cabling}
     return document
 
 

@@ -1,0 +1,50 @@
+"""Papers at the size of a test: plans with other changes for ``--quick``, and points of their studies."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairlane.reproduce import Reproduction, conclude, folder_of
+from fairlane.reproduce.folder import Change
+from fairlane.reproduce.planning import Options, Plan, plan_of
+from fairlane.scenario import Scenario
+from fairlane.study import Study
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.store import Store
+from small_study import Here
+
+
+def small(name: str, only: str, changes: Mapping[str, Mapping[str, Any]]) -> Plan:
+    """The quick plan of a claim with further changes, by study or for all with the key ``*``."""
+    folder = folder_of(name)
+    entries = [
+        entry.model_copy(
+            update={"quick": entry.quick.beside(Change(**{**changes.get("*", {}), **changes.get(entry.name, {})}))}
+        )
+        for entry in folder.paper.study
+    ]
+    folder.__dict__["paper"] = folder.paper.model_copy(update={"study": entries})
+    return plan_of(folder, [claim for claim in folder.claims if claim.id == only], Options(quick=True))
+
+
+def performed(chosen: Plan, out: Path) -> Reproduction:
+    """The plan, run in this process."""
+    with Executor(Here(), Store(out)) as executor:
+        return conclude(chosen, executor, out)
+
+
+def study_of(chosen: Plan, name: str) -> Study:
+    """A study of the plan."""
+    found = chosen.studies[name].study
+    assert found is not None
+    return found
+
+
+def scenarios(chosen: Plan, name: str, **levels: Any) -> list[Scenario]:
+    """The scenarios of a study's points with these levels of factors."""
+    study = study_of(chosen, name)
+    return [
+        study.scenario(point)
+        for point in study.points()
+        if all(point.parameters.get(key, getattr(point, key, None)) == value for key, value in levels.items())
+    ]
