@@ -52,9 +52,9 @@ def test_packets_arrive_on_every_topology(topology: str, example: dict[str, Any]
 
 @pytest.mark.parametrize(("topology", "example"), SMALL)
 def test_every_topology_is_drawn(topology: str, example: dict[str, Any], tmp_path: Path) -> None:
-    from fairlane.plot.fabric import draw
+    from fairlane.plot.fabric import write_figure
 
-    path = draw(fabric(topology, **example), tmp_path / "fabric.png")
+    path = write_figure(fabric(topology, **example), tmp_path / "fabric.png")
     assert path.stat().st_size > 10_000
 
 

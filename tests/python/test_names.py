@@ -17,6 +17,7 @@ from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.plot import utilisation
 from fairlane.plot.fabric.parts import cut
+from fairlane.plot.panels import figure_of
 from fairlane.results.ports import by_link
 from fairlane.slurm import can_hold, expand, shortened, slurm_names
 
@@ -75,10 +76,10 @@ def test_departures_and_the_figure_of_ports_name_links(cluster: Path, tmp_path: 
     departures = run.tables()["departures"]
     names = dict(links.select("link", "link_name").iter_rows())
     assert departures["link_name"].to_list() == [names[link] for link in departures["link"]]
-    figure = utilisation.draw(run)
-    assert figure is not None
+    axes = utilisation.draw(run)
+    assert axes is not None
     busiest = links.sort("port_active_share", "link")["link_name"][-1]
-    text = " ".join(" ".join(text.get_text() for text in figure.texts).split())
+    text = " ".join(" ".join(text.get_text() for text in figure_of(axes).texts).split())
     assert f"Busiest port: {busiest}." in text
 
 

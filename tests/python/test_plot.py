@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fairlane.plot import draw_all, interference, slowdown, utilisation
+from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
 from fairlane.results import ResultsError, Run, RunMeta
 from fairlane.results.run import Source
@@ -100,8 +101,9 @@ def _style() -> Iterator[None]:
         yield
 
 
-def drawn(figure: Figure | None) -> Figure:
-    assert figure is not None
+def drawn(axes: Drawn | None) -> Figure:
+    assert axes is not None
+    figure = figure_of(axes)
     figure.draw_without_rendering()
     return figure
 

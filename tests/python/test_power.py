@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.axes import Axes
 
 from fairlane import Scenario, ScenarioError, Simulation, run
 from fairlane.plot import draw_all
@@ -148,9 +149,9 @@ def test_energy_is_idle_power_all_the_time_and_dynamic_power_where_a_rank_is_at_
     assert job["host_w"] == pytest.approx(energy / seconds / 4)
     assert (tmp_path / "run" / "power.parquet").is_file()
     assert [path.name for path in draw_all(found)][-1] == "power.png"
-    figure = draw(found)
-    assert figure is not None
-    shown = np.concatenate([np.asarray(dots.get_offsets())[:, 0] for dots in figure.axes[0].collections])
+    axes = draw(found)
+    assert isinstance(axes, Axes)
+    shown = np.concatenate([np.asarray(dots.get_offsets())[:, 0] for dots in axes.collections])
     assert sorted(shown) == sorted(power["frequency_share"])
 
 

@@ -17,6 +17,7 @@ from fairlane.cli.study_text import study_parts
 from fairlane.cli.tables import show
 from fairlane.plot import study as study_plot
 from fairlane.plot import study_conditions
+from fairlane.plot.panels import figure_of
 from fairlane.plot.style import styled
 from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.study.conditions import condition_of, shown, varied, with_condition
@@ -114,8 +115,9 @@ def test_a_comparison_of_fabrics_shows_each_of_them(fabrics: StudyResults) -> No
 def test_the_figure_of_a_comparison_of_fabrics_has_them_all(fabrics: StudyResults) -> None:
     with styled():
         assert study_plot.draw(fabrics) is None, "there is no W, and no treatment"
-        figure = study_conditions.draw(fabrics)
-    assert figure is not None
+        axes = study_conditions.draw(fabrics)
+    assert axes is not None
+    figure = figure_of(axes)
     assert (
         figure.get_suptitle().replace("\n", " ") == "Median time per iteration from 2.30 ms (tree) to 4.30 ms (torus)"
     )
@@ -141,8 +143,9 @@ def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
     ]
     assert sum("packed" in line for line in lines) == 2
     with styled():
-        figure = study_conditions.draw(found)
-    assert figure is not None
+        axes = study_conditions.draw(found)
+    assert axes is not None
+    figure = figure_of(axes)
     assert len(figure.axes) == 2 * 3, "two workloads; time, W and improvement"
     assert figure.get_suptitle().replace("\n", " ") == "Median W from −20.5% (2) to −10.5% (1)"
 
@@ -156,9 +159,9 @@ def test_many_conditions_are_shown_parameter_by_parameter() -> None:
     assert varied(found.work) == list(PARAMETERS)
     assert len(with_condition(found.work)[1]) == 18
     with styled():
-        figure = study_conditions.draw(found)
-    assert figure is not None
-    labels = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+        panels = study_conditions.draw(found)
+    assert panels is not None
+    labels = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure_of(panels).axes]
     assert labels == [[str(up) for up in range(1, 10)], ["packed", "random, ranks_per_host 4"]]
 
 
@@ -182,8 +185,9 @@ def test_runs_too_slow_for_a_time_per_iteration_count_as_the_slowest(fabrics: St
     assert next(line.split() for line in lines if line.startswith("torus"))[:5] == ["torus", "lu", "2", "–", "–"]
     text = " ".join(lines)
     assert "1 of 6 runs of a job has fewer than two iterations" in text
-    figure = study_conditions.draw(found)
-    assert figure is not None
+    axes = study_conditions.draw(found)
+    assert axes is not None
+    figure = figure_of(axes)
     assert "(torus)" not in figure.get_suptitle()
     assert "count as the slowest" in figure.get_supxlabel().replace("\n", " ")
 

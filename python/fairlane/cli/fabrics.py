@@ -55,9 +55,9 @@ def draw_fabric(
 
     For example: fairlane fabric draw --topology dragonfly --set preset=wilke2020 -o dragonfly.png
     """
-    from fairlane.plot.fabric import draw
+    from fairlane.plot.fabric import write_figure
 
-    path = draw(_built(_chosen("fabric draw", scenario, topology, None, assignments)), out)
+    path = write_figure(_built(_chosen("fabric draw", scenario, topology, None, assignments)), out)
     return Answer({"figure": path}, [str(path)], path)
 
 

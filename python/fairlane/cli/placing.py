@@ -96,7 +96,7 @@ def _drawn(fabric: "Fabric", jobs: Mapping[str, Sequence[int]], title: str, out:
         from fairlane.plot import placement
         from fairlane.plot.files import write
 
-        yield str(write(lambda: placement.figure(fabric, jobs, title), out))
+        yield str(write(lambda: placement.draw(fabric, jobs, title), out))
 
 
 def _named(fabric: "Fabric", hosts: Sequence[int]) -> dict[str, list[str]]:

@@ -56,7 +56,6 @@ def saturate(
     """
     from fairlane import Scenario
     from fairlane.cli.saturation_text import saturation_parts
-    from fairlane.plot import draw_all
     from fairlane.saturation import OpenLoopOptions, loads_of, opened, prepared, sweep
 
     wanted = loads_of(load, loads)
@@ -67,7 +66,7 @@ def saturate(
         typer.echo("The scenario has no open-loop job: one on all hosts replaces its jobs.", err=True)
     store = opened(plan, datetime.now().astimezone(), out, resume=resume)
     found = sweep(plan, store=store, progress=not quiet).save(store)
-    draw_all(found)
+    found.draw()
     tell_damaged(store.damaged, store.folder)
     partial = found.meta["partial"]
     if partial and not quiet:

@@ -319,7 +319,7 @@ def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: 
         raise ScenarioError(Problem("--hours", words, f"{shown[0] / 3600:g}:{shown[1] / 3600:g}"))
     count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
     title = f"{log.name.split('.')[0]}: {plural(count, 'job')} on {plural(machine.fabric.hosts, 'host')}"
-    return write(lambda: gantt.figure(found, machine.fabric, title, kind_of, shown), out)
+    return write(lambda: gantt.draw(found, machine.fabric, title, kind_of, shown), out)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -35,7 +35,6 @@ def study(
     once; after an interruption --resume goes on.
     """
     from fairlane.cli.study_text import profile_lines, study_parts
-    from fairlane.plot import draw_all
     from fairlane.study import Study, run
 
     if dask and not quiet:
@@ -46,7 +45,7 @@ def study(
         found = run(
             loaded, out=out, resume=resume, workers=workers, dask=dask, cpu_limit_s=cpu_limit, progress=not quiet
         )
-        draw_all(found)
+        found.draw()
     except KeyboardInterrupt:
         where = f" --out {out}" if out else ""
         tell(f"what is finished is stored; go on with --resume{where}")

@@ -99,7 +99,7 @@ def _drawn(found: "Pattern", title: str, out: Path | None) -> "Iterator[Path]":
         from fairlane.plot import pattern
         from fairlane.plot.files import write
 
-        yield write(lambda: pattern.figure(found, title), out)
+        yield write(lambda: pattern.draw(found, title), out)
 
 
 def add_to(app: typer.Typer) -> None:

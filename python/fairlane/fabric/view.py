@@ -15,8 +15,12 @@ from fairlane import _core
 from fairlane.errors import ScenarioError
 from fairlane.fabric.coverage import Coverage, measure
 from fairlane.fabric.exceptions import exceptions
+from fairlane.units import BANDWIDTH, DURATION
+from fairlane.wording import html_table, plural
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from fairlane.inputs.hosts import Host
 
 __all__ = ["Fabric", "FabricDescription", "LinkClass", "columns"]
@@ -238,6 +242,37 @@ class Fabric:
         distinct, place = numpy.unique(numpy.array(leaves, dtype=numpy.int64), return_inverse=True)
         between = self._distances(distinct.tolist())[:, distinct].astype(numpy.int64)
         return between[numpy.ix_(place, place)]
+
+    def plot(self, ax: "Axes | Sequence[Axes] | None" = None) -> Any:
+        """Draws the fabric and returns the axes: one, or a list of two for a fabric of many groups.
+
+        ``ax`` are axes to draw on, as many; without them there is a new figure, which notebooks show.
+        """
+        from fairlane.plot import hand_over, styled
+        from fairlane.plot.fabric import draw
+
+        with styled():
+            drawn = draw(self, ax)
+            if ax is None:
+                hand_over(drawn)
+        return drawn
+
+    def __repr__(self) -> str:
+        return f"<Fabric of {self._headline()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, role, count, BANDWIDTH.format(rate), DURATION.format(delay))
+            for name, role, count, rate, delay in (
+                (one.name, one.role, one.links, one.bandwidth, one.latency) for one in self._link_classes()
+            )
+        ]
+        headings = ("links", "role", "number", "bandwidth", "latency")
+        return html_table(f"Fabric of {self._headline()}", headings, rows)
+
+    def _headline(self) -> str:
+        switches = plural(self.switches, "switch", "switches")
+        return f"{plural(self.hosts, 'host')}, {switches}, {plural(len(self.links['link']), 'link')}"
 
     def describe(self) -> FabricDescription:
         """Counts, diameter and bisection."""

@@ -1,13 +1,13 @@
 """Pictures of a run, a study or a sweep of loads: how much jobs are slowed down, by whom, and where in the fabric.
 
-A new figure is one file with a ``draw(results)`` and one line in ``FIGURES``. Users bring their own as
+A new figure is one file with a ``draw(results, axes=None)`` and one line in ``FIGURES``. Users bring their own as
 ``file.py:function``, or by the name of an entry point ``fairlane.figures`` of an installed package; such figures are
 drawn when they are asked for by name.
 """
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from matplotlib.figure import Figure
 
@@ -25,16 +25,17 @@ from fairlane.plot import (
     timeline,
     utilisation,
 )
+from fairlane.plot.panels import Drawn, Given, figure_of
 from fairlane.plot.style import styled
+from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
-from fairlane.results.study import StudyResults
-from fairlane.saturation.results import Saturation
 
-__all__ = ["FIGURES", "Draw", "draw_all", "draw_figures"]
+__all__ = ["FIGURES", "Draw", "draw_all", "draw_figures", "hand_over", "show", "styled"]
 
-Draw = Callable[[Any], Figure | None]
-"""Draws a figure of results; None if they have nothing to show there. The annotation of its argument says of which."""
+Draw = Callable[..., Drawn | Figure | None]
+"""Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``panels``) or a
+figure; None if the results have nothing to show there. The annotation of its first argument says of which."""
 
 
 def _unread(run: Run) -> None:
@@ -61,41 +62,93 @@ FIGURES: Registry[Draw] = Registry(
 """Every figure that can be asked for by name: of runs, of studies, of sweeps of loads."""
 
 
-def draw_all(results: Run | StudyResults | Saturation) -> list[Path]:
+def draw_all(results: Results) -> list[Path]:
     """Draws every built-in figure that a run, a study or a sweep has data for into its folder; returns their paths.
 
     Raises:
         ResultsError: it has no folder, or the folder cannot be written.
     """
-    suiting = {name: draw for name, draw in FIGURES.builtin.items() if isinstance(results, _subject(draw))}
+    suiting = _suiting(results)
     return [path for name, draw in suiting.items() if (path := _draw(results, name, draw))]
 
 
-def draw_figures(results: Run | StudyResults | Saturation, names: Iterable[str]) -> list[Path]:
+def _suiting(results: Results) -> dict[str, Draw]:
+    """The built-in figures of such results."""
+    return {name: draw for name, draw in FIGURES.builtin.items() if isinstance(results, _subject(draw))}
+
+
+def draw_figures(results: Results, names: Iterable[str]) -> list[Path]:
     """Draws figures by name, also ``file.py:function``, into the folder of the results; returns their paths.
 
     Raises:
         ScenarioError: there is no such figure, or it is not one of such results or has nothing to show.
         ResultsError: as ``draw_all``.
     """
-    chosen = []
-    for name in names:
-        try:
-            chosen.append((name, FIGURES.find(name)))
-        except Problems as problems:
-            raise ScenarioError(problem.under("figure") for problem in problems.problems) from None
-        subject = _subject(chosen[-1][1])
-        if not isinstance(results, subject):
-            words = f"draws a {subject.__name__}, and these results are a {type(results).__name__}"
-            suiting = [one for one, draw in FIGURES.builtin.items() if isinstance(results, _subject(draw))]
-            raise ScenarioError(Problem("figure", words, name, ", ".join(suiting)))
+    chosen = [(name, _found(results, name)) for name in names]
     paths = []
     for name, draw in chosen:
         path = _draw(results, name.rpartition(":")[2], draw)
         if path is None:
-            raise ScenarioError(Problem("figure", "there is nothing to show in it: the results lack its data", name))
+            raise ScenarioError(_nothing(name))
         paths.append(path)
     return paths
+
+
+def show(results: Results, name: str | None = None, axes: Given = None) -> Drawn | Figure:
+    """Draws a figure by name and returns its axes; without ``axes`` in a new figure that notebooks show.
+
+    Without a name it is the results' own (``Results.FIGURE``), or the first that there are data for.
+
+    Raises:
+        ScenarioError: there is no such figure, or it is not one of such results or has nothing to show.
+        ResultsError: ``axes`` are more or fewer than the figure has panels.
+    """
+    names = [name] if name else [results.FIGURE, *_suiting(results)]
+    with styled():
+        every = (_called(results, one, _found(results, one), axes) for one in names)
+        drawn = next((one for one in every if one is not None), None)
+        if drawn is None:
+            raise ScenarioError(_nothing(names[0]))
+        if axes is None:
+            hand_over(drawn)
+    return drawn
+
+
+def hand_over(drawn: Drawn | Figure) -> None:
+    """Gives a new figure to pyplot, which shows it: in a notebook at the end of the cell, else by ``pyplot.show()``."""
+    from matplotlib import pyplot
+
+    figure = figure_of(drawn)
+    figure.draw_without_rendering()  # as long as the style is set
+    pyplot.figure(figure)
+
+
+def _found(results: Results, name: str) -> Draw:
+    """The function of a figure of such results; ``ScenarioError`` if there is none."""
+    try:
+        draw = FIGURES.find(name)
+    except Problems as problems:
+        raise ScenarioError(problem.under("figure") for problem in problems.problems) from None
+    subject = _subject(draw)
+    if not isinstance(results, subject):
+        words = f"draws a {subject.__name__}, and these results are a {type(results).__name__}"
+        raise ScenarioError(Problem("figure", words, name, ", ".join(_suiting(results))))
+    return draw
+
+
+def _nothing(name: str) -> Problem:
+    return Problem("figure", "there is nothing to show in it: the results lack its data", name)
+
+
+def _called(results: Results, name: str, draw: Draw, axes: Given = None) -> Drawn | Figure | None:
+    """What a figure's function returns; errors of code that is not built in name it."""
+    try:
+        return draw(results) if axes is None else draw(results, axes=axes)
+    except Exception as error:
+        problem = blamed(draw, f"figure.{name}", error)
+        if problem is None:
+            raise
+        raise ScenarioError(problem) from error
 
 
 def _subject(draw: Draw) -> type:
@@ -106,23 +159,17 @@ def _subject(draw: Draw) -> type:
     return found if isinstance(found, type) else Run
 
 
-def _draw(results: Run | StudyResults | Saturation, name: str, draw: Draw) -> Path | None:
+def _draw(results: Results, name: str, draw: Draw) -> Path | None:
     if results.folder is None:
         raise ResultsError("the run is only in memory; save it before drawing it")
     path = results.folder / f"{name}.png"
     with styled():
-        try:
-            figure = draw(results)
-        except Exception as error:
-            problem = blamed(draw, f"figure.{name}", error)
-            if problem is None:
-                raise
-            raise ScenarioError(problem) from error
-        if figure is None:
+        drawn = _called(results, name, draw)
+        if drawn is None:
             path.unlink(missing_ok=True)
             return None
         try:
-            figure.savefig(path)
+            figure_of(drawn).savefig(path)
         except OSError as error:
             raise ResultsError(f"{path}: cannot be written: {error.strerror}") from error
     return path

@@ -1,52 +1,50 @@
-"""Box plots out to the tail: whiskers at 1% and 99%, and every value beyond them as a dot."""
+"""Distributions side by side: box plots out to the tail, and strips in which every value is a dot."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.cbook import boxplot_stats
 
 from fairlane.plot.style import INK
 
-__all__ = ["draw_boxes"]
+__all__ = ["Floats", "draw_boxes", "draw_dots", "draw_strips"]
 
-WHISKERS = (1, 99)
+Floats = npt.NDArray[np.float64]
+
+TAILS = (1.0, 99.0)
 """Percentiles that the whiskers reach."""
+QUARTILES = 1.5
+"""Whiskers of Tukey's box plots reach the last value within so many interquartile ranges."""
 MOST_DOTS = 2000
 """Of more outliers than this in a box, those that are evenly spaced in order, the extremes among them, are drawn."""
 
 
 def draw_boxes(
     axes: Axes,
-    groups: Sequence[npt.NDArray[np.float64]],
+    groups: Sequence[Floats],
     colours: Sequence[str],
     *,
     positions: Sequence[float] | None = None,
     width: float = 0.6,
     horizontal: bool = False,
+    whiskers: float | tuple[float, float] = TAILS,
 ) -> None:
-    """Draws ``groups`` at 0, 1, 2 ... or at ``positions``; an empty one leaves its place free."""
+    """Draws ``groups`` at 0, 1, 2 ... or at ``positions``; an empty one leaves its place free.
+
+    Whiskers are at two percentiles, or as those of Tukey (``QUARTILES``); every value beyond them is a dot.
+    """
     places = list(range(len(groups))) if positions is None else list(positions)
     for place, values, colour in zip(places, groups, colours, strict=True):
         if not values.size:
             continue
-        axes.boxplot(
-            values,
-            positions=[place],
-            orientation="horizontal" if horizontal else "vertical",
-            widths=width,
-            whis=WHISKERS,
-            showfliers=False,
-            manage_ticks=False,
-            patch_artist=True,
-            boxprops={"facecolor": colour, "edgecolor": INK, "alpha": 0.75},
-            medianprops={"color": INK, "linewidth": 2.2},
-            whiskerprops={"color": INK},
-            capprops={"color": INK},
-        )
-        beyond = _outliers(values)
+        box = {"boxprops": {"facecolor": colour, "edgecolor": INK, "alpha": 0.75}, "patch_artist": True}
+        _box(axes, values, place, width, horizontal=horizontal, whis=whiskers, median=2.2, **box)
+        beyond = _outliers(values, whiskers)
         at = np.full(beyond.size, place)
         across, along = (beyond, at) if horizontal else (at, beyond)
         axes.scatter(across, along, s=9, color=colour, alpha=0.7, linewidths=0)
@@ -54,10 +52,55 @@ def draw_boxes(
         axes.set_ylim(max(places) + 0.6, min(places) - 0.6)
 
 
-def _outliers(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    low, high = np.percentile(values, WHISKERS)
-    beyond = np.sort(values[(values < low) | (values > high)])
+def draw_strips(axes: Axes, groups: Sequence[Floats], colours: Sequence[str]) -> None:
+    """Draws ``groups`` downwards from y = 0, one a row. Dots are smaller and fainter the more of them there are."""
+    for row, (values, colour) in enumerate(zip(groups, colours, strict=True)):
+        if not values.size:
+            continue
+        size, alpha = (26.0, 0.8) if values.size <= 100 else (12.0, 0.6) if values.size <= 1000 else (6.0, 0.35)
+        draw_dots(axes, values, row + _spread(values), colour, size=size, alpha=alpha)
+        line = {"boxprops": {"color": INK, "linewidth": 1.2}, "zorder": 3}
+        _box(axes, values, row, 0.6, horizontal=True, whis=(0, 100), median=2.6, **line)
+    axes.set_ylim(len(groups) - 0.5, -0.5)
+
+
+def draw_dots(
+    axes: Axes, values: Floats, y: float | Floats, colour: str, *, size: float, alpha: float, hollow: bool = False
+) -> None:
+    """A dot for each value along a row, hollow for what is not reliable."""
+    look: dict[str, Any] = (
+        {"facecolors": "none", "edgecolors": colour} if hollow else {"color": colour, "linewidths": 0}
+    )
+    axes.scatter(values, np.broadcast_to(y, values.shape), s=size, alpha=alpha, zorder=2, **look)
+
+
+def _box(
+    axes: Axes, values: Floats, place: float, width: float, *, horizontal: bool, median: float, **look: Any
+) -> None:
+    axes.boxplot(
+        values,
+        positions=[place],
+        orientation="horizontal" if horizontal else "vertical",
+        widths=width,
+        showfliers=False,
+        manage_ticks=False,
+        medianprops={"color": INK, "linewidth": median},
+        whiskerprops={"color": INK},
+        capprops={"color": INK},
+        **look,
+    )
+
+
+def _outliers(values: Floats, whiskers: float | tuple[float, float]) -> Floats:
+    beyond = np.sort(np.asarray(boxplot_stats(values, whis=whiskers)[0]["fliers"], np.float64))
     if beyond.size <= MOST_DOTS:
         return beyond
-    kept: npt.NDArray[np.float64] = beyond[np.linspace(0, beyond.size - 1, MOST_DOTS).round().astype(int)]
+    kept: Floats = beyond[np.linspace(0, beyond.size - 1, MOST_DOTS).round().astype(int)]
     return kept
+
+
+def _spread(values: Floats, height: float = 0.22) -> Floats:
+    """Vertical offsets that keep equal values apart; a low-discrepancy sequence, so a redrawn figure is the same."""
+    golden = (5**0.5 - 1) / 2
+    steps = np.arange(values.size, dtype=np.float64)
+    return ((steps * golden) % 1 * 2 - 1) * height

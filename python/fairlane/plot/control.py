@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from fairlane.plot.style import INK, canvas, colours, percentages
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import INK, colours, percentages
 
 if TYPE_CHECKING:
     from fairlane.controller import Outcome
@@ -13,25 +14,26 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 
-def draw(outcomes: "Sequence[Outcome]", title: str) -> Figure:
+def draw(outcomes: "Sequence[Outcome]", title: str, axes: Given = None) -> Drawn:
     """The improvement over the default of the same period."""
     jobs = list(dict.fromkeys(job for outcome in outcomes for job in outcome.treated.jobs))
-    figure = canvas(11, 5.5)
-    axes = figure.add_subplot()
+    panels = Panels.of(axes, (11, 5.5))
+    [panel] = panels.axes
     for job, colour in colours(jobs).items():
         seen = [outcome for outcome in outcomes if job in outcome.treated.jobs]
         gains = [gain if (gain := outcome.improvement(job)) is not None else float("nan") for outcome in seen]
-        axes.plot([outcome.period for outcome in seen], gains, color=colour, linewidth=0.9, alpha=0.7, label=job)
+        panel.plot([outcome.period for outcome in seen], gains, color=colour, linewidth=0.9, alpha=0.7, label=job)
     means = [outcome.mean_improvement for outcome in outcomes]
-    axes.plot([outcome.period for outcome in outcomes], means, color=INK, linewidth=2.4, label="mean")
+    panel.plot([outcome.period for outcome in outcomes], means, color=INK, linewidth=2.4, label="mean")
     adopted = [(outcome.period, outcome.mean_improvement) for outcome in outcomes if outcome.accepted]
     if adopted:
-        axes.scatter(*zip(*adopted, strict=True), color=INK, zorder=4, label="adopted")
-    axes.axhline(0, color=INK, linestyle="--", linewidth=1.2)
-    percentages(axes.yaxis, signed=True)
-    axes.set_xlabel("period")
-    axes.set_ylabel("Improvement over default")
-    axes.grid(axis="y")
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.suptitle(title, x=0.012, ha="left", fontsize=16, fontweight="bold")
-    return figure
+        panel.scatter(*zip(*adopted, strict=True), color=INK, zorder=4, label="adopted")
+    panel.axhline(0, color=INK, linestyle="--", linewidth=1.2)
+    percentages(panel.yaxis, signed=True)
+    panel.set_xlabel("period")
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.set_ylabel("Improvement over default")
+    panel.grid(axis="y")
+    panel.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    panels.headline(title, "Throughput of each job against its default run of the same period.")
+    return panels.drawn

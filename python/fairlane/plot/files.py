@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.writing import replacing
+from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
 
 __all__ = ["FORMATS", "write"]
@@ -17,12 +18,12 @@ FORMATS = (".png", ".svg", ".pdf")
 """What a picture's file may be called."""
 
 
-def write(draw: Callable[[], Figure], path: Path) -> Path:
+def write(draw: Callable[[], Drawn | Figure], path: Path) -> Path:
     """Draws in the house's style and returns the path. Raises ``ScenarioError`` if that is not possible."""
     if path.suffix.lower() not in FORMATS:
         raise ScenarioError(Problem("--out", "unknown picture format", str(path), ", ".join(FORMATS)))
     with styled():
-        picture = draw()
+        picture = figure_of(draw())
         try:
             with replacing(path) as scratch:
                 picture.savefig(scratch)

@@ -17,16 +17,16 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from fairlane.placement import FabricView
 from fairlane.placement.grid import host_order, sides_of
-from fairlane.plot.style import PALETTE, canvas, headline_of
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import PALETTE
 from fairlane.results.text import percent
 from fairlane.scheduler import Comparison, Placed, Schedule
 
-__all__ = ["WINDOW_H", "busiest_window", "figure"]
+__all__ = ["WINDOW_H", "busiest_window", "draw"]
 
 WINDOW_H = 48.0
 """Hours that are shown of a longer schedule."""
@@ -36,9 +36,14 @@ _SIZES = (1, 8, 32, 128)
 """Bounds of the sizes that have a colour of their own."""
 
 
-def figure(
-    found: Comparison, fabric: FabricView, title: str, kind_of: Callable[[int], str] | None, window: tuple[float, float]
-) -> Figure:
+def draw(
+    found: Comparison,
+    fabric: FabricView,
+    title: str,
+    kind_of: Callable[[int], str] | None,
+    window: tuple[float, float],
+    axes: Given = None,
+) -> Drawn:
     """The schedules between two instants, s; ``kind_of`` is the pattern of a job by its number, if that is known."""
     label = (lambda one: kind_of(one.job.number)) if kind_of else _size
     shown = {name: _shown(schedule, window) for name, schedule in found.schedules.items()}
@@ -47,23 +52,22 @@ def figure(
     is_grid = sides_of(fabric) is not None
     stretched = any(row.mean_slowdown != 1 for row in found.metrics.values())
     place = np.argsort(host_order(fabric, "hilbert" if is_grid else "number"))
-    drawn = canvas(13, 1.4 + 2.6 * len(shown))
-    panels = drawn.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (name, jobs) in zip(panels, shown.items(), strict=True):
-        _panel(axes, jobs, label, colour, window, place)
+    panels = Panels.of(axes, (13, 1.4 + 2.6 * len(shown)), len(shown), sharex=True)
+    for panel, (name, jobs) in zip(panels.axes, shown.items(), strict=True):
+        _panel(panel, jobs, label, colour, window, place)
         metrics = found.metrics[name]
         slower = f", mean slowdown {metrics.mean_slowdown:.3f}" if stretched else ""
         lost = f", {percent(metrics.interference)} lost to neighbours" if metrics.mean_slowdown != 1 else ""
-        axes.set_title(f"{name}: utilisation {percent(metrics.utilisation)}{slower}{lost}", loc="left", fontsize=12)
-        axes.set_ylabel("Host")
-    panels[-1].set_xlabel("Time [h]")
+        panel.set_title(f"{name}: utilisation {percent(metrics.utilisation)}{slower}{lost}", loc="left", fontsize=12)
+        panel.set_ylabel("Host")
+    panels.axes[-1].set_xlabel("Time [h]")
     handles = [Patch(color=colour[one], label=one) for one in labels]
     look: dict[str, Any] = {"ncols": len(handles), "borderaxespad": 0.2, "handlelength": 1.2, "columnspacing": 1.4}
-    panels[0].legend(handles=handles, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), **look)
+    panels.axes[0].legend(handles=handles, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), **look)
     order = " Hosts stand along Hilbert's curve through the grid." if is_grid else ""
     span = f"Hours {window[0] / 3600:.0f} to {window[1] / 3600:.0f}"
-    headline_of(drawn, title, f"{span}; figures are of the whole schedule.{order}")
-    return drawn
+    panels.headline(title, f"{span}; figures are of the whole schedule.{order}")
+    return panels.drawn
 
 
 def busiest_window(schedule: Schedule, hours: float = WINDOW_H) -> tuple[float, float]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from fairlane.plot.style import INK, MUTED, canvas, headline
+from fairlane.plot.heat import draw_heat
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import INK, MUTED
 from fairlane.results.interference import Interference
 from fairlane.results.run import Run
 from fairlane.results.text import number, percent, seconds
@@ -27,12 +27,10 @@ FEW_LARGE = 30.0
 GAP = 0.5
 """Space between the matrix and the grey column, in cells."""
 
-# Lightness falls evenly from end to end, so the order of colours survives any colour vision and a grey printer.
-HEAT = LinearSegmentedColormap.from_list("heat", ["#fff5e8", "#fdc48d", "#ee6a4d", "#a8163a", "#45041f"])
 GREYS = LinearSegmentedColormap.from_list("own", ["#f5f5f5", "#9c9c9c"])
 
 
-def draw(run: Run) -> Figure | None:
+def draw(run: Run, axes: Given = None) -> Drawn | None:
     """Who delays whom; None when the run did not observe it or no packet waited."""
     between_jobs = run.jobs.height <= MOST_JOBS
     matrix = Interference.of(run, by="job" if between_jobs else "workload")
@@ -40,21 +38,23 @@ def draw(run: Run) -> Figure | None:
         return None
     count = len(matrix.labels)
     cell = 0.86 if count <= MOST_NUMBERS else max(0.26, 9 / count)
-    figure = canvas(max(9.0, 4.8 + cell * (count + 1.5)), max(4.5, 2.8 + cell * count))
-    axes = figure.add_subplot()
+    panels = Panels.of(axes, (max(9.0, 4.8 + cell * (count + 1.5)), max(4.5, 2.8 + cell * count)))
+    [panel] = panels.axes
     shares = matrix.share(matrix.others)
     off = np.eye(count, dtype=bool) if between_jobs else np.zeros((count, count), dtype=bool)
     norm = _norm(shares)
-    _paint(axes, np.ma.masked_array(shares, off), norm)
-    _colour_bar(figure, axes, norm)
+    percent_of = FuncFormatter(lambda value, _: significant(100 * value))
+    label = "queueing delay, % of the victim's rank time"
+    draw_heat(panel, np.ma.masked_array(shares, off), norm, label=label, ticks=percent_of)
+    _grid(panel, count)
     own = matrix.share(matrix.own)
     beside = (count - 0.5 + GAP, count + 0.5 + GAP, count - 0.5, -0.5)
-    axes.imshow(own[:, np.newaxis], cmap=GREYS, norm=_norm(own), extent=beside)
+    panel.imshow(own[:, np.newaxis], cmap=GREYS, norm=_norm(own), extent=beside)
     if count <= MOST_NUMBERS:
-        _numbers(axes, matrix, shares, off, norm)
-    _label(axes, matrix.labels)
-    headline(figure, _title(matrix, shares), run, _note(matrix, numbered=count <= MOST_NUMBERS))
-    return figure
+        _numbers(panel, matrix, shares, off, norm)
+    _label(panel, matrix.labels)
+    panels.headline_of_run(_title(matrix, shares), run, _note(matrix, numbered=count <= MOST_NUMBERS))
+    return panels.drawn
 
 
 def _norm(shares: Floats) -> Normalize:
@@ -68,22 +68,12 @@ def _norm(shares: Floats) -> Normalize:
     return Normalize(0, high)
 
 
-def _paint(axes: Axes, shares: np.ma.MaskedArray[tuple[int, ...], np.dtype[np.float64]], norm: Normalize) -> None:
-    count = len(shares)
-    axes.imshow(shares, cmap=HEAT.with_extremes(bad="#ececec"), norm=norm)
+def _grid(axes: Axes, count: int) -> None:
+    """White lines between the cells, and room for the grey column."""
     axes.set_xlim(-0.5, count + 0.5 + GAP)
     width = 1.5 if count <= MOST_NUMBERS else 0.6
     axes.hlines(np.arange(1, count) - 0.5, -0.5, count - 0.5, color="white", linewidth=width)
     axes.vlines(np.arange(1, count) - 0.5, -0.5, count - 0.5, color="white", linewidth=width)
-    axes.spines[:].set_visible(False)
-
-
-def _colour_bar(figure: Figure, axes: Axes, norm: Normalize) -> None:
-    bar = figure.colorbar(ScalarMappable(norm, HEAT), ax=axes, shrink=0.8, aspect=30, pad=0.02)
-    bar.set_label("queueing delay, % of the victim's rank time")
-    bar.formatter = FuncFormatter(lambda value, _: significant(100 * value))
-    bar.update_ticks()
-    bar.outline.set_visible(False)
 
 
 def _numbers(axes: Axes, matrix: Interference, shares: Floats, off: npt.NDArray[np.bool_], norm: Normalize) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from fairlane.plot.boxes import draw_boxes
-from fairlane.plot.style import canvas, colours, headline
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import colours
 from fairlane.results.iterations import distribution
 from fairlane.results.run import Run
 from fairlane.results.text import seconds, time_unit
 
 
-def draw(run: Run) -> Figure | None:
+def draw(run: Run, axes: Given = None) -> Drawn | None:
     """A row for each job whose iterations were kept; None without any."""
     if run.iterations is None or not run.iterations["time_s"].count():
         return None
@@ -19,14 +18,14 @@ def draw(run: Run) -> Figure | None:
     names = known["name"].unique(maintain_order=True).to_list()
     table = distribution(run.iterations)
     factor, unit = time_unit(float(table["q99"].to_numpy().max()))
-    figure = canvas(12, 2.2 + 0.9 * len(names))
-    axes = figure.add_subplot()
+    panels = Panels.of(axes, (12, 2.2 + 0.9 * len(names)))
+    [panel] = panels.axes
     groups = [known.filter(known["name"] == name)["time_s"].to_numpy() / factor for name in names]
-    draw_boxes(axes, groups, list(colours(names).values()), horizontal=True)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel(f"Time per iteration [{unit}]")
-    axes.set_xlim(left=0)
+    draw_boxes(panel, groups, list(colours(names).values()), horizontal=True)
+    panel.set_yticks(range(len(names)), names)
+    panel.set_xlabel(f"Time per iteration [{unit}]")
+    panel.set_xlim(left=0)
     worst = table.with_columns(ratio=table["greatest"] / table["q50"]).sort("ratio", "name").row(-1, named=True)
     title = f"{worst['name']}: median {seconds(worst['q50'])}, the slowest iteration {worst['ratio']:.1f} times that"
-    headline(figure, title, run, "Boxes: quartiles and median; whiskers: 1% and 99%; dots: iterations beyond.")
-    return figure
+    panels.headline_of_run(title, run, "Boxes: quartiles and median; whiskers: 1% and 99%; dots: iterations beyond.")
+    return panels.drawn

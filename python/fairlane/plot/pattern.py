@@ -4,52 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fairlane.pattern import Pattern
-from fairlane.plot.interference import HEAT
-from fairlane.plot.style import INK, PALETTE, canvas, headline_of
+from fairlane.plot.heat import draw_heat
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import INK, PALETTE
 from fairlane.results.text import percent
 from fairlane.wording import data_size, significant
 
-__all__ = ["figure"]
+__all__ = ["draw"]
 
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
-def figure(found: Pattern, title: str) -> Figure:
-    """The picture."""
-    made = canvas(13.5, 7.4)
-    matrix, ranks = made.subplots(1, 2, width_ratios=(1.15, 1.0))
-    _matrix(made, matrix, found)
+def draw(found: Pattern, title: str, axes: Given = None) -> Drawn:
+    """The matrix and the bytes of each rank."""
+    panels = Panels.of(axes, (13.5, 7.4), 1, 2, width_ratios=(1.15, 1.0))
+    matrix, ranks = panels.axes
+    _matrix(matrix, found)
     _by_rank(ranks, found)
     verdict = found.verdict
     unit = f" (local unit {verdict.unit})" if verdict.unit else ""
     share = f"{percent(found.traffic.collective_share)} of the bytes are of collectives"
-    headline_of(made, f"{title}: {verdict.kind}{unit}", f"{verdict.reason[:1].upper()}{verdict.reason[1:]}; {share}.")
-    return made
+    panels.headline(f"{title}: {verdict.kind}{unit}", f"{verdict.reason[:1].upper()}{verdict.reason[1:]}; {share}.")
+    return panels.drawn
 
 
-def _matrix(made: Figure, axes: Axes, found: Pattern) -> None:
+def _matrix(axes: Axes, found: Pattern) -> None:
     total = found.traffic.total
-    shown = np.ma.masked_equal(total, 0)
+    shown = np.ma.masked_equal(total.astype(np.float64), 0)
     least, most = (float(shown.min()), float(shown.max())) if total.any() else (0.0, 1.0)
     norm = LogNorm(min(least, most / 4), most) if total.any() else Normalize(0, 1)
-    axes.imshow(shown, cmap=HEAT.with_extremes(bad="#f2f2f2"), norm=norm, interpolation="nearest")
+    draw_heat(axes, shown, norm, ticks={tick: _written(tick) for tick in _powers(least, most)} if total.any() else None)
     axes.set_xlabel("receiver")
     axes.set_ylabel("sender")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True, nbins=8))
-    axes.spines[:].set_visible(False)
-    bar = made.colorbar(ScalarMappable(norm, HEAT), ax=axes, shrink=0.8, aspect=30, pad=0.02)
-    if total.any():
-        ticks = _powers(least, most)
-        bar.set_ticks(ticks, labels=[_written(tick) for tick in ticks])
-        bar.minorticks_off()
-    bar.outline.set_visible(False)
 
 
 def _by_rank(axes: Axes, found: Pattern) -> None:

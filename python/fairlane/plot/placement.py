@@ -17,13 +17,13 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from fairlane.fabric.subtrees import subtrees
 from fairlane.fabric.view import Fabric
-from fairlane.plot.style import INK, MUTED, PALETTE, canvas, headline_of
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import INK, MUTED, PALETTE
 
 FREE = "#ececec"
 MOST_NAMED = 24
@@ -49,7 +49,7 @@ class _Layout:
     """What blocks, columns and rows are, in words."""
 
 
-def figure(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str) -> Figure:
+def draw(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str, axes: Given = None) -> Drawn:
     """The hosts of each job in the fabric."""
     layout = _layout(fabric)
     width, height = int(layout.column.max()) + 1, int(layout.row.max()) + 1
@@ -60,8 +60,8 @@ def figure(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str) -> Fig
     wide, tall = across * (width + GAP) - GAP, ceil(blocks / across) * (height + GAP) - GAP
     size = 11.0 / max(wide, 1.2 * tall, 12.0)
     rows = ceil(min(len(jobs) + 1, MOST_NAMED) / 4)
-    made = canvas(max(wide * size, 6.5) + 0.4, tall * size + 1.6 + 0.26 * rows)
-    axes = made.subplots()
+    panels = Panels.of(axes, (max(wide * size, 6.5) + 0.4, tall * size + 1.6 + 0.26 * rows))
+    [panel] = panels.axes
     colours = _colours(list(jobs))
     owners: dict[int, list[str]] = defaultdict(list)
     for name, hosts in jobs.items():
@@ -74,17 +74,17 @@ def figure(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str) -> Fig
         part = 0.88 / len(fills)
         cells += [Rectangle((left + 0.06, top + 0.06 + at * part), 0.88, part) for at in range(len(fills))]
         faces += fills
-    axes.add_collection(PatchCollection(cells, facecolors=faces, edgecolors="none"))
+    panel.add_collection(PatchCollection(cells, facecolors=faces, edgecolors="none"))
     for number, name in enumerate(layout.names):
         left, top = number % across * (width + GAP), number // across * (height + GAP)
-        axes.text(left, top - 0.2, name, ha="left", va="bottom", fontsize=9, color=MUTED)
-    axes.set_xlim(-0.3, wide + 0.3)
-    axes.set_ylim(tall + 0.3, -1.2 if any(layout.names) else -0.3)
-    axes.set_aspect("equal")
-    axes.set_axis_off()
-    _legend(axes, colours)
-    headline_of(made, title, f"A cell is a host; {layout.what}. Grey hosts are free.")
-    return made
+        panel.text(left, top - 0.2, name, ha="left", va="bottom", fontsize=9, color=MUTED)
+    panel.set_xlim(-0.3, wide + 0.3)
+    panel.set_ylim(tall + 0.3, -1.2 if any(layout.names) else -0.3)
+    panel.set_aspect("equal")
+    panel.set_axis_off()
+    _legend(panel, colours)
+    panels.headline(title, f"A cell is a host; {layout.what}. Grey hosts are free.")
+    return panels.drawn
 
 
 def _layout(fabric: Fabric) -> _Layout:

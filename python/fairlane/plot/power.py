@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
-from fairlane.plot.strips import draw_strips
-from fairlane.plot.style import canvas, colours, headline, percentages
+from fairlane.plot.boxes import draw_strips
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import colours, percentages
 from fairlane.results.run import Run
 
 
-def draw(run: Run) -> Figure | None:
+def draw(run: Run, axes: Given = None) -> Drawn | None:
     """A row for each job; None where the run knows nothing of power."""
     if run.power is None or not run.power.height:
         return None
@@ -17,16 +16,16 @@ def draw(run: Run) -> Figure | None:
 
     jobs = by_job(run.power)
     names = jobs["name"].to_list()
-    figure = canvas(12, 2.4 + 0.9 * len(names))
-    axes = figure.add_subplot()
+    panels = Panels.of(axes, (12, 2.4 + 0.9 * len(names)))
+    [panel] = panels.axes
     groups = [run.power.filter(run.power["name"] == name)["frequency_share"].to_numpy() for name in names]
-    draw_strips(axes, groups, list(colours(names).values()))
+    draw_strips(panel, groups, list(colours(names).values()))
     caps = ["no cap" if cap is None else f"{cap:g} W" for cap in jobs["cap_w"].to_list()]
-    axes.set_yticks(range(len(names)), [f"{name}\n{cap}" for name, cap in zip(names, caps, strict=True)])
-    axes.set_xlabel("Frequency of a socket, as a share of the full one")
-    axes.set_xlim(right=1.01)
-    percentages(axes.xaxis)
-    axes.grid(axis="x")
+    panel.set_yticks(range(len(names)), [f"{name}\n{cap}" for name, cap in zip(names, caps, strict=True)])
+    panel.set_xlabel("Frequency of a socket, as a share of the full one")
+    panel.set_xlim(right=1.01)
+    percentages(panel.xaxis)
+    panel.grid(axis="x")
     slowest = jobs.sort("least_frequency", "name").row(0, named=True)
     if slowest["least_frequency"] < 1:
         cap = f"{slowest['cap_w']:g} W"
@@ -35,5 +34,7 @@ def draw(run: Run) -> Figure | None:
         )
     else:
         title = "No socket is slowed down by its cap"
-    headline(figure, title, run, "A dot is a socket; box: quartiles and median, whiskers: the slowest and the fastest.")
-    return figure
+    panels.headline_of_run(
+        title, run, "A dot is a socket; box: quartiles and median, whiskers: the slowest and the fastest."
+    )
+    return panels.drawn

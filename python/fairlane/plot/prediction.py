@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fairlane.plot.style import GRID, INK, MUTED, PALETTE, canvas, headline_of
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import GRID, INK, MUTED, PALETTE
 
 __all__ = ["draw_predictions", "telling_runs"]
 
@@ -29,7 +29,8 @@ def draw_predictions(
     *,
     title: str = "Timesteps of runs that the model has not seen",
     unit: str = "s",
-) -> Figure:
+    axes: Given = None,
+) -> Drawn:
     """A panel for each run.
 
     Args:
@@ -38,25 +39,30 @@ def draw_predictions(
         runs: Which runs; by default four from the steadiest to the most varied.
         title: What is seen.
         unit: Of the times.
+        axes: Where to draw, an axes for each run; without them a new figure.
     """
     chosen = list(runs) if runs is not None else telling_runs(predictions)
-    columns = min(2, len(chosen))
+    columns = min(2, len(chosen)) if axes is None else 1
     lines = -(-len(chosen) // columns)
-    figure = canvas(5.6 * columns, 1.4 + 2.6 * lines)
-    panels = figure.subplots(lines, columns, squeeze=False)
-    for axes, run in zip(panels.flat, chosen, strict=False):
-        _panel(axes, predictions.filter(pl.col("run") == run).sort("timestep"), models)
-        axes.set_title(str(run) if isinstance(run, str) else f"run {run}", loc="left", fontsize=12)
-    for axes in list(panels.flat)[len(chosen) :]:
-        axes.set_visible(False)
-    for axes in panels[-1]:
-        axes.set_xlabel("Timestep")
-    for line in panels:
-        line[0].set_ylabel(f"Time ({unit})")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False)
-    headline_of(figure, title, "The time axes differ: runs are from the steadiest to the most varied.")
-    return figure
+    panels = Panels.of(axes, (5.6 * columns, 1.4 + 2.6 * lines), lines, columns)
+    for number, panel in enumerate(panels.axes):
+        if number >= len(chosen):
+            panel.set_visible(False)
+            continue
+        run = chosen[number]
+        _panel(panel, predictions.filter(pl.col("run") == run).sort("timestep"), models)
+        panel.set_title(str(run) if isinstance(run, str) else f"run {run}", loc="left", fontsize=12)
+        if number >= len(chosen) - columns:
+            panel.set_xlabel("Timestep")
+        if number % columns == 0:
+            panel.set_ylabel(f"Time ({unit})")
+    handles, labels = panels.axes[0].get_legend_handles_labels()
+    if panels.own:
+        panels.figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False)
+    else:
+        panels.axes[0].legend(frameon=False)
+    panels.headline(title, "The time axes differ: runs are from the steadiest to the most varied.")
+    return panels.drawn
 
 
 def _panel(axes: Axes, run: pl.DataFrame, models: Mapping[str, Mapping[str, object]]) -> None:

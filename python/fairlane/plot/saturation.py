@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from fairlane.engine.measured import PS
-from fairlane.plot.style import MUTED, PALETTE, canvas, headline_of
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import MUTED, PALETTE
 from fairlane.results.text import plural, seconds, time_unit
 from fairlane.saturation.results import CONFIDENCE, Saturation
 
@@ -18,19 +18,19 @@ _WIDE_RANGE = 20
 """Latencies that differ by more than this factor are drawn on a logarithmic axis."""
 
 
-def draw(found: Saturation) -> Figure | None:
+def draw(found: Saturation, axes: Given = None) -> Drawn | None:
     """Accepted throughput above, mean and 99% latency below; None without a load."""
     points = found.points.filter(pl.col("message_mean_ps").is_not_null())
     if not points.height:
         return None
-    figure = canvas(9, 9)
-    top, bottom = figure.subplots(2, 1, sharex=True)
+    panels = Panels.of(axes, (9, 9), 2, sharex=True)
+    top, bottom = panels.axes
     _accepted(top, points)
     _latency(bottom, points)
     _, saturated = found.saturation()
     if saturated is not None:
-        for axes in (top, bottom):
-            axes.axvspan(saturated, 1.03 * points["load"].to_numpy().max(), color=MUTED, alpha=0.1, linewidth=0)
+        for panel in panels.axes:
+            panel.axvspan(saturated, 1.03 * points["load"].to_numpy().max(), color=MUTED, alpha=0.1, linewidth=0)
     meta = found.meta
     span = seconds((meta["duration_ps"] - meta["warm_up_ps"]) * PS)
     what = (
@@ -38,8 +38,8 @@ def draw(found: Saturation) -> Figure | None:
         f"{seconds(meta['warm_up_ps'] * PS)} of warm-up. Bars: {CONFIDENCE:.0%} intervals over seeds. "
         "Dashed: latencies of saturated or undecided loads, which depend on the simulated time."
     )
-    headline_of(figure, found.verdict(), what)
-    return figure
+    panels.headline(found.verdict(), what)
+    return panels.drawn
 
 
 def _accepted(axes: Axes, points: pl.DataFrame) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from fairlane.plot.strips import draw_strips
-from fairlane.plot.style import INK, bare, canvas, colours, headline, percentages
+from fairlane.plot.boxes import draw_strips
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import INK, bare, colours, percentages
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.run import Run
@@ -22,7 +22,7 @@ NOTICEABLE = 0.005
 """A job is called slowed down when it gets this share less work done."""
 
 
-def draw(run: Run) -> Figure | None:
+def draw(run: Run, axes: Given = None) -> Drawn | None:
     """W of every job, grouped by workload; None when no job can be compared with itself alone."""
     order = {name: index for index, name in enumerate(run.jobs["workload"].unique(maintain_order=True))}
     jobs = run.jobs.with_columns(pl.col("workload").replace_strict(order, return_dtype=pl.UInt32).alias("group"))
@@ -31,18 +31,15 @@ def draw(run: Run) -> Figure | None:
         return None
     bars = compared.height <= MOST_BARS
     rows = compared.height + 0.6 * len(order) if bars else 2.2 * len(order)
-    figure = canvas(10, 2.2 + 0.34 * rows)
-    axes = figure.add_subplot()
-    if bars:
-        _bars(axes, compared)
-    else:
-        _dots(axes, compared)
-    axes.axvline(0, color=INK, linestyle="--", linewidth=1.2, zorder=4)
-    percentages(axes.xaxis, signed=True)
-    axes.set_xlabel("Throughput change against the isolated run  (W)")
-    bare(axes)
-    headline(figure, _title(compared), run, " ".join(_notes(jobs, compared)))
-    return figure
+    panels = Panels.of(axes, (10, 2.2 + 0.34 * rows))
+    [panel] = panels.axes
+    (_bars if bars else _dots)(panel, compared)
+    panel.axvline(0, color=INK, linestyle="--", linewidth=1.2, zorder=4)
+    percentages(panel.xaxis, signed=True)
+    panel.set_xlabel("Throughput change against the isolated run  (W)")
+    bare(panel)
+    panels.headline_of_run(_title(compared), run, " ".join(_notes(jobs, compared)))
+    return panels.drawn
 
 
 def _notes(jobs: pl.DataFrame, compared: pl.DataFrame) -> Iterator[str]:

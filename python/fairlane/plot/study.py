@@ -13,58 +13,43 @@ from textwrap import fill
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from fairlane.plot.style import GRID, INK, MUTED, PALETTE, canvas, headline_of, percentages
+from fairlane.plot.boxes import QUARTILES, draw_boxes
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import GRID, INK, percentages
+from fairlane.plot.treatments import RunKind, draw_legend, run_kinds
 from fairlane.results.study import StudyResults
 from fairlane.results.text import percent, plural
 from fairlane.study.conditions import varied, with_condition
 
-DEFAULT = "default"
-GREYS = ("#bdbdbd", "#8c8c8c", "#dedede")
-"""Default runs; treatments have colours."""
 LEGEND_INCHES = 2.6
 """Room for a row of the legend."""
 BOX_INCHES = 0.3
 
 
-def draw(study: StudyResults) -> Figure | None:
+def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     """W by workload, and improvement by job; None when no job can be compared, or cases without treatments are."""
     work = study.work.filter(pl.col("w").is_not_null())
     shared = (study.work.group_by("point").agg(pl.col("job").n_unique())["job"] > 1).any()
     if work.is_empty() or not (work["improvement"].count() or (shared and not varied(study.work))):
         return None
-    runs = list(work.select("baseline", "treatment").unique(maintain_order=True).iter_rows())
-    runs.sort(key=lambda run: run[1] != DEFAULT)
+    runs = run_kinds(work)
     workloads = work["workload"].unique(maintain_order=True).to_list()
     treated = work.filter(pl.col("improvement").is_not_null())
     left = max(3.6, 1.2 + BOX_INCHES * len(workloads) * (len(runs) + 1))
-    figure = canvas(left + (5.2 if treated.height else 0.4), 4.9)
-    grid = figure.add_gridspec(1, 2 if treated.height else 1, width_ratios=[left, 4.8] if treated.height else None)
-    colours = _colours(runs)
-    _boxes(figure.add_subplot(grid[0]), work, workloads, runs, colours)
+    ratios = [left, 4.8] if treated.height else [left]
+    size = (left + (5.2 if treated.height else 0.4), 4.9)
+    panels = Panels.of(axes, size, 1, len(ratios), width_ratios=ratios)
+    _boxes(panels.axes[0], work, workloads, runs)
     if treated.height:
-        _sorted(figure.add_subplot(grid[1]), treated, [run for run in runs if run[1] != DEFAULT], colours)
+        _sorted(panels.axes[1], treated, [run for run in runs if not run.is_default])
     meta = study.meta
     several = with_condition(study.work)[1]
     over = f" under {plural(len(several), 'condition')}, taken together" if len(several) > 1 else ""
     what = f"{meta.study}: {plural(meta.points, 'point')}, {plural(work['name'].n_unique(), 'job')} at each{over}. "
-    headline_of(figure, _title(treated, work), what + "W and improvement are changes of each job's throughput.")
-    return figure
-
-
-def _colours(runs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    treated = [run for run in runs if run[1] != DEFAULT]
-    default = [run for run in runs if run[1] == DEFAULT]
-    shades = {run: GREYS[at % len(GREYS)] for at, run in enumerate(default)}
-    return shades | {run: PALETTE[at % len(PALETTE)] for at, run in enumerate(treated)}
-
-
-def _name(run: tuple[str, str], runs: Sequence[tuple[str, str]]) -> str:
-    several = sum(other[1] == DEFAULT for other in runs) > 1
-    return f"default, {run[0] or 'whole run'}" if several and run[1] == DEFAULT else run[1]
+    panels.headline(_title(treated, work), what + "W and improvement are changes of each job's throughput.")
+    return panels.drawn
 
 
 def _title(treated: pl.DataFrame, work: pl.DataFrame) -> str:
@@ -75,29 +60,13 @@ def _title(treated: pl.DataFrame, work: pl.DataFrame) -> str:
     return f"{name}: {percent(value, signed=True)} throughput against the default run, mean over jobs"
 
 
-def _boxes(
-    axes: Axes,
-    work: pl.DataFrame,
-    workloads: Sequence[str],
-    runs: Sequence[tuple[str, str]],
-    colours: dict[tuple[str, str], str],
-) -> None:
-    for at, (baseline, treatment) in enumerate(runs):
-        of = work.filter((pl.col("baseline") == baseline) & (pl.col("treatment") == treatment))
+def _boxes(axes: Axes, work: pl.DataFrame, workloads: Sequence[str], runs: Sequence[RunKind]) -> None:
+    for at, run in enumerate(runs):
+        of = run.rows(work)
         groups = [of.filter(pl.col("workload") == name)["w"].to_numpy() for name in workloads]
         positions = np.arange(len(workloads)) * (len(runs) + 1) + at
-        axes.boxplot(
-            groups,
-            positions=positions.tolist(),
-            widths=0.72,
-            patch_artist=True,
-            manage_ticks=False,
-            boxprops={"facecolor": colours[baseline, treatment], "edgecolor": INK, "linewidth": 1.0},
-            medianprops={"color": INK, "linewidth": 2.0},
-            whiskerprops={"color": INK, "linewidth": 1.0},
-            capprops={"color": INK, "linewidth": 1.0},
-            flierprops={"marker": "o", "markersize": 3, "markeredgecolor": MUTED},
-            zorder=3,
+        draw_boxes(
+            axes, groups, [run.colour] * len(groups), positions=positions.tolist(), width=0.72, whiskers=QUARTILES
         )
     axes.axhline(0, color=INK, linestyle="--", linewidth=1.4, zorder=1)
     middle = (len(runs) - 1) / 2
@@ -107,32 +76,18 @@ def _boxes(
     axes.set_ylabel("Change against the isolated run  (W)")
     percentages(axes.yaxis, signed=True)
     axes.grid(axis="y", color=GRID)
-    patches = [Patch(facecolor=colours[run], edgecolor=INK, label=_name(run, runs)) for run in runs]
     columns = max(1, int((1.2 + BOX_INCHES * len(workloads) * (len(runs) + 1)) / LEGEND_INCHES))
-    axes.legend(
-        handles=patches,
-        frameon=False,
-        fontsize=10,
-        ncols=columns,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.2,
-    )
+    draw_legend(axes, list(runs), columns, loc="lower left", bbox_to_anchor=(0.0, 1.0))
 
 
-def _sorted(
-    axes: Axes, treated: pl.DataFrame, runs: Sequence[tuple[str, str]], colours: dict[tuple[str, str], str]
-) -> None:
-    for baseline, treatment in runs:
-        of = treated.filter((pl.col("baseline") == baseline) & (pl.col("treatment") == treatment))
-        values = of["improvement"].sort(descending=True).to_numpy()
+def _sorted(axes: Axes, treated: pl.DataFrame, runs: Sequence[RunKind]) -> None:
+    for run in runs:
+        values = run.rows(treated)["improvement"].sort(descending=True).to_numpy()
         x = np.arange(1, values.size + 1)
         if len(runs) == 1:
-            axes.bar(x, values, width=0.8, color=colours[baseline, treatment], zorder=3)
+            axes.bar(x, values, width=0.8, color=run.colour, zorder=3)
         else:
-            axes.plot(
-                x, values, marker="o", markersize=3.5, linewidth=1.6, color=colours[baseline, treatment], zorder=3
-            )
+            axes.plot(x, values, marker="o", markersize=3.5, linewidth=1.6, color=run.colour, zorder=3)
     axes.axhline(0, color=INK, linestyle="--", linewidth=1.2, zorder=2)
     axes.set_xlabel("Jobs, from the greatest improvement to the least")
     axes.set_ylabel("Change against the default run")

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
-import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from fairlane.plot.style import GRID, INK, PALETTE, canvas, headline_of, percentages
+from fairlane.plot.boxes import draw_dots
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import GRID, INK, MUTED, percentages
+from fairlane.plot.treatments import DEFAULT, RunKind, draw_legend, run_kinds
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.study import StudyResults
 from fairlane.results.text import percent, plural, seconds
@@ -25,7 +25,6 @@ from fairlane.study.conditions import CONDITION, condition_of, median_time, time
 
 __all__ = ["draw"]
 
-DEFAULT, GREY = "default", "#8c8c8c"
 MOST_CONDITIONS, MOST_WORKLOADS = 16, 4
 RELATIVE = "relative"
 """Time per iteration over the job's median over conditions: what jobs of many workloads have in common."""
@@ -45,7 +44,7 @@ class _Block:
     conditions: Sequence[str]
 
 
-def draw(study: StudyResults) -> Figure | None:
+def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     """The picture; None if the study varies nothing, or no job completed an iteration."""
     work, conditions = with_condition(study.work)
     if len(conditions) < 2 or not work["seconds_per_iteration"].count():
@@ -54,8 +53,7 @@ def draw(study: StudyResults) -> Figure | None:
     timed = pl.col("seconds_per_iteration").count().over("name") > 0
     work = work.with_columns((pl.col("seconds_per_iteration") / median).alias(RELATIVE), timed.alias(TIMED))
     blocks = _blocks(work, conditions)
-    runs = list(work.select("baseline", "treatment").unique(maintain_order=True).iter_rows())
-    runs.sort(key=lambda run: run[1] != DEFAULT)
+    runs = run_kinds(work)
     measures = [RELATIVE if any(block.rows["workload"].n_unique() > 1 for block in blocks) else "seconds_per_iteration"]
     measures += ["w"] if (work.group_by("point").agg(pl.col("job").n_unique())["job"] > 1).any() else []
     measures += ["improvement"] if work["improvement"].count() else []
@@ -63,27 +61,18 @@ def draw(study: StudyResults) -> Figure | None:
     longest = max(min(LABEL_LETTERS, len(label)) for block in blocks for label in block.conditions)
     wide = max(8.0, 0.6 + LETTER_INCHES * longest + PANEL_INCHES * len(measures))
     title = fill(_title(work, conditions, measures), int(TITLE_LETTERS * wide))
-    figure = canvas(wide, 1.9 + 0.3 * title.count("\n") + sum(heights))
-    grid = figure.add_gridspec(len(blocks), len(measures), height_ratios=heights)
-    for down, block in enumerate(blocks):
-        for across, measure in enumerate(measures):
-            axes = figure.add_subplot(grid[down, across])
-            _panel(axes, block, measure, runs, labelled=across == 0)
-            if across == 0 and len(blocks) > 1:
-                axes.set_title(block.title, fontsize=12, fontweight="bold", loc="left")
-            if down == len(blocks) - 1:
-                axes.set_xlabel(_words(measure))
-            if len(runs) > 1 and down == 0 and across == len(measures) - 1:
-                patches = [Patch(facecolor=_colour(at), label=_name(run, runs)) for at, run in enumerate(runs)]
-                axes.legend(
-                    handles=patches,
-                    frameon=False,
-                    fontsize=10,
-                    ncols=len(patches),
-                    loc="lower right",
-                    bbox_to_anchor=(1.0, 1.0),
-                    borderaxespad=0.2,
-                )
+    size = (wide, 1.9 + 0.3 * title.count("\n") + sum(heights))
+    panels = Panels.of(axes, size, len(blocks), len(measures), height_ratios=heights)
+    for number, panel in enumerate(panels.axes):
+        block, measure = blocks[number // len(measures)], measures[number % len(measures)]
+        _panel(panel, block, measure, runs, labelled=measure == measures[0])
+        if measure == measures[0] and len(blocks) > 1:
+            panel.set_title(block.title, fontsize=12, fontweight="bold", loc="left")
+        if block is blocks[-1]:
+            panel.set_xlabel(_words(measure))
+    if len(runs) > 1:
+        place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
+        draw_legend(panels.axes[len(measures) - 1], runs, len(runs), **place)
     meta = study.meta
     what = f"{meta.study}: {plural(len(conditions), 'condition')}, {plural(meta.points, 'point')}. "
     hollow = (
@@ -94,8 +83,8 @@ def draw(study: StudyResults) -> Figure | None:
         f"Hollow: W over fewer than {FEW_ITERATIONS} iterations, not reliable." if hollow else None,
         timeless(work),
     ]
-    headline_of(figure, title, " ".join(filter(None, notes)))
-    return figure
+    panels.headline(title, " ".join(filter(None, notes)))
+    return panels.drawn
 
 
 def _blocks(work: pl.DataFrame, conditions: Sequence[str]) -> list[_Block]:
@@ -113,14 +102,14 @@ def _by_parameter(work: pl.DataFrame, name: str) -> _Block:
     return _Block(name, work.with_columns(label), label.unique(maintain_order=True).to_list())
 
 
-def _panel(axes: Axes, block: _Block, measure: str, runs: Sequence[tuple[str, str]], *, labelled: bool) -> None:
+def _panel(axes: Axes, block: _Block, measure: str, runs: Sequence[RunKind], *, labelled: bool) -> None:
     height = 0.8 / len(runs)
-    for at, (baseline, treatment) in enumerate(runs):
-        of = block.rows.filter((pl.col("baseline") == baseline) & (pl.col("treatment") == treatment))
+    for at, run in enumerate(runs):
+        of = run.rows(block.rows)
         for place, condition in enumerate(block.conditions):
             found = of.filter(pl.col(CONDITION) == condition)
             y = place + (at - (len(runs) - 1) / 2) * height
-            _dots(axes, found, measure, y, _colour(at))
+            _dots(axes, found, measure, y, run.colour)
             middle = _median(found, measure)
             if middle is None:
                 continue
@@ -131,7 +120,7 @@ def _panel(axes: Axes, block: _Block, measure: str, runs: Sequence[tuple[str, st
     axes.grid(axis="x", color=GRID)
     if not block.rows[measure].count():
         words = "no W" if measure == "w" else "no job has two iterations"
-        axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=GREY)
+        axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=MUTED)
         axes.set_xticks([])
         return
     if measure == "seconds_per_iteration":
@@ -151,8 +140,7 @@ def _dots(axes: Axes, rows: pl.DataFrame, measure: str, y: float, colour: str) -
     weak = pl.col("ten_iterations_ps").is_not_null() if measure == "w" else pl.lit(value=False)
     for hollow, chosen in ((False, rows.filter(~weak)), (True, rows.filter(weak))):
         values = chosen[measure].drop_nulls().to_numpy()
-        fill = {"facecolors": "none", "edgecolors": colour} if hollow else {"color": colour, "linewidths": 0}
-        axes.scatter(values, np.full(values.size, y), s=30, alpha=0.6, zorder=3, **fill)
+        draw_dots(axes, values, y, colour, size=30, alpha=0.6, hollow=hollow)
 
 
 def _median(rows: pl.DataFrame, measure: str) -> float | None:
@@ -191,12 +179,3 @@ def _title(work: pl.DataFrame, conditions: Sequence[str], measures: Sequence[str
     if measure == RELATIVE:
         return f"Iterations take {most / least:.2f} times as long with {high} as with {low}"
     return f"Median time per iteration from {seconds(least)} ({low}) to {seconds(most)} ({high})"
-
-
-def _colour(at: int) -> str:
-    return GREY if at == 0 else PALETTE[(at - 1) % len(PALETTE)]
-
-
-def _name(run: tuple[str, str], runs: Sequence[tuple[str, str]]) -> str:
-    several = sum(other[1] == DEFAULT for other in runs) > 1
-    return f"default, {run[0] or 'whole run'}" if several and run[1] == DEFAULT else run[1]

@@ -60,12 +60,16 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     return {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(distinct)}
 
 
+def what_of(run: Run) -> str:
+    """Which run a figure is of, as a sentence."""
+    meta = run.meta
+    partial = " (partial: interrupted)" if meta.partial else ""
+    return f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}{partial}."
+
+
 def headline(figure: Figure, title: str, run: Run, note: str = "") -> None:
     """A title that says what is seen, and a line below it that says of what."""
-    meta = run.meta
-    what = f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}"
-    partial = " (partial: interrupted)" if meta.partial else ""
-    headline_of(figure, title, f"{what}{partial}. {note}")
+    headline_of(figure, title, f"{what_of(run)} {note}")
 
 
 def headline_of(figure: Figure, title: str, what: str) -> None:

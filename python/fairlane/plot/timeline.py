@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from fairlane.plot.style import canvas, colours, headline, percentages
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import colours, percentages
 from fairlane.results.ports import over_time
 from fairlane.results.run import Run
 from fairlane.results.text import percent, seconds, time_unit
@@ -15,7 +15,7 @@ LEAST_RANGE = 0.01
 """A panel shows at least this share of time, so that next to nothing looks like it."""
 
 
-def draw(run: Run) -> Figure | None:
+def draw(run: Run, axes: Given = None) -> Drawn | None:
     """Mean share of time that the ports of a role carry packets (top) and are stalled (bottom); None if not sampled."""
     if run.samples is None or run.samples.is_empty():
         return None
@@ -23,23 +23,23 @@ def draw(run: Run) -> Figure | None:
     if table.is_empty():  # ports that none of the samples is of
         return None
     factor, unit = time_unit(run.meta.simulated_s)
-    figure = canvas(12, 7)
-    top, bottom = figure.subplots(2, 1, sharex=True)
+    panels = Panels.of(axes, (12, 7), 2, sharex=True)
+    top, bottom = panels.axes
     colour = colours(table["role"].unique().sort())
-    for axes, column, label in (
+    for panel, column, label in (
         (top, "port_active_share", "Carrying packets"),
         (bottom, "port_stalled_share", "Stalled"),
     ):
         for (role,), rows in table.group_by("role", maintain_order=True):
-            _line(axes, rows.sort("from_ps"), column, str(role), colour[str(role)], factor)
-        axes.set_ylim(0, max(LEAST_RANGE, 1.08 * float(table[column].to_numpy().max())))
-        percentages(axes.yaxis)
-        axes.set_ylabel(label)
-        axes.grid(axis="y")
+            _line(panel, rows.sort("from_ps"), column, str(role), colour[str(role)], factor)
+        panel.set_ylim(0, max(LEAST_RANGE, 1.08 * float(table[column].to_numpy().max())))
+        percentages(panel.yaxis)
+        panel.set_ylabel(label)
+        panel.grid(axis="y")
     bottom.set_xlabel(f"Time [{unit}]")
     top.legend(frameon=False, ncols=8, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
-    headline(figure, _title(table), run, "Mean share of time of all ports of a role.")
-    return figure
+    panels.headline_of_run(_title(table), run, "Mean share of time of all ports of a role.")
+    return panels.drawn
 
 
 def _line(axes: Axes, rows: pl.DataFrame, column: str, role: str, colour: str, factor: float) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from fairlane.plot.strips import Floats, draw_strips
-from fairlane.plot.style import bare, canvas, colours, headline, percentages
+from fairlane.plot.boxes import Floats, draw_strips
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import bare, colours, percentages
 from fairlane.results.ports import by_link
 from fairlane.results.run import Run
 from fairlane.results.text import percent
@@ -16,7 +16,7 @@ LEAST_RANGE = 0.05
 """A panel shows at least this share of time, so that next to nothing looks like it."""
 
 
-def draw(run: Run) -> Figure | None:
+def draw(run: Run, axes: Given = None) -> Drawn | None:
     """Share of time that ports carry packets (left) and hold packets without credits (right); None without ports."""
     links = by_link(run.ports)
     if links.is_empty():
@@ -30,21 +30,21 @@ def draw(run: Run) -> Figure | None:
     )
     classes = classes.sort("level", "down", "link")
     names = classes["class"].to_list()
-    figure = canvas(12, 2.5 + 0.95 * len(names))
-    left, right = figure.subplots(1, 2, sharey=True)
+    panels = Panels.of(axes, (12, 2.5 + 0.95 * len(names)), 1, 2, sharey=True)
+    left, right = panels.axes
     colour = colours(str(level) for level in classes["level"])
     dots = [colour[str(level)] for level in classes["level"]]
-    for axes, column, label in (
+    for panel, column, label in (
         (left, "port_active_share", "Share of time carrying packets"),
         (right, "port_stalled_share", "Share of time stalled: packets wait, no credits"),
     ):
         groups = [links.filter(pl.col("class") == name)[column].to_numpy() for name in names]
-        _panel(axes, groups, dots, label)
+        _panel(panel, groups, dots, label)
     ticks = [f"{name}\n{count} ports" for name, count in classes.select("class", "count").iter_rows()]
     left.set_yticks(range(len(names)), ticks)
     caption = f"A dot is a port; boxes: quartiles and median; whiskers: extremes.{_busiest_port(links)}"
-    headline(figure, _title(links), run, caption)
-    return figure
+    panels.headline_of_run(_title(links), run, caption)
+    return panels.drawn
 
 
 def _panel(axes: Axes, groups: list[Floats], colours: list[str], label: str) -> None:

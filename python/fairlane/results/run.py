@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
+from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
 from fairlane.results.text import percent, seconds
 from fairlane.wording import html_table, plural
@@ -93,8 +94,8 @@ class Source:
 
 
 # Polars rather than pandas: integers stay integers beside nulls, and it reads and writes Parquet by itself.
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(Results):
     """Everything that a run measured, as data frames (their columns are those of ``results.schemas``).
 
     Columns that end in ``_ps`` are exact picoseconds, those in ``_s`` seconds. ``fairlane.run`` returns one, ``load``
@@ -140,19 +141,13 @@ class Run:
     """What it was made from; None if it was read from a folder, or is that of a simulation under way."""
 
     TABLES = tuple(ALWAYS)
-    """The names of the tables: attributes here, files in the folder, views in a query."""
     ON_DEMAND = tuple(ON_DEMAND)
-    """The names of those that a run has only if its scenario asked for them."""
+    FIGURE = "interference"
 
     @classmethod
     def of(cls, meta: RunMeta, tables: Mapping[str, Any], **more: Any) -> Self:
         """A run with these tables."""
         return cls(meta=meta, **tables, **more)
-
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """Every table by name."""
-        found = {name: getattr(self, name) for name in (*self.TABLES, *self.ON_DEMAND)}
-        return {name: table for name, table in found.items() if table is not None}
 
     def stored(self, folder: Path) -> Run:
         """The same run, known to be stored in ``folder``."""
@@ -168,30 +163,6 @@ class Run:
 
         return save(self, Path(folder))
 
-    def query(self, sql: str) -> pl.DataFrame:
-        """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables.
-
-        Raises:
-            ResultsError: The query is wrong; names the tables and the nearest column.
-        """
-        from fairlane.results.query import ask
-
-        return ask(self.tables(), sql)
-
-    def draw(self) -> list[Path]:
-        """Draws every figure that the run has something to show in into its folder, and returns their paths.
-
-        Raises:
-            ResultsError: It has no folder, or that cannot be written.
-        """
-        from fairlane.plot import draw_all
-
-        return draw_all(self)
-
-    def __repr__(self) -> str:
-        where = f" in {self.folder}" if self.folder else ""
-        return f"<Run of {self._headline()}{where}>"
-
     def _repr_html_(self) -> str:
         rows = [
             (
@@ -205,10 +176,11 @@ class Run:
             for row in self.jobs.iter_rows(named=True)
         ]
         return html_table(
-            f"Run of {self._headline()}", ("job", "workload", "ranks", "iterations", "time per iteration", "W"), rows
+            f"Run of {self.headline()}", ("job", "workload", "ranks", "iterations", "time per iteration", "W"), rows
         )
 
-    def _headline(self) -> str:
+    def headline(self) -> str:
+        """What it is a run of, in a line."""
         meta = self.meta
         partial = ", partial" if meta.partial else ""
         span = f"{seconds(meta.simulated_s)} simulated{partial}, {plural(self.jobs.height, 'job')}, seed {meta.seed}"

@@ -12,10 +12,13 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fairlane.inputs.reading import read_bytes
+from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import STUDY
+from fairlane.results.text import percent
+from fairlane.wording import html_table, plural
 
 __all__ = ["META", "StudyMeta", "StudyResults"]
 
@@ -59,8 +62,8 @@ class StudyMeta(BaseModel):
     """Stored answers that had changed since they were stored, and so were computed again in that call."""
 
 
-@dataclass(frozen=True)
-class StudyResults:
+@dataclass(frozen=True, repr=False)
+class StudyResults(Results):
     """Everything that a study found out."""
 
     meta: StudyMeta
@@ -77,11 +80,24 @@ class StudyResults:
     """Where it is stored."""
 
     TABLES = ("runs", "work", "periods", "failures")
-    """The names of the tables: attributes here, files in the folder, views in a query."""
+    FIGURE = "work"
 
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """Every table by name."""
-        return {name: getattr(self, name) for name in self.TABLES}
+    def _repr_html_(self) -> str:
+        compared = self.work.group_by("treatment", "workload", maintain_order=True).agg(
+            pl.col("name").n_unique().alias("jobs"), pl.col("w", "improvement").median()
+        )
+        rows = [
+            (treatment, workload, jobs, *(percent(share, signed=True) for share in shares))
+            for treatment, workload, jobs, *shares in compared.iter_rows()
+        ]
+        headings = ("treatment", "workload", "jobs", "median W", "median improvement")
+        return html_table(f"Study {self.headline()}", headings, rows)
+
+    def headline(self) -> str:
+        """What it is a study of, in a line."""
+        meta = self.meta
+        failed = f", {meta.failures} failed" if meta.failures else ""
+        return f"{meta.study}: {plural(meta.points, 'point')}, {plural(meta.runs, 'run')}{failed}"
 
     @staticmethod
     def digest_of(tables: dict[str, pl.DataFrame]) -> str:

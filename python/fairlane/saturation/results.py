@@ -7,18 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Self
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self
 
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.latency import QUANTILES, summarize
 from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Replicate
+from fairlane.wording import html_table
 
 if TYPE_CHECKING:
     from fairlane.tasks.store import Store
@@ -40,8 +42,8 @@ FEW = 1000
 Verdict = Literal["yes", "no", "undecided"]
 
 
-@dataclass(frozen=True)
-class Saturation:
+@dataclass(frozen=True, repr=False)
+class Saturation(Results):
     """Accepted throughput and latency by offered load."""
 
     runs: pl.DataFrame
@@ -53,8 +55,8 @@ class Saturation:
     folder: Path | None = None
     """Where it is stored."""
 
-    TABLES: ClassVar = ("runs", "points")
-    """The names of the tables: attributes here, files in the folder, views in a query."""
+    TABLES = ("runs", "points")
+    FIGURE = "saturation"
 
     @classmethod
     def of(cls, replicates: Iterable[Replicate], meta: Mapping[str, Any]) -> Saturation:
@@ -90,9 +92,14 @@ class Saturation:
         undecided = self.points.filter((pl.col("saturated") == "undecided") & (pl.col("load") > (full or 0)))
         return f"{head}, undecided above" if undecided.height else f"{head}: not saturated"
 
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """Both tables by name."""
-        return {name: getattr(self, name) for name in self.TABLES}
+    def headline(self) -> str:
+        """Where saturation lies."""
+        return self.verdict()
+
+    def _repr_html_(self) -> str:
+        shown = self.points.select("load", "offered", "accepted", "saturated").iter_rows()
+        rows = [(f"{load:g}", f"{made:.4f}", f"{taken:.4f}", verdict) for load, made, taken, verdict in shown]
+        return html_table(self.verdict(), ("load", "offered", "accepted", "saturated"), rows)
 
     def save(self, store: Store) -> Saturation:
         """Stores the tables (Parquet, and the points as CSV) and the provenance in the sweep's folder.

@@ -19,7 +19,7 @@ from fairlane.scenario.models import Job, Mpi, Network, Placement, PlacementFiel
 from fairlane.scenario.observe import Observe
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Duration, Size
-from fairlane.wording import plural
+from fairlane.wording import html_table, plural
 
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import Resolved
@@ -191,6 +191,13 @@ class Scenario(Table):
     def error(self, problems: Problems) -> ScenarioError:
         """The error for problems found after reading, with their places in the file."""
         return ScenarioError(located(problems.problems, self._document))
+
+    def __repr__(self) -> str:
+        return f"<Scenario {self}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, job.kind, "" if job.ranks is None else job.ranks) for job in self.jobs for name in job.names()]
+        return html_table(f"Scenario {self}", ("job", "workload", "ranks"), rows)
 
     def __str__(self) -> str:
         jobs = sum(job.count for job in self.jobs)

@@ -8,8 +8,7 @@ from matplotlib.patches import Patch
 
 from fairlane.analysis.flits import FLIT_BYTES
 from fairlane.analysis.result import Analysis
-from fairlane.plot.boxes import draw_boxes
-from fairlane.plot.strips import Floats
+from fairlane.plot.boxes import Floats, draw_boxes
 from fairlane.plot.style import PALETTE, bare, canvas, headline
 from fairlane.wording import significant
 

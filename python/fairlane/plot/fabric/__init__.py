@@ -7,28 +7,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import grid, groups, levels, ring
 from fairlane.plot.files import write
+from fairlane.plot.panels import Drawn, Given
 
-__all__ = ["draw", "figure"]
+__all__ = ["draw", "write_figure"]
 
 
-def figure(fabric: Fabric) -> Figure:
-    """The picture of a fabric, by its plan; in the style that is current."""
+def draw(fabric: Fabric, axes: Given = None) -> Drawn:
+    """The picture of a fabric, by its plan. A fabric of many groups has two panels, any other one."""
     match fabric.plan["kind"]:
         case "groups":
-            return groups.figure(fabric)
+            return groups.draw(fabric, axes)
         case "grid":
-            return grid.figure(fabric)
+            return grid.draw(fabric, axes)
         case _ if len(set(fabric.levels)) > 1 or fabric.switches == 1:
-            return levels.figure(fabric)
+            return levels.draw(fabric, axes)
         case _:
-            return ring.figure(fabric)
+            return ring.draw(fabric, axes)
 
 
-def draw(fabric: Fabric, path: Path) -> Path:
+def write_figure(fabric: Fabric, path: Path) -> Path:
     """Draws a fabric into a file and returns its path. Raises ``ScenarioError`` if that is not possible."""
-    return write(lambda: figure(fabric), path)
+    return write(lambda: draw(fabric), path)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import Floats
+from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.wording import plural
 
@@ -24,7 +24,7 @@ SHAPE = 1.3
 NAMES = {"ring": "Torus", "open": "Mesh", "full": "HyperX"}
 
 
-def figure(fabric: Fabric) -> Figure:
+def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
     sides, line = list(fabric.plan["sides"]), fabric.plan["line"]
     shown = _shown(sides)
@@ -43,27 +43,28 @@ def figure(fabric: Fabric) -> Figure:
     rows = _rows(fabric, sides)
     wide = max(width * scale + 0.4, 9.5)
     columns = max(1, min(len(rows), int(wide / 3.4)))
-    made, [axes] = parts.blank(wide, height * scale + 1.9, rows_of_legend=-(-len(rows) // columns))
+    panels = parts.blank(axes, wide, height * scale + 1.9, rows_of_legend=-(-len(rows) // columns))
+    [panel] = panels.axes
     size = float(np.clip((52 * scale) ** 2 * 0.09, 5, 120))
     if is_circle:
-        parts.lines(axes, zip(places, np.roll(places, -1, axis=0), strict=True), _colour(_longest(sides)), 1.4)
+        parts.lines(panel, zip(places, np.roll(places, -1, axis=0), strict=True), _colour(_longest(sides)), 1.4)
     plane_rows = shown[1] if len(shown) > 1 else 1
     for number, (side, step) in enumerate(zip(shown, steps, strict=True)):
         stride = int(np.prod(shown[:number]))
         if side == 1 or is_circle:
             continue
         if number < 2:
-            _line(axes, places, number, side, stride, line, plane_rows, whole=side == sides[number])
+            _line(panel, places, number, side, stride, line, plane_rows, whole=side == sides[number])
         else:
-            _between(axes, places, number, side, stride, line, step)
-    parts.dots(axes, places, parts.SWITCH, size, "o")
+            _between(panel, places, number, side, stride, line, step)
+    parts.dots(panel, places, parts.SWITCH, size, "o")
     # Arcs reach beyond what they join.
     beyond = 1.1 + (0.06 * np.ptp(places, axis=0) if line == "full" else np.zeros(2))
-    axes.set_xlim(places[:, 0].min() - beyond[1], places[:, 0].max() + beyond[1])
-    axes.set_ylim(places[:, 1].min() - beyond[0], places[:, 1].max() + beyond[0])
-    parts.legend(axes, rows, columns)
-    parts.headline(made, title, _note(fabric, sides, shown, line))
-    return made
+    panel.set_xlim(places[:, 0].min() - beyond[1], places[:, 0].max() + beyond[1])
+    panel.set_ylim(places[:, 1].min() - beyond[0], places[:, 1].max() + beyond[0])
+    parts.legend(panel, rows, columns)
+    parts.headline(panels, title, _note(fabric, sides, shown, line))
+    return panels.drawn
 
 
 def _longest(sides: list[int]) -> int:
@@ -177,9 +178,7 @@ def _arc(axes: Axes, a: Floats, b: Floats, colour: str, width: float, alpha: flo
     across = np.array([-(b - a)[1], (b - a)[0]])
     length = float(np.hypot(*(b - a)))
     middle = (a + b) / 2 + across * (0.12 if length > 1.01 else 0.0)
-    t = np.linspace(0, 1, 20)[:, None]
-    path = (1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b
-    axes.plot(path[:, 0], path[:, 1], color=colour, linewidth=width, alpha=alpha, zorder=1)
+    axes.plot(*parts.arc(a, middle, b).T, color=colour, linewidth=width, alpha=alpha, zorder=1)
 
 
 def _rows(fabric: Fabric, sides: list[int]) -> list[tuple[str, str, str]]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import Floats, Pair
+from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import INK, PALETTE
 from fairlane.results.text import plural
 
@@ -73,7 +73,7 @@ class _Shape:
         return found
 
 
-def figure(fabric: Fabric) -> Figure:
+def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
     plan = fabric.plan
     size = plan["switches"]
@@ -82,21 +82,21 @@ def figure(fabric: Fabric) -> Figure:
     )
     title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {plural(fabric.hosts, 'host')}"
     if fabric.switches <= MOST_IN_FULL and max(shape.hosts.values()) <= MOST_HOSTS and shape.row == size:
-        made, [axes] = parts.blank(9, 9.6)
-        _full(axes, shape)
+        panels = parts.blank(axes, 9, 9.6)
+        _full(panels.axes[0], shape)
     elif shape.groups == 1:
-        made, [axes] = parts.blank(9, 9)
-        _group(axes, shape)
+        panels = parts.blank(axes, 9, 9)
+        _group(panels.axes[0], shape)
     else:
-        made, [left, right] = parts.blank(15, 8.6, 2, rows_of_legend=2)
-        _overview(left, shape)
-        _group(right, shape)
+        panels = parts.blank(axes, 15, 8.6, 2, rows_of_legend=2)
+        _overview(panels.axes[0], shape)
+        _group(panels.axes[1], shape)
     hosts = f"{parts.span(shape.hosts.values(), 'host')} at a {'leaf' if shape.name == 'Dragonfly+' else 'switch'}."
     note = f"{parts.span(shape.between().values(), 'global cable')} between two groups. {hosts}"
     if shape.groups > MOST_CHORDS:
         note += " Drawn are the global cables of the group at the top only."
-    parts.headline(made, title, note if shape.groups > 1 else hosts)
-    return made
+    parts.headline(panels, title, note if shape.groups > 1 else hosts)
+    return panels.drawn
 
 
 def _overview(axes: Axes, shape: _Shape) -> None:
@@ -255,6 +255,4 @@ def _bow(axes: Axes, a: Floats, b: Floats, colour: str, width: float, alpha: flo
     """An arc beside the line from ``a`` to ``b``: above it, or to its left."""
     length = float(np.hypot(*(b - a)))
     middle = (a + b) / 2 + (np.array([0.0, 0.16 * length + 0.1]) if up else np.array([-0.18 * length - 0.1, 0.0]))
-    t = np.linspace(0, 1, 24)[:, None]
-    path = (1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b
-    axes.plot(path[:, 0], path[:, 1], color=colour, linewidth=width, alpha=alpha, zorder=1)
+    axes.plot(*parts.arc(a, middle, b).T, color=colour, linewidth=width, alpha=alpha, zorder=1)

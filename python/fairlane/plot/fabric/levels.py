@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
+from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.results.text import plural
 
@@ -27,13 +27,14 @@ SHORTEST_NAME = 5
 NAMES: dict[int, tuple[str, ...]] = {1: ("switch",), 2: ("leaf", "spine"), 3: ("leaf", "aggregation", "core")}
 
 
-def figure(fabric: Fabric) -> Figure:
+def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
     tree = _Tree(fabric)
-    made, [axes] = parts.blank(13, 7.2)
-    axes.set_aspect("auto")
+    panels = parts.blank(axes, 13, 7.2)
+    [panel] = panels.axes
+    panel.set_aspect("auto")
     full = max(Counter(fabric.levels).values()) <= MOST_IN_FULL
-    (_full if full else _subtrees)(axes, tree)
+    (_full if full else _subtrees)(panel, tree)
     shape = " + ".join(f"{len(tree.rows[level])} {tree.name(level)}" for level in sorted(tree.rows))
     one = f"One switch, {plural(fabric.hosts, 'host')}"
     title = (
@@ -41,8 +42,8 @@ def figure(fabric: Fabric) -> Figure:
         if fabric.switches == 1
         else f"Tree of {plural(len(tree.rows), 'level')}: {shape} switches, {plural(fabric.hosts, 'host')}"
     )
-    parts.headline(made, title, _note(tree))
-    return made
+    parts.headline(panels, title, _note(tree))
+    return panels.drawn
 
 
 @dataclass

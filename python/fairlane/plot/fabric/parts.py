@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fairlane.fabric.view import Fabric
-from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, canvas
+from fairlane.plot.panels import Given, Panels
+from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE
 from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH
 from fairlane.wording import significant
@@ -33,20 +33,24 @@ LINE, WIDE, DOT, SQUARE = "-", "=", "o", "s"
 """Marks of a legend."""
 
 
-def blank(width: float, height: float, columns: int = 1, rows_of_legend: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure with panels side by side, without axes, in which circles are round, and room for legends below."""
-    made = canvas(width, height)
-    margin = (0.5 + 0.24 * rows_of_legend) / height
-    made.get_layout_engine().set(rect=(0.0, margin, 1.0, 1.0 - margin))  # type: ignore[union-attr,call-arg]
-    panels = made.subplots(1, columns, squeeze=False)[0]
-    for axes in panels:
+def blank(given: Given, width: float, height: float, columns: int = 1, rows_of_legend: int = 1) -> Panels:
+    """Panels side by side without axis lines, in which circles are round, and room for legends below."""
+    panels = Panels.of(given, (width, height), 1, columns)
+    if panels.own:
+        margin = (0.5 + 0.24 * rows_of_legend) / height
+        panels.figure.get_layout_engine().set(rect=(0.0, margin, 1.0, 1.0 - margin))  # type: ignore[union-attr,call-arg]
+    for axes in panels.axes:
         axes.set_axis_off()
         axes.set_aspect("equal")
-    return made, list(panels)
+    return panels
 
 
-def headline(made: Figure, title: str, note: str) -> None:
+def headline(panels: Panels, title: str, note: str) -> None:
     """What it is, and what to know to read it."""
+    if not panels.own:
+        panels.headline(title, note)
+        return
+    made = panels.figure
     size = min(16.0, 9.4 * LETTERS_AN_INCH * made.get_figwidth() / len(title))
     made.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
     note = "\n".join(wrap(note, width=int(LETTERS_AN_INCH * made.get_figwidth())))
@@ -105,18 +109,16 @@ def lines(
     order: int = 1,
 ) -> None:
     """Lines between points, bent towards the origin by a share of the way there (0 straight, 1 through it)."""
-    paths = [curve(np.asarray(a, float), np.asarray(b, float), bend) for a, b in ends]
+    both = [(np.asarray(a, float), np.asarray(b, float)) for a, b in ends]
+    paths = [arc(a, (a + b) / 2 * (1 - bend), b) if bend else np.array([a, b]) for a, b in both]
     if paths:
         axes.add_collection(LineCollection(paths, colors=colour, linewidths=width, alpha=alpha, zorder=order))
 
 
-def curve(a: Floats, b: Floats, bend: float, steps: int = 24) -> Floats:
-    """A quadratic curve from ``a`` to ``b`` whose control point is the middle, moved towards the origin."""
-    if bend == 0:
-        return np.array([a, b])
-    middle = (a + b) / 2 * (1 - bend)
-    t = np.linspace(0, 1, steps)[:, None]
-    path: Floats = (1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b
+def arc(a: Floats, control: Floats, b: Floats) -> Floats:
+    """Points of the quadratic curve from ``a`` to ``b`` with this control point."""
+    t = np.linspace(0, 1, 24)[:, None]
+    path: Floats = (1 - t) ** 2 * a + 2 * t * (1 - t) * control + t**2 * b
     return path
 
 

@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.figure import Figure
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
+from fairlane.plot.panels import Drawn, Given
 from fairlane.results.text import plural
 
 MOST_BY_SPECTRUM = 1500
 
 
-def figure(fabric: Fabric) -> Figure:
+def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
     cables, hosts = parts.cables(fabric), parts.hosts_of(fabric)
     order = _order(fabric.switches, list(cables))
     places = np.empty((fabric.switches, 2))
     places[order] = parts.circle(fabric.switches)
-    made, [axes] = parts.blank(9, 9.4)
+    panels = parts.blank(axes, 9, 9.4)
+    [panel] = panels.axes
     alpha = float(np.clip(300 / max(len(cables), 1), 0.1, 0.8))
     widths = [0.8 + 0.5 * min(count - 1, 6) for count in cables.values()]
-    parts.lines(axes, [(places[a], places[b]) for a, b in cables], parts.GLOBAL, widths, alpha, bend=0.2)
-    parts.dots(axes, places, parts.SWITCH, float(np.clip(9000 / fabric.switches, 8, 260)))
+    parts.lines(panel, [(places[a], places[b]) for a, b in cables], parts.GLOBAL, widths, alpha, bend=0.2)
+    parts.dots(panel, places, parts.SWITCH, float(np.clip(9000 / fabric.switches, 8, 260)))
     if fabric.switches <= 60:
         names = parts.cut(fabric.switch_names, 14)
         for switch, (x, y) in enumerate(places):
             name = names[switch]
             words = f"{name}\n{plural(hosts[switch], 'host')}" if hosts[switch] else name
-            parts.words(axes, 1.13 * x, 1.13 * y, words, 8, "#555555")
-    axes.set_xlim(-1.28, 1.28)
-    axes.set_ylim(-1.28, 1.28)
-    parts.legend(axes, [("switch", parts.SWITCH, parts.DOT), ("cable; wider: a trunk", parts.GLOBAL, parts.LINE)])
+            parts.words(panel, 1.13 * x, 1.13 * y, words, 8, "#555555")
+    panel.set_xlim(-1.28, 1.28)
+    panel.set_ylim(-1.28, 1.28)
+    parts.legend(panel, [("switch", parts.SWITCH, parts.DOT), ("cable; wider: a trunk", parts.GLOBAL, parts.LINE)])
     title = f"Fabric without levels: {plural(fabric.switches, 'switch', 'switches')}, {plural(fabric.hosts, 'host')}"
-    parts.headline(made, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches.")
-    return made
+    parts.headline(panels, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches.")
+    return panels.drawn
 
 
 def _order(switches: int, pairs: list[parts.Pair]) -> list[int]:

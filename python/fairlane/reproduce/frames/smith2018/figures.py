@@ -9,6 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from fairlane.plot.panels import figure_of
 from fairlane.plot.prediction import draw_predictions, telling_runs
 from fairlane.plot.style import INK, MUTED, PALETTE, canvas, headline_of, styled
 from fairlane.reproduce.frames.paper import Picture
@@ -141,14 +142,14 @@ def _predicted(measured: "Measured") -> tuple[Figure, str]:
     models: Mapping[str, Mapping[str, object]] = {
         "boosting, sparse parts": {"model": "gbm", "parts": "sparse", "setting": "inductive"}
     }
-    return draw_predictions(predictions, models, telling_runs(predictions), title=title, unit="s"), title
+    return figure_of(draw_predictions(predictions, models, telling_runs(predictions), title=title)), title
 
 
 def _locally_predicted(measured: "Measured") -> tuple[Figure, str]:
     predictions = measured.prediction.local.predictions
     title = "Fig. 12: one model for all runs, and one for each of two clusters"
     models: Mapping[str, Mapping[str, object]] = {"one model": {"clusters": 1}, "two models": {"clusters": 2}}
-    return draw_predictions(predictions, models, telling_runs(predictions), title=title, unit="s"), title
+    return figure_of(draw_predictions(predictions, models, telling_runs(predictions), title=title)), title
 
 
 def _waits(measured: "Measured") -> tuple[Figure, str]:

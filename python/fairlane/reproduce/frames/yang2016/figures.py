@@ -43,7 +43,7 @@ def draw_patterns(folder: Path) -> list[Picture]:
         made = analyse(program_of(job.source, 0))
         title = f"{figure}: {LABELS[application]}, {made.traffic.ranks} ranks"
         file = f"pattern-{application}.png"
-        write(partial(pattern.figure, made, title), folder / file)
+        write(partial(pattern.draw, made, title), folder / file)
         found.append(Picture(file, title))
     return found
 

@@ -1,0 +1,78 @@
+"""What runs, studies and sweeps of loads have in common: tables, SQL over them, figures, a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from fairlane.results.query import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+__all__ = ["Results"]
+
+
+class Results:
+    """The base of ``Run``, ``StudyResults`` and ``Saturation``."""
+
+    TABLES: ClassVar[Sequence[str]]
+    """The names of the tables: attributes here, files in the folder, views in a query."""
+    ON_DEMAND: ClassVar[Sequence[str]] = ()
+    """The names of those that may be missing."""
+    FIGURE: ClassVar[str]
+    """The figure that ``plot`` draws by default."""
+    folder: Path | None
+    """Where they are stored; None while they are only in memory."""
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Every table by name."""
+        found = {name: getattr(self, name) for name in (*self.TABLES, *self.ON_DEMAND)}
+        return {name: table for name, table in found.items() if table is not None}
+
+    def query(self, sql: str) -> pl.DataFrame:
+        """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables.
+
+        Raises:
+            ResultsError: The query is wrong; names the tables and the nearest column.
+        """
+        return ask(self.tables(), sql)
+
+    def plot(self, figure: str | None = None, ax: Axes | Sequence[Axes] | None = None) -> Any:
+        """Draws a figure and returns its axes: one, or a list of several panels.
+
+        Args:
+            figure: Its name, as ``fairlane list figures`` has them: of a run ``interference``, ``slowdown``,
+                ``utilisation``, ``timeline``, ``iterations`` or ``power``, of a study ``work`` or ``conditions``, of a
+                sweep ``saturation``, or that of a plug-in. By default the first of these that there are data for.
+            ax: Axes to draw on, as many as the figure has panels; without them a new figure, which notebooks show.
+
+        Raises:
+            ScenarioError: There is no such figure, or there is nothing to show in it.
+            ResultsError: There are more or fewer axes than panels.
+        """
+        from fairlane.plot import show
+
+        return show(self, figure, ax)
+
+    def draw(self) -> list[Path]:
+        """Draws every figure that there are data for into the folder, and returns their paths.
+
+        Raises:
+            ResultsError: There is no folder, or it cannot be written.
+        """
+        from fairlane.plot import draw_all
+
+        return draw_all(self)
+
+    def headline(self) -> str:
+        """What they are of, in a line."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        where = f" in {self.folder}" if self.folder else ""
+        return f"<{type(self).__name__}: {self.headline()}{where}>"
