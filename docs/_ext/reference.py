@@ -34,6 +34,7 @@ PLACES = {
     "controllers": "`controller` of a study's treatment, and `fairlane control --controller`",
     "allocators": "`fairlane schedule --allocator`, which takes every placement, too",
     "figures": "`fairlane plot --figure`",
+    "papers": "`fairlane reproduce`",
 }
 """Where the names of each kind are used."""
 DESCRIBED_HERE = ("controllers", "allocators")

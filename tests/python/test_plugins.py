@@ -78,7 +78,7 @@ def test_everything_of_the_package_is_listed_with_its_origin(
         for name in offers:
             entry = listed[group.removeprefix("fairlane.")][name]
             assert entry["origin"] == "fairlane_example 1.0"
-            assert entry["summary"].endswith(".")
+            assert len(entry["summary"]) > 10
     assert listed["workloads"]["ring"]["origin"] == "built-in"
     assert "stride" not in listed["allocators"], "it is listed as a placement"
     assert "stride" in told(capsys, "list", "allocators")
@@ -161,6 +161,19 @@ def test_controllers_and_allocators_of_a_package(
     assert "share = 2: out of range; allowed: below 1" in wrong
     # It suits queues of jobs only, and is no placement.
     assert "headroom" not in STRATEGIES
+
+
+def test_a_paper_of_a_package(
+    example: dict[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del example
+    command = ["reproduce", "shared_receiver", "--out", tmp_path / "paper", "--workers", "1", "--json"]
+    (claim,) = json.loads(told(capsys, *command))["claims"]
+    # A packet of 4096 B has a header of 26 B, and each message a request before it: a little below the bandwidth.
+    assert [0.9 < finding["value"] < 4096 / 4122 for finding in claim["findings"]] == [True] * 3
+    assert claim["holds"]
+    wrong = told(capsys, "reproduce", "shared_reciever", code=ExitCode.WRONG_INPUT)
+    assert 'a folder with a paper.toml; did you mean "shared_receiver"?' in wrong
 
 
 def test_two_packages_with_one_name_are_an_error_that_names_both(

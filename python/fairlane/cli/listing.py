@@ -24,6 +24,7 @@ REGISTRIES = {
     "controllers": "fairlane.controller:CONTROLLERS",
     "allocators": "fairlane.placement:ALLOCATORS",
     "figures": "fairlane.plot:FIGURES",
+    "papers": "fairlane.reproduce:PAPERS",
 }
 """The registry of each kind that plug-ins can extend."""
 SIMULATOR = {"topologies": "topology", "routings": "routing", "arbiters": "arbiter"}

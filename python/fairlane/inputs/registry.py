@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -108,8 +108,12 @@ class Registry(Mapping[str, T], Generic[T]):
         kind: What it is, for messages: ``workload``.
         group: The group of entry points.
         builtin: The folder's own.
-        base: The class that each of them is derived from; None for functions and the like.
+        base: The class that each of them is derived from; None for functions.
+        accept: In the place of ``base``: makes of what an entry point stands for what it is, or None.
+        wanted: What ``accept`` takes, in words.
+        summarise: A line about one; by default the first of its documentation.
         unread: Stands for code of a file that is not permitted, where such code is only listed.
+        own: What else inputs can name, for messages.
         parent: Another registry whose names these are, too.
         reserved: Names that mean something else.
     """
@@ -122,12 +126,19 @@ class Registry(Mapping[str, T], Generic[T]):
         *,
         unread: T,
         base: type | None = None,
+        accept: Callable[[Any], T | None] | None = None,
+        wanted: str = "a function",
+        summarise: Callable[[T], str] | None = None,
+        own: str = '"file.py:Name"',
         parent: "Registry[T] | None" = None,
         reserved: Iterable[str] = (),
     ) -> None:
         self.kind, self.group, self.builtin = kind, group, builtin
         self._base, self._unread, self._parent = base, unread, parent
-        self._reserved = tuple(reserved)
+        self._accept, self._wanted, self._summarise = accept or self._fitting, wanted, summarise or summary_of
+        if base is not None:
+            self._wanted = f"a class derived from {base.__module__.removesuffix('.base')}.{base.__name__}"
+        self._own, self._reserved = own, tuple(reserved)
         for name, thing in builtin.items():
             _call(thing, name)
 
@@ -158,7 +169,7 @@ class Registry(Mapping[str, T], Generic[T]):
             words = f"more than one {self.kind} has this name: that of {' and that of '.join(sources)}"
             raise Problems(Problem("", words, name, "one of them: uninstall a package"))
         if name not in list(self):
-            raise Problems(Problem.unknown("", self.kind, name, [*self, *self._reserved, '"file.py:Name"'], name))
+            raise Problems(Problem.unknown("", self.kind, name, [*self, *self._reserved, self._own], name))
         if sources[0] != BUILT_IN:
             self._note(name, sources[0])
         return self[name]
@@ -184,7 +195,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """What is known about one of them, by its name or as ``file.py:Name``; ``Problems`` as ``find``."""
         thing = self.find(name)
         origin = " and ".join(self._sources(name)) or file_of(thing) or name
-        return Entry(name, summary_of(thing), _schema_of(thing), origin=origin)
+        return Entry(name, self._summarise(thing), _schema_of(thing), origin=origin)
 
     def entries(self) -> dict[str, Entry]:
         """What is known about each by name. Of a package that cannot be imported it says so."""
@@ -193,7 +204,7 @@ class Registry(Mapping[str, T], Generic[T]):
             source = " and ".join(self._sources(name))
             try:
                 thing = self[name]
-                found[name] = Entry(name, summary_of(thing), _schema_of(thing), origin=source)
+                found[name] = Entry(name, self._summarise(thing), _schema_of(thing), origin=source)
             except Problems as problems:
                 found[name] = Entry(name, problems.problems[0].message, origin=source)
         return found
@@ -215,21 +226,17 @@ class Registry(Mapping[str, T], Generic[T]):
         except Exception as error:
             words = f"{offer.value} of {package} cannot be imported: {type(error).__name__}: {error}"
             raise Problems(Problem("", words, offer.name)) from error
-        if not self._fits(thing):
-            raise Problems(Problem("", f"{offer.value} of {package} is no {self.kind}", offer.name, self._wanted()))
-        _call(thing, offer.name, package)
-        found: T = thing
+        found = self._accept(thing)
+        if found is None:
+            raise Problems(Problem("", f"{offer.value} of {package} is no {self.kind}", offer.name, self._wanted))
+        _call(found, offer.name, package)
         return found
 
-    def _fits(self, thing: Any) -> bool:
-        if self._base is None:
-            return callable(thing)
-        return isinstance(thing, type) and issubclass(thing, self._base)
-
-    def _wanted(self) -> str:
-        if self._base is None:
-            return "a function"
-        return f"a class derived from {self._base.__module__.removesuffix('.base')}.{self._base.__name__}"
+    def _fitting(self, thing: Any) -> T | None:
+        """A function, or a class that is derived from the base."""
+        base = self._base
+        fits = callable(thing) if base is None else isinstance(thing, type) and issubclass(thing, base)
+        return thing if fits else None
 
     def _from_file(self, file: Path, attribute: str, name: str) -> T:
         """What a file defines, imported under a name of its own."""
@@ -241,7 +248,7 @@ class Registry(Mapping[str, T], Generic[T]):
         defined = {
             key: value
             for key, value in vars(module).items()
-            if self._fits(value) and getattr(value, "__module__", None) == module.__name__
+            if getattr(value, "__module__", None) == module.__name__ and self._accept(value) is not None
         }
         if attribute not in defined:
             raise Problems(Problem.unknown("", f"{self.kind} in {str(file)!r}", attribute, list(defined), name))
@@ -321,7 +328,7 @@ def _call(thing: Any, name: str, source: str | None = None) -> None:
     """A class goes by the name under which it is registered; what is not built in is marked by where it is from."""
     if isinstance(thing, type) and issubclass(thing, Named):
         thing.name = name
-    if source is not None:
+    if source is not None and callable(thing):
         setattr(thing, _PLUGIN, source)
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from fairlane.controller import CONTROLLERS
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.problems import Problems
 from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.judging import HOLDS, Judged, judged
-from fairlane.reproduce.method import BUILT_IN
+from fairlane.reproduce.method import PAPER, PAPERS
 from fairlane.reproduce.output import Reproduction, store
 from fairlane.reproduce.planning import Options, Plan, plan_of
 from fairlane.reproduce.running import Outcome, perform
@@ -21,19 +22,15 @@ from fairlane.tasks.store import Store
 
 __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "conclude", "folder_of", "plan", "reproduce"]
 
-PAPERS: Sequence[str] = sorted(path.parent.name for path in BUILT_IN.glob("*/paper.toml"))
-"""The papers that fairlane comes with, by name."""
-
 
 def folder_of(paper: str | Path) -> Folder:
-    """The folder of a paper: one that fairlane comes with, by its name, or any other. Raises ``ScenarioError``."""
-    if paper in PAPERS:
-        return Folder(BUILT_IN / paper)
-    if (Path(paper) / "paper.toml").is_file():
+    """The folder of a paper: one that is known by its name, or any other. Raises ``ScenarioError``."""
+    if str(paper) not in [*PAPERS] and (Path(paper) / PAPER).is_file():
         return Folder(Path(paper))
-    raise ScenarioError(
-        Problem.unknown("paper", "paper", str(paper), [*PAPERS, "a folder with a paper.toml"], str(paper))
-    )
+    try:
+        return Folder(PAPERS.find(str(paper)))
+    except Problems as problems:
+        raise ScenarioError(problem.under("paper") for problem in problems.problems) from None
 
 
 def plan(

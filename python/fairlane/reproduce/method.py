@@ -12,16 +12,43 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.code import Code, may_run
+from fairlane.inputs.document import Document
 from fairlane.inputs.problems import Problems
+from fairlane.inputs.registry import Registry
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["BUILT_IN", "Method", "measure"]
+__all__ = ["BUILT_IN", "PAPER", "PAPERS", "Method", "measure"]
 
+PAPER = "paper.toml"
+"""The file by which the folder of a paper is known."""
 BUILT_IN = Path(__file__).with_name("papers")
 """The folder of the papers that fairlane comes with: their code needs no permission."""
+
+
+def _folder(package: Any) -> Path | None:
+    """The folder of a paper's package; None if it holds none."""
+    found = Path(getattr(package, "__file__", None) or "").parent
+    return found if (found / PAPER).is_file() else None
+
+
+def _title(folder: Path) -> str:
+    return str(Document.read(folder / PAPER).data.get("title", folder.name))
+
+
+PAPERS: Registry[Path] = Registry(
+    "paper",
+    "fairlane.papers",
+    {file.parent.name: file.parent for file in sorted(BUILT_IN.glob(f"*/{PAPER}"))},
+    unread=BUILT_IN,
+    accept=_folder,
+    wanted=f"a Python package with a {PAPER} in its folder",
+    summarise=_title,
+    own=f"a folder with a {PAPER}",
+)
+"""The folders of the papers that fairlane or an installed package comes with, by name."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +66,7 @@ class Method:
         if not colon or not file.endswith(".py") or not path.is_file():
             raise ScenarioError(Problem("method", "no such file and function", given, '"method.py:name"'))
         found = cls(path.resolve(), name)
-        if BUILT_IN not in found.file.parents:
+        if BUILT_IN not in found.file.parents and not any(one in found.file.parents for one in PAPERS.values()):
             try:
                 may_run(Code(path, name), given)
             except Problems as problems:
