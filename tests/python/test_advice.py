@@ -17,7 +17,7 @@ from fairlane.advice.question import Choice, ask
 from fairlane.advice.sharing import link_share, weights
 from fairlane.advice.simulated import runs_of
 from fairlane.cli.main import execute
-from fairlane.models import lognormal_interval
+from fairlane.models.validation import lognormal_interval
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
 from small_study import Here

@@ -11,7 +11,8 @@ import pytest
 from counters import FEW, made_up, two_kinds
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.models import REGRESSORS, estimator, freeze, grouped_quantile, one_thread
+from fairlane.models.regressors import REGRESSORS, estimator, freeze, one_thread
+from fairlane.models.validation import grouped_quantile
 from fairlane.predict import CounterTable, Predictor, compare, fit, local
 from fairlane.predict.validation import folds_of
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from counters import run_of
 from fairlane.errors import ScenarioError
-from fairlane.models import one_thread
+from fairlane.models.regressors import one_thread
 from fairlane.predict import Clusters, Shape, distances, pursue, shapes, split
 from fairlane.predict.parts import Parts, Scale
 

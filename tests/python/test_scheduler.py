@@ -12,7 +12,7 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.placement import STRATEGIES, Communication
-from fairlane.scheduler import LoggedJob, PatternMix, Schedule, metrics_of, read_log, read_mix, replay
+from fairlane.scheduler import LoggedJob, PatternMix, Schedule, metrics_of, read_log, replay
 
 LOG = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"
 TORUS = Fabric.build(
@@ -221,7 +221,7 @@ def test_a_mix_gives_every_job_a_pattern_by_the_shares(tmp_path: Path) -> None:
     path = tmp_path / "mix.toml"
     path.write_text('[[pattern]]\nkind = "many"\nshare = 1\n', encoding="utf-8")
     with pytest.raises(ScenarioError, match="many-to-many"):
-        read_mix(path)
+        PatternMix.from_file(path)
 
 
 def test_the_command_compares_allocators(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

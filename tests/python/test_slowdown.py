@@ -13,7 +13,7 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.fabric.table import FabricTable
-from fairlane.models import ErrorMetrics
+from fairlane.models.validation import ErrorMetrics
 from fairlane.pattern import judge, observe, program_of
 from fairlane.placement import STRATEGIES
 from fairlane.scenario.models import Job
@@ -25,7 +25,6 @@ from fairlane.scheduler import (
     fit_model,
     load_model,
     read_log,
-    read_mix,
     replay,
     verify,
 )
@@ -158,7 +157,7 @@ def test_errors_are_of_the_simulated_slowdown() -> None:
 
 
 def test_the_shipped_model_is_of_the_mix_of_the_examples(forecast: Forecast) -> None:
-    mix = read_mix(MIX)
+    mix = PatternMix.from_file(MIX)
     assert forecast.model.mix == mix
     for share, one in zip(mix.pattern, forecast.model.coefficients, strict=True):
         verdict, _ = judge(observe(program_of(Job(ranks=64, workload=share.workload).source, 64)))

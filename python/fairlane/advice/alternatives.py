@@ -18,7 +18,7 @@ from fairlane.advice.predicted import Ranking, predict
 from fairlane.advice.question import PLACEMENTS, Question, ask
 from fairlane.advice.simulated import runs_of
 from fairlane.inputs import code
-from fairlane.models import lognormal_interval
+from fairlane.models.validation import lognormal_interval
 from fairlane.results.errors import writing
 from fairlane.results.manifest import seal
 from fairlane.results.store import new_folder

@@ -24,20 +24,10 @@ from pydantic import model_validator
 from fairlane.advice.features import COLUMNS, FEATURES, RENAMED, described
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
-from fairlane.models import (
-    Bools,
-    ErrorMetrics,
-    FittedModel,
-    Floats,
-    Integers,
-    TreeSum,
-    assign_folds,
-    conformal_quantile,
-    cross_validate,
-    freeze,
-    one_thread,
-    read_table,
-)
+from fairlane.models.base import FittedModel, Floats, Integers
+from fairlane.models.regressors import TreeSum, freeze, one_thread
+from fairlane.models.tables import read_table
+from fairlane.models.validation import Bools, ErrorMetrics, assign_folds, conformal_quantile, cross_validate
 
 __all__ = ["COVERAGE", "QUANTILES", "RunTimeErrors", "RunTimeModel", "learn", "read_runs"]
 

@@ -91,12 +91,12 @@ def schedule(
     files = []
     if placed:
         from fairlane.cli.fabric_text import tell_renamed
-        from fairlane.scheduler.placed import write_placed
+        from fairlane.models.tables import write_table
         from fairlane.slurm import slurm_names
 
         names = slurm_names(machine.names)
         tell_renamed(machine.names, names)
-        files.append(write_placed(found, names, placed))
+        files.append(write_table(found.placements(names), placed))
     if out:
         files.append(_draw(found, machine, log, out, window))
     for file in files:
@@ -124,7 +124,7 @@ def _machine(
     from fairlane.errors import Problem, ScenarioError
     from fairlane.fabric import Fabric
     from fairlane.fabric.table import FabricTable
-    from fairlane.scheduler import Forecast, load_model, read_mix
+    from fairlane.scheduler import Forecast, PatternMix, load_model
 
     if slowdown is None:
         if fabric is None and not assignments:
@@ -132,7 +132,7 @@ def _machine(
                 Problem("--fabric", "missing: what the jobs run on", allowed='as --set "sides=[8,4,4]", or --slowdown')
             )
         spec = FabricTable.read({"topology": fabric or "torus"}, assignments or ()).spec
-        patterns = read_mix(mix) if mix else None
+        patterns = PatternMix.from_file(mix) if mix else None
         known = (lambda number: patterns.of(number, seed)) if patterns else None
         built = Fabric.build(spec)
         return _Machine(built, built.host_names, known, None)

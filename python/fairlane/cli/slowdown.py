@@ -38,7 +38,7 @@ def fit(
     For example: fairlane slowdown fit mix.toml --fabric torus --set sides=[8,4,4] -o torus.toml
     """
     from fairlane.fabric.table import FabricTable
-    from fairlane.scheduler import fit_model, read_mix
+    from fairlane.scheduler import PatternMix, fit_model
     from fairlane.tasks.executor import Executor
     from fairlane.tasks.pools import Threads, cores
     from fairlane.tasks.progress import TaskProgress
@@ -46,7 +46,7 @@ def fit(
 
     table = FabricTable.read({"topology": fabric}, assignments or ())
     with code.allow_code(allow_code):
-        patterns = read_mix(mix)
+        patterns = PatternMix.from_file(mix)
     store = None if keep is None else Store.kept("fit", keep, {"fabric": fabric, "seed": seed})
     with (
         TaskProgress(wanted=not quiet) as shown,

@@ -1,6 +1,7 @@
 """The base of everything that users write as a TOML table: pydantic models that are strict and do not change."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
@@ -22,6 +23,15 @@ class TableModel(BaseModel):
         document = Document(dict(data))
         for assignment in assignments:
             document.set(assignment)
+        return cls._of(document)
+
+    @classmethod
+    def from_file(cls, file: Path) -> Self:
+        """The table in a TOML file; raises ``ScenarioError`` with the file and the line."""
+        return cls._of(Document.read(file))
+
+    @classmethod
+    def _of(cls, document: Document) -> Self:
         try:
             return cls.model_validate(document.data)
         except ValidationError as error:

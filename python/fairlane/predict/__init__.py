@@ -3,7 +3,7 @@
 ``CounterTable`` reads counters; ``compare`` and ``local`` cross-validate by run; ``fit`` makes a model to keep.
 """
 
-from fairlane.models import REGRESSORS
+from fairlane.models.regressors import REGRESSORS
 from fairlane.predict.clusters import Clusters, Shape, distances, shapes
 from fairlane.predict.decomposition import Decomposition, pursue, split
 from fairlane.predict.model import Predictor, fit

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
-from fairlane.models import COUNTERS, Dims, Floats, Integers, Part
+from fairlane.models.base import COUNTERS, Dims, Floats, Integers, Part
 from fairlane.predict.parts import Scale
 from fairlane.wording import plural
 

@@ -9,22 +9,9 @@ from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
-from fairlane.models import (
-    Bools,
-    FittedModel,
-    Floats,
-    Integers,
-    Linear,
-    Part,
-    RegressorName,
-    TreeSum,
-    check_coverage,
-    cross_validate,
-    estimator,
-    freeze,
-    grouped_quantile,
-    one_thread,
-)
+from fairlane.models.base import FittedModel, Floats, Integers, Part
+from fairlane.models.regressors import Linear, RegressorName, TreeSum, estimator, freeze, one_thread
+from fairlane.models.validation import Bools, check_coverage, cross_validate, grouped_quantile
 from fairlane.predict.clusters import Clusters, distances, shapes
 from fairlane.predict.novelty import Novelty
 from fairlane.predict.parts import Parts, PartsName

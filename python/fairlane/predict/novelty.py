@@ -11,7 +11,7 @@ from typing import Annotated, Self
 import numpy
 from pydantic import Field
 
-from fairlane.models import COUNTERS, Dims, Floats, Integers, Part
+from fairlane.models.base import COUNTERS, Dims, Floats, Integers, Part
 from fairlane.predict.parts import Scale
 
 __all__ = ["Novelty"]

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.models import COUNTERS, Dims, Floats, Part, PerCounter
+from fairlane.models.base import COUNTERS, Dims, Floats, Part, PerCounter
 from fairlane.predict.decomposition import pursue, split
 
 __all__ = ["PARTS", "Parts", "PartsName", "Scale", "Subspace"]

@@ -16,7 +16,9 @@ import numpy
 import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.models import Bools, Floats, Integers, read_table
+from fairlane.models.base import Floats, Integers
+from fairlane.models.tables import read_table
+from fairlane.models.validation import Bools
 
 __all__ = ["RUN", "TARGET", "TIMESTEP", "CounterTable"]
 

@@ -14,18 +14,9 @@ import polars as pl
 from pydantic import Field
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.models import (
-    REGRESSORS,
-    Bools,
-    Floats,
-    Integers,
-    Part,
-    RegressorName,
-    assign_folds,
-    cross_validate,
-    estimator,
-    one_thread,
-)
+from fairlane.models.base import Floats, Integers, Part
+from fairlane.models.regressors import REGRESSORS, RegressorName, estimator, one_thread
+from fairlane.models.validation import Bools, assign_folds, cross_validate
 from fairlane.predict.clusters import Clusters, distances, shapes
 from fairlane.predict.parts import PARTS, Parts, PartsName
 from fairlane.predict.table import CounterTable

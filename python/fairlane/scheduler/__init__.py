@@ -4,10 +4,9 @@ Run times are those of the log, or stretch by the slowdowns that a fitted model 
 (``fairlane.scheduler.slowdown``). ``compare_allocators`` replays the same jobs under several allocators.
 """
 
-from fairlane.scheduler.compare import Comparison, compare_allocators
+from fairlane.scheduler.compare import Comparison, ScheduleMetrics, compare_allocators, metrics_of
 from fairlane.scheduler.easy import Placed, Schedule, refusals, replay
-from fairlane.scheduler.metrics import ScheduleMetrics, metrics_of
-from fairlane.scheduler.mix import PatternMix, Share, read_mix
+from fairlane.scheduler.mix import PatternMix, Share
 from fairlane.scheduler.slowdown import SlowdownModel, fit_model, load_model
 from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.slowdown.verify import Verification, verify
@@ -30,7 +29,6 @@ __all__ = [
     "load_model",
     "metrics_of",
     "read_log",
-    "read_mix",
     "refusals",
     "replay",
     "verify",

@@ -1,20 +1,30 @@
-"""The same jobs under several allocators, as a table; and a criterion for pattern-aware allocation."""
+"""The same jobs under several allocators: metrics of the schedules, and a criterion for pattern-aware allocation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+import numpy
 import polars as pl
 
 from fairlane.placement import Communication, FabricView, Strategy
 from fairlane.results.text import percent
 from fairlane.scheduler.easy import Schedule, replay
-from fairlane.scheduler.metrics import ScheduleMetrics, metrics_of
 from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.swf import LoggedJob
+from fairlane.slurm import compress
 
-__all__ = ["AWARE", "BLIND", "CONTIGUOUS", "Comparison", "compare_allocators", "pattern_aware_findings"]
+__all__ = [
+    "AWARE",
+    "BLIND",
+    "CONTIGUOUS",
+    "Comparison",
+    "ScheduleMetrics",
+    "compare_allocators",
+    "metrics_of",
+    "pattern_aware_findings",
+]
 
 CONTIGUOUS, BLIND, AWARE = "box", "linear", "pattern"
 """The allocators of the criterion: contiguous only; any free hosts; by the job's pattern."""
@@ -22,6 +32,66 @@ MAX_SLOWDOWN = 1.05
 """Largest mean slowdown by pattern, over that of contiguous allocation."""
 MIN_UTILISATION = 0.98
 """Smallest utilisation by pattern, over that of non-contiguous allocation."""
+
+
+BOUND_S = 10
+"""Run times below this count as this in the bounded slowdown (Feitelson et al. 1997)."""
+
+
+@dataclass(frozen=True)
+class ScheduleMetrics:
+    """How a log went."""
+
+    jobs: int
+    """Jobs that ran."""
+    refused: int
+    """Jobs that the allocator would not even take on the empty machine."""
+    makespan: float
+    """Seconds from the first submission to the last end."""
+    utilisation: float
+    """Share of the hosts' time over the makespan in which a job had them."""
+    mean_wait: float
+    """Seconds that jobs waited, on average."""
+    median_wait: float
+    """Seconds that the median job waited."""
+    mean_bounded_slowdown: float
+    """Mean of (wait + time that it ran) / run time of the log, run times below 10 s counted as 10 s; 1 at least."""
+    useful: float
+    """Share of the hosts' time that the jobs would have needed at their best: run times of the log."""
+    mean_slowdown: float
+    """Mean of the time that a job ran over the log's run time."""
+    weighted_slowdown: float
+    """The same, jobs weighted with their hosts' time: all that they ran over all of the log's."""
+    interference: float
+    """Share of the jobs' hosts' time that they lost to neighbours."""
+    fragmentation: float
+    """Share of the hosts' time in which they were free, enough for the head of the queue, but not as it wants them."""
+
+
+def metrics_of(schedule: Schedule, hosts: int) -> ScheduleMetrics:
+    """The metrics on a machine of so many hosts."""
+    placed = schedule.jobs
+    if not placed:
+        return ScheduleMetrics(0, len(schedule.refused), 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+    makespan = max(one.end for one in placed) - min(one.job.submit for one in placed)
+    waits = [one.wait for one in placed]
+    slowdowns = [max(1.0, (one.wait + one.ran) / max(one.job.run, BOUND_S)) for one in placed]
+    busy = sum(one.ran * len(one.hosts) for one in placed)
+    work = sum(one.job.run * len(one.hosts) for one in placed)
+    return ScheduleMetrics(
+        jobs=len(placed),
+        refused=len(schedule.refused),
+        makespan=makespan,
+        utilisation=busy / (makespan * hosts),
+        mean_wait=float(numpy.mean(waits)),
+        median_wait=float(numpy.median(waits)),
+        mean_bounded_slowdown=float(numpy.mean(slowdowns)),
+        useful=work / (makespan * hosts),
+        mean_slowdown=float(numpy.mean([one.slowdown for one in placed])),
+        weighted_slowdown=busy / work,
+        interference=sum(one.lost * len(one.hosts) for one in placed) / busy,
+        fragmentation=schedule.fragmented / (makespan * hosts),
+    )
 
 
 @dataclass(frozen=True)
@@ -37,6 +107,28 @@ class Comparison:
     def table(self) -> pl.DataFrame:
         """A row for each allocator: ``allocator``, and the fields of ``ScheduleMetrics``."""
         return pl.DataFrame([{"allocator": name, **asdict(row)} for name, row in self.metrics.items()])
+
+    def placements(self, names: Sequence[str]) -> pl.DataFrame:
+        """A row for each allocator and job, for other programs; ``names`` are those of the hosts.
+
+        Columns are ``allocator``, ``job``, ``submit``, ``start`` and ``end`` (s), ``slowdown``, ``lost`` (s, to
+        neighbours), ``hosts``, and ``node_list`` as Slurm's ``--nodelist`` takes it.
+        """
+        return pl.DataFrame(
+            {
+                "allocator": allocator,
+                "job": one.job.number,
+                "submit": one.job.submit,
+                "start": round(float(one.start), 3),
+                "end": round(float(one.end), 3),
+                "slowdown": round(one.slowdown, 6),
+                "lost": round(one.lost, 3),
+                "hosts": len(one.hosts),
+                "node_list": compress(names[host] for host in one.hosts),
+            }
+            for allocator, schedule in self.schedules.items()
+            for one in schedule.jobs
+        )
 
 
 def compare_allocators(

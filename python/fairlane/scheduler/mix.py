@@ -11,24 +11,19 @@ For example::
     share = 0.7
 """
 
-from pathlib import Path
-from tomllib import TOMLDecodeError
 from typing import Literal
 
 import numpy
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.parse import NestingError, parse_toml
-from fairlane.inputs.problems import unfold
-from fairlane.inputs.reading import read_text
 from fairlane.inputs.table import Table
 from fairlane.placement import Communication
 from fairlane.seeds import Purpose, stream
 from fairlane.workload import WorkloadField
 from fairlane.workload.base import Workload
 
-__all__ = ["PatternMix", "Share", "read_mix"]
+__all__ = ["PatternMix", "Share"]
 
 
 class Share(Table):
@@ -71,15 +66,3 @@ class PatternMix(Table):
             words = "missing: slowdowns come from simulations of what jobs do"
             raise ScenarioError(Problem(f"pattern[{number}].workload", words, allowed="as all_to_all"))
         return found
-
-
-def read_mix(path: Path) -> PatternMix:
-    """Reads a mix; raises ``ScenarioError`` with what is wrong."""
-    try:
-        return PatternMix.model_validate(parse_toml(read_text(path)))
-    except OSError as error:
-        raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from None
-    except (TOMLDecodeError, NestingError, UnicodeDecodeError) as error:
-        raise ScenarioError(Problem("", f"not valid TOML: {error}", file=str(path))) from None
-    except ValidationError as error:
-        raise ScenarioError(problem.at(str(path), None) for problem in unfold(error, PatternMix)) from None

@@ -2,10 +2,10 @@
 
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, Slowdown
 from fairlane.scheduler.slowdown.features import LinkUse
-from fairlane.scheduler.slowdown.fit import fit_model
 from fairlane.scheduler.slowdown.model import (
     Coefficients,
     SlowdownModel,
+    fit_model,
     load_model,
     shipped_models,
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane.engine import Iterations, Slice, drive
 from fairlane.fabric import Fabric, columns
-from fairlane.models import Floats
+from fairlane.models.base import Floats
 from fairlane.placement import STRATEGIES, Communication, Request
 from fairlane.scenario.models import Job
 from fairlane.scheduler.mix import PatternMix

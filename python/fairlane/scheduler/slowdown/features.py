@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy
 
 from fairlane.fabric import Fabric
-from fairlane.models import Floats
+from fairlane.models.base import Floats
 from fairlane.scheduler.slowdown.bench import Best
 
 __all__ = ["NEIGHBOURS", "OWN", "LinkUse", "contention_matrix", "neighbour_features", "own_features", "utilisation_of"]

@@ -16,7 +16,10 @@ import numpy
 import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.models import ErrorMetrics, Floats, cross_validate, one_thread, read_table
+from fairlane.models.base import Floats
+from fairlane.models.regressors import one_thread
+from fairlane.models.tables import read_table
+from fairlane.models.validation import ErrorMetrics, cross_validate
 from fairlane.scheduler.slowdown.features import NEIGHBOURS
 from fairlane.scheduler.slowdown.pairs import PAIR_FEATURES
 

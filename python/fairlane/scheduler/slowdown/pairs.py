@@ -12,7 +12,7 @@ import numpy
 import polars as pl
 
 from fairlane.errors import RunError
-from fairlane.models import Floats
+from fairlane.models.base import Floats
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident
 from fairlane.scheduler.slowdown.features import LinkUse, neighbour_features, own_features, utilisation_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fairlane.models import ErrorMetrics
+from fairlane.models.validation import ErrorMetrics
 from fairlane.scheduler.slowdown.bench import Resident
 from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.seeds import Purpose, stream
