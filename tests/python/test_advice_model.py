@@ -130,9 +130,9 @@ def test_advice_by_a_model_takes_few_simulations(
     )
     # Alone, beside the neighbours as advised, and the neighbours on the hosts of both, which may be the same.
     assert len(list((out / "answers").glob("*.json"))) in (3, 4)
-    first, second = said.splitlines()[4:6]
+    first, second = said.splitlines()[5:7]
     assert first.rstrip().endswith("%"), "what the neighbours lose by the advised alternative"
-    assert second.rstrip().endswith("-")
+    assert second.rstrip().endswith("–")
     strict = ["--set", 'qos.arbiter={ name = "strict_priority", order = [1, 0] }']
     assert execute(["advise", str(tmp_path / "small.toml"), *options, *strict, "--out", str(tmp_path / "no")]) == 2
     assert "qos.arbiter" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from fairlane.cli.command import Answer, Quiet, add, out_option
+from fairlane.cli.command import Answer, Quiet, add, out_option, write_table
 from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, stored, tell
 from fairlane.wording import plural, significant
 
@@ -83,7 +83,6 @@ def apply(
     quiet: Quiet = False,
 ) -> Answer:
     """Predict the time of every timestep of a table, with an interval, and name runs that are out of distribution."""
-    from fairlane.models.tables import write_table
     from fairlane.predict import CounterTable, Predictor
 
     known = Predictor.load(model)
@@ -177,7 +176,6 @@ def pairs(
     """Report how well slowdowns of pairs of jobs are predicted before they run, for held-out applications."""
     import polars as pl
 
-    from fairlane.models.tables import write_table
     from fairlane.scheduler.slowdown.pair_models import pair_errors, predict_held_out, predict_seen, read_pairs
     from fairlane.scheduler.slowdown.pairs import simulate_pairs
     from fairlane.tasks.executor import Executor
@@ -265,7 +263,6 @@ def _report(found: "Predictor", out: Path) -> Iterator[str]:
 
 
 def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") -> None:
-    from fairlane.models.tables import write_table
     from fairlane.plot.files import write
     from fairlane.plot.prediction import draw_predictions
 

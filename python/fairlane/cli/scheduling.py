@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import Answer, Quiet, add, out_option
+from fairlane.cli.command import Answer, Quiet, add, out_option, write_table
 from fairlane.cli.options import AllowCode
 from fairlane.inputs import code
 from fairlane.wording import plural
@@ -91,12 +91,12 @@ def schedule(
     files = []
     if placed:
         from fairlane.cli.fabric_text import tell_renamed
-        from fairlane.models.tables import write_table
         from fairlane.slurm import slurm_names
 
         names = slurm_names(machine.names)
         tell_renamed(machine.names, names)
-        files.append(write_table(found.placements(names), placed))
+        write_table(found.placements(names), placed)
+        files.append(placed)
     if out:
         files.append(_draw(found, machine, log, out, window))
     for file in files:

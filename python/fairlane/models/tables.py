@@ -1,4 +1,4 @@
-"""Tables in files: CSV or Parquet."""
+"""Tables to fit models to: CSV or Parquet of unknown origin."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -6,12 +6,11 @@ from pathlib import Path
 import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.writing import replacing
-from fairlane.results.errors import ResultsError, writing
+from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import check_listed
 from fairlane.results.parquet import read_parquet
 
-__all__ = ["read_table", "write_table"]
+__all__ = ["read_table"]
 
 
 def read_table(
@@ -47,13 +46,3 @@ def read_table(
             for name in missing
         )
     return found
-
-
-def write_table(table: pl.DataFrame, path: Path) -> Path:
-    """Writes a table, wholly or not at all; raises ``ResultsError``."""
-    with writing(path), replacing(path) as scratch:
-        if path.suffix == ".parquet":
-            table.write_parquet(scratch)
-        else:
-            table.write_csv(scratch)
-    return path
