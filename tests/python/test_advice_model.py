@@ -130,7 +130,11 @@ def test_advice_by_a_model_takes_few_simulations(
     )
     # Alone, beside the neighbours as advised, and the neighbours on the hosts of both, which may be the same.
     assert len(list((out / "answers").glob("*.json"))) in (3, 4)
-    first, second = said.splitlines()[5:7]
+    stored = {path: path.stat().st_mtime_ns for path in (out / "answers").iterdir()}
+    assert execute(["advise", str(tmp_path / "small.toml"), *options, "--out", str(out), "--resume"]) == 0
+    assert capsys.readouterr().out == said
+    assert {path: path.stat().st_mtime_ns for path in (out / "answers").iterdir()} == stored, "nothing was repeated"
+    first, second = said.partition("─\n")[2].splitlines()[:2]
     assert first.rstrip().endswith("%"), "what the neighbours lose by the advised alternative"
     assert second.rstrip().endswith("–")
     strict = ["--set", 'qos.arbiter={ name = "strict_priority", order = [1, 0] }']

@@ -19,9 +19,7 @@ from fairlane.advice.question import PLACEMENTS, Question, ask
 from fairlane.advice.simulated import runs_of
 from fairlane.inputs import code
 from fairlane.models.validation import lognormal_interval
-from fairlane.results.errors import writing
-from fairlane.results.manifest import seal
-from fairlane.results.store import new_folder
+from fairlane.results.manifest import MANIFEST
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
@@ -29,7 +27,7 @@ from fairlane.tasks.store import Store
 
 __all__ = ["PLACEMENTS", "Advice", "Check", "advise", "ranked"]
 
-RUNS = "runs.parquet"
+RUNS = "runs"
 """The table of runs in the folder: what a model can learn from."""
 
 
@@ -124,6 +122,7 @@ def advise(
     workers: int | None = None,
     out: Path | None = None,
     assignments: Sequence[str] = (),
+    resume: bool = False,
     progress: bool = True,
     allow_code: bool = False,
 ) -> Advice:
@@ -140,6 +139,7 @@ def advise(
         check: Length of the simulations, with other seeds, that the advice is compared with.
         workers: Processes; None for one for each core.
         out: Folder of the simulations, new or empty; None for a new one in ``runs``.
+        resume: Whether to go on in a folder that is there; without ``out`` in the latest that was not completed.
         assignments: Changes of the scenario, as ``network.mtu="2 KiB"``.
         progress: Whether to show progress on standard error.
         allow_code: Whether code that the scenario names may run.
@@ -147,7 +147,7 @@ def advise(
     Raises:
         ScenarioError: Something that was given is wrong; nothing was simulated.
         RunError: A simulation failed, or all were too short for two iterations.
-        ResultsError: The folder is in use.
+        ResultsError: The folder is in use, or of another version.
     """
     with code.allow_code(allow_code), ExitStack() as stack:
         known = RunTimeModel.load(model) if model else None
@@ -155,9 +155,19 @@ def advise(
         question = ask(file, job, cap, levels, [*assignments, *lengths])
         if check is not None:
             question.point(question.choices[0], seeds + 1, check)  # a length that is none is refused here
-        folder = new_folder(f"{question.scenario.name}-advice", datetime.now().astimezone(), out)
+        store = Store.open(
+            "advice",
+            f"{question.scenario.name}-advice",
+            {},
+            {},
+            out=out,
+            started=datetime.now().astimezone(),
+            resume=resume,
+            complete=lambda folder: (folder / MANIFEST).is_file(),
+        )
+        stack.enter_context(store.undone_without_answers())
         shown = stack.enter_context(TaskProgress(wanted=progress))
-        executor = stack.enter_context(Executor(open_pool(workers), Store(folder), shown, first_failure_ends=True))
+        executor = stack.enter_context(Executor(open_pool(workers), store, shown, first_failure_ends=True))
         shown.stage("simulating")
         if known:
             ranking = predict(question, known, executor)
@@ -168,9 +178,7 @@ def advise(
             long = runs_of(question, question.choices, range(1 + seeds, 1 + 2 * seeds), executor, check)
             checked = Check.of(ranking.table, ranked(question, long).table, long, check, seeds)
     runs = ranking.runs.filter(pl.col("run_time_ms").is_not_null())
-    with writing(folder / RUNS):
-        runs.write_parquet(folder / RUNS)
-    seal(folder, "advice", 1, [RUNS])
+    store.finish("advice", 1, {RUNS: runs}, {})
     return Advice(
         question.name,
         ranking.table,
@@ -179,7 +187,7 @@ def advise(
         neighbour_iterations=min(runs["neighbour_iterations"].drop_nulls().to_list(), default=None),
         by_model=known is not None,
         runs=runs,
-        folder=folder.resolve(),
+        folder=store.folder.resolve(),
         checked=checked,
     )
 

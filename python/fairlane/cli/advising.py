@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlane.cli.command import Answer, add, out_option
-from fairlane.cli.options import AllowCode, Assignments, Workers, stored
+from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, stored
 from fairlane.wording import plural, significant
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def advise(
     show: Annotated[int, typer.Option(min=1, help="How many alternatives to print.")] = 5,
     workers: Workers = None,
     out: Annotated[Path | None, out_option("Folder of the simulations.", "DIR")] = None,
+    resume: Resume = False,
     allow_code: AllowCode = False,
 ) -> Answer:
     """Recommend rails, service level and placement for an application that runs with given neighbours.
@@ -60,6 +61,7 @@ def advise(
         check=check,
         workers=workers,
         out=out,
+        resume=resume,
         assignments=assignments or (),
         allow_code=allow_code,
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from fairlane.errors import FairlaneError
 from fairlane.saturation.measure import Measurement, Replicate
 from fairlane.saturation.plan import Plan
 from fairlane.saturation.results import META, Saturation
@@ -48,18 +47,14 @@ def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> 
     and ``partial`` is set. Raises ``ScenarioError`` or ``RunError`` if a simulation cannot be built or cannot go on.
     """
     tasks = [Measurement(plan, load, seed) for load in plan.loads for seed in plan.seeds]
-    try:
-        with (
-            TaskProgress(wanted=progress) as shown,
-            Executor(Threads(cores()), store, shown, attempts=1, first_failure_ends=True) as executor,
-            suppress(KeyboardInterrupt),
-        ):
-            shown.stage("simulating")
-            executor.run(tasks)
-    except FairlaneError:
-        if store is not None and not store.digests():
-            store.undo()
-        raise
+    with (
+        TaskProgress(wanted=progress) as shown,
+        nullcontext() if store is None else store.undone_without_answers(),
+        Executor(Threads(cores()), store, shown, attempts=1, first_failure_ends=True) as executor,
+        suppress(KeyboardInterrupt),
+    ):
+        shown.stage("simulating")
+        executor.run(tasks)
     found = [
         Replicate.read(task.load, task.seed, answer) for task in tasks if (answer := executor.answer(task)) is not None
     ]

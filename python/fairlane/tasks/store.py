@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from fairlane.errors import FairlaneError
 from fairlane.inputs.parse import parse_json
 from fairlane.inputs.reading import MOST_STORED, read_bytes
 from fairlane.results.errors import ResultsError, writing
@@ -130,6 +132,16 @@ class Store:
             changed = f"{key.removeprefix(f'{kind}.')} was {_shown(was)}, is {_shown(now)}"
             raise ResultsError(f"{self.folder}: cannot go on, the {kind} has changed: {changed}")
         return self
+
+    @contextmanager
+    def undone_without_answers(self) -> Iterator[None]:
+        """An error within takes the folder back if it has no answers: nothing is half-written for wrong input."""
+        try:
+            yield
+        except FairlaneError:
+            if not self.digests():
+                self.undo()
+            raise
 
     def undo(self) -> None:
         """Takes a new folder back, as far as that is possible; one that was there before is left empty."""
