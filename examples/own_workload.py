@@ -31,16 +31,8 @@ def main() -> None:
         name="rings",
         fabric={"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "12.5 GB/s"},
         jobs=[
-            {
-                "name": "small",
-                "ranks": 8,
-                "workload": Ring.model_validate({"message_size": "4 KiB", "compute": "5 us"}),
-            },
-            {
-                "name": "large",
-                "ranks": 8,
-                "workload": Ring.model_validate({"message_size": "1 MiB", "compute": "5 us"}),
-            },
+            fairlane.Job(name="small", ranks=8, workload=Ring(message_size="4 KiB", compute="5 us")),
+            fairlane.Job(name="large", ranks=8, workload=Ring(message_size="1 MiB", compute="5 us")),
         ],
     )
     simulation = fairlane.Simulation(scenario)

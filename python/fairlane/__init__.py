@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairlane.inputs.code import allow_code
     from fairlane.results import Run
     from fairlane.runner import run
-    from fairlane.scenario import Scenario, required_virtual_lanes
+    from fairlane.scenario import Job, Scenario, required_virtual_lanes
     from fairlane.simulation import Simulation
     from fairlane.workload import Workload
 
@@ -32,6 +32,7 @@ __all__ = [
     "BuildError",
     "Fabric",
     "FairlaneError",
+    "Job",
     "Problem",
     "Run",
     "RunError",
@@ -51,6 +52,7 @@ _HOME = {
     "BuildError": "fairlane.errors",
     "Fabric": "fairlane.fabric",
     "FairlaneError": "fairlane.errors",
+    "Job": "fairlane.scenario",
     "Problem": "fairlane.errors",
     "Run": "fairlane.results",
     "RunError": "fairlane.errors",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
@@ -30,6 +30,7 @@ __all__ = [
     "Kind",
     "Power",
     "Size",
+    "Written",
     "whole_number",
 ]
 
@@ -179,15 +180,35 @@ def _schema(kind: Kind) -> dict[str, Any]:
     return {"anyOf": [quantity, {"const": 0}], "examples": [kind.example.strip('"')]}
 
 
+T = TypeVar("T")
+if TYPE_CHECKING:
+    Written: TypeAlias = T | Any
+else:
+
+    class Written:
+        """``Written[T]``: the type of a field that is a ``T`` and is given as a ``T``, or as a user writes it.
+
+        For type checkers such a field is ``T | Any``: it is read as a ``T``, and ``Job(start="1 ms")`` is right.
+        """
+
+        def __class_getitem__(cls, kind: Any) -> Any:
+            return kind
+
+
 Duration = Annotated[
-    int, BeforeValidator(DURATION.parse), PlainSerializer(DURATION.format), WithJsonSchema(_schema(DURATION))
+    Written[int], BeforeValidator(DURATION.parse), PlainSerializer(DURATION.format), WithJsonSchema(_schema(DURATION))
 ]
 """A model's field that reads "100 ns" and holds picoseconds."""
 Bandwidth = Annotated[
-    int, BeforeValidator(BANDWIDTH.parse), PlainSerializer(BANDWIDTH.format), WithJsonSchema(_schema(BANDWIDTH))
+    Written[int],
+    BeforeValidator(BANDWIDTH.parse),
+    PlainSerializer(BANDWIDTH.format),
+    WithJsonSchema(_schema(BANDWIDTH)),
 ]
 """A model's field that reads "3.2 GB/s" and holds bits per second."""
-Size = Annotated[int, BeforeValidator(SIZE.parse), PlainSerializer(SIZE.format), WithJsonSchema(_schema(SIZE))]
+Size = Annotated[Written[int], BeforeValidator(SIZE.parse), PlainSerializer(SIZE.format), WithJsonSchema(_schema(SIZE))]
 """A model's field that reads "4 KiB" and holds bytes."""
-Power = Annotated[int, BeforeValidator(POWER.parse), PlainSerializer(POWER.format), WithJsonSchema(_schema(POWER))]
+Power = Annotated[
+    Written[int], BeforeValidator(POWER.parse), PlainSerializer(POWER.format), WithJsonSchema(_schema(POWER))
+]
 """A model's field that reads "65 W" and holds milliwatts."""

@@ -117,7 +117,9 @@ class Controller(Named):
     gives_levels: ClassVar[bool] = False
     """Whether it takes level 0 for everybody's and gives out the others, so that the scenario must use none of them."""
 
-    service_levels: int = Field(16, ge=2, le=16, description="how many service levels it may use, the default included")
+    service_levels: int = Field(
+        default=16, ge=2, le=16, description="how many service levels it may use, the default included"
+    )
 
     def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
         """What of its parameters does not fit these jobs, each with its ranks where they are known."""

@@ -48,13 +48,13 @@ class ProcessPrioritization(Controller):
     gives_levels: ClassVar[bool] = True
 
     threshold: float = Field(
-        0.9, gt=0, le=1, strict=True, description="T: a candidate has at most 1/T times the slowest's work"
+        default=0.9, gt=0, le=1, strict=True, description="T: a candidate has at most 1/T times the slowest's work"
     )
-    default_periods: int = Field(1, ge=1, description="periods over which the default run is observed")
-    default_weight: int = Field(1, ge=1, le=MOST_WEIGHT, description="packets a turn of the default level")
-    first_weight: int = Field(1, ge=1, le=MOST_WEIGHT, description="packets a turn of a new level")
-    step: int = Field(1, ge=1, le=MOST_WEIGHT, description="packets that a higher priority adds to a turn")
-    seed: int = Field(1, ge=0, description="seed of the order of candidates")
+    default_periods: int = Field(default=1, ge=1, description="periods over which the default run is observed")
+    default_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets a turn of the default level")
+    first_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets a turn of a new level")
+    step: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets that a higher priority adds to a turn")
+    seed: int = Field(default=1, ge=0, description="seed of the order of candidates")
 
     _state: State = PrivateAttr(State.DEFAULT)
     _accepted: bool = PrivateAttr(False)

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
-from fairlane.units import Bandwidth, Duration
+from fairlane.units import Bandwidth, Duration, Written
 
 __all__ = ["MAX_RAILS", "Rails", "RailsField"]
 
@@ -54,5 +54,5 @@ def _count(given: Any) -> Any:
     return {"count": given} if isinstance(given, int) and not isinstance(given, bool) else given
 
 
-RailsField = Annotated[Rails, BeforeValidator(_count, json_schema_input_type=Rails | int)]
+RailsField = Annotated[Written[Rails], BeforeValidator(_count, json_schema_input_type=Rails | int)]
 """A model's field that takes how many adapters there are, or a table."""

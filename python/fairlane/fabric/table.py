@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, model_validator
 from fairlane.fabric.rails import RailsField
 from fairlane.inputs.parameters import named
 from fairlane.inputs.table import Parameterised, table_of_name
+from fairlane.units import Written
 
 __all__ = ["FabricTable", "Routing"]
 
@@ -28,7 +29,9 @@ class FabricTable(Parameterised):
 
     topology: str
     """Name of the topology."""
-    routing: Annotated[Routing, BeforeValidator(table_of_name, json_schema_input_type=Routing | str)] | None = None
+    routing: (
+        Annotated[Written[Routing], BeforeValidator(table_of_name, json_schema_input_type=Routing | str)] | None
+    ) = None
     """The routing's name, or a table with name and parameters. Default: the topology's default routing."""
     rails: RailsField | None = None
     """Adapters of each host: a number or a table. Default: one, or as many as an imported fabric has."""

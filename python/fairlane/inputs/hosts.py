@@ -10,6 +10,7 @@ from fairlane.errors import Problem, nearest
 from fairlane.inputs.problems import Problems
 from fairlane.slurm.hostlist import is_list, members, shortened
 from fairlane.slurm.names import slurm_names
+from fairlane.units import Written
 
 __all__ = ["Host", "Hosts", "HostsField", "host_numbers", "read_hosts"]
 
@@ -40,7 +41,9 @@ def read_hosts(given: Any) -> Any:
     return tuple(found)
 
 
-HostsField = Annotated[Hosts | None, BeforeValidator(read_hosts, json_schema_input_type=Host | list[Host] | None)]
+HostsField = Annotated[
+    Written[Hosts | None], BeforeValidator(read_hosts, json_schema_input_type=Host | list[Host] | None)
+]
 """A key of a scenario that names hosts."""
 
 

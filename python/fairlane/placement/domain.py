@@ -25,7 +25,7 @@ class Domain(Strategy):
 
     of: Literal["leaf", "subtree", "group"] = "leaf"
     """The domains: leaf switches, the subtrees below the switches of a level, or the groups of a dragonfly."""
-    level: int = Field(2, ge=1)
+    level: int = Field(default=2, ge=1)
     """For subtrees: the level of their root switches; level 1 are the leaf switches."""
     fit: Fit = "best"
     """Among the domains with room: the first one (first fit), or the one with least room (best fit)."""

@@ -23,7 +23,7 @@ class Groups(Strategy):
 
     count: int = Field(ge=1)
     """Number of groups that a job is spread over; the hosts in each are random, at least one switch."""
-    longest: int = Field(8, ge=1)
+    longest: int = Field(default=8, ge=1)
     """Maximum length of a run of switches; lengths are uniformly distributed."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:

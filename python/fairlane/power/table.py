@@ -22,7 +22,7 @@ _MILLI = 1000
 class PowerTable(Table):
     """Sockets of each host, their power and their cap. The defaults describe a 115 W Xeon of 2013."""
 
-    sockets: int = Field(2, ge=1, le=8)
+    sockets: int = Field(default=2, ge=1, le=8)
     """Number of sockets of each host."""
     idle: Power = 20 * _MILLI
     """Power of a socket on which nothing computes."""
@@ -30,12 +30,12 @@ class PowerTable(Table):
     """Power of the mean socket when all its cores compute at full frequency."""
     cap: Power | None = None
     """Power cap of a socket; a job's ``power_cap`` overrides it. Default: no cap."""
-    variability: float = Field(0.05, ge=0, lt=1 / FARTHEST)
+    variability: float = Field(default=0.05, ge=0, lt=1 / FARTHEST)
     """Standard deviation of the sockets' dynamic power at one frequency, as a share of the mean. The distribution is
     normal, truncated at three standard deviations."""
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     """Seed of the sockets' variability: scenarios with the same value have the same sockets."""
-    waiting: float = Field(1.0, ge=0, le=1)
+    waiting: float = Field(default=1.0, ge=0, le=1)
     """Dynamic power of a rank in an MPI call, relative to computing; 1 if the MPI library polls."""
 
     @model_validator(mode="after")

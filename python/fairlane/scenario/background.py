@@ -30,7 +30,7 @@ __all__ = ["Background", "BackgroundJobs", "with_background"]
 class BackgroundJobs(Table):
     """Background jobs of one kind."""
 
-    weight: float = Field(1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0)
     """Relative weight: the probability of this kind is its weight over the sum of all weights."""
     workload: str | dict[str, Any]
     """Their workload: a name, or a table with the name and parameters, each of which may be a distribution."""
@@ -77,7 +77,7 @@ class Background(Table):
     counted as if each had hosts of its own.
     """
 
-    seed: int | None = Field(None, ge=0, le=LARGEST_SEED)
+    seed: int | None = Field(default=None, ge=0, le=LARGEST_SEED)
     """Seed of the mix. Default: the scenario's seed."""
     fill: NumberDistribution = Field(default=0.8, validate_default=True)
     """Share of the free hosts that background jobs occupy, 0 to 1."""
@@ -85,7 +85,7 @@ class Background(Table):
         default={"dist": "lognorm", "s": 1.0, "scale": 32, "min": 2, "max": 512}, validate_default=True
     )
     """Number of hosts of a job."""
-    ranks_per_host: int = Field(1, ge=1, le=1024)
+    ranks_per_host: int = Field(default=1, ge=1, le=1024)
     """Number of ranks on each host."""
     start: DurationDistribution = Field(default=0, validate_default=True)
     """Arrival time of a job; a job with a negative arrival time runs from the beginning."""

@@ -13,7 +13,7 @@ from fairlane.inputs.document import current_document
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.reading import read_text
 from fairlane.inputs.table import Table
-from fairlane.units import whole_number
+from fairlane.units import Written, whole_number
 
 __all__ = ["MAX_LEVELS", "Level", "RankLevels", "RankLevelsField"]
 
@@ -27,7 +27,7 @@ Level = Annotated[int, Field(ge=0, le=MAX_LEVELS - 1)]
 class RankLevels(Table):
     """Ranks with a service level of their own, and the level of the others."""
 
-    default: Level | None = Field(None, description="service level of the ranks that are not listed")
+    default: Level | None = Field(default=None, description="service level of the ranks that are not listed")
     ranks: dict[int, Level] = Field(default_factory=dict, description="service level by rank")
 
     @classmethod
@@ -70,5 +70,5 @@ def _read(given: Any) -> Any:
     return given
 
 
-RankLevelsField = Annotated[RankLevels, BeforeValidator(_read, json_schema_input_type=RankLevels | str)]
+RankLevelsField = Annotated[Written[RankLevels], BeforeValidator(_read, json_schema_input_type=RankLevels | str)]
 """A model's field that takes a file's path or a table."""

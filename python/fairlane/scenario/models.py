@@ -27,7 +27,7 @@ from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
 from fairlane.scenario.rails import RailPolicyField
 from fairlane.scenario.stay import Stay
 from fairlane.seeds import LARGEST_SEED
-from fairlane.units import DURATION, Bandwidth, Duration, Power, Size
+from fairlane.units import DURATION, Bandwidth, Duration, Power, Size, Written
 from fairlane.workload import WorkloadField
 from fairlane.workload.base import Workload
 from fairlane.workload.trace import Trace
@@ -56,11 +56,11 @@ def _found(registry: Registry[_T], key: str, name: str) -> _T:
 class Network(Table):
     """Packets, buffers and switches."""
 
-    mtu: Size = Field(4096, gt=0)
+    mtu: Size = Field(default=4096, gt=0)
     """Payload of the largest packet."""
     header: Size = 26
     """Header bytes of each packet on the wire; 26 are InfiniBand's LRH, BTH and CRCs."""
-    buffer: Size = Field(65536, gt=0)
+    buffer: Size = Field(default=65536, gt=0)
     """Input buffer of each link and virtual lane: its credits."""
     switch_latency: Duration = 100_000
     """Time from a packet's arrival at a switch until it is in its output queue."""
@@ -113,9 +113,9 @@ class Qos(Table):
 
     strategy: str | None = None
     """Name of a QoS strategy; it sets all other keys except ``lanes`` (see ``fairlane list strategies``)."""
-    service_levels: int | None = Field(None, ge=1, le=MAX_LEVELS)
+    service_levels: int | None = Field(default=None, ge=1, le=MAX_LEVELS)
     """Number of service levels with a lane of their own. Default: as many as the scenario uses."""
-    lanes: int | None = Field(None, ge=1)
+    lanes: int | None = Field(default=None, ge=1)
     """Virtual lanes of a switch, at least one for each pair of virtual lane and virtual channel in use. Default: as
     many as are needed."""
     sl2vl: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=MAX_LEVELS)] | None = None
@@ -124,7 +124,7 @@ class Qos(Table):
     """Service level of messages to which no other rule applies."""
     kinds: Kinds = Field(default_factory=Kinds)
     """Service level by kind of traffic."""
-    arbiter: Annotated[Arbiter, BeforeValidator(table_of_name, json_schema_input_type=Arbiter | str)] = Field(
+    arbiter: Annotated[Written[Arbiter], BeforeValidator(table_of_name, json_schema_input_type=Arbiter | str)] = Field(
         default="weighted_round_robin", validate_default=True
     )
     """How a link is shared among lanes: the arbiter's name, or a table with name and parameters."""
@@ -156,9 +156,9 @@ class Mpi(Table):
     """Payload of the rendezvous protocol's control messages."""
     memory_latency: Duration = 200_000
     """Latency between ranks of one host."""
-    memory_bandwidth: Bandwidth = Field(10 * _GB_PER_S, gt=0)
+    memory_bandwidth: Bandwidth = Field(default=10 * _GB_PER_S, gt=0)
     """Bandwidth between ranks of one host."""
-    reduction_bandwidth: Bandwidth = Field(10 * _GB_PER_S, gt=0)
+    reduction_bandwidth: Bandwidth = Field(default=10 * _GB_PER_S, gt=0)
     """Rate at which a rank combines operands in a reduction."""
     collectives: dict[str, str] = Field(default_factory=dict)
     """Algorithm by collective operation, e.g. ``{ allreduce = "ring" }``. Default: chosen by message size and ranks."""
@@ -189,9 +189,9 @@ class Placement(TableModel):
 
     name: str = "random"
     """Name of the placement policy; ``list`` for explicit ``hosts``."""
-    seed: int | None = Field(None, ge=0, le=LARGEST_SEED)
+    seed: int | None = Field(default=None, ge=0, le=LARGEST_SEED)
     """Seed of random choices. Default: the scenario's seed."""
-    ranks_per_host: int = Field(1, ge=1, le=MOST_RANKS)
+    ranks_per_host: int = Field(default=1, ge=1, le=MOST_RANKS)
     """Number of consecutive ranks on a host."""
     mapping: MappingField = Field(default_factory=Linear)
     """Mapping of ranks to hosts (see ``fairlane list mappings``): a name, or a table with parameters."""
@@ -232,27 +232,27 @@ def _read_placement(given: Any) -> Any:
     return {"name": given} if isinstance(given, str) else given
 
 
-PlacementField = Annotated[Placement, BeforeValidator(_read_placement, json_schema_input_type=Placement | str)]
+PlacementField = Annotated[Written[Placement], BeforeValidator(_read_placement, json_schema_input_type=Placement | str)]
 
 
 class Job(Table):
     """A job, or several copies of it: a workload or a trace, and where and with which service levels it runs."""
 
-    name: str | None = Field(None, min_length=1)
+    name: str | None = Field(default=None, min_length=1)
     """Name of the job. Default: that of its workload or trace. Copies have a number appended."""
-    count: int = Field(1, ge=1, le=MOST_JOBS)
+    count: int = Field(default=1, ge=1, le=MOST_JOBS)
     """Number of copies."""
-    ranks: int | None = Field(None, ge=1, le=MOST_RANKS)
+    ranks: int | None = Field(default=None, ge=1, le=MOST_RANKS)
     """Number of ranks; a trace has its own."""
     workload: WorkloadField | None = None
     """What its ranks do: a name, or a table with the name and its parameters."""
     trace: Annotated[
-        Trace | None, BeforeValidator(lambda given: {"path": given} if isinstance(given, str) else given)
+        Written[Trace | None], BeforeValidator(lambda given: {"path": given} if isinstance(given, str) else given)
     ] = None
     """A recorded application instead of a workload."""
     placement: PlacementField | None = None
     """Placement of this job. Default: the scenario's."""
-    ranks_per_host: int | None = Field(None, ge=1, le=MOST_RANKS)
+    ranks_per_host: int | None = Field(default=None, ge=1, le=MOST_RANKS)
     """Number of consecutive ranks on a host. Default: that of the placement."""
     service_level: Level | None = None
     """Service level of its messages, unless a rank or the traffic kind has one."""
@@ -267,7 +267,7 @@ class Job(Table):
     """Arrival time: its ranks do nothing before."""
     stop: Annotated[int, Field(strict=True, ge=1, le=LARGEST_COUNT)] | str | None = None
     """Departure: a number of iterations, or a time. Default: never."""
-    stream: int | None = Field(None, ge=0)
+    stream: int | None = Field(default=None, ge=0)
     """Number of its random stream. Default: its index among all copies of all jobs. Copies count up from it."""
     _background: bool = PrivateAttr(False)
 

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
-from fairlane.units import DURATION, Duration, Size
+from fairlane.units import DURATION, Duration, Size, Written
 
 __all__ = ["Observe", "Record", "SwitchCounters"]
 
@@ -36,11 +36,11 @@ class SwitchCounters(Table):
     """Its name."""
     all_switches: bool = False
     """Whether the counters of all switches are read, or only of those that the job's hosts are attached to."""
-    flit: Size = Field(32, gt=0)
+    flit: Size = Field(default=32, gt=0)
     """Bytes of a flit."""
-    cycle: Duration = Field(1250, gt=0)
+    cycle: Duration = Field(default=1250, gt=0)
     """A cycle of the switches' clock, in which stalls are counted; 800 MHz by default."""
-    poll_interval: Duration = Field(10_000_000, gt=0)
+    poll_interval: Duration = Field(default=10_000_000, gt=0)
     """Interval at which the end of an iteration is detected: counters are read at most this much later."""
 
 
@@ -64,7 +64,8 @@ class Observe(Table):
     """Names of jobs for which the table ``iterations`` has every iteration of every rank."""
 
     switch_counters: Annotated[
-        SwitchCounters | None, BeforeValidator(lambda given: {"job": given} if isinstance(given, str) else given)
+        Written[SwitchCounters | None],
+        BeforeValidator(lambda given: {"job": given} if isinstance(given, str) else given),
     ] = None
     """A job, by its name or in a table: flit and stall counters of switches are read after each of its iterations, for
     the table ``counters``."""

@@ -10,7 +10,7 @@ from fairlane.errors import Problem
 from fairlane.fabric.rails import MAX_RAILS
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
-from fairlane.units import Size
+from fairlane.units import Size, Written
 
 if TYPE_CHECKING:
     import numpy
@@ -26,7 +26,7 @@ class RailPolicy(Table):
     ``above`` are divided into equal parts, one for each rail, and are complete when all parts are; other messages use
     round-robin. ``by_destination``: the receiving rank modulo the number of rails. ``by_source``: a fixed rail for each
     sending rank. ``only``: one rail for all messages; ``only = 0`` implies it."""
-    only: int | None = Field(None, ge=0, lt=MAX_RAILS)
+    only: int | None = Field(default=None, ge=0, lt=MAX_RAILS)
     """For policy ``only``: the number of the rail."""
     above: Size = 16384
     """For ``stripe``: the largest payload that is not striped."""
@@ -91,5 +91,5 @@ def _name(given: Any) -> Any:
     return {"policy": given} if isinstance(given, str) else given
 
 
-RailPolicyField = Annotated[RailPolicy, BeforeValidator(_name, json_schema_input_type=RailPolicy | str)]
+RailPolicyField = Annotated[Written[RailPolicy], BeforeValidator(_name, json_schema_input_type=RailPolicy | str)]
 """A model's field that takes a policy's name, or a table."""

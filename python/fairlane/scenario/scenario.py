@@ -41,11 +41,11 @@ class Scenario(Table):
     Raises ``ScenarioError`` with everything that is wrong.
     """
 
-    name: str = Field("scenario", min_length=1, pattern=r"^[^/\\]+$")
+    name: str = Field(default="scenario", min_length=1, pattern=r"^[^/\\]+$")
     """Name of the scenario, and of its run folders."""
-    seed: int = Field(1, ge=0, le=LARGEST_SEED)
+    seed: int = Field(default=1, ge=0, le=LARGEST_SEED)
     """Seed of all random choices."""
-    duration: Duration = Field(60 * 10**9, gt=0)
+    duration: Duration = Field(default=60 * 10**9, gt=0)
     """Simulated time."""
     memory: Annotated[Size, Field(gt=0)] | None = None
     """Memory limit: a run whose estimate exceeds it is refused. Default: the machine's memory."""

@@ -31,7 +31,7 @@ class Share(Table):
 
     kind: Literal["nearest neighbour", "many-to-many", "hybrid", "unclear"]
     """What it is."""
-    unit: int | None = Field(None, ge=1)
+    unit: int | None = Field(default=None, ge=1)
     """Its local unit, in hosts."""
     share: float = Field(gt=0)
     """How many of the jobs have it, compared with the other shares."""

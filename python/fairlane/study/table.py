@@ -62,9 +62,9 @@ class Rule(Table):
 class Design(Table):
     """The study as an experiment whose factors are to be told apart: it leaves a data set and the factors' effects."""
 
-    runs: int | None = Field(None, ge=2)
+    runs: int | None = Field(default=None, ge=2)
     """How many of the combinations are run, spread evenly over all; without it every one is."""
-    seed: int = Field(1, ge=0, le=LARGEST_SEED)
+    seed: int = Field(default=1, ge=0, le=LARGEST_SEED)
     """Seed of the sample."""
 
 
@@ -94,18 +94,18 @@ def _listed(given: Any) -> Any:
 class StudyTable(Table):
     """A scenario, and what it is repeated over."""
 
-    name: str | None = Field(None, min_length=1, pattern=r"^[^/\\\x00-\x1f\x7f]+$")
+    name: str | None = Field(default=None, min_length=1, pattern=r"^[^/\\\x00-\x1f\x7f]+$")
     """Name of the study; by default that of its file."""
     scenario: Annotated[str | dict[str, Any], BeforeValidator(_scenario)]
     """The scenario: a file, or its tables."""
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different in all runs, by dotted path."""
-    seeds: list[Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]] | None = Field(None, min_length=1)
+    seeds: list[Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]] | None = Field(default=None, min_length=1)
     """Seeds of the scenario; by default its own."""
     placements: Annotated[
         list[dict[str, Any]] | None,
         BeforeValidator(_placements, json_schema_input_type=int | list[str | Placement] | None),
-    ] = Field(None, min_length=1)
+    ] = Field(default=None, min_length=1)
     """Placements, by name or as tables; or how many by the scenario's placement policy, with seeds from 1."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """Scenario keys by dotted path, each with the values that it takes: every combination is a point."""

@@ -77,9 +77,9 @@ _Word = Annotated[str, AfterValidator(_word)]
 class Cluster(Table):
     """Workers that a batch system starts: each job of it is one, and takes as many simulations as it has cores."""
 
-    jobs: int = Field(1, ge=1)
+    jobs: int = Field(default=1, ge=1)
     """How many jobs to submit."""
-    cores: int = Field(1, ge=1)
+    cores: int = Field(default=1, ge=1)
     """Cores of a job."""
     memory: Annotated[str, AfterValidator(_memory)] = "4 GiB"
     """Memory of a job."""

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
 from fairlane.inputs.registry import Registry
+from fairlane.units import Written
 from fairlane.workload.all_to_all import AllToAll
 from fairlane.workload.allreduce import Allreduce
 from fairlane.workload.base import Workload
@@ -124,5 +125,5 @@ WORKLOADS: Registry[type[Workload]] = Registry(
 )
 """Every workload that can be asked for by name."""
 
-WorkloadField = Annotated[Workload, BeforeValidator(WORKLOADS.read), PlainSerializer(Workload.written)]
+WorkloadField = Annotated[Written[Workload], BeforeValidator(WORKLOADS.read), PlainSerializer(Workload.written)]
 """A model's field that takes a workload's name, a table with its name and parameters, or a workload."""

@@ -38,23 +38,28 @@ class Workload(Named):
     iterates: ClassVar[bool] = True
     """Whether how far its iterations come says how fast it is; not of load that is generated whatever becomes of it."""
 
-    message_size: Size = Field(32 * KIB, description="bytes of a message")
-    messages_per_iteration: int = Field(1, ge=1, description="messages to each partner per iteration")
-    compute: Duration | None = Field(None, description="Y: compute time per iteration of the slowest rank")
+    message_size: Size = Field(default=32 * KIB, description="bytes of a message")
+    messages_per_iteration: int = Field(default=1, ge=1, description="messages to each partner per iteration")
+    compute: Duration | None = Field(default=None, description="Y: compute time per iteration of the slowest rank")
     compute_share: float | None = Field(
-        None,
+        default=None,
         gt=0,
         lt=1,
         description="compute share of the slowest rank in the isolated run; 0.65 without `compute`",
     )
     imbalance: ImbalanceField = Field(default_factory=Uniform, description="distribution of Y over the ranks")
     memory_bound: float = Field(
-        0.0, ge=0, le=1, description="share of the compute time that is memory-bound: a power cap does not slow it down"
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of the compute time that is memory-bound: a power cap does not slow it down",
     )
-    variant: int = Field(0, ge=0, description="number of the trace variant: each draws its own jitter")
-    jitter: float = Field(0.02, ge=0, lt=1, description="maximum relative deviation of compute times, up and down")
+    variant: int = Field(default=0, ge=0, description="number of the trace variant: each draws its own jitter")
+    jitter: float = Field(
+        default=0.02, ge=0, lt=1, description="maximum relative deviation of compute times, up and down"
+    )
     distinct_iterations: int = Field(
-        8, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
+        default=8, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
     )
 
     @model_validator(mode="after")

@@ -22,15 +22,15 @@ class Comd(GriddedWorkload):
     By default 3 x 3 x 3 cells of 32 atoms a rank, and the 2 ms that a recorded run of it computed.
     """
 
-    message_size: Size = Field(0, description="not used: sizes follow from `cells` and `atoms`")
-    cells: int = Field(3, ge=1, description="link cells along each side of a rank's cube")
-    atoms: int = Field(32, ge=1, description="atoms of a cell")
-    compute: Duration | None = Field(2_000_000_000, description="Y: compute time of a step of the slowest rank")
-    memory_bound: float = Field(0.1, ge=0, le=1, description="memory-bound share of the compute time")
+    message_size: Size = Field(default=0, description="not used: sizes follow from `cells` and `atoms`")
+    cells: int = Field(default=3, ge=1, description="link cells along each side of a rank's cube")
+    atoms: int = Field(default=32, ge=1, description="atoms of a cell")
+    compute: Duration | None = Field(default=2_000_000_000, description="Y: compute time of a step of the slowest rank")
+    memory_bound: float = Field(default=0.1, ge=0, le=1, description="memory-bound share of the compute time")
     imbalance: ImbalanceField = Field(
         default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
     )
-    distinct_iterations: int = Field(10, ge=1, description="steps with own jitter, before they repeat")
+    distinct_iterations: int = Field(default=10, ge=1, description="steps with own jitter, before they repeat")
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:

@@ -11,6 +11,7 @@ from typing_extensions import override
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems, validated
 from fairlane.inputs.table import Table
+from fairlane.units import Written
 from fairlane.workload.shift import Shift as ShiftWorkload
 
 __all__ = ["PATTERNS", "Destinations", "DestinationsField"]
@@ -78,9 +79,11 @@ class Shift(Destinations):
 
     name: Literal["shift"] = "shift"
     sides: list[Annotated[int, Field(ge=1)]] | None = Field(
-        None, min_length=1, description="ranks along each dimension, the first varies fastest. Default: one dimension"
+        default=None,
+        min_length=1,
+        description="ranks along each dimension, the first varies fastest. Default: one dimension",
     )
-    steps: list[int] = Field([1], min_length=1, description="offset along each dimension")
+    steps: list[int] = Field(default=[1], min_length=1, description="offset along each dimension")
 
     @model_validator(mode="after")
     def _as_many_steps_as_sides(self) -> Self:
@@ -106,7 +109,7 @@ class NextGroup(Destinations):
 
     name: Literal["next_group"] = "next_group"
     group: int = Field(ge=1, description="ranks of a group")
-    steps: int = Field(1, ge=1, description="offset, in groups")
+    steps: int = Field(default=1, ge=1, description="offset, in groups")
 
     @override
     def problem_with(self, ranks: int) -> str | None:
@@ -189,8 +192,10 @@ class Hotspot(Destinations):
     """A share of the messages goes to a few hot ranks, the others to random ranks; hot ranks send to random ranks."""
 
     name: Literal["hotspot"] = "hotspot"
-    hot: list[Annotated[int, Field(ge=0)]] = Field([0], min_length=1, description="the hot ranks")
-    fraction: float = Field(0.1, gt=0, le=1, description="share of each rank's messages that goes to the hot ranks")
+    hot: list[Annotated[int, Field(ge=0)]] = Field(default=[0], min_length=1, description="the hot ranks")
+    fraction: float = Field(
+        default=0.1, gt=0, le=1, description="share of each rank's messages that goes to the hot ranks"
+    )
 
     @property
     @override
@@ -214,7 +219,7 @@ class Incast(Destinations):
     """All ranks send to one rank, which sends nothing."""
 
     name: Literal["incast"] = "incast"
-    to: int = Field(0, ge=0, description="the rank that receives")
+    to: int = Field(default=0, ge=0, description="the rank that receives")
 
     @override
     def problem_with(self, ranks: int) -> str | None:
@@ -256,7 +261,7 @@ def _read(given: Any) -> Any:
 
 
 DestinationsField = Annotated[
-    SerializeAsAny[Destinations],
+    SerializeAsAny[Written[Destinations]],
     BeforeValidator(
         _read,
         json_schema_input_type=Uniform

@@ -22,12 +22,12 @@ class Fft(GriddedWorkload):
     By default 32 KiB to each other rank of the row and no computation.
     """
 
-    message_size: Size = Field(32 * KIB, description="bytes that a rank has for each rank of its row")
+    message_size: Size = Field(default=32 * KIB, description="bytes that a rank has for each rank of its row")
     contribution: Size | None = Field(
-        None, description="instead of `message_size`: bytes that a rank has for its whole row, in equal blocks"
+        default=None, description="instead of `message_size`: bytes that a rank has for its whole row, in equal blocks"
     )
     compute: Duration | None = 0
-    axis: int = Field(2, ge=0, le=2, description="the coordinate that differs within a row")
+    axis: int = Field(default=2, ge=0, le=2, description="the coordinate that differs within a row")
 
     def block(self, ranks: int) -> int:
         """Bytes that a rank has for each rank of its row."""

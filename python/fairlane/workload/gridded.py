@@ -19,7 +19,7 @@ class GriddedWorkload(Workload):
     """Dimensions of the grid."""
 
     grid: list[Annotated[int, Field(ge=1)]] | None = Field(
-        None, description="sides of the grid of ranks; without it as equal as the number of ranks allows"
+        default=None, description="sides of the grid of ranks; without it as equal as the number of ranks allows"
     )
 
     @override

@@ -27,7 +27,7 @@ class Halo3D(GriddedWorkload):
     message_size: Size = 2048 * KIB
     compute: Duration | None = 0
     exchange: Literal["neighbor_alltoall", "put"] | None = Field(
-        None, description="neighborhood collectives, or puts between fences. Default: messages"
+        default=None, description="neighborhood collectives, or puts between fences. Default: messages"
     )
 
     @override

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems, validated
 from fairlane.inputs.table import Table
+from fairlane.units import Written
 
 __all__ = ["Growing", "Imbalance", "ImbalanceField", "OneRank", "Uniform"]
 
@@ -32,7 +33,7 @@ class Uniform(Imbalance):
     """Each rank computes a random time between ``low`` x Y and Y, the same for the whole run."""
 
     kind: Literal["uniform"] = "uniform"
-    low: float = Field(0.0, ge=0, le=1, description="minimum share of Y; 1 means no imbalance")
+    low: float = Field(default=0.0, ge=0, le=1, description="minimum share of Y; 1 means no imbalance")
 
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
         """Uniform between ``low`` and 1."""
@@ -55,14 +56,16 @@ class Growing(Imbalance):
     """Growing imbalance: all compute times are equal at first, and in stages they diverge to ``low`` x Y to Y."""
 
     kind: Literal["growing"] = "growing"
-    low: float = Field(0.0, ge=0, le=1, description="minimum share of Y at full imbalance")
+    low: float = Field(default=0.0, ge=0, le=1, description="minimum share of Y at full imbalance")
     steps: int = Field(
-        16,
+        default=16,
         ge=1,
         le=10_000,
         description="stages from balanced to full imbalance; a stage has `distinct_iterations`",
     )
-    per_variant: float = Field(0.0, ge=0, le=1, description="imbalance at the start, for each step of `variant`")
+    per_variant: float = Field(
+        default=0.0, ge=0, le=1, description="imbalance at the start, for each step of `variant`"
+    )
 
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
         """Uniform between ``low`` and 1."""
@@ -95,7 +98,7 @@ def _read(given: Any) -> Any:
 
 
 ImbalanceField = Annotated[
-    SerializeAsAny[Imbalance],
+    SerializeAsAny[Written[Imbalance]],
     BeforeValidator(
         _read, json_schema_input_type=Literal["uniform", "one_rank", "growing"] | Uniform | OneRank | Growing
     ),

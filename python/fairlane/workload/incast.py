@@ -25,7 +25,7 @@ class Incast(Workload):
     messages_per_iteration: int = 4
     compute: Duration | None = 0
     operation: Literal["put"] | None = Field(
-        None, description="one-sided puts between fences. Default: sends and receives"
+        default=None, description="one-sided puts between fences. Default: sends and receives"
     )
 
     @override

@@ -27,16 +27,18 @@ class Kripke(GriddedWorkload):
     and 40 us for a rank's part of a sweep.
     """
 
-    message_size: Size = Field(8 * KIB, description="bytes of a face in one sweep")
-    group_sets: int = Field(2, ge=1, description="sets of energy groups")
-    direction_sets: int = Field(1, ge=1, description="sets of directions in each octant")
-    compute: Duration | None = Field(640_000_000, description="Y: compute time per iteration of the slowest rank")
-    memory_bound: float = Field(0.5, ge=0, le=1, description="memory-bound share of the compute time")
+    message_size: Size = Field(default=8 * KIB, description="bytes of a face in one sweep")
+    group_sets: int = Field(default=2, ge=1, description="sets of energy groups")
+    direction_sets: int = Field(default=1, ge=1, description="sets of directions in each octant")
+    compute: Duration | None = Field(
+        default=640_000_000, description="Y: compute time per iteration of the slowest rank"
+    )
+    memory_bound: float = Field(default=0.5, ge=0, le=1, description="memory-bound share of the compute time")
     imbalance: ImbalanceField = Field(
         default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
     )
     distinct_iterations: int = Field(
-        2, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
+        default=2, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
     )
 
     @override

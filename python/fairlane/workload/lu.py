@@ -31,18 +31,20 @@ class Lu(GriddedWorkload):
 
     dimensions: ClassVar[int] = 2
 
-    message_size: Size = Field(0, description="not used: sizes follow from `side` and `planes`")
-    side: int = Field(4, ge=1, description="points along each side of a rank's part of a plane")
+    message_size: Size = Field(default=0, description="not used: sizes follow from `side` and `planes`")
+    side: int = Field(default=4, ge=1, description="points along each side of a rank's part of a plane")
     planes: int = Field(
-        33, ge=3, description="planes of a rank's column, the first and the last of which stay as they are"
+        default=33, ge=3, description="planes of a rank's column, the first and the last of which stay as they are"
     )
-    compute: Duration | None = Field(670_000_000, description="Y: compute time per iteration of the slowest rank")
-    memory_bound: float = Field(0.3, ge=0, le=1, description="memory-bound share of the compute time")
+    compute: Duration | None = Field(
+        default=670_000_000, description="Y: compute time per iteration of the slowest rank"
+    )
+    memory_bound: float = Field(default=0.3, ge=0, le=1, description="memory-bound share of the compute time")
     imbalance: ImbalanceField = Field(
         default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
     )
     distinct_iterations: int = Field(
-        2, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
+        default=2, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
     )
 
     @override

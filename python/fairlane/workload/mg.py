@@ -34,14 +34,14 @@ class Mg(GriddedWorkload):
     64 ranks.
     """
 
-    message_size: Size = Field(0, description="not used: sizes follow from `points`")
-    points: int = Field(32, ge=2, description="points along each side of a rank's cube, a power of 2")
-    memory_bound: float = Field(0.8, ge=0, le=1, description="memory-bound share of the compute time")
+    message_size: Size = Field(default=0, description="not used: sizes follow from `points`")
+    points: int = Field(default=32, ge=2, description="points along each side of a rank's cube, a power of 2")
+    memory_bound: float = Field(default=0.8, ge=0, le=1, description="memory-bound share of the compute time")
     imbalance: ImbalanceField = Field(
         default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
     )
     distinct_iterations: int = Field(
-        4, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
+        default=4, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
     )
 
     @override

@@ -32,18 +32,24 @@ class Milc(GriddedWorkload):
 
     dimensions: ClassVar[int] = 4
 
-    message_size: Size = Field(6144, description="bytes of a face; a deep layer has three times as many")
-    iterations: int = Field(10, ge=1, description="iterations of a timestep")
-    warmup: int = Field(0, ge=0, description="warm-up timesteps at the beginning, which are shorter")
-    warmup_iterations: int = Field(1, ge=1, description="iterations of a warm-up timestep")
-    every: int = Field(15, ge=2, description="after the warm-up, every n-th timestep computes more")
-    extra: float = Field(0.25, ge=0, description="additional compute time of these, relative to a timestep's")
-    between: float = Field(0.5, ge=0, le=1, description="share of the compute time between the calls of an exchange")
-    compute: Duration | None = Field(7_500_000_000, description="Y: compute time of a timestep of the slowest rank")
+    message_size: Size = Field(default=6144, description="bytes of a face; a deep layer has three times as many")
+    iterations: int = Field(default=10, ge=1, description="iterations of a timestep")
+    warmup: int = Field(default=0, ge=0, description="warm-up timesteps at the beginning, which are shorter")
+    warmup_iterations: int = Field(default=1, ge=1, description="iterations of a warm-up timestep")
+    every: int = Field(default=15, ge=2, description="after the warm-up, every n-th timestep computes more")
+    extra: float = Field(default=0.25, ge=0, description="additional compute time of these, relative to a timestep's")
+    between: float = Field(
+        default=0.5, ge=0, le=1, description="share of the compute time between the calls of an exchange"
+    )
+    compute: Duration | None = Field(
+        default=7_500_000_000, description="Y: compute time of a timestep of the slowest rank"
+    )
     imbalance: ImbalanceField = Field(
         default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
     )
-    distinct_iterations: int = Field(1, ge=1, le=1, description="always 1: jitter is the same in every timestep")
+    distinct_iterations: int = Field(
+        default=1, ge=1, le=1, description="always 1: jitter is the same in every timestep"
+    )
 
     @override
     def shape(self, ranks: int) -> tuple[int, ...]:

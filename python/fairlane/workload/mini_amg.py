@@ -23,7 +23,7 @@ class MiniAmg(Workload):
 
     message_size: Size = 32 * KIB
     messages_per_iteration: int = 1
-    levels: int = Field(4, ge=1, le=16, description="grids from finest to coarsest")
+    levels: int = Field(default=4, ge=1, le=16, description="grids from finest to coarsest")
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:

@@ -33,15 +33,17 @@ class OpenLoop(Workload):
     """
 
     message_size: Size = 4 * KIB
-    sizes: SizeDistribution | None = Field(None, description="distribution of the message size, instead of one size")
+    sizes: SizeDistribution | None = Field(
+        default=None, description="distribution of the message size, instead of one size"
+    )
     load: float = Field(
-        0.5,
+        default=0.5,
         gt=0,
         le=1,
         description="offered load: share of the injection bandwidth of the rank's host, headers included",
     )
     arrivals: Literal["poisson", "fixed"] = Field(
-        "poisson", description="a Poisson process, or fixed intervals with a random phase"
+        default="poisson", description="a Poisson process, or fixed intervals with a random phase"
     )
     pattern: DestinationsField = Field(default_factory=Uniform, description="destinations of each rank's messages")
     compute: Duration | None = 0

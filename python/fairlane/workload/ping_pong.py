@@ -22,7 +22,7 @@ class PingPong(Workload):
     even_ranks: ClassVar[bool] = True
     message_size: Size = 8
     sizes: list[Size] | None = Field(
-        None, min_length=1, description="instead of `message_size`: message sizes of successive iterations"
+        default=None, min_length=1, description="instead of `message_size`: message sizes of successive iterations"
     )
     compute: Duration | None = 0
 

@@ -23,9 +23,11 @@ class Shift(Workload):
     message_size: Size = 32 * KIB
     messages_per_iteration: int = 8
     sides: list[Annotated[int, Field(ge=1)]] | None = Field(
-        None, min_length=1, description="ranks along each dimension, the first varies fastest. Default: one dimension"
+        default=None,
+        min_length=1,
+        description="ranks along each dimension, the first varies fastest. Default: one dimension",
     )
-    steps: list[int] = Field([1], min_length=1, description="offset along each dimension")
+    steps: list[int] = Field(default=[1], min_length=1, description="offset along each dimension")
 
     @model_validator(mode="after")
     def _as_many_steps_as_sides(self) -> Self:

@@ -30,15 +30,21 @@ class Sweep3D(GriddedWorkload):
 
     dimensions: ClassVar[int] = 2
 
-    message_size: Size = Field(40 * KIB, description="bytes through a block's face to the next rank of the first side")
-    message_size_across: Size = Field(10 * KIB, description="bytes through its face to the next rank of the other side")
-    sweeps: int = Field(8, ge=1, le=8, description="octants in an iteration; four start at the four corners")
-    blocks: int = Field(4, ge=1, description="blocks of a rank's column, computed one after the other")
+    message_size: Size = Field(
+        default=40 * KIB, description="bytes through a block's face to the next rank of the first side"
+    )
+    message_size_across: Size = Field(
+        default=10 * KIB, description="bytes through its face to the next rank of the other side"
+    )
+    sweeps: int = Field(default=8, ge=1, le=8, description="octants in an iteration; four start at the four corners")
+    blocks: int = Field(default=4, ge=1, description="blocks of a rank's column, computed one after the other")
     compute: Duration | None = 0
     distinct_iterations: int = Field(
-        1, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
+        default=1, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
     )
-    block_compute: Duration = Field(0, description="compute time of a block, between its receives and its sends")
+    block_compute: Duration = Field(
+        default=0, description="compute time of a block, between its receives and its sends"
+    )
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:

@@ -23,6 +23,7 @@ from fairlane.inputs.parse import parse_json
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.inputs.reading import MOST_STORED, read_bytes
 from fairlane.inputs.table import Table
+from fairlane.units import Written
 from fairlane.workload.builder import CollectiveKind
 from fairlane.workload.otf2 import describe_apart, is_otf2
 from fairlane.workload.recorded import (
@@ -55,8 +56,8 @@ _FILES, _SUMS = "files", "sha256.json"
 class Iteration(Table):
     """Definition of an iteration of a trace. Default: one pass from its start to its end."""
 
-    collective: CollectiveKind | None = Field(None, description="from one call of this collective to the next")
-    region: str | None = Field(None, description="from one entry of this OTF2 region to the next")
+    collective: CollectiveKind | None = Field(default=None, description="from one call of this collective to the next")
+    region: str | None = Field(default=None, description="from one entry of this OTF2 region to the next")
 
     @model_validator(mode="after")
     def _at_most_one(self) -> Self:
@@ -87,22 +88,25 @@ def _in_folder(path: Path) -> Path:
 class Trace(Table):
     """A recorded application and how to replay it. By default it is repeated to the end of the run."""
 
-    path: Annotated[Path, AfterValidator(_in_folder)] = Field(
+    path: Annotated[Written[Path], AfterValidator(_in_folder)] = Field(
         description="an OTF2 or DUMPI archive: its folder, its .otf2 or .meta file, or a .tar.zst with it"
     )
     iteration: Annotated[
-        Iteration, BeforeValidator(_read_iteration, json_schema_input_type=Literal["pass"] | Iteration)
+        Written[Iteration], BeforeValidator(_read_iteration, json_schema_input_type=Literal["pass"] | Iteration)
     ] = Field(default_factory=lambda: Iteration(collective=None, region=None), description="definition of an iteration")
-    compute_scale: float = Field(1.0, ge=0, description="factor on the compute time between MPI calls")
+    compute_scale: float = Field(default=1.0, ge=0, description="factor on the compute time between MPI calls")
     message_scale: float = Field(
-        1.0, gt=0, le=1e6, description="factor on the bytes of messages and collectives, rounded"
+        default=1.0, gt=0, le=1e6, description="factor on the bytes of messages and collectives, rounded"
     )
     exclude: tuple[str, ...] = Field(
-        (), description="calls that cannot be simulated and are skipped: names, or prefixes with *"
+        default=(), description="calls that cannot be simulated and are skipped: names, or prefixes with *"
     )
-    repeat: bool = Field(True, description="whether the trace is repeated when it ends")
+    repeat: bool = Field(default=True, description="whether the trace is repeated when it ends")
     memory_bound: float = Field(
-        0.0, ge=0, le=1, description="share of the compute time that is memory-bound: a power cap does not slow it down"
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of the compute time that is memory-bound: a power cap does not slow it down",
     )
 
     def program(self, pace: "Pace | None" = None) -> _core.Program:

@@ -61,12 +61,14 @@ class Slack(Controller):
 
     gives_levels: ClassVar[bool] = True
 
-    default_periods: int = Field(2, ge=1, description="periods over which the default run is observed")
-    steps: int = Field(6, ge=1, description="periods of feedback without and with ranks spread over levels, each")
-    guard: float = Field(0.01, ge=0, le=1, description="what a job may lose before it counts three times")
-    confirm: int = Field(2, ge=1, description="further periods that a change must prove itself in")
-    patience: int = Field(40, ge=1, description="changes in a row that do not help, before it idles")
-    seed: int = Field(1, ge=0, description="seed of random changes")
+    default_periods: int = Field(default=2, ge=1, description="periods over which the default run is observed")
+    steps: int = Field(
+        default=6, ge=1, description="periods of feedback without and with ranks spread over levels, each"
+    )
+    guard: float = Field(default=0.01, ge=0, le=1, description="what a job may lose before it counts three times")
+    confirm: int = Field(default=2, ge=1, description="further periods that a change must prove itself in")
+    patience: int = Field(default=40, ge=1, description="changes in a row that do not help, before it idles")
+    seed: int = Field(default=1, ge=0, description="seed of random changes")
 
     _state: State = PrivateAttr(State.DEFAULT)
     _accepted: bool = PrivateAttr(False)

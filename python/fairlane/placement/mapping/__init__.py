@@ -13,6 +13,7 @@ from fairlane.placement.mapping.base import Mapping, Slots
 from fairlane.placement.mapping.blocked import Blocked
 from fairlane.placement.mapping.hop_bytes import HopBytes, hop_bytes
 from fairlane.placement.mapping.linear import Linear
+from fairlane.units import Written
 
 __all__ = ["MAPPINGS", "Blocked", "HopBytes", "Linear", "Mapping", "MappingField", "Slots", "hop_bytes", "mapped"]
 
@@ -36,7 +37,7 @@ MAPPINGS: Registry[type[Mapping]] = Registry(
 )
 """Every mapping that can be asked for by name."""
 
-MappingField = Annotated[Mapping, BeforeValidator(MAPPINGS.read), PlainSerializer(Mapping.written)]
+MappingField = Annotated[Written[Mapping], BeforeValidator(MAPPINGS.read), PlainSerializer(Mapping.written)]
 """A model's field that takes a mapping's name, a table with its name and parameters, or a mapping."""
 
 

@@ -40,11 +40,11 @@ class Controlled(Treatment):
     """The controller: its name, or a table with its name and parameters."""
     mode: Literal["episodes", "online"] = "episodes"
     """Whether every period is a fresh simulation, or all are one that goes on."""
-    period: Duration = Field(60 * 10**9, gt=0)
+    period: Duration = Field(default=60 * 10**9, gt=0)
     """How long a period is."""
-    periods: int = Field(500, strict=True, ge=1)
+    periods: int = Field(default=500, strict=True, ge=1)
     """How many there are."""
-    draws: int | None = Field(None, strict=True, ge=1)
+    draws: int | None = Field(default=None, strict=True, ge=1)
     """Different combinations of variants, for episodes; without it a new one for each period."""
 
     @model_validator(mode="after")
