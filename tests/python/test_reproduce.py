@@ -21,7 +21,7 @@ from fairlane.study.plan import Plan as StudyPlan
 from fairlane.study.plan import plan as plan_study
 from fairlane.study.sql import Database, QueryError
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.sources import _another, sources
+from fairlane.tasks.sources import COUNTING, _another, sources
 from fairlane.tasks.store import Store
 from small_study import Here
 
@@ -353,7 +353,7 @@ def test_what_makes_answers_is_part_of_the_simulator(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Path, "read_bytes", noted)
     sources.cache_clear()
     sources()
-    assert {"study/work.py", "study/measured.py", "results/derive.py", "controller/loop.py"} <= {*found}
+    assert {*COUNTING, "controller/loop.py", "saturation/measure.py", "slowdown/bench.py"} <= {*found}
     assert not {"tasks/pools.py", "results/text.py", "cli/main.py"} & {*found}
 
 

@@ -13,18 +13,20 @@ from fairlane.inputs.registry import code_of_packages
 
 __all__ = ["sources"]
 
-APART = ("advice", "analysis", "cli", "plot", "predict", "reproduce", "results", "study", "tasks")
+APART = ("advice", "analysis", "cli", "models", "plot", "predict", "reproduce", "results", "study", "tasks")
 """Packages that no number of a simulation comes from, but for ``COUNTING``."""
 COUNTING = (
+    "advice/fingerprint.py",
     "results/derive.py",
     "results/latency.py",
     "engine/measured.py",
     "results/milestones.py",
+    "results/tables.py",
     "study/work.py",
     "study/measured.py",
     "study/sql.py",
 )
-"""What makes a simulation's counters a study's answers."""
+"""What makes answers of tasks out of a simulation's counters."""
 
 
 @lru_cache
