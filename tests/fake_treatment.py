@@ -15,7 +15,7 @@ from fairlane.tasks.task import Stopwatch, Task
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
-    from fairlane.study.written import Written
+    from fairlane.study.pinned import Pinned
 
 
 class Fake(Treatment):
@@ -32,9 +32,9 @@ class Fake(Treatment):
     seconds: float = 0.0
     """How long a run takes at least."""
 
-    def treated(self, written: Written, name: str) -> Task:
+    def treated(self, pinned: Pinned, name: str) -> Task:
         arguments = {"notes": self.notes, "deaths": self.deaths, "errors": self.errors, "seconds": self.seconds}
-        return written.task("fake_treatment:misbehave", name, {"name": name, **arguments})
+        return pinned.task("fake_treatment:misbehave", name, {"name": name, **arguments})
 
 
 def misbehave(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fairlane.errors import BuildError, Problem, ScenarioError
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
-    from fairlane.study.written import Written
+    from fairlane.study.pinned import Pinned
 
 __all__ = ["ALL", "PLACEMENTS", "Choice", "Point", "Question", "ask"]
 
@@ -42,7 +42,7 @@ class Point:
     choice: Choice
     seed: int
     decided: Resolved
-    written: Written
+    pinned: Pinned
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Question:
     def point(self, choice: Choice, seed: int, duration: str | None = None) -> Point:
         """The scenario with an alternative and a seed."""
         from fairlane.scenario import Scenario
-        from fairlane.study.written import write
+        from fairlane.study.pinned import pin
 
         own = self.scenario.jobs[self.at]
         per_host = own.ranks_per_host or (own.placement or self.scenario.placement).ranks_per_host
@@ -100,7 +100,7 @@ class Question:
         ).with_background()
         decided = _decided(made)
         where = f"{choice.rails}, level {choice.service_level}, {choice.placement}, seed {seed}"
-        return Point(choice, seed, decided, write(made, decided, str(self.file.resolve().parent), where))
+        return Point(choice, seed, decided, pin(made, decided, str(self.file.resolve().parent), where))
 
     def _policy(self, choice: Choice, per_host: int) -> str:
         """The job's ``rails``, as in a file."""

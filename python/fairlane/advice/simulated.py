@@ -98,15 +98,15 @@ def _mean_change(found: Mapping[str, Any], without: Mapping[str, Any]) -> float 
 
 def _tasks(question: Question, point: Point, shared: dict[tuple[Any, ...], Task]) -> _Tasks:
     """Isolated, all service levels are the same; without the application so are its adapters."""
-    choice, written, at = point.choice, point.written, question.number
+    choice, pinned, at = point.choice, point.pinned, question.number
     isolated = ("isolated", choice.rails, choice.placement, point.seed)
     if isolated not in shared:
-        shared[isolated] = written.alone(at).task(SIMULATE, "isolated")
-    others = [job for job in range(len(written.names)) if job != at]
+        shared[isolated] = pinned.isolated(at).task(SIMULATE, "isolated")
+    others = [job for job in range(len(pinned.names)) if job != at]
     without = ("without", choice.placement, point.seed)
     if others and without not in shared:
-        shared[without] = written.only(others).task(SIMULATE, "without the application")
-    return _Tasks(written.task(SIMULATE, "co-run"), shared[isolated], shared.get(without))
+        shared[without] = pinned.only(others).task(SIMULATE, "without the application")
+    return _Tasks(pinned.task(SIMULATE, "co-run"), shared[isolated], shared.get(without))
 
 
 def _isolated_row(question: Question, point: Point, answer: Mapping[str, Any], marks: int | None) -> dict[str, Any]:

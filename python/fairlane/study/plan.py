@@ -1,7 +1,7 @@
 """What a study has to compute: a cell for each point, and the tasks that cells share.
 
-A cell is everything about one point, placement and seed: the default run, each job alone, and a run per treatment, all
-with the same programs on the same hosts. Compute times are found first, on the default scenario, and hold for all.
+A cell is everything about one point, placement and seed: the default run, each job isolated, and a run per treatment,
+all with the same programs on the same hosts. Compute times are found first, on the default scenario, and hold for all.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.resolve import decide
+from fairlane.study.pinned import Pinned, pin
 from fairlane.study.study import Point, Study
 from fairlane.study.treatments import Treatment
 from fairlane.study.treatments.overrides import Overrides
-from fairlane.study.written import Written, write
 from fairlane.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class Cell:
     """One point with its runs."""
 
     point: Point
-    written: Written
-    treated: Mapping[str, Written]
+    pinned: Pinned
+    treated: Mapping[str, Pinned]
     workloads: Sequence[str]
     """The workload of each job."""
     ranks: Sequence[int]
@@ -75,25 +75,25 @@ class Cell:
     @cached_property
     def calibrations(self) -> list[Task | None]:
         """What finds each job's compute time; None where it is known."""
-        unknown = [_uncalibrated(job) for job in self.written.data["jobs"]]
-        always = self.written.throughout()
+        unknown = [_uncalibrated(job) for job in self.pinned.data["jobs"]]
+        always = self.pinned.without_start_and_stop()
         return [
-            always.alone(at).task(CALIBRATE, f"compute time of {always.names[at]}") if wanted else None
+            always.isolated(at).task(CALIBRATE, f"compute time of {always.names[at]}") if wanted else None
             for at, wanted in enumerate(unknown)
         ]
 
     def decide(self, compute: Sequence[int | None], treatments: Mapping[str, Treatment]) -> None:
         """Makes the runs, with these compute times."""
-        default = self.written.computing(compute)
+        default = self.pinned.with_compute_times(compute)
         kinds: dict[str, Treatment] = {}
         for kind in treatments.values() or (Overrides(),):
             kinds.setdefault(kind.baseline, kind)
         for name, kind in kinds.items():
-            alone = {job: kind.alone(default, number) for number, job in enumerate(self.written.names)}
+            alone = {job: kind.isolated(default, number) for number, job in enumerate(self.pinned.names)}
             self.runs.append(CellRun(name, DEFAULT, None, kind.default(default), kind))
             self.runs += [CellRun(name, ISOLATED, job, task, kind) for job, task in alone.items() if task]
         for name, kind in treatments.items():
-            treated = kind.treated(self.treated[name].computing(compute), name)
+            treated = kind.treated(self.treated[name].with_compute_times(compute), name)
             self.runs.append(CellRun(kind.baseline, name, None, treated, kind))
 
     def tasks(self) -> list[Task]:
@@ -110,7 +110,7 @@ class Cell:
             {"baseline": run.baseline, "treatment": run.treatment, "job": run.job, "answer": run.task.digest}
             for run in self.runs
         ]
-        return {"point": str(self.point), "scenario": self.written.data, "runs": runs}
+        return {"point": str(self.point), "scenario": self.pinned.data, "runs": runs}
 
 
 @dataclass
@@ -170,8 +170,8 @@ def _cell(study: Study, point: Point) -> Cell:
         if wrong:
             raise scenario.error(Problems(*wrong))
     decided = _decided(scenario)
-    written = write(scenario, decided, study.folder, str(point))
-    treated: dict[str, Written] = {}
+    pinned = pin(scenario, decided, study.folder, str(point))
+    treated: dict[str, Pinned] = {}
     problems: list[Problem] = []
     for name, treatment in study.treatments.items():
         try:
@@ -179,18 +179,18 @@ def _cell(study: Study, point: Point) -> Cell:
             wrong = list(_located(study, name, other, treatment.check(other)))
             problems += wrong
             fitted = other if wrong else treatment.fitted(other)
-            outcome = write(fitted, _decided(fitted), study.folder, str(point))
+            outcome = pin(fitted, _decided(fitted), study.folder, str(point))
         except ScenarioError as error:
             problems += error.problems
             continue
-        problems += [study.error(problem) for problem in _incomparable(name, written, outcome)]
+        problems += [study.error(problem) for problem in _incomparable(name, pinned, outcome)]
         treated[name] = outcome
     if problems:
         raise ScenarioError(problems)
     jobs = decided.jobs
     lists = [job.workload for job in jobs], [job.ranks for job in jobs], [job.iterates for job in jobs]
     memory = decided.estimate.memory if decided.estimate else 0.0
-    return Cell(point, written, treated, *lists, memory, scenario.memory)
+    return Cell(point, pinned, treated, *lists, memory, scenario.memory)
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -211,7 +211,7 @@ def _decided(scenario: Scenario) -> Resolved:
         raise scenario.error(Problems(Problem(error.path or "", str(error)))) from None
 
 
-def _incomparable(name: str, default: Written, treated: Written) -> Iterator[Problem]:
+def _incomparable(name: str, default: Pinned, treated: Pinned) -> Iterator[Problem]:
     """What a treatment may not change."""
     where = f"treatments.{name}.set"
     for key in FIXED:

@@ -13,7 +13,7 @@ from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
 from fairlane.study.plan import DEFAULT, ISOLATED, Cell, Plan
 from fairlane.study.study import Point
-from fairlane.study.treatments import Done
+from fairlane.study.treatments import Progress
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Task
 
@@ -33,7 +33,7 @@ def tables(plan: Plan, executor: Executor) -> dict[str, pl.DataFrame]:
     simulations: dict[str, int] = {}
     for number, cell in enumerate(plan.cells):
         point = {"point": number}
-        for name, task in zip(cell.written.names, cell.calibrations, strict=True):
+        for name, task in zip(cell.pinned.names, cell.calibrations, strict=True):
             rows["failures"] += [{**point, **row} for row in _failures(executor, DEFAULT, name, task)]
         for run in cell.runs:
             answer = executor.answer(run.task) or {}
@@ -104,18 +104,18 @@ def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
         before = executor.answer(default.task)
         alone = {run.job: executor.answer(run.task) for run in cell.of(ISOLATED, default.baseline)}
         together = [run for run in cell.runs if run.baseline == default.baseline and run.treatment != ISOLATED]
-        for number, job in enumerate(cell.written.names):
-            reference = default.kind.work(before, job) if before else None
+        for number, job in enumerate(cell.pinned.names):
+            reference = default.kind.progress(before, job) if before else None
             isolated = None
             if cell.iterates[number]:
                 answer = alone.get(job, before)
-                read = default.kind.work if job in alone else default.kind.work_alone
+                read = default.kind.progress if job in alone else default.kind.isolated_progress
                 isolated = read(answer, job) if answer else None
             for run in together:
                 answer = executor.answer(run.task)
                 if answer is None:
                     continue
-                done = run.kind.work(answer, job)
+                done = run.kind.progress(answer, job)
                 yield {
                     "baseline": run.baseline,
                     "treatment": run.treatment,
@@ -130,7 +130,7 @@ def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
                 }
 
 
-def _done(prefix: str, done: Done | None) -> Row:
+def _done(prefix: str, done: Progress | None) -> Row:
     return {
         f"{prefix}iterations": done and done.iterations,
         f"{prefix}span_ps": done and done.span,
@@ -138,20 +138,20 @@ def _done(prefix: str, done: Done | None) -> Row:
     }
 
 
-def _against(done: Done, default: Done | None, isolated: Done | None) -> Row:
+def _against(done: Progress, default: Progress | None, isolated: Progress | None) -> Row:
     """W and improvement at the last iteration that both runs completed, where that is known of both."""
 
-    def at(reference: Done | None) -> Common | None:
+    def at(reference: Progress | None) -> Common | None:
         of = reference and reference.milestones
         return common(done.milestones, of) if done.milestones and of else None
 
-    alone, before = at(isolated), at(default)
+    against_isolated, against_default = at(isolated), at(default)
     return {
-        "compared_iterations": alone and alone.iterations,
-        "compared_ps": alone and alone.at,
-        "isolated_compared_ps": alone and alone.reference_at,
-        "w": alone and alone.change,
-        "improvement": before and before.change,
+        "compared_iterations": against_isolated and against_isolated.iterations,
+        "compared_ps": against_isolated and against_isolated.at,
+        "isolated_compared_ps": against_isolated and against_isolated.reference_at,
+        "w": against_isolated and against_isolated.change,
+        "improvement": against_default and against_default.change,
         "timed": done.milestones is not None,
         "stop_ps": done.milestones and done.milestones.stop,
         "ten_iterations_ps": enough(done.milestones, isolated.milestones if isolated else None)

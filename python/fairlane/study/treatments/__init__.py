@@ -6,11 +6,11 @@ from typing import Any
 
 from fairlane.errors import nearest
 from fairlane.inputs.problems import validated
-from fairlane.study.treatments.base import Done, Treatment
+from fairlane.study.treatments.base import Progress, Treatment
 from fairlane.study.treatments.controlled import Controlled
 from fairlane.study.treatments.overrides import Overrides
 
-__all__ = ["KINDS", "Done", "Treatment", "read_treatment"]
+__all__ = ["KINDS", "Progress", "Treatment", "read_treatment"]
 
 KINDS: list[type[Treatment]] = [Controlled, Overrides]
 """Every kind; the first whose key is in a treatment's table reads it, else the last."""

@@ -21,16 +21,16 @@ from fairlane.tasks.task import Task
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
-    from fairlane.study.written import Written
+    from fairlane.study.pinned import Pinned
 
-__all__ = ["Done", "Treatment"]
+__all__ = ["Progress", "Treatment"]
 
 SIMULATE = "fairlane.study.work:simulate"
 
 
 @dataclass(frozen=True)
-class Done:
-    """What a job did in a run, and over what time."""
+class Progress:
+    """How far a job came in a run, and in what time."""
 
     iterations: int
     """Iterations of its slowest rank."""
@@ -69,27 +69,27 @@ class Treatment(Table):
         """What its default and isolated runs are like; treatments that have the same share them."""
         return ""
 
-    def default(self, written: Written) -> Task:
+    def default(self, pinned: Pinned) -> Task:
         """The default run that it is compared with."""
-        return written.task(SIMULATE, "default")
+        return pinned.task(SIMULATE, "default")
 
-    def alone(self, written: Written, job: int) -> Task | None:
+    def isolated(self, pinned: Pinned, job: int) -> Task | None:
         """The isolated run of a job; None if its work is part of what the default run returns."""
-        return written.alone(job).task(SIMULATE, f"{written.names[job]} alone")
+        return pinned.isolated(job).task(SIMULATE, f"{pinned.names[job]} isolated")
 
     @abstractmethod
-    def treated(self, written: Written, name: str) -> Task:
+    def treated(self, pinned: Pinned, name: str) -> Task:
         """The treated run."""
 
-    def work(self, answer: Mapping[str, Any], job: str) -> Done:
-        """What a job did, by the answer of the default, isolated or treated task."""
+    def progress(self, answer: Mapping[str, Any], job: str) -> Progress:
+        """How far a job came, by the answer of the default, isolated or treated task."""
         row = next(row for row in answer["jobs"] if row["job"] == job)
         reached = Milestones.read(row["milestones"])
-        return Done(row["iterations"], row["span_ps"], row["seconds_per_iteration"], reached)
+        return Progress(row["iterations"], row["span_ps"], row["seconds_per_iteration"], reached)
 
-    def work_alone(self, answer: Mapping[str, Any], job: str) -> Done:
-        """What a job did alone, by the default run's answer, where ``alone`` has no task of its own."""
-        raise NotImplementedError(f"{type(self).__name__} says nothing about isolated runs")
+    def isolated_progress(self, answer: Mapping[str, Any], job: str) -> Progress:
+        """How far a job came isolated, by the default run's answer, where ``isolated`` has no task of its own."""
+        raise NotImplementedError(f"isolated runs of {type(self).__name__} are tasks of their own")
 
     def periods_of(self, answer: Mapping[str, Any], default: Mapping[str, Any] | None) -> list[dict[str, Any]]:
         """Rows about single periods: ``period``, ``job``, ``iterations`` and what else there is to say.

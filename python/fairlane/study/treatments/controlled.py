@@ -1,7 +1,7 @@
 """A treatment by a controller, which decides service levels from the work of each period.
 
 The default run has as many periods, under the controller ``none``: in episodes with the same variants, online as one
-simulation that goes on. It also says what each job does alone. Treated runs do not simulate it again.
+simulation that goes on. It also measures each job isolated; treated runs do not simulate that again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.results.milestones import Milestones
 from fairlane.scenario.checks import late
-from fairlane.study.treatments.base import Done, Treatment
+from fairlane.study.treatments.base import Progress, Treatment
 from fairlane.units import DURATION, Duration
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
-    from fairlane.study.written import Written
+    from fairlane.study.pinned import Pinned
     from fairlane.tasks.task import Task
 
 __all__ = ["Controlled"]
@@ -104,37 +104,37 @@ class Controlled(Treatment):
         return f"{self.periods} x {DURATION.format(self.period)} {self.mode}{drawn}"
 
     @override
-    def default(self, written: Written) -> Task:
-        return self._task(written, "default", "none", {}, isolated=True)
+    def default(self, pinned: Pinned) -> Task:
+        return self._task(pinned, "default", "none", {}, isolated=True)
 
     @override
-    def alone(self, written: Written, job: int) -> Task | None:
+    def isolated(self, pinned: Pinned, job: int) -> Task | None:
         return None
 
     @override
-    def treated(self, written: Written, name: str) -> Task:
-        return self._task(written, name, self.controller["name"], self.parameters, isolated=False)
+    def treated(self, pinned: Pinned, name: str) -> Task:
+        return self._task(pinned, name, self.controller["name"], self.parameters, isolated=False)
 
-    def _task(self, written: Written, label: str, name: str, parameters: Mapping[str, Any], *, isolated: bool) -> Task:
+    def _task(self, pinned: Pinned, label: str, name: str, parameters: Mapping[str, Any], *, isolated: bool) -> Task:
         arguments = {
             "controller": name,
             "parameters": dict(parameters),
             "mode": self.mode,
             "period": self.period,
             "periods": self.periods,
-            "seed": written.seed,
+            "seed": pinned.seed,
             "draws": self.draws,
             "default": False,
             "isolated": isolated,
         }
-        return written.lasting(self.period).task(CONTROL, label, arguments, runs=self.periods)
+        return pinned.with_duration(self.period).task(CONTROL, label, arguments, runs=self.periods)
 
     @override
-    def work(self, answer: Mapping[str, Any], job: str) -> Done:
+    def progress(self, answer: Mapping[str, Any], job: str) -> Progress:
         return _sum(answer, job, "iterations", "seconds", "treated")
 
     @override
-    def work_alone(self, answer: Mapping[str, Any], job: str) -> Done:
+    def isolated_progress(self, answer: Mapping[str, Any], job: str) -> Progress:
         return _sum(answer, job, "isolated_iterations", "isolated_seconds", "isolated")
 
     @override
@@ -145,7 +145,7 @@ class Controlled(Treatment):
         return sorted(rows, key=lambda row: row["period"])
 
     def _compared(self, row: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
-        """A job's part of a period beside what it did by default and alone."""
+        """A job's part of a period, with what it did by default and isolated."""
         treated, other = _part(row), _part(default)
         return {
             **row,
@@ -157,12 +157,12 @@ class Controlled(Treatment):
         }
 
 
-def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str, run: str) -> Done:
+def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str, run: str) -> Progress:
     """What a job did in all periods in which it was there, and for how long it was there; online also when."""
     reached = answer["milestones"].get(run, {}).get(job)
     rows = [row for row in answer["periods"] if row["job"] == job and row[iterations] is not None]
     done, spent = sum(row[iterations] for row in rows), sum(row[seconds] for row in rows)
-    return Done(done, round(1e12 * spent), spent / done if done else None, reached and Milestones.read(reached))
+    return Progress(done, round(1e12 * spent), spent / done if done else None, reached and Milestones.read(reached))
 
 
 def _nothing(default: Mapping[str, Any]) -> dict[str, Any]:

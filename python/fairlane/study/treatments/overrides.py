@@ -9,7 +9,7 @@ from typing_extensions import override
 from fairlane.study.treatments.base import SIMULATE, Treatment
 
 if TYPE_CHECKING:
-    from fairlane.study.written import Written
+    from fairlane.study.pinned import Pinned
     from fairlane.tasks.task import Task
 
 __all__ = ["Overrides"]
@@ -21,5 +21,5 @@ class Overrides(Treatment):
     key: ClassVar[str] = "set"
 
     @override
-    def treated(self, written: Written, name: str) -> Task:
-        return written.task(SIMULATE, name)
+    def treated(self, pinned: Pinned, name: str) -> Task:
+        return pinned.task(SIMULATE, name)

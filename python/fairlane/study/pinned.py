@@ -1,7 +1,7 @@
-"""A scenario with everything written out that was decided: hosts, lanes, compute times, numbers of random streams.
+"""Pinned scenarios: hosts, lanes, compute times and numbers of random streams stand in the scenario's own tables.
 
-So it means the same with other service levels, with one job instead of all, and on another machine; and what means
-the same is written alike, so it is recognised.
+So a scenario means the same with other service levels, with one job isolated, and on another machine; and two that mean
+the same have the same tables, so their simulation is recognised.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
     from fairlane.scenario.models import Job
 
-__all__ = ["Written", "write"]
+__all__ = ["Pinned", "pin"]
 
 
 @dataclass(frozen=True)
-class Written:
-    """A scenario's data, and how to make tasks of it."""
+class Pinned:
+    """The tables of a scenario in which all decisions are pinned, and how to make tasks of it."""
 
     data: Mapping[str, Any]
     """The scenario's tables."""
@@ -44,7 +44,7 @@ class Written:
         """The jobs' names."""
         return [job["name"] for job in self.data["jobs"]]
 
-    def computing(self, compute: Sequence[int | None]) -> Written:
+    def with_compute_times(self, compute: Sequence[int | None]) -> Pinned:
         """The same with these compute times, ps; None where a job is a trace."""
         jobs = []
         for job, time in zip(self.data["jobs"], compute, strict=True):
@@ -52,20 +52,20 @@ class Written:
             jobs.append(job if time is None else {**job, "workload": {**workload, "compute": f"{time} ps"}})
         return replace(self, data={**self.data, "jobs": jobs})
 
-    def lasting(self, duration: int) -> Written:
+    def with_duration(self, duration: int) -> Pinned:
         """The same with another duration, ps."""
         return replace(self, data={**self.data, "duration": DURATION.format(duration)})
 
-    def throughout(self) -> Written:
+    def without_start_and_stop(self) -> Pinned:
         """The same with jobs that are there from the beginning and never end."""
         jobs = [{key: it for key, it in job.items() if key not in ("start", "stop")} for job in self.data["jobs"]]
         return replace(self, data={**self.data, "jobs": jobs})
 
-    def alone(self, job: int) -> Written:
+    def isolated(self, job: int) -> Pinned:
         """One job by itself: on its hosts, with its random numbers, on a fabric with the lanes of all jobs."""
         return self.only([job])
 
-    def only(self, jobs: Sequence[int]) -> Written:
+    def only(self, jobs: Sequence[int]) -> Pinned:
         """Some jobs, on their hosts, with their random numbers, on a fabric with the lanes of all."""
         qos = {key: value for key, value in self.data["qos"].items() if key != "service_levels"}
         kept = [self.data["jobs"][job] for job in jobs]
@@ -87,7 +87,7 @@ def _observing(observe: Mapping[str, Any], jobs: Set[str]) -> dict[str, Any]:
     return {**found, "iterations": [name for name in observe.get("iterations", ()) if name in jobs]}
 
 
-def write(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Written:
+def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Pinned:
     """``scenario`` as it was ``decided``; compute times stay as they are until they are known."""
     data = scenario.model_dump(mode="json", exclude_none=True, exclude={"placement", "jobs"})
     data["fabric"].setdefault("routing", {"name": decided.tables["fabric"]["routing"]})
@@ -101,7 +101,7 @@ def write(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Wri
         table["ranks_per_host"] = job.ranks_per_host or (
             job.placement.ranks_per_host if job.placement else ranks_per_host
         )
-    return Written({**data, "jobs": jobs}, decided.tables["qos"]["sl2vl"], folder, place)
+    return Pinned({**data, "jobs": jobs}, decided.tables["qos"]["sl2vl"], folder, place)
 
 
 def _job(job: Job, stream: int, name: str, hosts: Sequence[int]) -> dict[str, Any]:
