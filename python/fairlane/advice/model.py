@@ -23,6 +23,7 @@ from pydantic import model_validator
 
 from fairlane.advice.features import COLUMNS, FEATURES, RENAMED, described
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.extras import require
 from fairlane.inputs.problems import Problems
 from fairlane.models.base import FittedModel, Floats, Integers
 from fairlane.models.regressors import TreeSum, freeze, one_thread
@@ -162,6 +163,7 @@ class _Runs:
 
     def fit(self) -> dict[str, TreeSum]:
         """Trees for each quantile."""
+        require("predict")
         from sklearn.ensemble import GradientBoostingRegressor
 
         options = {"max_depth": DEPTH, "learning_rate": RATE, "min_samples_leaf": MIN_LEAF, "random_state": 0}

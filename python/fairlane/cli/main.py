@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -27,7 +26,6 @@ from fairlane.cli import (
 )
 from fairlane.cli.exit import ExitCode
 from fairlane.errors import FairlaneError, RunError, disk_full
-from fairlane.inputs.code import Code, asking
 
 __all__ = ["app", "execute", "main"]
 
@@ -40,7 +38,8 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _asking() if sys.stdin.isatty() and sys.stderr.isatty() else nullcontext():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             raise typer.Abort from None
 
@@ -97,8 +96,7 @@ def main() -> None:
 def execute(arguments: list[str]) -> int:
     """Runs a command and returns its exit code; errors are told on standard error."""
     try:
-        with asking(_asker()) if sys.stdin.isatty() and sys.stderr.isatty() else nullcontext():
-            status = app(arguments, prog_name="fairlane", standalone_mode=False)
+        status = app(arguments, prog_name="fairlane", standalone_mode=False)
     except typer.Abort:
         return _complain("interrupted", ExitCode.INTERRUPTED)
     except UsageError as error:
@@ -114,8 +112,10 @@ def execute(arguments: list[str]) -> int:
     return status if isinstance(status, int) else ExitCode.DONE
 
 
-def _asker() -> Callable[[Code], bool]:
+def _asking() -> AbstractContextManager[object]:
     """Asks at the terminal whether code that an input names may run; for each file and class once."""
+    from fairlane.inputs.code import Code, asking
+
     answers: dict[Code, bool] = {}
 
     def ask(code: Code) -> bool:
@@ -123,7 +123,7 @@ def _asker() -> Callable[[Code], bool]:
             answers[code] = typer.confirm(f"The input runs code: {code}. Run it?", default=False, err=True)
         return answers[code]
 
-    return ask
+    return asking(ask)
 
 
 def _failed(error: FairlaneError | OSError) -> int:

@@ -10,7 +10,6 @@ import typer
 
 from fairlane.cli.command import Answer, Quiet, add, out_option, write_table
 from fairlane.cli.options import AllowCode
-from fairlane.inputs import code
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
@@ -79,6 +78,8 @@ def schedule(
     Run times are those of the log, or with --slowdown stretch as hosts and neighbours make them. For example: fairlane
     schedule log.swf.gz --slowdown torus-128 --allocator box --allocator pattern -o gantt.png
     """
+    from fairlane.inputs import code
+
     with code.allow_code(allow_code):
         machine = _machine(slowdown, fabric, assignments, mix, seed)
         strategies = _strategies(allocator or _usual(machine, claim=claim), machine)

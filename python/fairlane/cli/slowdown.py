@@ -7,7 +7,6 @@ import typer
 
 from fairlane.cli.command import Answer, Quiet, add, out_option
 from fairlane.cli.options import AllowCode, Assignments
-from fairlane.inputs import code
 
 if TYPE_CHECKING:
     from fairlane.scheduler import SlowdownModel
@@ -45,6 +44,8 @@ def fit(
     from fairlane.tasks.store import Store
 
     table = FabricTable.read({"topology": fabric}, assignments or ())
+    from fairlane.inputs import code
+
     with code.allow_code(allow_code):
         patterns = PatternMix.from_file(mix)
     store = None if keep is None else Store.kept("fit", keep, {"fabric": fabric, "seed": seed})
@@ -64,6 +65,7 @@ def show(
     ],
 ) -> Answer:
     """What a model predicts, and its error on held-out snapshots."""
+    from fairlane.inputs import code
     from fairlane.scheduler import load_model
 
     with code.listing():

@@ -8,7 +8,6 @@ import typer
 from fairlane.cli.command import Answer, add, completing, out_option
 from fairlane.cli.options import Assignments
 from fairlane.errors import ScenarioError
-from fairlane.inputs.code import allow_code
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
@@ -78,6 +77,7 @@ def workload_pattern(
     One period of its iterations is looked at. For example: fairlane workload pattern mini_amg --ranks 64
     --set message_size="8 KiB"
     """
+    from fairlane.inputs.code import allow_code
     from fairlane.scenario.models import Job
 
     own = [f"workload.{assignment}" for assignment in assignments or ()]

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy
 from pydantic import Field, model_validator
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem
+from fairlane.inputs.extras import require
 from fairlane.inputs.problems import Problems
 from fairlane.models.base import Dims, Floats, Integers, Part, PerCounter
 
@@ -30,24 +31,23 @@ REGRESSORS: dict[RegressorName, str] = {
 """What they are, by name."""
 TREES = 100
 """Of all three that have trees; boosting counts each one a tenth."""
-_MISSING = Problem("", 'fitting a model takes scikit-learn: pip install "fairlane[predict]"')
 
 
 def one_thread() -> AbstractContextManager[Any]:
     """Linear algebra and trees on one thread: matrices are small, and results do not depend on how many there are.
 
-    Raises ``ScenarioError`` if scikit-learn, which brings it, is not installed.
+    Raises ``MissingExtraError`` if scikit-learn, which brings it, is not installed.
     """
-    try:
-        import sklearn.ensemble  # noqa: F401 - only libraries that are loaded already can be limited
-        from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:
-        raise ScenarioError(_MISSING) from None
+    require("predict")
+    import sklearn.ensemble  # noqa: F401 - only libraries that are loaded already can be limited
+    from threadpoolctl import threadpool_limits
+
     return threadpool_limits(1)  # type: ignore[no-any-return]
 
 
 def estimator(name: RegressorName, seed: int) -> Any:
     """An estimator of scikit-learn, not fitted yet."""
+    require("predict")
     from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
     from sklearn.linear_model import RidgeCV
 

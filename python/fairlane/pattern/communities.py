@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy
 
+from fairlane.inputs.extras import require
 from fairlane.pattern.traffic import Traffic
 
 __all__ = ["Communities", "communities"]
@@ -23,6 +24,7 @@ class Communities:
 
 def communities(traffic: Traffic) -> Communities:
     """Communities by bytes exchanged; the same traffic always gives the same ones."""
+    require("schedule")
     from networkx import Graph
     from networkx.algorithms.community import louvain_communities, modularity
 

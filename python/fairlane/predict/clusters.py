@@ -14,6 +14,7 @@ import numpy
 from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.extras import require
 from fairlane.inputs.problems import Problems
 from fairlane.models.base import COUNTERS, Dims, Floats, Integers, Part
 from fairlane.predict.parts import Scale
@@ -119,6 +120,7 @@ class Clusters(Part):
     @classmethod
     def fit(cls, scale: Scale, known: Sequence[Shape], between: Floats, count: int, seed: int) -> tuple[Self, Integers]:
         """So many clusters of runs with these distances, and the number of each one's cluster."""
+        require("predict")
         from sklearn.cluster import SpectralClustering
 
         if count >= len(known):

@@ -11,6 +11,7 @@ from typing import Annotated, Self
 import numpy
 from pydantic import Field
 
+from fairlane.inputs.extras import require
 from fairlane.models.base import COUNTERS, Dims, Floats, Integers, Part
 from fairlane.predict.parts import Scale
 
@@ -53,6 +54,7 @@ class Novelty(Part):
 
 
 def _precision(scaled: Floats) -> Floats:
+    require("predict")
     from sklearn.covariance import LedoitWolf
 
     found: Floats = LedoitWolf().fit(scaled).precision_

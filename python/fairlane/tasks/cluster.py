@@ -1,6 +1,6 @@
 """Workers elsewhere: a Dask cluster that is there, or one that Slurm starts by a study's table ``[cluster]``.
 
-Dask is an extra: ``pip install fairlane[dask]``. A worker that dies is Dask's to replace, as is the first choice of
+Dask is an extra: ``pip install "fairlane[dask]"``. A worker that dies is Dask's to replace, as is the first choice of
 another one for its task. What stands in ``[cluster]`` becomes a shell script. Names are single words of it, options are
 single lines; what can run code of its own, as commands before the worker starts or another environment, takes the
 permission for code.
@@ -20,7 +20,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from fairlane.errors import FairlaneError, Problem, RunError, ScenarioError
+from fairlane.errors import Problem, RunError, ScenarioError
+from fairlane.inputs.extras import require
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.tasks.task import Computable, Outcome, perform
@@ -169,6 +170,7 @@ def _connection() -> Iterator[None]:
 
 def find(address: str) -> None:
     """Raises ``ScenarioError`` if nothing listens at the address of a scheduler, or it is none: within seconds."""
+    require("dask")
     scheme, separator, place = address.rpartition("://")
     if separator and scheme not in SCHEMES:
         raise ScenarioError(Problem.unknown("--dask", "protocol", scheme, SCHEMES, address))
@@ -254,11 +256,9 @@ def _refused(script: str) -> str | None:
 
 
 def _library(name: str) -> Any:
-    try:
-        with _keeping_interrupts():
-            return import_module(name)
-    except ImportError:
-        raise FairlaneError(f'{name} is not installed: pip install "fairlane[dask]"') from None
+    with _keeping_interrupts():
+        require("dask")
+        return import_module(name)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import numpy
 import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.extras import require
 from fairlane.models.base import Floats
 from fairlane.models.regressors import one_thread
 from fairlane.models.tables import read_table
@@ -137,6 +138,7 @@ def _nonnegative(rows: Floats, target: Floats, later: Floats) -> Floats:
 
 
 def _ridge(rows: Floats, target: Floats, later: Floats) -> Floats:
+    require("predict")
     from sklearn.linear_model import RidgeCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -147,6 +149,7 @@ def _ridge(rows: Floats, target: Floats, later: Floats) -> Floats:
 
 
 def _gbm(rows: Floats, target: Floats, later: Floats) -> Floats:
+    require("predict")
     from sklearn.ensemble import GradientBoostingRegressor
 
     made = GradientBoostingRegressor(
