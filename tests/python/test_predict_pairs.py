@@ -8,7 +8,8 @@ import pytest
 
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.scheduler.slowdown import Best, LinkUse
+from fairlane.scheduler.slowdown.bench import Best
+from fairlane.scheduler.slowdown.features import LinkUse
 from fairlane.scheduler.slowdown.pair_models import PAIR_MODELS, pair_errors, predict_held_out
 from fairlane.scheduler.slowdown.pairs import APPLICATIONS, PAIR_FEATURES, pair_features, simulate_pairs
 
