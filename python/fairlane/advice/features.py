@@ -1,20 +1,20 @@
-"""What the model knows of a run, and a first guess of its time from the simplest physics.
+"""Features of a run, and a first guess of its run time.
 
-An application is known by one simulation of it alone: which part of its time is computed, waited for the network or
-for late partners; how many messages it sends, and how large they are; how busy its links are. A condition is known by
-what the application and its neighbours share: adapters, links by the weights of their lanes, and how busy the
-neighbours alone keep the links between switches.
+The features of an application come from one isolated simulation: its shares of computing, waiting for the network and
+for late partners; number and size of its messages; utilisation of its links. Those of a condition are what the
+application and its neighbours share: adapters, links by the weights of their lanes, and the isolated neighbours'
+utilisation of links between switches.
 
-The first guess, over the time of the reference run alone:
+The first guess, relative to the isolated reference run:
 
     T = c x + (1 - c) (b max(1, h / a, s / l) + (1 - b) (1 + v q (1 - w) / w))
 
-``c`` is the part computed of what is not spent on waiting for others, and ``x`` how much longer computing takes under
-the cap. While it communicates, the application keeps its busiest adapter busy for the part ``h`` and its busiest link
-between switches for ``s``; ``b`` is the greater one. With ``a`` of the adapters, links get slower than what is sent.
-``w`` is its share of a link that all jobs want and ``v`` how busy neighbours keep links on its planes, so that
-``l = max(w, 1 - v)`` of a link is left. A message that is alone on its way meets, where a link is busy, as many packets
-of the neighbours as the weights let through before its own, each of which takes ``q`` of the message's own time.
+``c`` is the share of computing in the time not spent on waiting for others, and ``x`` how much longer computing takes
+under the cap. While it communicates, the application's busiest adapter has the utilisation ``h`` and its busiest link
+between switches ``s``; ``b`` is the greater one. ``a`` is the share of the adapters that it uses. ``w`` is its share of
+a link that all jobs want and ``v`` the utilisation by neighbours of links on its planes, so that ``l = max(w, 1 - v)``
+of a link is left. A single message queues, where a link is busy, behind as many packets of the neighbours as are
+arbitrated before it by weight, each of which takes ``q`` of the message's own time.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ MEASURED = (
     "host_utilisation",
     "switch_utilisation",
 )
-"""What a simulation measures of the application, for one of its iterations."""
+"""The features of the application in a simulation, for one of its iterations."""
 COLUMNS = (
     "case",
     "application",
@@ -52,7 +52,7 @@ COLUMNS = (
     "cap_w",
     *MEASURED,
 )
-"""What a table of runs has: that of ``fairlane advise`` and those of ``fairlane reproduce patki2016``."""
+"""The columns of a table of runs: that of ``fairlane advise`` and those of ``fairlane reproduce patki2016``."""
 RENAMED = {
     "beside": "co_scheduled",
     "interference_use": "interference_utilisation",
@@ -94,8 +94,8 @@ _REFERENCE = (*MEASURED, "adapters")
 def described(runs: pl.DataFrame) -> pl.DataFrame:
     """The runs with ``FEATURES``, ``reference_ms`` and ``ratio``, run time over that of the reference.
 
-    The reference is an application's run alone with the most adapters and the least cap, on random hosts if there is
-    one. Raises ``ScenarioError`` where there is none.
+    The reference is an application's isolated run with the most adapters and the highest power cap, on random hosts
+    if there is one. Raises ``ScenarioError`` where there is none.
     """
     joined = runs.join(_references(runs), on=_SAME, how="left", maintain_order="left")
     if joined["reference_run_time_ms"].null_count():
@@ -142,7 +142,7 @@ def _references(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _guess() -> pl.Expr:
-    """The first guess of the ratio, by what ``described`` has made."""
+    """The first guess of the ratio, by the columns of ``described``."""
     work, net = pl.col("compute_share"), pl.col("network_share")
     computed = (work / (work + net)).fill_nan(1.0)
     talking = pl.max_horizontal(1 - work, pl.lit(1e-3))

@@ -1,4 +1,4 @@
-"""What is asked: an application among the jobs of a scenario, and what it can choose."""
+"""An application among the jobs of a scenario, and its alternatives."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["ALL", "PLACEMENTS", "Choice", "Point", "Question", "ask"]
 PLACEMENTS = ("packed", "spread", "random")
 """Placements that are tried."""
 ALL = "all"
-"""All adapters of a host: dealt to its processes in a random order, as InfiniPath does; or used message by message by
-each process, where there are fewer processes than adapters."""
+"""All adapters of a host: assigned to its processes in a random order, as InfiniPath does; or used message by message
+by each process, where there are fewer processes than adapters."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Point:
-    """An alternative with a seed, decided: on which hosts all jobs are, and through which adapters they send."""
+    """An alternative with a seed, resolved: the hosts of all jobs, and the adapters through which they send."""
 
     choice: Choice
     seed: int
@@ -47,25 +47,25 @@ class Point:
 
 @dataclass(frozen=True)
 class Question:
-    """An application, its neighbours, and what it can choose."""
+    """An application, its neighbours, and its alternatives."""
 
     file: Path
     assignments: tuple[str, ...]
-    """What is changed in the scenario for all alternatives."""
+    """Changes of the scenario for all alternatives."""
     at: int
     """The application's number among the jobs of the file."""
     choices: Sequence[Choice]
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The scenario as it is before anything is chosen."""
+        """The scenario before any choice."""
         from fairlane.scenario import Scenario
 
         return Scenario.load(self.file, set=self.assignments)
 
     @cached_property
     def name(self) -> str:
-        """What the application is called."""
+        """The application's name."""
         return self.scenario.jobs[self.at].names()[0]
 
     @cached_property
@@ -80,7 +80,7 @@ class Question:
 
     @property
     def reference(self) -> Choice:
-        """The alternative that a model's simulations are of: all adapters, random hosts."""
+        """The alternative that a model's simulations have: all adapters, random hosts."""
         return next(choice for choice in self.choices if choice.placement == "random")
 
     def point(self, choice: Choice, seed: int, duration: str | None = None) -> Point:
@@ -125,7 +125,7 @@ def _decided(scenario: Scenario) -> Resolved:
 def ask(
     file: Path, job: str | None, cap: str | None, levels: Sequence[int] | None, assignments: Sequence[str]
 ) -> Question:
-    """Reads a scenario. Raises ``ScenarioError`` for what is wrong with it or with what was asked."""
+    """Reads a scenario. Raises ``ScenarioError`` if it or an option is wrong."""
     from fairlane.scenario import Scenario
 
     scenario = Scenario.load(file, set=assignments)
@@ -145,7 +145,7 @@ def _of_cap(problem: Problem) -> Problem:
 
 
 def _number(scenario: Scenario, job: str | None, file: Path) -> int:
-    """Which of the scenario's jobs it is."""
+    """The number of the application among the scenario's jobs."""
     names = [one.name or one.kind for one in scenario.jobs]
     if job is not None and job not in names:
         raise ScenarioError(Problem.unknown("--job", "job of the scenario", job, names, job))
@@ -176,7 +176,7 @@ def _choices(scenario: Scenario, levels: Sequence[int] | None, file: Path) -> li
 
 
 def _computing(scenario: Scenario) -> list[str]:
-    """Compute times that are to be found, found once: alternatives are to have the same."""
+    """Compute times to be calibrated, calibrated once: all alternatives have the same."""
     unknown = [at for at, job in enumerate(scenario.jobs) if job.workload and job.workload.compute is None]
     if not unknown:
         return []

@@ -1,4 +1,4 @@
-"""Runs that are alike, by the subspaces that their counters move in; and which of them a new run belongs to.
+"""Clusters of runs by the subspaces of their counters, and the cluster of a new run.
 
 The distance is that of S. A. Smith et al., "Analyzing inter-job contention in dragonfly networks", 2018, section VII.C:
 the mean over five dimensions of the principal angle between the subspaces times the symmetric Kullback-Leibler
@@ -24,10 +24,10 @@ __all__ = ["DIMENSIONS", "Clusters", "Shape", "distances", "shapes"]
 
 DIMENSIONS = 5
 """Of a run's subspace, as in the paper."""
-_LEAST_VARIANCE = 1e-6
-"""Along an axis, counters scaled: a run that does not move there at all is far from others, but not endlessly."""
-_LEAST_AFFINITY = 1e-9
-"""Every run is linked to every other, however little."""
+_MIN_VARIANCE = 1e-6
+"""Smallest variance along an axis, counters scaled: a constant run is far from others, but not infinitely."""
+_MIN_AFFINITY = 1e-9
+"""So that the graph of runs is connected."""
 
 
 class Shape(Part):
@@ -46,14 +46,14 @@ class Shape(Part):
         axes = numpy.linalg.svd(scaled - scaled.mean(axis=0), full_matrices=False)[2][:DIMENSIONS]
         mean = scaled.mean(axis=0) @ axes.T
         sign = numpy.where(mean < 0, -1.0, 1.0)
-        variance = numpy.maximum((scaled @ axes.T).var(axis=0), _LEAST_VARIANCE)
+        variance = numpy.maximum((scaled @ axes.T).var(axis=0), _MIN_VARIANCE)
         return cls(axes=axes * sign[:, None], mean=mean * sign, variance=variance)
 
 
 def shapes(scaled: Floats, run: Integers, names: Sequence[str]) -> list[Shape]:
     """The shapes of all runs. Raises ``ScenarioError`` if one has too few timesteps, or there are too few counters."""
     if scaled.shape[1] < DIMENSIONS:
-        words = f"clusters of runs take {DIMENSIONS} counters at least"
+        words = f"clusters of runs take at least {DIMENSIONS} counters"
         raise ScenarioError(Problem("features", words, scaled.shape[1]))
     counts = numpy.bincount(run, minlength=len(names))
     few = [
@@ -96,7 +96,7 @@ def _stacked(these: Sequence[Shape]) -> tuple[Floats, Floats, Floats]:
 
 
 class Clusters(Part):
-    """Spectral clusters of the training runs, with what it takes to place another one."""
+    """Spectral clusters of the training runs, with the data to place another one."""
 
     scale: Scale
     """Of the counters."""
@@ -105,7 +105,7 @@ class Clusters(Part):
     bandwidth: float = Field(gt=0)
     """The affinity of two runs is exp(-distance / bandwidth): it is the median distance of training runs."""
     vectors: Annotated[Floats, Dims(("runs", "clusters"))]
-    """Where each training run lies: eigenvectors of the random walk among them by their affinity."""
+    """The place of each training run: eigenvectors of the random walk among them by their affinity."""
     values: Annotated[Floats, Dims(("clusters",), sign="nonzero")]
     """Their eigenvalues."""
     centres: Annotated[Floats, Dims(("clusters", "clusters"))]
@@ -119,12 +119,12 @@ class Clusters(Part):
 
     @classmethod
     def fit(cls, scale: Scale, known: Sequence[Shape], between: Floats, count: int, seed: int) -> tuple[Self, Integers]:
-        """So many clusters of runs with these distances, and the number of each one's cluster."""
+        """``count`` clusters of runs with these distances, and the number of each one's cluster."""
         require("predict")
         from sklearn.cluster import SpectralClustering
 
         if count >= len(known):
-            words = f"more clusters than {plural(len(known), 'run')} can be divided into"
+            words = f"too many clusters for {plural(len(known), 'run')}"
             raise ScenarioError(Problem("clusters", words, count, f"at most {len(known) - 1}"))
         bandwidth = float(numpy.median(between[numpy.triu_indices(len(known), 1)])) or 1.0
         affinity = _affinity(between, bandwidth)
@@ -133,7 +133,7 @@ class Clusters(Part):
         labels: Integers = _in_order(found)
         centres = [vectors[labels == number].mean(axis=0) for number in range(int(labels.max()) + 1)]
         if len(centres) < count:
-            raise ScenarioError(Problem("clusters", f"the runs fall into {len(centres)} clusters only", count))
+            raise ScenarioError(Problem("clusters", f"the runs form only {len(centres)} clusters", count))
         made = cls(
             scale=scale,
             shapes=list(known),
@@ -145,7 +145,7 @@ class Clusters(Part):
         return made, labels
 
     def places(self, between: Floats) -> Floats:
-        """Where runs lie that are so far (columns) from the training runs."""
+        """The places of runs with these distances (columns) to the training runs."""
         affinity = _affinity(between, self.bandwidth)
         walk = affinity / affinity.sum(axis=1, keepdims=True)
         found: Floats = walk @ self.vectors / self.values
@@ -158,13 +158,13 @@ class Clusters(Part):
         return found
 
     def of(self, rows: Floats, run: Integers, names: Sequence[str]) -> Integers:
-        """The cluster of every row, by all that is known of its run."""
+        """The cluster of every row, by all rows of its run."""
         theirs = shapes(self.scale.of(rows), run, names)
         return self.nearest(distances(theirs, self.shapes))[run]
 
 
 def _affinity(between: Floats, bandwidth: float) -> Floats:
-    found: Floats = numpy.maximum(numpy.exp(-between / bandwidth), _LEAST_AFFINITY)
+    found: Floats = numpy.maximum(numpy.exp(-between / bandwidth), _MIN_AFFINITY)
     return found
 
 
@@ -182,6 +182,6 @@ def _walk(affinity: Floats, count: int) -> tuple[Floats, Floats]:
 
 
 def _in_order(labels: Any) -> Integers:
-    """Numbered by their first run, so that the numbers mean nothing else."""
+    """Numbered in the order of their first run."""
     first = list(dict.fromkeys(int(label) for label in labels))
     return numpy.array([first.index(int(label)) for label in labels])

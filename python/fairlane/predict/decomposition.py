@@ -1,34 +1,33 @@
 """Robust PCA: a matrix as the sum of one of low rank and a sparse one, and the same for rows that come later.
 
 Principal component pursuit, E. J. Candès, X. Li, Y. Ma, J. Wright, "Robust principal component analysis?", Journal of
-the ACM 58(3), 2011: the least ``|L|_* + weight |S|_1`` with ``L + S = X``, found by alternating directions (section 5
-there), over-relaxed, with a penalty that keeps both residuals alike (S. Boyd et al., "Distributed optimization and
-statistical learning via the alternating direction method of multipliers", 2011, section 3.4).
+the ACM 58(3), 2011: the minimum of ``|L|_* + weight |S|_1`` with ``L + S = X``, found by alternating directions
+(section 5 there), over-relaxed, with a penalty that balances both residuals (S. Boyd et al., "Distributed optimization
+and statistical learning via the alternating direction method of multipliers", 2011, section 3.4).
 
-A later row cannot take part in that, and needs not: the nuclear norm is the least ``tr(L W^-1 L^T) / 2 + tr(W) / 2``
-over positive W, so with the W of the first rows the problem falls apart into one for each row x: the least
-``sum(a_k^2 / strength_k) / 2 + weight |s|_1`` with ``x = sum(a_k axis_k) + s``. The first rows get back exactly what
-the pursuit said of them. Left out: missing entries, and noise as a third part; it goes into both.
+A later row is decomposed by itself: the nuclear norm is the minimum of ``tr(L W^-1 L^T) / 2 + tr(W) / 2`` over positive
+W, so with the W of the first rows the problem separates into one for each row x: the minimum of
+``sum(a_k^2 / strength_k) / 2 + weight |s|_1`` with ``x = sum(a_k axis_k) + s``. For the first rows the result is that
+of the pursuit. Left out: missing entries, and noise as a third part; it goes into both.
 """
 
 from dataclasses import dataclass
 
 import numpy
-from numpy.typing import NDArray
+
+from fairlane.models.base import Floats
 
 __all__ = ["Decomposition", "pursue", "split"]
-
-Floats = NDArray[numpy.float64]
 
 _RELAXED = 1.6
 """Boyd et al., section 3.4.3: 1.5 to 1.8 is faster than 1."""
 _EVERY = 10
-"""Steps after which the penalty is looked at."""
+"""Iterations between adaptations of the penalty."""
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """What the pursuit found."""
+    """The result of the pursuit."""
 
     low_rank: Floats
     """L."""
@@ -41,22 +40,22 @@ class Decomposition:
     weight: float
     """The weight of the sparse part."""
     penalty: float
-    """How fast later rows are taken apart; it decides nothing else."""
+    """For the decomposition of later rows: it changes the speed of convergence only."""
     gap: float
-    """How far the sum that was found may be from the least one, over it; by a feasible dual point."""
+    """Relative duality gap: how far the sum may be from the minimum, by a feasible dual point."""
 
 
 def pursue(
     matrix: Floats, *, weight: float | None = None, tolerance: float = 1e-5, steps: int = 5_000
 ) -> Decomposition:
-    """Takes a matrix apart.
+    """Decomposes a matrix.
 
     Args:
         matrix: X.
         weight: Of the sparse part; by default the paper's, 1 / sqrt(rows or columns, whatever is more).
-        tolerance: How much greater than the least sum the one that is found may be, over it; and how much the matrix
-            may differ from the sum of its parts before the difference is given to the low-rank one.
-        steps: When to end in any case; ``gap`` says what was reached.
+        tolerance: Of the relative duality gap, and of the relative difference between the matrix and the sum of its
+            parts, which is then added to the low-rank one.
+        steps: Maximum number of iterations; ``gap`` is what was reached.
     """
     weight = weight or 1 / float(numpy.sqrt(max(matrix.shape)))
     size = float(numpy.linalg.norm(matrix)) or 1.0
@@ -95,7 +94,7 @@ def split(
     tolerance: float = 1e-5,
     steps: int = 2_000,
 ) -> Floats:
-    """The sparse part of rows that come later, by what a ``Decomposition`` says; each by itself."""
+    """The sparse part of later rows by a ``Decomposition``, each row by itself."""
     most, kept = weight / penalty, penalty / (1 / strengths + penalty)
     onto = (axes.T * kept) @ axes
     found = numpy.zeros_like(rows)
@@ -123,7 +122,7 @@ def _penalty(matrix: Floats) -> float:
 
 
 def _shrunk(matrix: Floats, by: float) -> tuple[Floats, Floats]:
-    """With singular values smaller by so much, and these: by the Gram matrix of the narrower side, as it is narrow."""
+    """With singular values reduced by this, and these: by the Gram matrix of the narrower side."""
     tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T
     squares, vectors = numpy.linalg.eigh(tall.T @ tall)
     values = numpy.sqrt(numpy.maximum(squares, 0.0))
@@ -133,7 +132,7 @@ def _shrunk(matrix: Floats, by: float) -> tuple[Floats, Floats]:
 
 
 def _bound(matrix: Floats, dual: Floats, weight: float) -> float:
-    """What the sum of no pair of parts is below: by any dual point, made feasible."""
+    """A lower bound of the sum: by any dual point, made feasible."""
     tall = dual if dual.shape[0] >= dual.shape[1] else dual.T
     largest = float(numpy.sqrt(max(numpy.linalg.eigvalsh(tall.T @ tall)[-1], 0.0)))
     too_large = max(largest, float(numpy.abs(dual).max(initial=0.0)) / weight, 1.0)

@@ -27,7 +27,7 @@ class Pipeline(Part):
     """From counters to times."""
 
     parts: Parts
-    """What regressors see."""
+    """The input of regressors."""
     clusters: Clusters | None = None
     """None with one regressor for all runs."""
     regressors: list[TreeSum | Linear] = Field(min_length=1)
@@ -65,7 +65,7 @@ class Pipeline(Part):
         return self.regress(self.parts.of(rows), cluster)
 
     def regress(self, seen: Floats, cluster: Integers) -> Floats:
-        """The same from what the regressors see."""
+        """The same from the input of regressors."""
         found = numpy.zeros(len(seen))
         for number in numpy.unique(cluster):
             own = cluster == number
@@ -159,7 +159,7 @@ def fit(
     Args:
         table: Runs with times.
         model: Which regressor: a key of ``REGRESSORS``.
-        parts: What it sees: the counters (``base``), or their ``low-rank`` or ``sparse`` part.
+        parts: Its input: the counters (``base``), or their ``low-rank`` or ``sparse`` part.
         clusters: How many groups of runs have a model of their own.
         folds: Of the cross-validation, by run.
         coverage: The share of timesteps of new runs that the interval is to hold.
@@ -209,7 +209,7 @@ def _permutation_importance(
 ) -> Floats:
     """How much the mean square error grows when each feature is shuffled among held-out timesteps.
 
-    L. Breiman, "Random forests", Machine Learning 45, 2001, on what the regressor sees: with the sparse part, every
+    L. Breiman, "Random forests", Machine Learning 45, 2001, on the regressor's input: with the sparse part, every
     counter's sparse part. A run stays in its cluster.
     """
     seen, truth, count = part.parts.of(outside.rows), outside.truth, len(outside.features)

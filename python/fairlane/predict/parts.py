@@ -1,4 +1,4 @@
-"""What a regressor gets to see of the counters: themselves, or one of the two parts of their robust PCA."""
+"""The input of a regressor: the counters, or one of the two parts of their robust PCA."""
 
 from typing import Annotated, Literal, Self
 
@@ -57,7 +57,7 @@ class Subspace(Part):
 
 
 class Parts(Part):
-    """From counters to what a regressor sees."""
+    """From counters to the input of a regressor."""
 
     name: PartsName
     """Which part."""
@@ -74,7 +74,7 @@ class Parts(Part):
 
     @classmethod
     def fit(cls, rows: Floats) -> "dict[PartsName, tuple[Parts, Floats]]":
-        """All three, each with what it makes of these rows."""
+        """All three, each with its result for these rows."""
         scale = Scale.fit(rows)
         scaled = scale.of(rows)
         found = pursue(scaled)
@@ -86,7 +86,7 @@ class Parts(Part):
         }
 
     def of(self, rows: Floats) -> Floats:
-        """What a regressor sees of these rows, each by itself."""
+        """The input of a regressor for these rows, each by itself."""
         scaled = self.scale.of(rows)
         if self.subspace is None:
             return scaled

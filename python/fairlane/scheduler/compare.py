@@ -40,24 +40,24 @@ BOUND_S = 10
 
 @dataclass(frozen=True)
 class ScheduleMetrics:
-    """How a log went."""
+    """Metrics of a schedule."""
 
     jobs: int
     """Jobs that ran."""
     refused: int
-    """Jobs that the allocator would not even take on the empty machine."""
+    """Jobs that the allocator refuses even on the empty machine."""
     makespan: float
     """Seconds from the first submission to the last end."""
     utilisation: float
-    """Share of the hosts' time over the makespan in which a job had them."""
+    """Share of the hosts' time over the makespan in which they were allocated."""
     mean_wait: float
-    """Seconds that jobs waited, on average."""
+    """Mean waiting time, s."""
     median_wait: float
-    """Seconds that the median job waited."""
+    """Median waiting time, s."""
     mean_bounded_slowdown: float
     """Mean of (wait + time that it ran) / run time of the log, run times below 10 s counted as 10 s; 1 at least."""
     useful: float
-    """Share of the hosts' time that the jobs would have needed at their best: run times of the log."""
+    """Share of the hosts' time that the jobs would have taken at their best: run times of the log."""
     mean_slowdown: float
     """Mean of the time that a job ran over the log's run time."""
     weighted_slowdown: float
@@ -65,11 +65,11 @@ class ScheduleMetrics:
     interference: float
     """Share of the jobs' hosts' time that they lost to neighbours."""
     fragmentation: float
-    """Share of the hosts' time in which they were free, enough for the head of the queue, but not as it wants them."""
+    """Share of the hosts' time in which enough of them for the head of the queue were free, but in the wrong shape."""
 
 
 def metrics_of(schedule: Schedule, hosts: int) -> ScheduleMetrics:
-    """The metrics on a machine of so many hosts."""
+    """The metrics of a schedule on a machine with this number of hosts."""
     placed = schedule.jobs
     if not placed:
         return ScheduleMetrics(0, len(schedule.refused), 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0)
@@ -144,12 +144,12 @@ def compare_allocators(
     """Replays the jobs once with every allocator.
 
     Args:
-        jobs: What comes, in the order of submission.
+        jobs: The jobs, in the order of submission.
         fabric: The machine; that of the forecast if there is one.
         allocators: Strategies of placement by name.
         seed: Seed of random choices.
         communication: The pattern of a job by its number, for allocators that ask; by default the forecast's.
-        forecast: How hosts and neighbours slow jobs down; without it run times are those of the log.
+        forecast: Predicts slowdowns; without it run times are those of the log.
         progress: Called with the allocator's name and how many of its jobs have ended.
     """
     known = communication or (forecast.communication if forecast else None)

@@ -2,8 +2,8 @@
 
 The job at the head of the queue starts as soon as the allocator gives it hosts. While it waits it has a reservation:
 the earliest end, by the estimates, of a running job at which the allocator would give it hosts. A later job may start
-before it if it is to end by then, or if the allocator would still give the head hosts then; the first ``DEPTH`` are
-looked at.
+before it if it is expected to end by then, or if the allocator would still give the head hosts then; the first
+``DEPTH`` are considered.
 
 With a forecast of slowdowns jobs take longer than in the log: at every instant a job's speed depends on its hosts and
 its present neighbours. The scheduler expects the rest of a running job's estimate to go on at its present speed, and a
@@ -23,7 +23,7 @@ from fairlane.seeds import Purpose, stream
 __all__ = ["DEPTH", "Placed", "Schedule", "refusals", "replay"]
 
 DEPTH = 500
-"""Waiting jobs behind the head that are looked at, as schedulers limit it so that long queues do not slow them down."""
+"""Waiting jobs behind the head that are considered for backfilling: schedulers limit it for long queues."""
 
 
 @dataclass(frozen=True)
@@ -31,50 +31,50 @@ class Placed:
     """A job that ran."""
 
     job: LoggedJob
-    """What the log says of it."""
+    """Its line of the log."""
     start: float
-    """When it started, seconds."""
+    """Start time, s."""
     end: float
-    """When it ended."""
+    """End time, s."""
     hosts: tuple[int, ...]
-    """Where; rank n of the job lives on host n of these."""
+    """Its hosts; rank n of the job is on host n of these."""
     own: float = 1.0
-    """How much slower its hosts made it than its best ones."""
+    """Slowdown by its hosts, relative to its best ones."""
 
     @property
     def wait(self) -> float:
-        """How long it waited."""
+        """Waiting time, s."""
         return self.start - self.job.submit
 
     @property
     def ran(self) -> float:
-        """How long it ran."""
+        """Run time, s."""
         return self.end - self.start
 
     @property
     def slowdown(self) -> float:
-        """How long it ran, over what the log says."""
+        """Run time over that of the log."""
         return self.ran / self.job.run
 
     @property
     def lost(self) -> float:
-        """Seconds that it ran longer because of its neighbours."""
+        """Run time lost to neighbours, s."""
         return max(0.0, round(self.ran - self.own * self.job.run, 6))
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What became of a log."""
+    """The schedule of a log."""
 
     jobs: tuple[Placed, ...]
     """The jobs in the order in which they started."""
     refused: tuple[LoggedJob, ...]
-    """Jobs that the allocator would give no hosts even on the empty machine."""
+    """Jobs that the allocator refuses even on the empty machine."""
     fragmented: float
-    """Host-seconds in which hosts were free, enough for the job at the head of the queue, but not as it wants them."""
+    """Host-seconds in which enough hosts for the head of the queue were free, but not in the shape that it requires."""
 
     def at(self, instant: float) -> list[Placed]:
-        """The jobs that run at an instant."""
+        """The jobs running at a time."""
         return [one for one in self.jobs if one.start <= instant < one.end]
 
 
@@ -88,15 +88,15 @@ def replay(
     forecast: Forecast | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Schedule:
-    """Runs the jobs, in the order in which they came. The same arguments always give the same schedule.
+    """Runs the jobs in the order of submission. The same arguments always give the same schedule.
 
     Args:
-        jobs: What comes, in the order of submission.
+        jobs: The jobs, in the order of submission.
         fabric: The machine.
         allocator: Gives jobs their hosts.
         seed: Seed of random choices.
         communication: The pattern of a job by its number, for allocators that ask.
-        forecast: How hosts and neighbours slow jobs down; without it run times are those of the log.
+        forecast: Predicts slowdowns; without it run times are those of the log.
         progress: Called with the number of jobs that have ended or were refused.
     """
     return _Machine(fabric, allocator, seed, communication, Pace(forecast), progress).run(jobs)
@@ -110,7 +110,7 @@ def refusals(
     seed: int = 1,
     communication: Callable[[int], Communication] | None = None,
 ) -> list[LoggedJob]:
-    """The jobs that the allocator would give no hosts even on the empty machine."""
+    """The jobs that the allocator refuses even on the empty machine."""
     return _Machine(fabric, allocator, seed, communication, Pace(None)).refusals(jobs)
 
 
@@ -203,7 +203,7 @@ class _Machine:
             return
         head = self.queue[0]
         shadow, later = self._reservation(head)
-        in_the_way: set[tuple[int, Communication | None]] = set()
+        would_delay: set[tuple[int, Communication | None]] = set()
         waiting = [head]
         looked_at, behind = self.queue[1 : DEPTH + 1], self.queue[DEPTH + 1 :]
         for job in looked_at:
@@ -211,19 +211,19 @@ class _Machine:
                 waiting.append(job)
                 continue
             outlasts, key = self.now + job.estimate > shadow, (job.hosts, self._pattern(job))
-            hosts = None if outlasts and key in in_the_way else self._now(job)
+            hosts = None if outlasts and key in would_delay else self._now(job)
             if hosts is not None and outlasts:
-                hosts = self._beside(head, job, hosts, later)
+                hosts = self._without_delaying(head, job, hosts, later)
                 later -= set(hosts or ())
                 if hosts is None:
-                    in_the_way.add(key)
+                    would_delay.add(key)
             if hosts is None:
                 waiting.append(job)
             else:
                 self._start(job, hosts)
         self.queue = waiting + behind
 
-    def _beside(
+    def _without_delaying(
         self, head: LoggedJob, job: LoggedJob, hosts: tuple[int, ...], later: set[int]
     ) -> tuple[int, ...] | None:
         """Hosts for a job that outlasts the reservation: those given, or others, if they leave enough for the head."""
@@ -234,7 +234,7 @@ class _Machine:
         return others if others is not None and self._hosts(head, later - set(others)) is not None else None
 
     def _reservation(self, head: LoggedJob) -> tuple[float, set[int]]:
-        """When the head can start at the latest, and which hosts are free then."""
+        """The latest start of the head, and the hosts that are free then."""
         free = set(self.free)
         for end, ended in groupby(self.pace.expected(), key=lambda row: row[0]):
             free.update(host for _, hosts in ended for host in hosts)

@@ -1,4 +1,4 @@
-"""Which communication patterns the jobs of a log have, as logs do not say: drawn by shares from a file.
+"""Communication patterns of the jobs of a log, which logs do not contain: drawn by shares from a file.
 
 For example::
 
@@ -30,13 +30,13 @@ class Share(Table):
     """A pattern and how many jobs have it."""
 
     kind: Literal["nearest neighbour", "many-to-many", "hybrid", "unclear"]
-    """What it is."""
+    """The kind of pattern."""
     unit: int | None = Field(default=None, ge=1)
     """Its local unit, in hosts."""
     share: float = Field(gt=0)
-    """How many of the jobs have it, compared with the other shares."""
+    """Its weight among the shares."""
     workload: WorkloadField | None = None
-    """What such jobs do, for simulations: a workload's name, or a table with the name and its parameters."""
+    """The workload of such jobs, for simulations: its name, or a table with the name and its parameters."""
 
 
 class PatternMix(Table):
@@ -46,23 +46,23 @@ class PatternMix(Table):
     """The patterns."""
 
     def number(self, job: int, seed: int) -> int:
-        """Which pattern a job of the log has: the same for every allocator."""
+        """The number of the pattern of a job: the same for every allocator."""
         bounds = numpy.cumsum([one.share for one in self.pattern])
         at = float(stream(seed, Purpose.PATTERN, job).random()) * bounds[-1]
         return int(numpy.searchsorted(bounds[:-1], at, side="right"))
 
     def of(self, job: int, seed: int) -> Communication:
-        """The pattern of a job of the log, as strategies see it."""
+        """The pattern of a job of the log, in the form that placement strategies take."""
         return self.communication(self.number(job, seed))
 
     def communication(self, number: int) -> Communication:
-        """A pattern as strategies see it."""
+        """A pattern in the form that placement strategies take."""
         return Communication(self.pattern[number].kind, self.pattern[number].unit)
 
     def workload(self, number: int) -> Workload:
-        """What jobs of a pattern do. Raises ``ScenarioError`` if the mix does not say."""
+        """The workload of jobs of a pattern. Raises ``ScenarioError`` if it has none."""
         found = self.pattern[number].workload
         if found is None:
-            words = "missing: slowdowns come from simulations of what jobs do"
+            words = "missing: slowdowns come from simulations of the workload"
             raise ScenarioError(Problem(f"pattern[{number}].workload", words, allowed="as all_to_all"))
         return found

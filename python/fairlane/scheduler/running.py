@@ -1,4 +1,4 @@
-"""The jobs that run, each at its own pace: as the log says, or slowed down by its hosts and its neighbours."""
+"""The running jobs, each at its own speed: as in the log, or slowed down by its hosts and its neighbours."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,41 +10,41 @@ from fairlane.scheduler.swf import LoggedJob
 __all__ = ["Pace", "Running"]
 
 _NOTHING = 1e-6
-"""Seconds of work that count as none: times are sums of many parts."""
+"""Remaining seconds of work that count as none: times are sums with rounding errors."""
 
 
 @dataclass
 class Running:
-    """A job that runs."""
+    """A running job."""
 
     number: int
     """How many jobs started before it."""
     job: LoggedJob
-    """What the log says of it."""
+    """Its line of the log."""
     hosts: tuple[int, ...]
-    """Where it is."""
+    """Its hosts."""
     start: float
-    """Since when, s."""
+    """Start time, s."""
     own: float
-    """How much slower its hosts make it."""
+    """Slowdown by its hosts."""
     slowdown: float
-    """How much slower it is now."""
+    """Present slowdown."""
     work: float = 0.0
     """Seconds of its run time that are done."""
 
     @property
     def left(self) -> float:
-        """How long it goes on, at its present pace, s."""
+        """Remaining run time at its present speed, s."""
         return max(0.0, self.job.run - self.work) * self.slowdown
 
     @property
     def expected(self) -> float:
-        """How long it goes on by its estimate, at its present pace, s."""
+        """Remaining time by its estimate, at its present speed, s."""
         return max(0.0, self.job.estimate - self.work) * self.slowdown
 
 
 class Pace:
-    """Advances the running jobs; without a forecast all run as the log says."""
+    """Advances the running jobs; without a forecast their run times are those of the log."""
 
     def __init__(self, forecast: Forecast | None) -> None:
         self._forecast = forecast
@@ -57,19 +57,19 @@ class Pace:
 
     @property
     def next_end(self) -> float:
-        """When the first of them ends if nothing changes."""
-        self._look()
+        """The earliest end if no job starts."""
+        self._update()
         return self._now + min(job.left for job in self.running)
 
     def go_to(self, time: float) -> None:
-        """Time passes."""
-        self._look()
+        """Advances all jobs to a time."""
+        self._update()
         for job in self.running:
             job.work += (time - self._now) / job.slowdown
         self._now = time
 
     def start(self, job: LoggedJob, hosts: tuple[int, ...]) -> None:
-        """A job starts now."""
+        """Starts a job now."""
         own = 1.0
         if self._forecast is not None and self._there is not None:
             self._there.add(self._started, Resident(self._forecast.pattern(job.number), hosts))
@@ -79,7 +79,7 @@ class Pace:
         self._changed = True
 
     def ended(self) -> list[Running]:
-        """The jobs that have done their work; they are gone then."""
+        """Removes and returns the jobs that have done their work."""
         gone = [job for job in self.running if job.job.run - job.work <= _NOTHING]
         self.running = [job for job in self.running if job.job.run - job.work > _NOTHING]
         for job in gone:
@@ -89,13 +89,13 @@ class Pace:
         return gone
 
     def expected(self) -> Iterator[tuple[float, tuple[int, ...]]]:
-        """By the estimates: when each job ends, the first one first, and its hosts."""
-        self._look()
+        """End of each job by its estimate, in ascending order, and its hosts."""
+        self._update()
         for job in sorted(self.running, key=lambda one: self._now + one.expected):
             yield self._now + job.expected, job.hosts
 
-    def _look(self) -> None:
-        """Who is how slow, if jobs have come or gone."""
+    def _update(self) -> None:
+        """Updates the slowdowns if jobs have started or ended."""
         if self._there is not None and self._changed:
             beside = dict(zip(self._there.numbers, self._there.by_neighbours(), strict=True))
             for job in self.running:

@@ -37,25 +37,25 @@ class LoggedJob:
     number: int
     """Its number in the log."""
     submit: int
-    """When it came, seconds from the log's beginning."""
+    """Time of submission, s from the beginning of the log."""
     run: int
-    """How long it ran, seconds; less than one counts as one."""
+    """Run time, s; less than one counts as one."""
     hosts: int
-    """How many processors it had; each is a host here."""
+    """Number of processors; each is a host here."""
     estimate: int
-    """How long it asked for, seconds; its run time where the log does not say, and never less."""
+    """Requested time, s; the run time where the log has none, and never less."""
     line: int
     """Its line in the file."""
 
 
 @dataclass(frozen=True)
 class Log:
-    """A log that was read."""
+    """The content of a log."""
 
     jobs: tuple[LoggedJob, ...]
-    """The jobs in the order in which they came."""
+    """The jobs in the order of submission."""
     problems: tuple[Problem, ...]
-    """Lines that were left out, and why."""
+    """Lines that were skipped, and why."""
 
 
 def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, most: int | None = None) -> Log:

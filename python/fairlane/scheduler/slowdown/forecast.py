@@ -1,7 +1,7 @@
-"""The model at work on a machine whose jobs come and go: how slow every job is, at any snapshot.
+"""Applies the model to a machine on which jobs start and end: the slowdown of every job at any time.
 
-What a byte of one job meets of another depends on these two only, so a job that comes adds a row and a column of
-contention_matrix, and one that goes takes them with it.
+The contention of two jobs depends on these two only, so a job that starts adds a row and a column to the matrix of
+contention, and one that ends removes them.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Floats = NDArray[numpy.float64]
 
 
 class Forecast:
-    """A model with its fabric, and what has been found out about the jobs of its patterns."""
+    """A model with its fabric, and cached results for the jobs of its patterns."""
 
     def __init__(self, model: SlowdownModel, seed: int = 1) -> None:
         self.model = model
@@ -34,7 +34,7 @@ class Forecast:
 
     @cached_property
     def bench(self) -> Bench:
-        """Simulates jobs at their best, and whole snapshots if asked to."""
+        """Simulates jobs at their best, and whole snapshots for verification."""
         return Bench(self.model.table, self.model.mix, self.model.seed)
 
     @property
@@ -49,11 +49,11 @@ class Forecast:
         return self._patterns[job]
 
     def communication(self, job: int) -> Communication:
-        """The pattern of a job of the log, as strategies see it."""
+        """The pattern of a job of the log, in the form that placement strategies take."""
         return self.model.mix.communication(self.pattern(job))
 
     def alone(self, job: Resident) -> tuple[LinkUse, float]:
-        """What a job does to the links, and how much slower its hosts make it than its best."""
+        """A job's load on the links, and its slowdown by its own hosts."""
         if job not in self._uses:
             if job.ranks < 2:
                 found = LinkUse(job.ranks, numpy.zeros_like(self._empty), 0.0), 1.0
@@ -66,7 +66,7 @@ class Forecast:
         return self._uses[job]
 
     def slowdowns(self, jobs: Sequence[Resident]) -> list[float]:
-        """How much slower than at its best each job of a snapshot is."""
+        """The slowdown of each job of a snapshot, relative to its best."""
         there = Neighbourhood(self)
         for number, job in enumerate(jobs):
             there.add(number, job)
@@ -86,20 +86,20 @@ class Forecast:
 
 
 class Neighbourhood:
-    """The jobs that are on the machine now."""
+    """The jobs on the machine at a time."""
 
     def __init__(self, forecast: Forecast) -> None:
         self._forecast = forecast
         self.numbers: list[int] = []
         """The jobs' numbers."""
         self.own: list[float] = []
-        """How much slower their hosts make them."""
+        """Their slowdowns by their own hosts."""
         self._jobs: list[Resident] = []
         self._uses: list[LinkUse] = []
         self._met = numpy.zeros((0, 0))
 
     def add(self, number: int, job: Resident) -> None:
-        """A job comes."""
+        """Adds a job."""
         use, own = self._forecast.alone(job)
         size = len(self._uses)
         met = numpy.zeros((size + 1, size + 1))
@@ -114,14 +114,14 @@ class Neighbourhood:
         self._uses.append(use)
 
     def remove(self, number: int) -> None:
-        """A job goes."""
+        """Removes a job."""
         at = self.numbers.index(number)
         self._met = numpy.delete(numpy.delete(self._met, at, axis=0), at, axis=1)
         for column in (self.numbers, self.own, self._jobs, self._uses):
             del column[at]
 
     def by_neighbours(self) -> list[float]:
-        """How much slower each job is for its neighbours, in the order of ``numbers``."""
+        """Each job's slowdown by its neighbours, in the order of ``numbers``."""
         if not self._jobs:
             return []
         rows = neighbour_features(self._met, self._uses)

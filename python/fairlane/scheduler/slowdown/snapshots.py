@@ -1,4 +1,4 @@
-"""Snapshots to learn from: machines that jobs have come to and left for a while, under one allocator or another."""
+"""Random snapshots to fit a model to: machines on which jobs have started and ended, under a random allocator."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,13 @@ from fairlane.seeds import Purpose, stream
 __all__ = ["allocated", "allocators", "draw_snapshot"]
 
 _ARRIVALS = 40
-"""Jobs that have come before the snapshot is looked at."""
+"""Jobs that have arrived before the snapshot is taken."""
 _STAY = 0.35
-"""Chance that a job which finds no hosts makes another one leave, instead of being sent away."""
+"""Probability that a job which finds no hosts is rejected, instead of ending another one."""
 
 
 def allocators(fabric: Fabric) -> list[Strategy]:
-    """Those that snapshots are drawn with: contiguous, in order, in units, at random, by pattern."""
+    """The allocators of snapshots: contiguous, in order, in units, at random, by pattern."""
     found = [
         STRATEGIES["linear"](),
         STRATEGIES["random"](),
@@ -34,7 +34,7 @@ def allocators(fabric: Fabric) -> list[Strategy]:
 
 
 def draw_snapshot(fabric: Fabric, mix: PatternMix, seed: int, number: int) -> list[Resident]:
-    """The jobs at the end of a random history; their sizes are spread evenly over the powers of two and all between."""
+    """The jobs at the end of a random history; their sizes are distributed evenly on a logarithmic scale."""
     rng = stream(seed, Purpose.SNAPSHOT, number, 0)
     choices = allocators(fabric)
     strategy = choices[int(rng.integers(len(choices)))]
@@ -52,7 +52,7 @@ def draw_snapshot(fabric: Fabric, mix: PatternMix, seed: int, number: int) -> li
 
 
 def _size(rng: numpy.random.Generator, most: int) -> int:
-    """A power of two half of the time, else any size, small ones as often as large ones."""
+    """A power of two with probability 1/2, else any size, log-uniform."""
     exact = 2.0 ** rng.uniform(1, numpy.log2(most))
     return int(2 ** round(float(numpy.log2(exact)))) if rng.random() < 0.5 else round(exact)
 
@@ -65,7 +65,7 @@ def allocated(
     job: Resident,
     rng: numpy.random.Generator,
 ) -> tuple[int, ...] | None:
-    """The hosts of one more job, beside those that are there; None if the strategy finds none."""
+    """The hosts of one more job among the free ones; None if the strategy finds none."""
     taken = {host for one in jobs for host in one.hosts}
     free = [host for host in range(fabric.hosts) if host not in taken]
     if len(free) < job.ranks:

@@ -1,4 +1,4 @@
-"""Snapshots of a schedule simulated packet by packet, to see how far the model was off there."""
+"""Verification: snapshots of a schedule are simulated packet by packet and compared with the model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["Verification", "verify"]
 
 _DRAWS = 1000
-"""Instants that are drawn at most for every snapshot wanted: at most times hardly anybody may be there."""
+"""Maximum number of instants drawn for every snapshot: at most of them the machine may be nearly empty."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What the simulations of sampled snapshots say."""
+    """Predicted and simulated slowdowns of sampled snapshots."""
 
     jobs: pl.DataFrame
     """A row for each job at a snapshot: ``snapshot``, ``at`` (s), ``job``, ``ranks``, ``kind``, and its slowdown
     ``predicted`` and ``simulated``, in all, by its ``own`` hosts and by its ``neighbours``."""
     error: ErrorMetrics | None
-    """Over all of them; None if no job had any neighbour at any time."""
+    """Over all jobs; None if no job had any neighbour at any time."""
 
     @property
     def snapshots(self) -> int:
@@ -37,7 +37,7 @@ class Verification:
 
 
 def verify(schedule: "Schedule", forecast: Forecast, snapshots: int, seed: int = 1) -> Verification:
-    """Simulates so many snapshots, drawn evenly over the time in which at least two jobs communicate."""
+    """Simulates so many snapshots, drawn uniformly over the time in which at least two jobs communicate."""
     rows: list[dict[str, object]] = []
     sampled = list(enumerate(_sampled(schedule, snapshots, seed)))
     there = {
