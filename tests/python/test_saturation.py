@@ -250,3 +250,12 @@ def test_a_sweep_goes_on_only_if_it_is_the_same(
     assert 'workload.message_size was "4 KiB", is "1 KiB"' in capsys.readouterr().err
     assert execute(["saturate", "scenario.toml", "--resume"]) == 2
     assert "no unfinished sweep 'scenario-saturation'" in capsys.readouterr().err
+
+
+def test_only_as_many_simulations_run_as_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.tasks.pools.cores", lambda: 8)
+    plan = prepared(scenario(), [0.1], replicates=1, options=OpenLoopOptions())
+    estimate = plan.at(0.1, 1).resolve().estimate
+    assert estimate is not None
+    monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda: int(3.5 * estimate.memory))
+    assert plan.workers == 3

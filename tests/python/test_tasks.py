@@ -161,7 +161,8 @@ def test_the_first_failure_can_end_it(error: Exception, raised: type[FairlaneErr
 
 def test_no_task_begins_when_the_processor_time_is_used_up(tmp_path: Path) -> None:
     tasks = [Square(number) for number in range(1, 5)]
-    with pytest.raises(RunError, match=r"20 s of processor time are used up, 2 tasks left; .*--resume") as found:
+    words = r"20\.0 s of processor time used, the limit is 15 s; 2 tasks left; .*--resume"
+    with pytest.raises(RunError, match=words) as found:
         Executor(OneByOne(), Store(tmp_path), cpu_limit_s=15).run(tasks)
     assert found.value.slug == "limit"
     again = Executor(OneByOne(), Store(tmp_path), cpu_limit_s=20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario import Scenario
 from fairlane.scenario.models import Job
 from fairlane.scenario.resolve import building
+from fairlane.tasks.pools import affordable
 from fairlane.tasks.task import files_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop
@@ -106,8 +108,17 @@ class Plan:
         return self.scenario.model_copy(update={"jobs": jobs, "seed": seed})
 
     def check(self) -> None:
-        """Builds the first simulation. Raises ``ScenarioError`` for what only that finds out."""
-        self.at(self.loads[0], self.seeds[0]).resolve()
+        """Raises ``ScenarioError`` for what only building the first simulation finds out."""
+        self.workers  # noqa: B018 - it is kept
+
+    @cached_property
+    def workers(self) -> int:
+        """How many simulations there are cores and memory for, by the estimate of the first one.
+
+        Raises ``ScenarioError`` if it cannot be built.
+        """
+        estimate = self.at(self.loads[0], self.seeds[0]).resolve().estimate
+        return affordable(estimate.memory if estimate else 0.0, self.scenario.memory)
 
     def files(self) -> list[tuple[str, int, int]]:
         """Path, size and time of change of the files that the scenario names, as traces."""

@@ -12,7 +12,7 @@ from fairlane.saturation.measure import Measurement, Replicate
 from fairlane.saturation.plan import Plan
 from fairlane.saturation.results import META, Saturation
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.pools import Threads, cores
+from fairlane.tasks.pools import Threads
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
 
@@ -26,8 +26,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
 
     Raises ``ScenarioError`` if the plan cannot be simulated, ``ResultsError`` if the folder is of something else.
     """
-    if not resume:
-        plan.check()
+    plan.check()
     return Store.open(
         "sweep",
         f"{plan.scenario.name}-saturation",
@@ -50,7 +49,7 @@ def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> 
     with (
         TaskProgress(wanted=progress) as shown,
         nullcontext() if store is None else store.undone_without_answers(),
-        Executor(Threads(cores()), store, shown, attempts=1, first_failure_ends=True) as executor,
+        Executor(Threads(plan.workers), store, shown, attempts=1, first_failure_ends=True) as executor,
         suppress(KeyboardInterrupt),
     ):
         shown.stage("simulating")

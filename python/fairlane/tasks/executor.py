@@ -134,8 +134,9 @@ class Executor:
                 under_way = [(task, self.pool.share(future)) for future, task in self._running.items()]
                 self._watcher.update(self.pool.ready, under_way)
         if self._waiting:
-            words = f"{self.cpu_s:.0f} s of processor time are used up, {plural(len(self._waiting), 'task')} left"
-            raise RunError(f"{words}; what was found is kept, and --resume goes on", slug="limit")
+            words = f"{self.cpu_s:.1f} s of processor time used, the limit is {self._cpu_limit_s:g} s"
+            left = f"{plural(len(self._waiting), 'task')} left; what is finished is stored: go on with --resume"
+            raise RunError(f"{words}; {left}", slug="limit")
         return {digest: found.answer for digest, found in self.outcomes.items() if found.answer is not None}
 
     def spent(self, lap: str, seconds: float) -> None:
