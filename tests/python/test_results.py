@@ -28,7 +28,7 @@ from fairlane.results import (
 )
 from fairlane.results.derive import JobLabel
 from fairlane.results.ports import by_link
-from fairlane.results.run import Source
+from fairlane.results.run import SCHEMA_VERSION, Source
 from fairlane.results.store import new_folder
 from fairlane.results.text import percent, seconds, short_percent
 from fake_engine import MS, FakeEngine, fake_links, table
@@ -293,7 +293,7 @@ def test_a_damaged_folder_is_named(run: Run, tmp_path: Path) -> None:
 def test_a_folder_of_another_version_is_refused(run: Run, tmp_path: Path) -> None:
     newer = replace(run, meta=run.meta.model_copy(update={"schema_version": 99}))
     newer.save(tmp_path / "a")
-    with pytest.raises(ResultsError, match="schema_version is 99; this version of fairlane reads 5"):
+    with pytest.raises(ResultsError, match=f"schema_version is 99; this version of fairlane reads {SCHEMA_VERSION}"):
         load_run(tmp_path / "a")
     meta = json.loads((tmp_path / "a" / "run.json").read_text())
     (tmp_path / "a" / "run.json").write_text(json.dumps(meta | {"seed": "many"}))
