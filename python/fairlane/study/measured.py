@@ -22,7 +22,8 @@ from fairlane.units import DURATION
 
 if TYPE_CHECKING:
     from fairlane.engine import Engine
-    from fairlane.scenario import Resolved, Scenario
+    from fairlane.results.tables import Tables
+    from fairlane.scenario import Scenario
     from fairlane.study.study import Point, Study
     from fairlane.tasks.executor import Executor
     from fairlane.tasks.task import Stopwatch
@@ -93,21 +94,31 @@ def _cost(scenario: Scenario) -> float:
 def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
     """The answers to the queries about one run, by column; it ends with the job number ``until``, if there is one."""
     from fairlane.engine.iterations import job_finished
+    from fairlane.results.tables import Links, Observed, Tables
     from fairlane.runner.counters import IterationCounters
+    from fairlane.runner.sampler import PortSampler
 
     until = arguments["until"]
     with watch.lap("set-up"):
         resolved = scenario.resolve()
         counters = IterationCounters(resolved, resolved.switch_counters) if resolved.switch_counters else None
+        sampler = PortSampler(resolved.sample_interval) if resolved.sample_interval else None
         ended = None if until is None else job_finished(until)
     with watch.lap("simulating"):
-        engine = watch.drive(resolved, ended, [counters] if counters else [])
+        engine = watch.drive(resolved, ended, [watcher for watcher in (counters, sampler) if watcher])
     if ended is not None and not ended(engine):
         words = f"job {resolved.jobs[until].name} is not done after {DURATION.format(resolved.duration)}"
         raise RunError(f"{scenario.name}: {words}", slug="limit")
     with watch.lap("tables"):
         counted = counters.table(engine) if counters else None
-        database = Database(_observed(resolved, engine, counted, " ".join(arguments["tables"].values())))
+        made = Tables(
+            resolved,
+            Observed.of(engine, resolved),
+            Links(resolved),
+            samples=sampler.table() if sampler else None,
+            counters=counted,
+        )
+        database = Database(_observed(made, engine, " ".join(arguments["tables"].values())))
         found = {name: _asked(database, name, sql) for name, sql in arguments["tables"].items()}
         database.close()
     return {"tables": found, "packet_hops": engine.packet_hops, "digest": engine.digest()}
@@ -125,18 +136,15 @@ def columns_of(table: pl.DataFrame) -> dict[str, list[Any]]:
     return table.with_columns(pl.selectors.enum().cast(pl.String)).to_dict(as_series=False)
 
 
-def _observed(resolved: Resolved, engine: Engine, counted: pl.DataFrame | None, asked: str) -> dict[str, pl.DataFrame]:
+def _observed(made: Tables, engine: Engine, asked: str) -> dict[str, pl.DataFrame]:
     """The tables of a run without isolated ones that a text of queries names, and the table ``run``."""
     from fairlane.results.schemas import RUN
-    from fairlane.results.tables import Links, Observed, Tables
 
-    seen = Observed.of(engine, resolved)
-    made = Tables(resolved, seen, Links(resolved), counters=counted)
     tables = {name: made.table(name) for name in RUN if name in asked}
     run = {
-        "scenario": [resolved.name],
-        "seed": [resolved.seed],
-        "simulated_ps": [seen.measured.now],
+        "scenario": [made.scenario.name],
+        "seed": [made.scenario.seed],
+        "simulated_ps": [made.observed.measured.now],
         "stopped_ps": [engine.now],
         "packet_hops": [engine.packet_hops],
         "digest": [engine.digest()],
