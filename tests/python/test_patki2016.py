@@ -1,152 +1,153 @@
-"""The reproduction of Patki et al. 2016: its cells at their own size, and small ones run, judged and drawn."""
+"""The reproduction of Patki et al. 2016: its conditions at their own size, small ones run, made-up ones judged."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from fairlane.reproduce.frames import plan, reproduce
-from fairlane.reproduce.frames.patki2016.checks import CHECKS, variation
-from fairlane.reproduce.frames.patki2016.experiments import (
-    APPLICATIONS,
-    BALANCES,
-    EXPERIMENTS,
-    FULL,
-    QUICK,
-    Cell,
-    Scale,
-    cells_of,
-    share_of,
-    written,
-)
-from fairlane.reproduce.frames.patki2016.measured import Measured
-from fairlane.reproduce.frames.patki2016.selection import Selection
-from fairlane.scenario import Scenario
+from fairlane.reproduce import folder_of, plan
+from fairlane.reproduce.judging import findings
 from fairlane.scenario.resolve import decide
-from fairlane.tasks.progress import TaskProgress
+from fairlane.study.sql import Database
+from papers import performed, scenarios, small, study_of
 
-TINY = replace(
-    QUICK,
-    ranks=96,
-    hosts=8,
-    workloads={
-        "ft": {"name": "ft", "points": 1024, "compute": "0.1 ms"},
-        "kripke": {"name": "kripke", "group_sets": 1, "compute": "40 us"},
-    },
-    iterations={"ft": 1, "kripke": 1},
-    balances=((3, 0), (0, 3)),
-)
+TINY = {
+    "*": {
+        "only": {"application": ["ft", "kripke"]},
+        "scenario": {"jobs[0].ranks": 96},
+        "set": {
+            "factors.application.ft": {
+                "jobs[0].name": "ft",
+                "jobs[0].workload": {"name": "ft", "points": 1024, "compute": "0.1 ms"},
+                "jobs[0].stop": 1,
+            },
+            "factors.application.kripke": {
+                "jobs[0].name": "kripke",
+                "jobs[0].workload": {"name": "kripke", "group_sets": 1, "compute": "40 us"},
+                "jobs[0].stop": 1,
+            },
+        },
+    }
+}
 
 
 def test_catalyst_is_filled_as_in_the_paper() -> None:
-    jobs = decide(Scenario(**written(Cell("ft", "0", 0, 0, 65, "packed"), FULL))).jobs
+    chosen = plan("patki2016", only="patki.placement")
+    levels = {"application": "ft", "balance": "0-0", "cap": "65", "seed": 1}
+    (packed,) = scenarios(chosen, "power", place="packed", **levels)
+    jobs = decide(packed).jobs
     application, interference = (sorted(set(job.hosts)) for job in jobs)
     assert (len(jobs[0].hosts), len(application), len(interference)) == (2048, 86, 170)
     assert len({*application, *interference}) == 256
     assert max(jobs[0].hosts.count(host) for host in application) == 24
     assert application == list(range(86)), "packed: five leaves of 18"
-    leaves = [
-        host // 18 for host in decide(Scenario(**written(Cell("ft", "0", 0, 0, 65, "spread"), FULL))).jobs[0].hosts
-    ]
-    assert len(set(leaves)) == 18
+    (spread,) = scenarios(chosen, "power", place="spread", **levels)
+    assert len({host // 18 for host in decide(spread).jobs[0].hosts}) == 18
     caps = [job.power.cap for job in jobs if job.power]
     assert caps == [65.0, 115.0], "nobody caps the interference"
 
 
-def test_bandwidth_moves_to_the_application() -> None:
-    shares = [share_of(*balance) for balance in BALANCES]
-    assert shares == pytest.approx([1 / 9, 1 / 3, 1 / 2, 2 / 3, 8 / 9])
-
-
 def test_both_adapters_are_dealt_to_the_processes_of_a_host() -> None:
-    jobs = decide(Scenario(**written(Cell("ft", "both", 0, 0, 115, "packed"), FULL))).jobs
+    chosen = plan("patki2016", only="patki.dual-rail")
+    (scenario,) = scenarios(chosen, "rails", application="ft", rails="both", balance="0-0", seed=1)
+    jobs = decide(scenario).jobs
     dealt = jobs[0].rails or {}
-    for host in range(85):
-        assert sum(dealt["ranks"][24 * host : 24 * host + 24]) == 12
+    ranks: dict[int, list[int]] = {}
+    for rank, host in enumerate(jobs[0].hosts):
+        ranks.setdefault(host, []).append(dealt["ranks"][rank])
+    assert {sum(of) for of in ranks.values() if len(of) == 24} == {12}
     assert {job.rails["policy"] for job in jobs if job.rails} == {"by_source"}
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bool | None]]:
-    folder = tmp_path_factory.mktemp("patki")
-    chosen = replace(plan("patki2016", quick=True), selection=Selection(["rails", "power"], TINY))
-    found = reproduce(chosen, folder, TaskProgress(wanted=False), workers=1)
+def test_conditions_are_those_of_the_figures() -> None:
+    chosen = plan("patki2016")
+    counts = {name: len(list(study_of(chosen, name).points())) for name in chosen.studies}
+    power = 5 * 4 * 3 * (2 + 1 + 2)
+    alone = 5 * 4 * (1 + 1 + 2)
+    assert counts == {
+        "rails": 5 * 3 * 5 * 2,
+        "alone": 5 * 3 * 2,
+        "neighbour": 2 * 2 * 2 * 2,
+        "power": power,
+        "power.alone": alone,
+        "interference": 3,
+    }
+    (job,) = scenarios(chosen, "interference", neighbour="both")[0].jobs
+    assert (job.name, job.ranks) == ("interference", 4080)
+
+
+def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None:
+    entries = {"power": {**TINY["*"], "only": {"application": ["ft", "kripke"], "cap": ["65", "115"]}}}
+    changes = {name: entries.get(name, TINY["*"]) for name in ("power", "power.alone")}
+    changes["power"] = {**changes["power"], "scenario": {"jobs[0].ranks": 96, "jobs[1].ranks": 192}}
+    alone = {"scenario": {"jobs[0].ranks": 192, "duration": "0.2 ms"}, "only": {"neighbour": ["both"]}}
+    found = performed(small("patki2016", "patki.placement", {**changes, "interference": alone}), tmp_path)
     assert not found.failed
-    return folder, [one.holds for one in found.judged]
-
-
-def test_a_reproduction_leaves_tables_figures_and_claims(small: tuple[Path, list[bool | None]]) -> None:
-    folder, holds = small
-    assert None not in holds
-    runs = pl.read_csv(folder / "runs.csv", schema_overrides={"rails": pl.String})
-    assert runs.height == 2 * (3 * 2 + 2 * 3 * 3)
+    assert [len(one.findings) for one in found.judged] == [3]
+    runs = pl.read_csv(tmp_path / "runs.csv", schema_overrides={"rails": pl.String})
+    assert runs.height == 2 * 2 * 3 * 3
     assert (runs["run_time_ms"] > runs["computing_ms"]).all()
-    alone = runs.filter(pl.col("interference_level").is_null())
-    assert (alone["waits_for_interference_ms"] == 0).all()
+    assert (runs.filter(pl.col("interference_level").is_null())["waits_for_interference_ms"] == 0).all()
     # Under 65 W everything is computed at a lower frequency: no run is shorter, and none draws more power.
     keys = ["application", "service_level", "interference_level", "placement"]
-    power = runs.filter(pl.col("experiment") == "power")
-    low, high = (power.filter(pl.col("cap_w") == cap) for cap in (65, 115))
+    low, high = (runs.filter(pl.col("cap_w") == cap) for cap in (65, 115))
     both = low.join(high, on=keys, nulls_equal=True)
     assert both.height == low.height
     assert (both["computing_ms"] > both["computing_ms_right"]).all()
     assert (both["energy_j"] / both["run_time_ms"] < both["energy_j_right"] / both["run_time_ms_right"]).all()
-    for name in ("rails", "power"):
-        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "power.png").stat().st_size > 5000
 
 
-def test_each_condition_has_its_interference_alone() -> None:
-    tasks = Selection(EXPERIMENTS, FULL).tasks
-    alone = [cell for cell in tasks if cell.application == "interference"]
-    assert {cell.rails for cell in alone} == {"both", "0", "1"}
-    assert {cell.cap for cell in tasks if cell.placement == "packed"} == {65, 80, 95, 115}
-    for cell in alone:
-        (job,) = Scenario(**written(cell, FULL)).jobs
-        assert (job.name, job.ranks) == ("interference", 4080)
-    assert len({task.digest for task in tasks.values()}) == len(tasks)
-
-
-def test_seeds_of_a_condition_are_averaged() -> None:
-    cells = {
-        Cell("ft", "both", level, 0, 115, "random", seed): {"run_time": 1e9 * time}
-        for level, seed, time in ((3, 1, 2.0), (3, 2, 4.0), (0, 1, 1.0), (0, 2, 1.0))
-    }
-    assert variation(Measured(cells, FULL), "ft", "both") == pytest.approx(3.0)
-
-
-def made_up(scale: Scale, **times: float) -> Measured:
-    """Run times by what a cell's name begins with, and 1 ms for all others."""
-    cells = {}
-    for cell in [*cells_of("rails", scale), *cells_of("power", scale)]:
-        name = str(cell).replace("-", "_")
-        found = [time for key, time in times.items() if name.startswith(key)]
-        answer = {"run_time": 1e9 * (found[-1] if found else 1.0)}
-        cells[cell] = answer
-    return Measured(cells, scale)
+def measured(**times: float) -> Database:
+    """The tables of the paper for run times by what a run's name begins with, and 1 ms for all others."""
+    rows: list[dict[str, object]] = []
+    for study in ("rails", "power", "power.alone"):
+        balances = {"rails": ("3-0", "0-0", "0-3"), "power": ("3-0", "0-0"), "power.alone": (None,)}[study]
+        for application in ("ft", "lu", "kripke"):
+            for rails in ("both", "0", "1") if study == "rails" else ("0",):
+                for balance in balances:
+                    for cap in ("115",) if study == "rails" else ("65", "115"):
+                        for place in ("random",) if study == "rails" else ("packed", "spread", "random"):
+                            for seed in (1, 2):
+                                name = f"{study}_{application}_{rails}_{balance}_{cap}_{place}_{seed}".replace("-", "")
+                                found = [time for key, time in times.items() if name.startswith(key)]
+                                rows.append(
+                                    {"study": study, "point": len(rows), "application": application, "rails": rails}
+                                    | {"balance": balance, "cap": cap, "place": place, "seed": seed}
+                                    | {"neighbour": None if study == "power.alone" else "both"}
+                                    | {"run_time": 1e9 * (found[-1] if found else 1.0), "ranks": 4}
+                                )
+    zero = ("computing", "network", "late_partner", "others", "own_queueing", "messages", "bytes", "collective_share")
+    used = ("host_utilisation", "switch_utilisation", "mean_switch_utilisation", "energy_j", "interference_iterations")
+    table = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.lit(0.0).alias(it) for it in (*zero, *used))
+    database = Database({"measured": table})
+    for one in folder_of("patki2016").paper.table:
+        database.put(one.name, database.ask(one.sql or ""))
+    return database
 
 
 def judged(claim: str, **times: float) -> list[bool]:
-    return [held for _, held in CHECKS[claim].judge(made_up(FULL, **times))]
+    (found,) = [one for one in folder_of("patki2016").claims if one.id == claim]
+    return [one.holds for one in findings(found, measured(**times))]
+
+
+def test_shares_of_a_link_follow_the_weights() -> None:
+    shares = measured().ask(
+        "SELECT DISTINCT link_share FROM runs_of_applications WHERE experiment = 'rails' ORDER BY ALL"
+    )
+    assert shares["link_share"].to_list() == pytest.approx([1 / 9, 1 / 2, 8 / 9])
 
 
 def test_greatest_over_least_decides_about_adapters() -> None:
     claim = "patki.dual-rail"
-    assert judged(claim, ft_rails_both_level_3=3.0) == [True, True, True]
-    assert judged(claim, ft_rails_both_level_3=2.9) == [False, True, True]
-    assert judged(claim, ft_rails_both_level_3=4.0, ft_rails_0_level_1=2.0, ft_rails_1_level_1=2.1) == [
-        True,
-        True,
-        False,
-    ]
+    assert judged(claim, rails_ft_both_30=3.0) == [True, True, True]
+    assert judged(claim, rails_ft_both_30=2.9) == [False, True, True]
+    assert judged(claim, rails_ft_both_30=4.0, rails_ft_0_00=2.0, rails_ft_1_00=2.1) == [True, True, False]
+    assert judged(claim, rails_ft_both_30_115_random_1=2.0, rails_ft_both_30_115_random_2=4.0)[0], "the mean of seeds"
 
 
 def test_each_part_decides_about_placements() -> None:
     claim = "patki.placement"
     assert judged(claim) == [False, False, False]
-    spread = "kripke_rails_0_level_3_beside_0_on_both_spread_65W"  # both seeds
-    assert judged(claim, **{spread: 0.99}) == [True, False, True]
-    assert judged(claim, lu_rails_0_level_0_beside_0_on_both_random_65W=1.01) == [False, True, False]
-    assert set(APPLICATIONS) == set(FULL.workloads)
-    assert made_up(QUICK).missing("rails") == []
-    assert Measured({}, QUICK).missing("power") == ["FT in power", "LU in power", "Kripke in power"]
+    assert judged(claim, power_kripke_0_30_65_spread=0.99) == [True, False, True]
+    assert judged(claim, power_lu_0_00_65_random=1.01) == [False, True, False]

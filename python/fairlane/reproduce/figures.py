@@ -69,7 +69,7 @@ def draw_all(plan: Plan, outcome: Outcome, folder: Path) -> list[Picture]:
                 picture = _draw(figure, row, outcome.tables, folder)
                 found += [picture] if picture else []
         except QueryError as error:
-            if not (outcome.failures or plan.left_out):
+            if not outcome.partial(plan):
                 raise _wrong(plan, figure, error) from None
         except (KeyError, ValueError, pl.exceptions.PolarsError) as error:
             raise _wrong(plan, figure, error) from None

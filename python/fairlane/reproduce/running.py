@@ -208,6 +208,10 @@ class Outcome:
     done: Mapping[str, Done] = field(default_factory=dict)
     """What came of every task, by digest."""
 
+    def partial(self, plan: Plan) -> bool:
+        """Whether some study of the paper was not run, or some run failed."""
+        return bool(self.failures) or len(plan.studies) < len(plan.folder.paper.study)
+
     def missing(self, plan: Plan, study: str) -> list[str]:
         """What claims about a study would need and is not there, in words."""
         if study not in plan.studies:
@@ -281,7 +285,7 @@ def _derived(plan: Plan, outcome: Outcome) -> Outcome:
         try:
             new = _made(plan, one, outcome.tables)
         except QueryError as error:
-            if outcome.failures or plan.left_out:  # there may be nothing to make it of
+            if outcome.partial(plan):  # there may be nothing to make it of
                 continue
             file = str(plan.folder.path / "paper.toml")
             raise ScenarioError(Problem(f"table {one.name}.sql", str(error), file=file)) from None

@@ -205,7 +205,7 @@ class StudyTable(Table):
                 yield from (
                     Problem.unknown(place, f"level of {key}", str(one), [*map(str, known[key])], one)
                     for one in levels_of
-                    if one not in known[key]
+                    if key != "seed" and one not in known[key]
                 )
         if self.measure is not None and (self.treatments or self.design):
             yield Problem("measure", "is for a study that compares nothing", allowed="no treatments and no design")

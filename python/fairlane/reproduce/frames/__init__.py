@@ -13,7 +13,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.frames.claims import claims_of
 from fairlane.reproduce.frames.output import store
 from fairlane.reproduce.frames.paper import Done, Options, Paper
-from fairlane.reproduce.frames.patki2016 import PAPER as PATKI2016
 from fairlane.reproduce.frames.report import HOLDS, Judged, Plan, Reproduction
 from fairlane.reproduce.frames.running import perform_all
 from fairlane.reproduce.frames.smith2018 import PAPER as SMITH2018
@@ -24,7 +23,7 @@ from fairlane.tasks.store import Store
 
 __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
 
-PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (PATKI2016, SMITH2018, YANG2016)}
+PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (SMITH2018, YANG2016)}
 """Every paper that can be reproduced, by name."""
 
 

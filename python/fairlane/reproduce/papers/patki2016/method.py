@@ -1,4 +1,4 @@
-"""Simulating a cell of Patki et al. 2016: until the application is done; or its interference alone, for a while."""
+"""Measuring runs of Patki et al. 2016: until the application is done; or its interference alone, for a while."""
 
 import json
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ __all__ = ["interference", "simulate"]
 
 
 def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
-    """The application's run time, what it was spent on, whom its packets waited for, the energy of its hosts; ps and J.
+    """A table ``measured`` of the application: run time, what it was spent on, queueing, energy of its hosts; ps and J.
 
-    ``others`` and ``own`` are sums over all packets and ports. How busy links were says something of the application
-    where it is alone.
+    ``others`` and ``own_queueing`` are sums over all packets and ports. How busy links were says something of the
+    application where it is alone.
     """
     with watch.lap("set-up"):
         resolved = scenario.resolve()
@@ -41,17 +41,17 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     drawn = by_job(power(["application"], [sockets], ranks, run_time))
     waits = measured.interference.filter(pl.col("delayed") == 0)
     mine = pl.col("delaying") == 0
-    return {
+    found = {
         "run_time": run_time,
+        "ranks": ranks.height,
         "others": int(waits.filter(~mine)["waiting"].sum()),
-        "own": int(waits.filter(mine)["waiting"].sum()),
+        "own_queueing": int(waits.filter(mine)["waiting"].sum()),
         **extract_features(measured, 0),
         **link_utilisation(measured, _fabric(resolved), run_time),
         "energy_j": float(drawn["energy_j"].item()),
         "interference_iterations": _behind(measured.ranks),
-        "packet_hops": measured.packet_hops,
-        "digest": measured.digest,
     }
+    return _answer(found, measured)
 
 
 def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
@@ -62,7 +62,12 @@ def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "St
         engine = watch.drive(resolved)
     measured = Measured.of(engine)
     used = link_utilisation(measured, _fabric(resolved), resolved.duration)
-    return {**extract_features(measured, 0), **used, "packet_hops": measured.packet_hops, "digest": measured.digest}
+    return _answer({**extract_features(measured, 0), **used}, measured)
+
+
+def _answer(found: Mapping[str, float], measured: Measured) -> dict[str, Any]:
+    table = {key: [value] for key, value in found.items()}
+    return {"tables": {"measured": table}, "packet_hops": measured.packet_hops, "digest": measured.digest}
 
 
 def _fabric(resolved: "Resolved") -> _core.Fabric:

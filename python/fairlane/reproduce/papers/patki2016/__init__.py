@@ -1,0 +1,1 @@
+"""Patki et al. 2016: interference, rails, service levels, power caps and placements on Catalyst."""
