@@ -323,7 +323,7 @@ def test_the_command_shows_periods_and_draws_them(tmp_path: Path, capsys: pytest
         (
             "fixed",
             {"levels": {"one": {0: 5}}, "service_levels": 4},
-            "levels.one.0 = 5: a service level that it does not",
+            "levels.one.0 = 5: out of range; allowed: 0 to 3, or more in service_levels",
         ),
         ("isolate", {"weights": {"three": 3}}, "controller.weights.three: unknown job"),
         (

@@ -8,10 +8,8 @@ package, or as an object. ``control`` runs one, period by period, on fresh short
 from pydantic import ConfigDict
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
-from fairlane.controller.fixed import Fixed
-from fairlane.controller.isolate import Isolate
+from fairlane.controller.constant import Fixed, Isolate, NoControl
 from fairlane.controller.loop import Mode, Outcome, Phases, control, controller_of, row_of
-from fairlane.controller.none import NoControl
 from fairlane.controller.process_prioritization import ProcessPrioritization
 from fairlane.controller.slack import Slack
 from fairlane.inputs.registry import Registry

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from fairlane.errors import Problem
 from fairlane.inputs.registry import Named
 
-__all__ = ["MOST_WEIGHT", "Controller", "JobWork", "RankLevels", "Settings", "Work"]
+__all__ = ["MOST_WEIGHT", "Controller", "JobWork", "RankLevels", "Settings", "Work", "problems_of"]
 
 WHOLE = 0.99
 """A job was there for the whole period if for so much of it: simulations end a little after their time."""
@@ -101,6 +101,30 @@ class Settings:
         """The same for settings that mean the same."""
         ranks = sorted((job, rank, level) for job, levels in self.levels.items() for rank, level in levels.items())
         return (tuple(ranks), tuple(self.weights))
+
+
+def problems_of(
+    settings: Settings, service_levels: int, jobs: Mapping[str, int | None], remedy: str = ""
+) -> Iterator[Problem]:
+    """What of settings cannot be: jobs, ranks, levels or weights that there are not.
+
+    ``jobs`` has all that there ever are, and their ranks if known; ``remedy`` says what would help.
+    """
+    if len(settings.weights) > service_levels:
+        yield Problem("weights", f"has {len(settings.weights)} of them", allowed=f"{service_levels} at most{remedy}")
+    for level, weight in enumerate(settings.weights):
+        if not 1 <= weight <= MOST_WEIGHT:
+            yield Problem(f"weights[{level}]", "out of range", weight, f"1 to {MOST_WEIGHT}")
+    for job, levels in settings.levels.items():
+        if job not in jobs:
+            yield Problem.unknown(f"levels.{job}", "job", job, list(jobs))
+            continue
+        ranks = jobs[job]
+        for rank, level in levels.items():
+            if ranks is not None and not 0 <= rank < ranks:
+                yield Problem(f"levels.{job}", f"has no rank {rank}", allowed=f"0 to {ranks - 1}")
+            if not 0 <= level < service_levels:
+                yield Problem(f"levels.{job}.{rank}", "out of range", level, f"0 to {service_levels - 1}{remedy}")
 
 
 class Controller(Named):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.controller.base import MOST_WEIGHT, Controller, JobWork, Settings, Work
+from fairlane.controller.base import Controller, JobWork, Settings, Work, problems_of
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import columns
 from fairlane.inputs.problems import Problems
@@ -38,33 +38,33 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
     Raises ``ScenarioError`` if it has fewer service levels, or lanes for fewer, or an arbiter without weights, or uses
     levels that the controller gives away.
     """
+    if problems := list(_unsuitable(scenario, controller)):
+        raise scenario.error(Problems(*problems))
     qos = scenario.qos
-    if controller.needs_weights and qos.strategy is not None:
-        problem = Problem(
-            "qos.strategy", f"does not suit the controller {controller.name}, which sets weights", qos.strategy
-        )
-        raise scenario.error(Problems(problem))
-    if controller.needs_weights and qos.arbiter.name != "weighted_round_robin":
-        allowed = "weighted_round_robin, whose weights it sets"
-        problem = Problem("qos.arbiter", f"does not suit the controller {controller.name}", qos.arbiter.name, allowed)
-        raise scenario.error(Problems(problem))
-    if controller.gives_levels and (taken := list(_taken(scenario, controller.name))):
-        raise scenario.error(Problems(*taken))
-    if not controller.needs_weights:
+    if not controller.needs_weights or qos.sl2vl is not None:
         return scenario
-    wanted = controller.service_levels
-    if qos.sl2vl is not None:
-        if (own := len(qos.sl2vl)) < wanted:
-            words = f"the controller {controller.name} uses {wanted} service levels: give it `service_levels = {own}`"
-            allowed = f"a lane for each of {wanted} levels at least"
-            raise scenario.error(Problems(Problem("qos.sl2vl", words, qos.sl2vl, allowed)))
-        return scenario
-    own = wanted if qos.service_levels is None else qos.service_levels
-    if own < wanted:
-        words = f"the controller {controller.name} uses {wanted}: give it `service_levels = {own}`"
-        raise scenario.error(Problems(Problem("qos.service_levels", words, own, f"at least {wanted}")))
+    own = controller.service_levels if qos.service_levels is None else qos.service_levels
     arbiter = _with_weights(qos.arbiter, own)
     return scenario.model_copy(update={"qos": qos.model_copy(update={"service_levels": own, "arbiter": arbiter})})
+
+
+def _unsuitable(scenario: "Scenario", controller: Controller) -> Iterator[Problem]:
+    """What of the scenario does not suit the controller."""
+    qos, wanted = scenario.qos, controller.service_levels
+    unsuited = f"does not suit the controller {controller.name}, which sets weights"
+    if controller.gives_levels:
+        yield from _taken(scenario, controller.name)
+    if not controller.needs_weights:
+        return
+    if qos.strategy is not None:
+        yield Problem("qos.strategy", unsuited, qos.strategy)
+    elif qos.arbiter.name != "weighted_round_robin":
+        yield Problem("qos.arbiter", unsuited, qos.arbiter.name, "weighted_round_robin")
+    words = f"the controller {controller.name} uses {wanted} service levels: give it `service_levels = {{}}`"
+    if qos.sl2vl is not None and (own := len(qos.sl2vl)) < wanted:
+        yield Problem("qos.sl2vl", words.format(own), qos.sl2vl, f"a lane for each of {wanted} levels at least")
+    elif qos.sl2vl is None and qos.service_levels is not None and qos.service_levels < wanted:
+        yield Problem("qos.service_levels", words.format(qos.service_levels), qos.service_levels, f"at least {wanted}")
 
 
 def _taken(scenario: "Scenario", controller: str) -> Iterator[Problem]:
@@ -97,25 +97,9 @@ def judged(settings: Settings, controller: Controller, jobs: Mapping[str, int | 
 
     Raises ``ScenarioError`` if they are about jobs, ranks, levels or weights that there are not.
     """
-    most = controller.service_levels
-    problems: list[Problem] = []
-    if len(settings.weights) > most:
-        problems.append(Problem("weights", f"has {len(settings.weights)} of them", allowed=f"{most} at most"))
-    for level, weight in enumerate(settings.weights):
-        if not 1 <= weight <= MOST_WEIGHT:
-            problems.append(Problem(f"weights[{level}]", "out of range", weight, f"1 to {MOST_WEIGHT}"))
-    for job, levels in settings.levels.items():
-        if job not in jobs:
-            problems.append(Problem.unknown(f"levels.{job}", "job", job, list(jobs)))
-            continue
-        ranks = jobs[job]
-        for rank, level in levels.items():
-            if ranks is not None and not 0 <= rank < ranks:
-                problems.append(Problem(f"levels.{job}", f"has no rank {rank}", allowed=f"0 to {ranks - 1}"))
-            if not 0 <= level < most:
-                problems.append(Problem(f"levels.{job}.{rank}", "out of range", level, f"0 to {most - 1}"))
+    problems = [problem.under("controller") for problem in problems_of(settings, controller.service_levels, jobs)]
     if problems:
-        raise ScenarioError(problem.under("controller") for problem in problems)
+        raise ScenarioError(problems)
     return settings
 
 

@@ -1,0 +1,101 @@
+"""Controllers that decide once: nothing, a table, or a service level for each job. Others are compared with them."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from typing_extensions import override
+
+from fairlane.controller.base import MOST_WEIGHT, Controller, Settings, Work, problems_of
+from fairlane.errors import Problem
+
+__all__ = ["Constant", "Fixed", "Isolate", "NoControl"]
+
+Level = Annotated[int, Field(ge=0, le=15)]
+Weight = Annotated[int, Field(ge=1, le=MOST_WEIGHT)]
+
+
+class Constant(Controller):
+    """The same settings for the same jobs, whatever they do."""
+
+    @abstractmethod
+    def settings(self, jobs: Mapping[str, int]) -> Settings:
+        """What holds while these jobs are there, each with its number of ranks."""
+
+    @override
+    def start(self, jobs: Mapping[str, int]) -> Settings:
+        """What holds for these."""
+        return self.settings(jobs)
+
+    @override
+    def rearrange(self, jobs: Mapping[str, int]) -> Settings:
+        """The same for these."""
+        return self.settings(jobs)
+
+    @override
+    def observe(self, work: Work) -> Settings:
+        """The same for the jobs that there are now."""
+        return self.settings({name: job.ranks for name, job in work.jobs.items()})
+
+
+class NoControl(Constant):
+    """Leaves everything as the scenario has it."""
+
+    needs_weights: ClassVar[bool] = False
+
+    @override
+    def settings(self, jobs: Mapping[str, int]) -> Settings:
+        """None: every rank stays on the default level."""
+        del jobs
+        return Settings()
+
+
+class Isolate(Constant):
+    """Gives each job a service level of its own, with a weight for its share of bandwidth.
+
+    Jobs beyond the number of service levels share them in turn. So jobs meet only at arbiters; Savoie 2018 finds that
+    this gains little.
+    """
+
+    weights: dict[str, Weight] = Field(
+        default_factory=dict, description="packets a turn, by job; 1 for a job that is not named"
+    )
+
+    @override
+    def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
+        """Jobs that there are not."""
+        unknown = [job for job in self.weights if job not in jobs]
+        yield from (Problem.unknown(f"weights.{job}", "job", job, list(jobs)) for job in unknown)
+
+    @override
+    def settings(self, jobs: Mapping[str, int]) -> Settings:
+        """A level for each job, in their order; of jobs that share a level, the greatest weight counts."""
+        levels: dict[str, dict[int, int]] = {}
+        weights = [1] * self.service_levels
+        for number, (job, ranks) in enumerate(jobs.items()):
+            level = number % self.service_levels
+            levels[job] = dict.fromkeys(range(ranks), level)
+            weights[level] = max(weights[level], self.weights.get(job, 1))
+        return Settings(levels, tuple(weights))
+
+
+class Fixed(Constant):
+    """Sets the levels and weights of a table, once and for all."""
+
+    levels: dict[str, dict[int, Level]] = Field(default_factory=dict, description="service level by job and rank")
+    weights: list[Weight] = Field(
+        default_factory=list, description="packets a turn of each level from 0; levels not listed have 1"
+    )
+
+    @override
+    def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
+        """Jobs and ranks that there are not, levels and weights beyond its own."""
+        given = Settings(self.levels, tuple(self.weights))
+        return problems_of(given, self.service_levels, jobs, ", or more in service_levels")
+
+    @override
+    def settings(self, jobs: Mapping[str, int]) -> Settings:
+        """The whole table: what it says of jobs that are not there yet holds once they are."""
+        del jobs
+        return Settings(self.levels, (*self.weights, *[1] * (self.service_levels - len(self.weights))))
