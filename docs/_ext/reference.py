@@ -28,6 +28,8 @@ PLACES = {
     "arbiters": "`qos.arbiter`",
     "collectives": "`mpi.collectives`, by operation",
     "workloads": "`workload` of a job",
+    "imbalances": "`imbalance` of a workload",
+    "patterns": "`pattern` of the workload `open_loop`",
     "placements": "`placement`, of a scenario or a job",
     "mappings": "`placement.mapping`",
     "strategies": "`qos.strategy`",

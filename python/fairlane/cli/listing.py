@@ -18,6 +18,8 @@ __all__ = ["KINDS", "add_to", "entries_of"]
 
 REGISTRIES = {
     "workloads": "fairlane.workload:WORKLOADS",
+    "imbalances": "fairlane.workload.imbalance:IMBALANCES",
+    "patterns": "fairlane.workload.destinations:PATTERNS",
     "placements": "fairlane.placement:STRATEGIES",
     "mappings": "fairlane.placement.mapping:MAPPINGS",
     "strategies": "fairlane.qos:STRATEGIES",
@@ -100,7 +102,7 @@ def list_(
     if kind is not None and name is not None:
         with permitting(allow_code):
             found = _entry(kind, name)
-        return Answer({"kind": kind, **asdict(found)}, _described(found))
+        return Answer({"kind": kind, **asdict(found)}, _described(found, simulator=kind in SIMULATOR))
     chosen = {one: dict(entries_of(one)) for one in KINDS if kind in (None, one)}
     if kind is None:  # every placement is an allocator, too
         chosen["allocators"] = {
@@ -123,7 +125,7 @@ def _lines(kind: str, known: "Mapping[str, Entry]") -> Iterator[str]:
         yield f"  {name:{width}}  {entry.origin:{where}}  {entry.summary}"
 
 
-def _described(found: "Entry") -> Iterator[str]:
+def _described(found: "Entry", *, simulator: bool) -> Iterator[str]:
     """What it is, and its parameters as in the reference, without Markdown's signs."""
     import re
 
@@ -133,7 +135,7 @@ def _described(found: "Entry") -> Iterator[str]:
     yield f"{found.name} ({found.origin}): {found.summary}"
     if found.routing:
         yield f"usual routing: {found.routing}"
-    rows = list(keys_of(editor_schema(found.schema, found.schema)))
+    rows = list(keys_of(editor_schema(found.schema, found.schema) if simulator else found.schema))
     if not rows:
         yield "no parameters"
     for row in rows:

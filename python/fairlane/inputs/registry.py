@@ -64,11 +64,6 @@ class Named(Table):
         """Its parameters, quantities as strings with units."""
         return self.model_dump(mode="json", exclude_none=True)
 
-    def written(self) -> dict[str, Any]:
-        """The table that reads it again; one from a user's file is named with the file."""
-        file = file_of(self)
-        return {"name": f"{file}:{type(self).__name__}" if file else type(self).name, **self.parameters()}
-
 
 @dataclass(frozen=True)
 class Origin:
@@ -113,6 +108,7 @@ class Registry(Mapping[str, T], Generic[T]):
         wanted: What ``accept`` takes, in words.
         summarise: A line about one; by default the first of its documentation.
         unread: Stands for code of a file that is not permitted, where such code is only listed.
+        key: The key of the name in a table.
         own: What else inputs can name, for messages.
         parent: Another registry whose names these are, too.
         reserved: Names that mean something else.
@@ -129,6 +125,7 @@ class Registry(Mapping[str, T], Generic[T]):
         accept: Callable[[Any], T | None] | None = None,
         wanted: str = "a function",
         summarise: Callable[[T], str] | None = None,
+        key: str = "name",
         own: str = '"file.py:Name"',
         parent: "Registry[T] | None" = None,
         reserved: Iterable[str] = (),
@@ -138,7 +135,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._accept, self._wanted, self._summarise = accept or self._fitting, wanted, summarise or summary_of
         if base is not None:
             self._wanted = f"a class derived from {base.__module__.removesuffix('.base')}.{base.__name__}"
-        self._own, self._reserved = own, tuple(reserved)
+        self.key, self._own, self._reserved = key, own, tuple(reserved)
         for name, thing in builtin.items():
             _call(thing, name)
 
@@ -181,15 +178,21 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         if self._base is not None and isinstance(given, self._base):
             return given
-        table = {"name": given} if isinstance(given, str) else given
-        if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
-            raise ValueError(f"expected a {self.kind}'s name, or a table with its `name` and parameters")
+        key = self.key
+        table = {key: given} if isinstance(given, str) else given
+        if not isinstance(table, Mapping) or not isinstance(table.get(key), str):
+            raise ValueError(f"expected the name of a {self.kind}, or a table with its `{key}` and parameters")
         try:
-            found: Any = self.find(table["name"])
+            found: Any = self.find(table[key])
         except Problems as problems:
-            under = "" if isinstance(given, str) else "name"
+            under = "" if isinstance(given, str) else key
             raise Problems(*(problem.under(under) for problem in problems.problems)) from None
-        return validated(found, {key: value for key, value in table.items() if key != "name"})
+        return validated(found, {name: value for name, value in table.items() if name != key})
+
+    def written(self, thing: Named) -> dict[str, Any]:
+        """The table that ``read`` reads again; one from a user's file is named with the file."""
+        file = file_of(thing)
+        return {self.key: f"{file}:{type(thing).__name__}" if file else type(thing).name, **thing.parameters()}
 
     def entry(self, name: str) -> Entry:
         """What is known about one of them, by its name or as ``file.py:Name``; ``Problems`` as ``find``."""

@@ -9,6 +9,8 @@ from fairlane.placement import entries as placements
 from fairlane.placement.mapping import MAPPINGS
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.workload import WORKLOADS
+from fairlane.workload.destinations import PATTERNS
+from fairlane.workload.imbalance import IMBALANCES
 
 __all__ = ["schema"]
 
@@ -30,9 +32,10 @@ def schema() -> dict[str, Any]:
         "additionalProperties": False,
     }
     tables["Placement"] = _placement(tables["Placement"])
-    tables["Mapping"] = _named(tables, MAPPINGS)
     tables["Qos"]["properties"]["strategy"] |= {"anyOf": [{"enum": [*QOS_STRATEGIES]}, _OWN, {"type": "null"}]}
-    tables["Workload"] = _named(tables, WORKLOADS)
+    choices: dict[str, Registry[Any]] = {"Workload": WORKLOADS, "Mapping": MAPPINGS}
+    choices |= {"Destinations": PATTERNS, "Imbalance": IMBALANCES}
+    tables.update({name: _named(tables, registry) for name, registry in choices.items()})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A fairlane scenario",
@@ -81,8 +84,8 @@ def _named(tables: dict[str, Any], registry: Registry[Any]) -> dict[str, Any]:
         inner = dict(entry.schema)
         tables.update(inner.pop("$defs", {}))
         name = {"const": entry.name, "description": entry.summary}
-        inner["properties"] = {"name": name, **inner.get("properties", {})}
-        inner["required"] = ["name", *inner.get("required", ())]
+        inner["properties"] = {registry.key: name, **inner.get("properties", {})}
+        inner["required"] = [registry.key, *inner.get("required", ())]
         branches.append(inner)
-    table = {"type": "object", "properties": {"name": _OWN}, "required": ["name"]}
+    table = {"type": "object", "properties": {registry.key: _OWN}, "required": [registry.key]}
     return {"anyOf": [{"enum": list(registry)}, _OWN, *branches, table]}

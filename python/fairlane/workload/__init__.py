@@ -23,7 +23,7 @@ from fairlane.workload.ft import Ft
 from fairlane.workload.gridded import GriddedWorkload
 from fairlane.workload.halo3d import Halo3D
 from fairlane.workload.imbalance import Growing, Imbalance, OneRank, Uniform
-from fairlane.workload.incast import Incast
+from fairlane.workload.incast import Incast, PutBroadcast
 from fairlane.workload.kripke import Kripke
 from fairlane.workload.lu import Lu
 from fairlane.workload.mg import Mg
@@ -36,7 +36,6 @@ from fairlane.workload.open_loop import OpenLoop
 from fairlane.workload.persistent import PersistentCalls
 from fairlane.workload.pf3d import Pf3d
 from fairlane.workload.ping_pong import PingPong
-from fairlane.workload.put_broadcast import PutBroadcast
 from fairlane.workload.random_pairs import RandomPairs
 from fairlane.workload.ring import PointToPointRing
 from fairlane.workload.shift import Shift
@@ -125,5 +124,5 @@ WORKLOADS: Registry[type[Workload]] = Registry(
 )
 """Every workload that can be asked for by name."""
 
-WorkloadField = Annotated[Written[Workload], BeforeValidator(WORKLOADS.read), PlainSerializer(Workload.written)]
+WorkloadField = Annotated[Written[Workload], BeforeValidator(WORKLOADS.read), PlainSerializer(WORKLOADS.written)]
 """A model's field that takes a workload's name, a table with its name and parameters, or a workload."""

@@ -27,9 +27,7 @@ class Comd(GriddedWorkload):
     atoms: int = Field(default=32, ge=1, description="atoms of a cell")
     compute: Duration | None = Field(default=2_000_000_000, description="Y: compute time of a step of the slowest rank")
     memory_bound: float = Field(default=0.1, ge=0, le=1, description="memory-bound share of the compute time")
-    imbalance: ImbalanceField = Field(
-        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
-    )
+    imbalance: ImbalanceField = Uniform(low=1)
     distinct_iterations: int = Field(default=10, ge=1, description="steps with own jitter, before they repeat")
 
     @override

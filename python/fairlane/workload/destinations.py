@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 from math import isqrt
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy
-from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 from typing_extensions import override
 
-from fairlane.errors import Problem
-from fairlane.inputs.problems import Problems, validated
-from fairlane.inputs.table import Table
+from fairlane.inputs.registry import Named, Registry
 from fairlane.units import Written
 from fairlane.workload.shift import Shift as ShiftWorkload
 
@@ -19,7 +17,7 @@ __all__ = ["PATTERNS", "Destinations", "DestinationsField"]
 Draw = Callable[[], numpy.random.Generator]
 
 
-class Destinations(Table):
+class Destinations(Named):
     """The destinations of each rank's messages."""
 
     part: ClassVar[float] = 1.0
@@ -48,7 +46,6 @@ class Uniform(Destinations):
     """Every message to a rank drawn uniformly at random."""
 
     part: ClassVar[float] = 0.0
-    name: Literal["uniform"] = "uniform"
 
     @override
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
@@ -58,8 +55,6 @@ class Uniform(Destinations):
 
 class Permutation(Destinations):
     """A random permutation in which no rank sends to itself."""
-
-    name: Literal["permutation"] = "permutation"
 
     @override
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
@@ -77,7 +72,6 @@ class Shift(Destinations):
     ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of 8 x 8 whose hosts are the ranks in order.
     """
 
-    name: Literal["shift"] = "shift"
     sides: list[Annotated[int, Field(ge=1)]] | None = Field(
         default=None,
         min_length=1,
@@ -107,7 +101,6 @@ class Shift(Destinations):
 class NextGroup(Destinations):
     """A random rank of the next group of consecutive ranks: the adversarial traffic of dragonflies (ADV+1)."""
 
-    name: Literal["next_group"] = "next_group"
     group: int = Field(ge=1, description="ranks of a group")
     steps: int = Field(default=1, ge=1, description="offset, in groups")
 
@@ -130,8 +123,6 @@ class NextGroup(Destinations):
 class Complement(Destinations):
     """The rank whose number is the complement, p - 1 - x; with a power of two that of every bit."""
 
-    name: Literal["complement"] = "complement"
-
     @override
     def target(self, rank: int, ranks: int) -> int:
         """Counted from the other end."""
@@ -140,8 +131,6 @@ class Complement(Destinations):
 
 class Transpose(Destinations):
     """Row and column of a square matrix of ranks exchanged; the ranks on the diagonal send nothing."""
-
-    name: Literal["transpose"] = "transpose"
 
     @override
     def problem_with(self, ranks: int) -> str | None:
@@ -158,8 +147,6 @@ class Transpose(Destinations):
 class BitReverse(Destinations):
     """The bits of the rank's number in reverse order; palindromes send nothing."""
 
-    name: Literal["bit_reverse"] = "bit_reverse"
-
     @override
     def problem_with(self, ranks: int) -> str | None:
         """A power of two."""
@@ -175,8 +162,6 @@ class BitReverse(Destinations):
 class Shuffle(Destinations):
     """The bits of the rank's number rotated left by one; the first and the last rank send nothing."""
 
-    name: Literal["shuffle"] = "shuffle"
-
     @override
     def problem_with(self, ranks: int) -> str | None:
         """A power of two."""
@@ -191,7 +176,6 @@ class Shuffle(Destinations):
 class Hotspot(Destinations):
     """A share of the messages goes to a few hot ranks, the others to random ranks; hot ranks send to random ranks."""
 
-    name: Literal["hotspot"] = "hotspot"
     hot: list[Annotated[int, Field(ge=0)]] = Field(default=[0], min_length=1, description="the hot ranks")
     fraction: float = Field(
         default=0.1, gt=0, le=1, description="share of each rank's messages that goes to the hot ranks"
@@ -218,7 +202,6 @@ class Hotspot(Destinations):
 class Incast(Destinations):
     """All ranks send to one rank, which sends nothing."""
 
-    name: Literal["incast"] = "incast"
     to: int = Field(default=0, ge=0, description="the rank that receives")
 
     @override
@@ -240,41 +223,25 @@ def _power_of_two(ranks: int) -> str | None:
     return None if ranks.bit_count() == 1 else "a power of two ranks"
 
 
-_KINDS = (
-    Uniform, Permutation, Shift, NextGroup, Complement, Transpose, BitReverse, Shuffle, Hotspot, Incast
-)  # fmt: skip
-PATTERNS: dict[str, type[Destinations]] = {kind.model_fields["name"].default: kind for kind in _KINDS}
+PATTERNS: Registry[type[Destinations]] = Registry(
+    "pattern",
+    "fairlane.patterns",
+    {
+        "uniform": Uniform,
+        "permutation": Permutation,
+        "shift": Shift,
+        "next_group": NextGroup,
+        "complement": Complement,
+        "transpose": Transpose,
+        "bit_reverse": BitReverse,
+        "shuffle": Shuffle,
+        "hotspot": Hotspot,
+        "incast": Incast,
+    },
+    base=Destinations,
+    unread=Uniform,
+)
 """Every destination pattern that can be asked for by name."""
 
-
-def _read(given: Any) -> Any:
-    """A name, or a table with ``name`` and parameters; a pattern stays itself."""
-    if isinstance(given, Destinations):
-        return given
-    table = {"name": given} if isinstance(given, str) else given
-    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-        raise ValueError("expected a pattern's name, or a table with its `name` and parameters")
-    if table["name"] not in PATTERNS:
-        key = "" if given == table["name"] else "name"
-        raise Problems(Problem.unknown(key, "pattern", table["name"], [*PATTERNS], table["name"]))
-    return validated(PATTERNS[table["name"]], table)
-
-
-DestinationsField = Annotated[
-    SerializeAsAny[Written[Destinations]],
-    BeforeValidator(
-        _read,
-        json_schema_input_type=Uniform
-        | Permutation
-        | Shift
-        | NextGroup
-        | Complement
-        | Transpose
-        | BitReverse
-        | Shuffle
-        | Hotspot
-        | Incast
-        | str,
-    ),
-]
+DestinationsField = Annotated[Written[Destinations], BeforeValidator(PATTERNS.read), PlainSerializer(PATTERNS.written)]
 """A model's field that takes a pattern's name, a table with its name and parameters, or a pattern."""

@@ -26,9 +26,7 @@ class Ft(Workload):
     message_size: Size = Field(default=0, description="not used: sizes follow from `points`")
     points: int = Field(default=4096, ge=1, description="grid points of a rank, complex numbers of 16 bytes")
     memory_bound: float = Field(default=0.5, ge=0, le=1, description="memory-bound share of the compute time")
-    imbalance: ImbalanceField = Field(
-        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
-    )
+    imbalance: ImbalanceField = Uniform(low=1)
 
     @override
     def write(self, rank: Rank, stages: list[list[int]]) -> None:

@@ -1,22 +1,20 @@
 """Imbalance of compute time among the ranks of a job: each rank's share of Y, 0 to 1."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import numpy
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, SerializeAsAny
+from pydantic import BeforeValidator, Field, PlainSerializer
 
-from fairlane.errors import Problem
-from fairlane.inputs.problems import Problems, validated
-from fairlane.inputs.table import Table
+from fairlane.inputs.registry import Named, Registry
 from fairlane.units import Written
 
-__all__ = ["Growing", "Imbalance", "ImbalanceField", "OneRank", "Uniform"]
+__all__ = ["IMBALANCES", "Growing", "Imbalance", "ImbalanceField", "OneRank", "Uniform"]
 
 Parts = NDArray[numpy.float64]
 
 
-class Imbalance(Table):
+class Imbalance(Named):
     """A division of compute time."""
 
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
@@ -32,7 +30,6 @@ class Imbalance(Table):
 class Uniform(Imbalance):
     """Each rank computes a random time between ``low`` x Y and Y, the same for the whole run."""
 
-    kind: Literal["uniform"] = "uniform"
     low: float = Field(default=0.0, ge=0, le=1, description="minimum share of Y; 1 means no imbalance")
 
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
@@ -42,8 +39,6 @@ class Uniform(Imbalance):
 
 class OneRank(Imbalance):
     """One random rank computes Y, the others not at all."""
-
-    kind: Literal["one_rank"] = "one_rank"
 
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
         """1 for one rank, 0 for the others."""
@@ -55,7 +50,6 @@ class OneRank(Imbalance):
 class Growing(Imbalance):
     """Growing imbalance: all compute times are equal at first, and in stages they diverge to ``low`` x Y to Y."""
 
-    kind: Literal["growing"] = "growing"
     low: float = Field(default=0.0, ge=0, le=1, description="minimum share of Y at full imbalance")
     steps: int = Field(
         default=16,
@@ -81,26 +75,15 @@ def _uniform(low: float, ranks: int, rng: numpy.random.Generator) -> Parts:
     return low + (1 - low) * rng.random(ranks)
 
 
-_KINDS: dict[str, type[Imbalance]] = {"uniform": Uniform, "one_rank": OneRank, "growing": Growing}
+IMBALANCES: Registry[type[Imbalance]] = Registry(
+    "imbalance",
+    "fairlane.imbalances",
+    {"uniform": Uniform, "one_rank": OneRank, "growing": Growing},
+    base=Imbalance,
+    unread=Uniform,
+    key="kind",
+)
+"""Every imbalance that can be asked for by name."""
 
-
-def _read(given: Any) -> Any:
-    """A name alone, or a table with ``kind`` and its parameters."""
-    if isinstance(given, Imbalance):
-        return given
-    if isinstance(given, str):
-        given = {"kind": given}
-    if not isinstance(given, dict) or "kind" not in given:
-        raise ValueError(f"expected a kind of imbalance or a table with `kind`: {', '.join(_KINDS)}")
-    if not isinstance(given["kind"], str) or given["kind"] not in _KINDS:
-        raise Problems(Problem.unknown("kind", "imbalance", str(given["kind"]), list(_KINDS), given["kind"]))
-    return validated(_KINDS[given["kind"]], given)
-
-
-ImbalanceField = Annotated[
-    SerializeAsAny[Written[Imbalance]],
-    BeforeValidator(
-        _read, json_schema_input_type=Literal["uniform", "one_rank", "growing"] | Uniform | OneRank | Growing
-    ),
-]
+ImbalanceField = Annotated[Written[Imbalance], BeforeValidator(IMBALANCES.read), PlainSerializer(IMBALANCES.written)]
 """A model's field that takes a kind's name or a table with ``kind`` and its parameters."""

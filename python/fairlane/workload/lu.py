@@ -40,9 +40,7 @@ class Lu(GriddedWorkload):
         default=670_000_000, description="Y: compute time per iteration of the slowest rank"
     )
     memory_bound: float = Field(default=0.3, ge=0, le=1, description="memory-bound share of the compute time")
-    imbalance: ImbalanceField = Field(
-        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
-    )
+    imbalance: ImbalanceField = Uniform(low=1)
     distinct_iterations: int = Field(
         default=2, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
     )

@@ -37,9 +37,7 @@ class Mg(GriddedWorkload):
     message_size: Size = Field(default=0, description="not used: sizes follow from `points`")
     points: int = Field(default=32, ge=2, description="points along each side of a rank's cube, a power of 2")
     memory_bound: float = Field(default=0.8, ge=0, le=1, description="memory-bound share of the compute time")
-    imbalance: ImbalanceField = Field(
-        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
-    )
+    imbalance: ImbalanceField = Uniform(low=1)
     distinct_iterations: int = Field(
         default=4, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
     )

@@ -44,9 +44,7 @@ class Milc(GriddedWorkload):
     compute: Duration | None = Field(
         default=7_500_000_000, description="Y: compute time of a timestep of the slowest rank"
     )
-    imbalance: ImbalanceField = Field(
-        default_factory=lambda: Uniform(low=1), description="distribution of Y over the ranks"
-    )
+    imbalance: ImbalanceField = Uniform(low=1)
     distinct_iterations: int = Field(
         default=1, ge=1, le=1, description="always 1: jitter is the same in every timestep"
     )

@@ -37,7 +37,7 @@ MAPPINGS: Registry[type[Mapping]] = Registry(
 )
 """Every mapping that can be asked for by name."""
 
-MappingField = Annotated[Written[Mapping], BeforeValidator(MAPPINGS.read), PlainSerializer(Mapping.written)]
+MappingField = Annotated[Written[Mapping], BeforeValidator(MAPPINGS.read), PlainSerializer(MAPPINGS.written)]
 """A model's field that takes a mapping's name, a table with its name and parameters, or a mapping."""
 
 
