@@ -19,6 +19,7 @@ from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
 from fairlane.results import ResultsError, Run, RunMeta
 from fairlane.results.run import Source
+from pictures import assert_drawn, assert_texts_fit
 
 
 def make_run(jobs: int, ports: int = 8) -> Run:
@@ -117,7 +118,10 @@ def test_every_figure_is_drawn_at_every_size(tmp_path: Path, jobs: int, ports: i
     stored = make_run(jobs, ports).save(tmp_path / "run")
     paths = draw_all(stored)
     assert [path.name for path in paths] == ["slowdown.png", "interference.png", "utilisation.png"]
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+    for path in paths:
+        assert_drawn(path)
+    for draw in (slowdown.draw, interference.draw, utilisation.draw):
+        assert_texts_fit(drawn(draw(stored)))
 
 
 def test_a_run_in_memory_cannot_be_drawn() -> None:

@@ -45,10 +45,9 @@ def test_examples_and_scenarios_in_python_pass_mypy_as_users_write_them(tmp_path
     wrong.write_text("from right import Ring, fairlane, job\n\n" + "\n".join(WRONG))
     settings.write_text("[mypy]\nstrict = True\nimplicit_reexport = True\n")
     examples = sorted((ROOT / "examples").glob("*.py"))
-    command = [sys.executable, "-m", "mypy", "--config-file", settings, "--cache-dir", ROOT / ".mypy_cache" / "users"]
-    done = subprocess.run(
-        [*command, *examples, right, wrong], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "mypy", "--config-file", str(settings)]
+    command += ["--cache-dir", str(ROOT / ".mypy_cache" / "users"), *map(str, [*examples, right, wrong])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     found = [line for line in done.stdout.splitlines() if ": error:" in line]
     assert [line for line in found if not line.startswith("wrong.py")] == []
     lines = {int(line.split(":")[1]) - 3: line for line in found}

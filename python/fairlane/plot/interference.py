@@ -24,6 +24,8 @@ MOST_JOBS = 60
 """With more jobs than this, rows and columns are workloads."""
 FEW_LARGE = 30.0
 """Colours are logarithmic when the largest cell is this many times the median."""
+FEW_ROWS = 4
+"""Up to so many rows the label of the colour bar has two lines."""
 GAP = 0.5
 """Space between the matrix and the grey column, in cells."""
 
@@ -44,7 +46,8 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     off = np.eye(count, dtype=bool) if between_jobs else np.zeros((count, count), dtype=bool)
     norm = _norm(shares)
     percent_of = FuncFormatter(lambda value, _: significant(100 * value))
-    label = "queueing delay, % of the victim's rank time"
+    between = " " if count > FEW_ROWS else "\n"
+    label = f"queueing delay,{between}% of the victim's rank time"
     draw_heat(panel, np.ma.masked_array(shares, off), norm, label=label, ticks=percent_of)
     _grid(panel, count)
     own = matrix.share(matrix.own)

@@ -74,9 +74,16 @@ def headline(figure: Figure, title: str, run: Run, note: str = "") -> None:
 
 def headline_of(figure: Figure, title: str, what: str) -> None:
     """A title that says what is seen, and in small letters below it of what."""
-    figure.suptitle(title, x=0.012, ha="left", fontsize=16, fontweight="bold")
+    title_of(figure, title)
     lines = wrap(what, width=int(LETTERS_AN_INCH * figure.get_figwidth()))
     figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=10, color=MUTED)
+
+
+def title_of(figure: Figure, title: str) -> None:
+    """A title over the whole width, in smaller letters where it is long."""
+    longest = max(map(len, title.split("\n")))
+    size = min(16.0, 9.4 * LETTERS_AN_INCH * figure.get_figwidth() / max(longest, 1))
+    figure.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
 
 
 def canvas(width: float, height: float) -> Figure:

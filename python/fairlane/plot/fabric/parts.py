@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.panels import Given, Panels
-from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE
+from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
 from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH
 from fairlane.wording import significant
@@ -51,8 +51,7 @@ def headline(panels: Panels, title: str, note: str) -> None:
         panels.headline(title, note)
         return
     made = panels.figure
-    size = min(16.0, 9.4 * LETTERS_AN_INCH * made.get_figwidth() / len(title))
-    made.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
+    title_of(made, title)
     note = "\n".join(wrap(note, width=int(LETTERS_AN_INCH * made.get_figwidth())))
     made.text(0.012, 0.1 / made.get_figheight(), note, ha="left", va="bottom", fontsize=10, color=MUTED)
 
