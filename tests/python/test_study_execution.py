@@ -145,7 +145,7 @@ def test_ctrl_c_keeps_what_is_finished(folder: Path, whole: StudyResults) -> Non
     os.killpg(study.pid, signal.SIGINT)
     _, told = study.communicate(timeout=20)
     assert study.returncode == 130
-    assert "go on with --resume --out" in told
+    assert "continue with --resume --out" in told
     assert "Traceback" not in told
     assert computed(folder, STUDY + CONTROLLED, "out", 1, resume=True).meta.digest == whole.meta.digest
 
@@ -225,7 +225,7 @@ def test_another_study_does_not_go_on(folder: Path, monkeypatch: pytest.MonkeyPa
     (folder / "small.toml").write_text(SCENARIO.replace("300 us", "400 us"))
     with pytest.raises(ResultsError, match=r'scenario\.duration was "300 us", is "400 us"'):
         computed(folder, STUDY, "out", resume=True)
-    with pytest.raises(ResultsError, match=r"holds no study that could go on"):
+    with pytest.raises(ResultsError, match=r"no study to resume"):
         computed(folder, STUDY, "elsewhere", resume=True)
 
 

@@ -211,11 +211,11 @@ def test_a_folder_goes_on_only_if_it_is_of_the_same(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     Executor(Here(), opened(folder, {"loads": [1, 2]})).run([Square(1)])
     assert opened(folder, {"loads": [1, 2]}, resume=True).digests() == {digest_of(1)}
-    with pytest.raises(ResultsError, match=r"cannot go on, the sweep has changed: loads\[1\] was 2, is 3"):
+    with pytest.raises(ResultsError, match=r"cannot resume, the sweep has changed: loads\[1\] was 2, is 3"):
         opened(folder, {"loads": [1, 3]}, resume=True)
     with pytest.raises(ResultsError, match="exists and is not an empty directory"):
         opened(folder, {"loads": [1, 2]})
-    with pytest.raises(ResultsError, match=r"holds no sweep that could go on \(spec.json is missing\)"):
+    with pytest.raises(ResultsError, match=r"no sweep to resume \(spec.json is missing\)"):
         opened(tmp_path / "nothing", {}, resume=True)
 
 

@@ -139,7 +139,7 @@ def advise(
         check: Length of the simulations, with other seeds, that the advice is compared with.
         workers: Processes; None for one for each core.
         out: Folder of the simulations, new or empty; None for a new one in ``runs``.
-        resume: Whether to go on in a folder that is there; without ``out`` in the latest that was not completed.
+        resume: Whether to continue in an existing folder; without ``out`` in the latest unfinished one.
         assignments: Changes of the scenario, as ``network.mtu="2 KiB"``.
         progress: Whether to show progress on standard error.
         allow_code: Whether code that the scenario names may run.

@@ -65,8 +65,8 @@ Workers = Annotated[int | None, typer.Option(min=1, help="Processes; by default 
 """How many processes simulate."""
 Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")]
 """A Dask cluster in place of processes."""
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what was stored before.")]
-"""Whether to go on in a folder of results."""
+Resume = Annotated[bool, typer.Option("--resume", help="Compute only what is not stored yet.")]
+"""Whether to continue in a folder of results."""
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
 """A run's folder."""
 

@@ -52,7 +52,7 @@ def saturate(
 
     All open-loop jobs of the scenario get each of the loads. A scenario without one is simulated with one open-loop
     job on all of its hosts in place of its jobs. What is finished is stored at once; after an interruption --resume
-    goes on, also with more loads or replicates.
+    continues, also with more loads or replicates.
     """
     from fairlane import Scenario
     from fairlane.cli.saturation_text import saturation_parts
@@ -70,7 +70,7 @@ def saturate(
     tell_damaged(store.damaged, store.folder)
     partial = found.meta["partial"]
     if partial and not quiet:
-        tell(f"what is finished is stored; go on with --resume --out {store.folder}")
+        tell(f"finished simulations are stored; continue with --resume --out {store.folder}")
     return Answer(
         {"points": found.points, **found.meta, "folder": found.folder},
         saturation_parts(found),

@@ -32,7 +32,7 @@ def study(
     """Compare treatments over placements, seeds and parameters.
 
     Every run is compared with the default run and with each job alone, on the same hosts. What is finished is stored at
-    once; after an interruption --resume goes on.
+    once; after an interruption --resume continues.
     """
     from fairlane.cli.study_text import profile_lines, study_parts
     from fairlane.study import Study, run
@@ -48,7 +48,7 @@ def study(
         found.draw()
     except KeyboardInterrupt:
         where = f" --out {out}" if out else ""
-        tell(f"what is finished is stored; go on with --resume{where}")
+        tell(f"finished simulations are stored; continue with --resume{where}")
         raise
     tell_damaged(found.meta.recomputed, found.folder)
     tables = {name: getattr(found, name) for name in ("work", "failures")}

@@ -110,7 +110,7 @@ class _Source:
 
 
 def measure(plan: Plan, load: float, seed: int, watch: Stopwatch) -> Replicate:
-    """Simulates one load on one seed. Raises ``RunError`` if it cannot go on."""
+    """Simulates one load on one seed. Raises ``RunError`` if it cannot continue."""
     scenario = plan.at(load, seed)
     resolved = scenario.resolve()
     sources = _sources(scenario, resolved)
@@ -161,7 +161,7 @@ def _replicate(load: float, seed: int, sources: list[_Source], before: _State, a
         generated += row["bytes_sent"] - row["bytes_sent_before"] + messages * source.header_bytes
         delivered += packets.get(source.job, 0) * source.packet_bytes
     if after.now == before.now:
-        words = "nothing is left to measure: a simulation goes on by a link's latency at least"
+        words = "nothing is left to measure: a simulation advances by a link's latency at least"
         raise ScenarioError(Problem("--duration", words, DURATION.format(after.now)))
     possible = sum(source.bandwidth for source in sources) * (after.now - before.now) / 8e12
     links = (after.packet_hops - before.packet_hops) / max(1, after.packets - before.packets)

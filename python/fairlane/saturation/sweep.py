@@ -1,4 +1,4 @@
-"""All loads on all seeds, on all cores. What is measured is stored at once, so that a sweep can go on where it was."""
+"""All loads on all seeds, on all cores. What is measured is stored at once, so that a sweep can be resumed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> 
     """Simulates every load on every seed; ``progress`` is shown on standard error.
 
     What ``store`` has answers of is not simulated, and new answers go there. Ctrl-C ends it; what is complete is kept,
-    and ``partial`` is set. Raises ``ScenarioError`` or ``RunError`` if a simulation cannot be built or cannot go on.
+    and ``partial`` is set. Raises ``ScenarioError`` or ``RunError`` if a simulation cannot be built or cannot continue.
     """
     tasks = [Measurement(plan, load, seed) for load in plan.loads for seed in plan.seeds]
     with (

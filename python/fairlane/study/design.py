@@ -61,8 +61,8 @@ _TINY = 1e-12
 def combinations(levels: Sequence[int], runs: int | None = None, seed: int = 1) -> Iterator[tuple[int, ...]]:
     """For each run the level of each factor, from 0; ``levels`` says how many each factor has.
 
-    Without ``runs`` it is every combination, the last factor fastest. Else it is so many that differ, in the same
-    order; ``runs`` is at most the number of all.
+    Without ``runs`` it is every combination, the last factor fastest. Else it is that number of different ones, in the
+    same order; ``runs`` is at most the number of all.
     """
     every = itertools.product(*map(range, levels))
     return every if runs is None or runs >= prod(levels) else iter(sorted(_sample(levels, runs, seed)))

@@ -43,12 +43,12 @@ def run(
 ) -> StudyResults:
     """Computes a study, and stores its tables.
 
-    What is computed is stored at once: after Ctrl-C or worse, ``resume`` goes on where it was.
+    Every answer is stored at once: after Ctrl-C or a crash, ``resume`` continues.
 
     Args:
         study: What to compute.
         out: The folder, new or empty; None for ``runs/<study>-<date>-<time>``.
-        resume: Whether to go on in a folder that is there; without ``out`` in the latest that was not completed.
+        resume: Whether to continue in an existing folder; without ``out`` in the latest unfinished one.
         workers: How many processes of this machine; None for all cores, unless the study names a cluster.
         dask: Address of a Dask scheduler whose workers to use instead.
         cpu_limit_s: Processor time of all workers after which no further simulation is begun, s; None for no limit.

@@ -60,7 +60,7 @@ class Rule(Table):
 
 
 class Design(Table):
-    """The study as an experiment whose factors are to be told apart: it leaves a data set and the factors' effects."""
+    """The study as a designed experiment: it also yields a data set and the effects of the factors."""
 
     runs: int | None = Field(default=None, ge=2)
     """How many of the combinations are run, spread evenly over all; without it every one is."""

@@ -151,20 +151,20 @@ class DaskPool:
         self._running -= 1
 
     def close(self) -> None:
-        """Takes back what has not begun, and leaves the cluster or ends it if it is the study's own."""
+        """Cancels what has not begun, and leaves the cluster or ends it if the study has started it."""
         self._executor.shutdown(wait=False)
         self._ends.close()
 
 
 @contextmanager
 def _connection() -> Iterator[None]:
-    """What goes wrong with the connection to a scheduler is a ``RunError`` that says how to go on."""
+    """Errors of the connection to a scheduler become a ``RunError`` that says how to resume."""
     from distributed.client import ClosedClientError
 
     try:
         yield
     except (OSError, ClosedClientError) as error:
-        words = f"the Dask scheduler is gone: {error}; what was found is kept, and --resume goes on"
+        words = f"the Dask scheduler is gone: {error}; finished tasks are stored, --resume continues"
         raise RunError(words) from None
 
 
@@ -238,10 +238,10 @@ def start_slurm(cluster: Cluster, name: str, logs: str) -> DaskPool:
 
 
 def _refused(script: str) -> str | None:
-    """What Slurm has against a job, or that it is not there; None if it takes the job.
+    """Why Slurm rejects a job, or that Slurm is not installed; None if it accepts the job.
 
-    One is submitted, held, and cancelled: what ``sbatch --test-only`` refuses, as while all nodes are drained, may well
-    be taken.
+    One is submitted, held, and cancelled: ``sbatch --test-only`` also rejects jobs that ``sbatch`` accepts, as while
+    all nodes are drained.
     """
     try:
         command = ["sbatch", "--hold", "--parsable", "--job-name=fairlane-asks"]

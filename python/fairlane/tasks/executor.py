@@ -1,6 +1,6 @@
 """Performing tasks: those with the same digest once, what is stored already not at all, what fails a second time.
 
-A task that has failed as often as it may be tried is a failure with a name, and the others go on.
+A task that has failed as often as it may be tried is a failure, reported by its name; the others continue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UnderWay = tuple[Computable, float | None]
 
 
 class Watcher(Protocol):
-    """Is told how far the tasks are."""
+    """Is notified of the progress of tasks."""
 
     def stage(self, what: str) -> None:
         """What the next tasks are."""
@@ -42,7 +42,7 @@ class Watcher(Protocol):
         """A task is over, well or not."""
 
     def update(self, workers: int, under_way: Sequence[UnderWay] = ()) -> None:
-        """Time has passed; so many workers are there, and these tasks are under way."""
+        """Called regularly: how many workers there are, and which tasks are running."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Executor:
         Args:
             pool: Where tasks are performed; None for processes, one for each core.
             store: What was computed before, and where new answers go.
-            watcher: Is told how far it is.
+            watcher: Is notified of progress.
             attempts: How often a task is tried.
             first_failure_ends: Whether a failure raises, instead of being one of ``failures``.
             cpu_limit_s: Processor time after which no further task is begun, s; None for no limit.
@@ -135,7 +135,7 @@ class Executor:
                 self._watcher.update(self.pool.ready, under_way)
         if self._waiting:
             words = f"{self.cpu_s:.1f} s of processor time used, the limit is {self._cpu_limit_s:g} s"
-            left = f"{plural(len(self._waiting), 'task')} left; what is finished is stored: go on with --resume"
+            left = f"{plural(len(self._waiting), 'task')} left; finished tasks are stored, --resume continues"
             raise RunError(f"{words}; {left}", slug="limit")
         return {digest: found.answer for digest, found in self.outcomes.items() if found.answer is not None}
 

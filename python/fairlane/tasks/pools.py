@@ -51,7 +51,7 @@ class Pool(Protocol):
         """How much of a task is done that was submitted, from 0 to 1; None if that is not known."""
 
     def close(self) -> None:
-        """Ends the workers, whatever they are at."""
+        """Ends the workers, also in the middle of a task."""
 
 
 def open_pool(workers: int | None = None, dask: str | None = None) -> Pool:
@@ -212,7 +212,7 @@ def _reporting(task: Computable, shares: str, slot: int) -> Outcome:
     """Performs a task, and writes into the file ``shares`` how much of it is done."""
     try:
         file = os.open(shares, os.O_WRONLY)
-    except OSError:  # somebody tidied up: the task matters more
+    except OSError:  # the file was removed: the task is computed without reports
         return perform(task)
 
     def report(share: float) -> None:

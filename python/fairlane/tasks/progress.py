@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["TaskProgress"]
 
 MOST_SHARES = 4
-"""Of more tasks under way only so many say how far they are."""
+"""Shares of running tasks that are shown at most."""
 
 
 class TaskProgress:
@@ -59,7 +59,7 @@ class TaskProgress:
         self._known = self._spent
 
     def done(self, task: Computable) -> None:
-        """One more."""
+        """One more task is over."""
         self._count += 1
         self._spent += task.cost
 
@@ -75,7 +75,7 @@ class TaskProgress:
         return f"{self._count} of {self._total}{inside if shares else ''}{estimate}"
 
     def update(self, workers: int, under_way: Sequence[UnderWay] = ()) -> None:
-        """Shows it, if it is time to; so many workers are there, and so much of what they are at is done."""
+        """Refreshes the display if it is due."""
         self._shares = [share or 0.0 for _, share in under_way]
         self._partly = sum(task.cost * (share or 0.0) for task, share in under_way)
         if not workers and self._spent == self._known:

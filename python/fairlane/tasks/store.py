@@ -63,7 +63,7 @@ class Store:
         resume: bool,
         complete: Callable[[Path], bool],
     ) -> Self:
-        """A new folder, or with ``resume`` one that is there and to go on with.
+        """A new folder, or with ``resume`` an existing one.
 
         Args:
             kind: What it is of, in messages: ``study``, ``sweep``.
@@ -72,7 +72,7 @@ class Store:
             files: Texts that a new folder gets, by name.
             out: The folder; None for a new one in ``runs/``, or for the latest there that is not complete.
             started: The time that a new folder is named after.
-            resume: Whether to go on.
+            resume: Whether to continue in an existing folder.
             complete: Whether a folder has nothing left to do.
 
         Raises:
@@ -100,7 +100,7 @@ class Store:
 
     @classmethod
     def kept(cls, kind: str, folder: Path, spec: Mapping[str, Any]) -> Self:
-        """A folder that is new, or of the same and to go on with. Raises ``ResultsError`` as ``open``."""
+        """A new folder, or an existing one of the same ``spec``. Raises ``ResultsError`` as ``open``."""
         return cls.open(
             kind,
             folder.name,
@@ -114,7 +114,7 @@ class Store:
 
     def _checked(self, kind: str, identity: Mapping[str, Any]) -> Self:
         """This folder, if it is of the same. Raises ``ResultsError``, naming what differs."""
-        none = f"{self.folder}: holds no {kind} that could go on"
+        none = f"{self.folder}: no {kind} to resume"
         try:
             before = parse_json(read_bytes(self.folder / SPEC, MOST_STORED))
         except FileNotFoundError:
@@ -130,12 +130,12 @@ class Store:
         if difference is not None:
             key, was, now = difference
             changed = f"{key.removeprefix(f'{kind}.')} was {_shown(was)}, is {_shown(now)}"
-            raise ResultsError(f"{self.folder}: cannot go on, the {kind} has changed: {changed}")
+            raise ResultsError(f"{self.folder}: cannot resume, the {kind} has changed: {changed}")
         return self
 
     @contextmanager
     def undone_without_answers(self) -> Iterator[None]:
-        """An error within takes the folder back if it has no answers: nothing is half-written for wrong input."""
+        """Removes the folder after an error within if it has no answers: wrong input leaves nothing half-written."""
         try:
             yield
         except FairlaneError:
@@ -144,7 +144,7 @@ class Store:
             raise
 
     def undo(self) -> None:
-        """Takes a new folder back, as far as that is possible; one that was there before is left empty."""
+        """Removes a new folder, as far as possible; one that existed before is left empty."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if self._found:
             self.folder.mkdir(exist_ok=True)
@@ -235,7 +235,7 @@ def _unfinished(name: str, kind: str, complete: Callable[[Path], bool]) -> Path:
     own = [path.parent for path in specs if is_folder_of(path.parent.name, name)]
     open_ones = [folder for folder in own if not complete(folder)]
     if not open_ones:
-        raise ResultsError(f"runs: there is no unfinished {kind} {name!r} to go on with; name its folder with --out")
+        raise ResultsError(f"runs: no unfinished {kind} {name!r} to resume; name its folder with --out")
     return open_ones[-1]
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Computable", "Outcome", "Stopwatch", "Task", "digest_of", "files_of", "perform"]
 
 ANCHORS = (".meta", ".otf2")
-"""A recording can be named by a file of these; what it consists of is beside it."""
+"""Suffixes of files that name a recording; its other files are in the same folder."""
 RECORDED = (*ANCHORS, ".bin", ".def")
-"""Files of recordings; events of OTF2 are in a folder that is called as its anchor."""
+"""Suffixes of files of recordings; events of OTF2 are in a folder with the name of its anchor."""
 Answer = dict[str, Any]
 """What comes of a task: JSON, the same wherever it was computed."""
 
@@ -175,7 +175,7 @@ class Stopwatch:
         done: Callable[[Engine], bool] | None = None,
         watchers: Sequence[Watcher] = (),
     ) -> None:
-        """Takes a simulation of some duration, ps, further. Raises ``RunError``, also if the task was to end early."""
+        """Continues a simulation of ``duration`` until an instant, ps. Raises ``RunError``, also if it is stopped."""
 
         def report(engine: Engine) -> None:
             self.reached(min(1.0, engine.now / duration))

@@ -24,7 +24,7 @@ def read_treatment(given: Any) -> Any:
 
 
 def _meant(given: dict[str, Any]) -> type[Treatment]:
-    """The kind that most keys of a table seem to be of, which then tells what is wrong with it; else the last."""
+    """The kind that most keys of a table belong to, so that its errors are about that kind; else the last."""
     return max(
         reversed(KINDS), key=lambda kind: sum(nearest(key, list(kind.model_fields)) is not None for key in given)
     )

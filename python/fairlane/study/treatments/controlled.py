@@ -1,7 +1,7 @@
 """A treatment by a controller, which decides service levels from the work of each period.
 
 The default run has as many periods, under the controller ``none``: in episodes with the same variants, online as one
-simulation that goes on. It also measures each job isolated; treated runs do not simulate that again.
+continuous simulation. It also measures each job isolated; treated runs do not simulate that again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Controlled(Treatment):
     controller: Annotated[dict[str, Any], BeforeValidator(lambda it: {"name": it} if isinstance(it, str) else it)]
     """The controller: its name, or a table with its name and parameters."""
     mode: Literal["episodes", "online"] = "episodes"
-    """Whether every period is a fresh simulation, or all are one that goes on."""
+    """Whether every period is a fresh simulation, or all are parts of one simulation."""
     period: Duration = Field(default=60 * 10**9, gt=0)
     """How long a period is."""
     periods: int = Field(default=500, strict=True, ge=1)
