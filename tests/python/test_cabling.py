@@ -15,8 +15,8 @@ from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric, Wiring, compare, read_wiring, survey
-from fairlane.reproduce.frames import plan
-from fairlane.tasks.task import Task
+from fairlane.reproduce import plan
+from papers import study_of
 
 EDISON = Path(__file__).parents[1] / "data" / "fabrics" / "edison-links.txt.xz"
 GROUPS, ROWS, COLUMNS = 3, 2, 4
@@ -192,8 +192,8 @@ def test_fabrics_are_compared_on_the_command_line(
 
 def test_smith2018_runs_on_edisons_cabling_if_asked() -> None:
     usual, cabled = (plan("smith2018", quick=True, cabling=name) for name in (None, "edison"))
-    tasks = [next(iter(chosen.selection.tasks.values())) for chosen in (usual, cabled)]
-    fabrics = [task.scenario["fabric"] for task in tasks if isinstance(task, Task)]
+    studies = [study_of(chosen, "runs") for chosen in (usual, cabled)]
+    fabrics = [study.written(next(study.points())).data["fabric"] for study in studies]
     assert fabrics[1] == {**fabrics[0], "arrangement": "absolute", "bundles_by": "row"}
     assert "arrangement" not in fabrics[0]
     with pytest.raises(ScenarioError, match=r'--cabling = "edisn".*did you mean "edison"'):

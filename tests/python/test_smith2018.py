@@ -1,32 +1,72 @@
 """The reproduction of Smith et al. 2018: its runs at their own size, and small ones run, judged and stored."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from fairlane.fabric import Fabric
-from fairlane.reproduce.frames import plan, reproduce
-from fairlane.reproduce.frames.smith2018.experiments import FULL, QUICK, cells_of, written
-from fairlane.reproduce.frames.smith2018.measured import Measured
-from fairlane.reproduce.frames.smith2018.selection import Selection
-from fairlane.reproduce.frames.smith2018.simulate import simulate
+from fairlane.reproduce import Judged, Reproduction, folder_of, plan
+from fairlane.reproduce.judging import findings
+from fairlane.reproduce.papers.smith2018.method import counted
+from fairlane.reproduce.running import Outcome
 from fairlane.runner.counters import FEATURES
-from fairlane.scenario import Scenario
 from fairlane.scenario.resolve import decide
-from fairlane.tasks.progress import TaskProgress
+from fairlane.study.sql import Database
 from fairlane.tasks.task import Stopwatch
+from papers import performed, scenarios, small, study_of
 
 pytestmark = pytest.mark.timeout(120)
 
-TINY = replace(QUICK, ranks=64, runs=6, traces=1, timesteps=6, every=6, groups=(1, 3))
+GROUPS = {1: 3, 2: 2, 3: 1, 4: 3, 5: 1, 6: 2}
+"""Of each small run."""
+TINY: Mapping[str, Any] = {
+    "scenario": {"jobs[0].ranks": 64, "jobs[0].stop": 7, "jobs[0].workload.every": 6},
+    "set": {
+        "rules": [
+            {"where": {"seed": seed}, "set": {"jobs[0].placement.count": count}} for seed, count in GROUPS.items()
+        ],
+    },
+}
+
+
+@dataclass(frozen=True)
+class Small:
+    """A small reproduction and its folder."""
+
+    folder: Path
+    found: Reproduction
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table of it, of a study or made of those."""
+        return self.found.outcome.tables.ask(f"SELECT * FROM {name}")
+
+    def judged(self, claim: str) -> Judged:
+        """The verdict on a claim."""
+        return next(one for one in self.found.judged if one.claim.id == claim)
+
+
+def reproduced(claim: str, study: str, seeds: list[int], folder: Path) -> Small:
+    """The runs of a study with these seeds, and all claims by what came of them."""
+    change = {study: {**TINY, "set": {**TINY["set"], "seeds": seeds}}}
+    chosen = small("smith2018", claim, change)
+    return Small(folder, performed(replace(chosen, claims=chosen.folder.claims), folder))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    found = reproduced("smith.groups", "runs", list(GROUPS), tmp_path_factory.mktemp("smith"))
+    assert not found.found.failed
+    return found
 
 
 def test_a_run_is_as_large_as_in_the_paper() -> None:
-    cell = next(cell for cell in cells_of(FULL) if cell.groups == 7)
-    found = decide(Scenario(**written(cell, FULL)))
+    scenario = scenarios(plan("smith2018"), "runs", seed=38)[0]
+    found = decide(scenario)
     milc, others = found.jobs[0], found.jobs[1:]
     assert (milc.ranks, len(set(milc.hosts))) == (6144, 384)
     assert max(milc.hosts.count(host) for host in set(milc.hosts)) == 16
@@ -40,118 +80,158 @@ def test_a_run_is_as_large_as_in_the_paper() -> None:
 
 
 def test_groups_are_drawn_independently_of_the_other_jobs() -> None:
-    cells = list(cells_of(FULL))
-    assert len(cells) >= 87
-    assert {cell.groups for cell in cells} == set(range(2, 15))
-    assert [cell.run for cell in cells] == list(range(1, 1 + FULL.runs))
+    study = study_of(plan("smith2018"), "runs")
+    written = {point.seed: study.written(point).data for point in study.points()}
+    groups = {seed: data["jobs"][0]["placement"]["count"] for seed, data in written.items()}
+    assert list(groups) == list(range(1, 89))
+    assert set(groups.values()) == set(range(2, 15))
     # The table of the background is the same in all, and its stream has nothing to do with that of the groups.
-    assert len({str(written(cell, FULL)["background"]) for cell in cells}) == 1
-    mix = Scenario(**written(cells[0], FULL)).background
-    assert mix is not None
-    free = 5760 - 384
-    filled = [sum(job.ranks or 0 for job in mix.draw(free, cell.run)) for cell in cells[:20]]
+    assert len({str(data["background"]) for data in written.values()}) == 1
+    free, few = 5760 - 384, range(1, 21)
+    others = [scenario.jobs[1:] for seed in few for scenario in scenarios(plan("smith2018"), "runs", seed=seed)]
+    filled = [sum(job.ranks or 0 for job in jobs) for jobs in others]
     assert max(filled) < free
-    assert abs(np.corrcoef(filled, [cell.groups for cell in cells[:20]])[0, 1]) < 0.4
+    assert abs(np.corrcoef(filled, [groups[seed] for seed in few])[0, 1]) < 0.4
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Measured]:
-    folder = tmp_path_factory.mktemp("smith")
-    chosen = replace(plan("smith2018", quick=True), selection=Selection(["runs"], TINY))
-    found = reproduce(chosen, folder, TaskProgress(wanted=False), workers=1)
-    assert not found.failed
-    assert None not in [one.holds for one in found.judged if one.claim.id in ("smith.variability", "smith.groups")]
-    assert isinstance(found.measured, Measured)
-    return folder, found.measured
+def test_the_traced_runs_are_the_first_ones() -> None:
+    for quick, count in ((False, 7), (True, 2)):
+        chosen = plan("smith2018", quick=quick)
+        traced, all_runs = (
+            [study_of(chosen, name).written(point).data for point in study_of(chosen, name).points()]
+            for name in ("traces", "runs")
+        )
+        assert traced == all_runs[:count]
 
 
-def test_timesteps_have_the_time_and_counters_of_their_run(small: tuple[Path, Measured]) -> None:
-    _, measured = small
-    steps, runs = measured.timesteps(), measured.runs()
+def test_timesteps_have_the_time_and_counters_of_their_run(runs: Small) -> None:
+    steps, each = runs.table("timesteps"), runs.table("each_run")
     assert steps.columns == ["run", "timestep", "warmup", "extra", "seconds", *FEATURES]
     assert steps.height == 6 * 7
     assert steps.filter("warmup")["timestep"].unique().to_list() == [1]
     assert steps.filter("extra")["timestep"].unique().to_list() == [7]
     regular = steps.filter(~pl.col("warmup")).group_by("run").agg(pl.col("seconds").sum()).sort("run")
-    assert regular["seconds"].to_list() == pytest.approx(runs.sort("run")["seconds"].to_list())
+    assert regular["seconds"].to_list() == pytest.approx(each["seconds"].to_list())
     # The last of the six computes more, by a quarter of 0.55 ms; all compute alike, within the jitter of 4%.
-    assert (runs["compute_max_s"] / runs["compute_min_s"]).max() < 1.09  # type: ignore[operator]
-    assert runs["compute_mean_s"].to_numpy() == pytest.approx(7.25 * 0.55e-3, rel=0.02)
-    shares = (runs["wait_share"] + runs["allreduce_share"]).to_numpy()
+    assert (each["compute_max_s"] / each["compute_min_s"]).max() < 1.09  # type: ignore[operator]
+    assert each["compute_mean_s"].to_numpy() == pytest.approx(7.25 * 0.55e-3, rel=0.02)
+    alike = steps.filter(~pl.col("warmup"), ~pl.col("extra")).group_by("run").agg(pl.col("seconds").max()).sort("run")
+    assert each["slowest_timestep_s"].to_list() == alike["seconds"].to_list()
+    shares = (each["wait_share"] + each["allreduce_share"]).to_numpy()
     assert (shares > 0.75).all()
     assert (shares <= 1).all()
-    assert runs["groups"].to_list() == [cell.groups for cell in cells_of(TINY)]
+    assert dict(each.select("run", "groups").iter_rows()) == GROUPS
 
 
-def test_a_job_sees_part_of_what_all_switches_count(small: tuple[Path, Measured]) -> None:
-    _, measured = small
-    own, everywhere = (measured.timesteps(all_switches=it) for it in (False, True))
+def test_claims_on_runs_are_judged_without_traces(runs: Small) -> None:
+    for claim in ("variability", "groups", "prediction", "local-models"):
+        assert runs.judged(f"smith.{claim}").holds is not None
+    assert runs.judged("smith.wait-delays").missing == ["traces: not run"]
+    assert runs.judged("smith.variability").scaled
+
+
+def test_a_job_sees_part_of_what_all_switches_count(runs: Small) -> None:
+    own, everywhere = runs.table("timesteps"), runs.table("timesteps_everywhere")
     sums = [name for name in FEATURES if "_sum_" in name]
     assert (own.select(sums).to_numpy() <= everywhere.select(sums).to_numpy() + 1e-9).all()
     assert own["seconds"].equals(everywhere["seconds"])
 
 
-def test_the_data_set_is_stored_with_its_sheet(small: tuple[Path, Measured]) -> None:
-    folder, measured = small
-    assert pl.read_parquet(folder / "dataset.parquet").equals(measured.timesteps())
-    assert pl.read_parquet(folder / "runs.parquet").equals(measured.runs())
-    sheet = (folder / "dataset.md").read_text(encoding="utf-8")
-    assert "42 timesteps of 6 runs" in sheet
-    slowest = measured.runs().sort("seconds")["run"][-1]
+def test_the_data_set_is_stored_with_its_sheet(runs: Small) -> None:
+    assert pl.read_parquet(runs.folder / "dataset.parquet").equals(runs.table("timesteps"))
+    assert pl.read_parquet(runs.folder / "runs.parquet").equals(runs.table("each_run"))
+    sheet = (runs.folder / "dataset.md").read_text(encoding="utf-8")
+    assert "42 timesteps of 6 runs of MILC on 64 ranks" in sheet
+    slowest = runs.table("each_run").sort("seconds")["run"][-1]
     assert f"the slowest {slowest}" in sheet
-    assert measured.cell(slowest).run == slowest
 
 
-def test_a_run_can_be_simulated_again(small: tuple[Path, Measured]) -> None:
-    _, measured = small
-    cell = measured.cell(2)
-    again = simulate(Scenario(**written(cell, TINY)), {}, Stopwatch())
-    assert again["digest"] == measured.cells[cell]["digest"]
-    assert again["own"] == measured.cells[cell]["own"]
+def test_a_run_can_be_simulated_again(runs: Small) -> None:
+    (scenario,) = scenarios(runs.found.plan, "runs", seed=2)
+    again = counted(scenario, {}, Stopwatch())
+    assert again["digest"] == runs.table("each_run").filter(run=2)["digest"].item()
+    assert again["tables"]["own"] == runs.table("runs.own").filter(seed=2)[:, 4:].to_dict(as_series=False)
 
 
-def test_errors_are_those_of_timesteps_as_long_as_the_papers(small: tuple[Path, Measured]) -> None:
-    _, measured = small
-    regular = measured.timesteps().filter(~pl.col("warmup"))
-    truth = measured.prediction.parts.predictions.filter(model="gbm", parts="base", setting="inductive")
+def test_errors_are_those_of_timesteps_as_long_as_the_papers(runs: Small) -> None:
+    regular = runs.table("timesteps").filter(~pl.col("warmup"))
+    truth = runs.table("predictions_2").filter(model="gbm", parts="base", setting="inductive")
     longer = truth.join(regular.select("run", "timestep", once="seconds"), on=["run", "timestep"])
     assert longer.height == regular.height
     assert longer["seconds"].to_numpy() == pytest.approx(2500 * longer["once"].to_numpy())
-    table = pl.read_csv(small[0] / "table-2.csv").filter(model="gbm", parts="base", setting="inductive")
-    assert table["mse"].item() == pytest.approx(measured.prediction.error("gbm", "base"), rel=1e-5)
+    stored = pl.read_csv(runs.folder / "table-2.csv").filter(model="gbm", parts="base", setting="inductive")
+    squared = (longer["seconds"] - longer["predicted"]) ** 2
+    assert stored["mse"].item() == pytest.approx(squared.mean(), rel=1e-5)
 
 
-def test_a_missing_run_is_named(small: tuple[Path, Measured]) -> None:
-    _, measured = small
-    part = Measured(dict(list(measured.cells.items())[:5]), TINY)
-    assert part.missing("runs") == ["1 of 6 runs"]
+def test_a_run_that_failed_is_missed(runs: Small) -> None:
+    outcome = runs.found.outcome
+    partly = Outcome(outcome.tables, outcome.derived, {"runs": 1})
+    assert partly.missing(runs.found.plan, "runs") == ["1 run of runs that failed"]
 
 
-def test_a_traced_run_is_the_run_and_says_who_waited(small: tuple[Path, Measured], tmp_path: Path) -> None:
-    chosen = replace(plan("smith2018", quick=True), selection=Selection(["traces"], TINY))
-    found = reproduce(chosen, tmp_path, TaskProgress(wanted=False), workers=1)
-    assert not found.failed
-    traced = found.measured
-    assert isinstance(traced, Measured)
-    assert list(traced.traces) == [1]
-    trace = traced.traces[1]
-    steps = small[1].timesteps().filter(~pl.col("warmup"), run=1).sort("seconds")["timestep"].to_list()
-    periods = {name: trace[name]["period"] for name in ("fastest", "slowest")}
-    assert {one["iteration"] for one in periods.values()} <= set(steps)
-    assert periods["fastest"]["seconds"] < periods["slowest"]["seconds"]
-    exact, inferred = (traced.table_one(by) for by in ("truth", "inference"))
+def test_a_traced_run_is_the_run_and_says_who_waited(runs: Small, tmp_path: Path) -> None:
+    found = reproduced("smith.wait-delays", "traces", [1], tmp_path)
+    assert not found.found.failed
+    spans = found.table("traces.spans")
+    assert spans["seed"].to_list() == [1, 1]
+    steps = runs.table("timesteps").filter(~pl.col("warmup"), run=1).sort("seconds")["timestep"].to_list()
+    fastest, slowest = (spans.filter(name=name).row(0, named=True) for name in ("fastest", "slowest"))
+    assert {fastest["iteration"], slowest["iteration"]} <= set(steps)
+    assert fastest["seconds"] < slowest["seconds"]
+    exact, inferred = (found.table("table_1").filter(judged_by=by) for by in ("truth", "inference"))
     # Eight neighbours on a grid of 2 x 2 x 4 x 4: both ways along a side of two are the same rank.
     assert exact["pairs"].sum() == inferred["pairs"].sum() == 2 * 64 * (1 + 1 + 2 + 2)
-    on_host = exact.filter(pl.col("neighbour") == "same host")
-    assert on_host.height == 2
+    assert exact.filter(neighbour="same host").height == 2
     assert (exact["delayed_pairs"] <= exact["pairs"]).all()
-    waits = trace["slowest"]["longest_waits"]
-    assert waits["rank"] == sorted(set(waits["rank"])) != []
-    assert min(waits["wait_ps"]) > 0
-    assert max(waits["wait_ps"]) * 1e-12 <= periods["slowest"]["seconds"] * 2
-    judged = {one.claim.id: one for one in found.judged}
-    assert judged["smith.wait-delays"].holds is not None
-    assert judged["smith.flits-threshold"].holds is not None
-    assert judged["smith.prediction"].missing == ["6 of 6 runs"]
+    waits = found.table("traces.longest_waits").filter(name="slowest")
+    assert waits["rank"].to_list() == sorted(set(waits["rank"])) != []
+    assert waits["wait_ps"].to_numpy().min() > 0
+    assert waits["wait_ps"].to_numpy().max() * 1e-12 <= slowest["seconds"] * 2
+    assert found.judged("smith.wait-delays").holds is not None
+    assert found.judged("smith.flits-threshold").holds is not None
+    assert found.judged("smith.prediction").missing == ["runs: not run"]
     for name in ("figure-5.png", "figure-9.png", "table-1-truth.csv"):
         assert (tmp_path / name).is_file()
+
+
+def values(claim: str, tables: Mapping[str, pl.DataFrame], schema: str = "main") -> list[tuple[float, bool]]:
+    """The numbers of a claim by tables that are made up, and whether they are in their bands."""
+    database = Database()
+    for name, table in tables.items():
+        database.put(name, table, schema)
+    (found,) = [one for one in folder_of("smith2018").claims if one.id == claim]
+    return [(round(one.value, 6), one.holds) for one in findings(found, database)]
+
+
+def test_waits_in_the_quarters_of_flits_are_compared() -> None:
+    # 20 pairs in order of flits: the lowest quarter are five and so is the highest; waits of 1 and of 100.
+    flits = list(range(1, 21))
+    waits = [1.0] * 15 + [100.0] * 5
+    points = pl.DataFrame({"name": "slowest", "flits": flits, "wait_ps": waits})
+    other = points.with_columns(name=pl.lit("fastest"), wait_ps=pl.lit(1000.0))
+    r = round(float(np.corrcoef(flits, waits)[0, 1]), 6)
+    assert values("smith.flits-threshold", {"points": pl.concat([points, other])}, "traces") == [
+        (0.01, True),
+        (r, True),
+    ]
+    high = points.with_columns(wait_ps=pl.col("flits").cast(pl.Float64))
+    assert [held for _, held in values("smith.flits-threshold", {"points": high}, "traces")] == [False, False]
+    nothing = points.clear()
+    assert [held for _, held in values("smith.flits-threshold", {"points": nothing}, "traces")] == [False, False]
+
+
+def test_the_longest_delays_are_compared_by_neighbour() -> None:
+    kinds = ["same host", "same switch", "row link", "column link", "other group"]
+
+    def table(*greatest: float | None) -> pl.DataFrame:
+        slow = {"judged_by": "truth", "neighbour": kinds, "delay": "slow communication", "greatest_ms": greatest}
+        late = {**slow, "delay": "late partner", "greatest_ms": [9.0] * len(kinds)}
+        return pl.concat([pl.DataFrame(slow), pl.DataFrame(late)])
+
+    def held(*greatest: float | None) -> list[bool]:
+        return [held for _, held in values("smith.wait-delays", {"table_1": table(*greatest)})]
+
+    assert held(None, None, 0.5, 0.75, 2.0) == [True, True]
+    assert held(5.0, 0.5, 0.1, 0.25, 2.0) == [True, False]
+    assert held(None, 0.5, 0.75, 2.0, 1.0) == [False, True]

@@ -169,6 +169,8 @@ def _panel(axes: Axes, panel: Panel, data: pl.DataFrame, names: Sequence[Any]) -
     _scales(axes, panel, data[panel.y])
     for column in panel.lines:
         axes.axhline(data[column][0], color=INK, linestyle="--", linewidth=1.2)
+    for column in panel.x_lines:
+        axes.axvline(data[column][0], color=INK, linestyle="--", linewidth=1.2)
     axes.grid(axis="y")
     if panel.series is None:
         return {}

@@ -19,7 +19,7 @@ from fairlane.inputs.document import Document
 from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.inputs.table import Table
 
-__all__ = ["BAND", "Change", "Claim", "Clause", "Derived", "Figure", "Folder", "Panel", "StudyEntry"]
+__all__ = ["BAND", "Change", "Claim", "Clause", "Derived", "Figure", "Folder", "Panel", "StudyEntry", "Text"]
 
 Kind = Literal["box", "strip", "scatter", "bars", "lines", "heatmap"]
 BAND = re.compile(r"(?P<operator>[<>]=?|=)\s*(?P<bound>[\w.+-]+)|\[\s*(?P<low>[\w.+-]+)\s*,\s*(?P<high>[\w.+-]+)\s*\]")
@@ -107,6 +107,21 @@ class Derived(Table):
         return self
 
 
+class Text(Table):
+    """A file of text beside the tables, as a data sheet."""
+
+    file: str
+    """Its name."""
+    text: str
+    """What it says; columns of the query in braces are replaced."""
+    sql: str
+    """One SELECT, with one row."""
+    studies: list[str] = Field(default_factory=list)
+    """It is written if one of these was run; by default in any case."""
+    complete: bool = False
+    """Whether all of these have to be there, and without a failure."""
+
+
 class PaperTable(Table):
     """The file ``paper.toml``."""
 
@@ -126,6 +141,8 @@ class PaperTable(Table):
     """The studies, in the paper's order."""
     table: list[Derived] = Field(default_factory=list)
     """Tables that are made of those of the studies."""
+    text: list[Text] = Field(default_factory=list)
+    """Files of text beside these."""
     notes: list[str] = Field(default_factory=list)
     """Sentences for the report."""
 
@@ -222,6 +239,8 @@ class Panel(Table):
     """Colours of series that are to have a certain one."""
     lines: list[str] = Field(default_factory=list)
     """Columns with the places of dashed lines across the values."""
+    x_lines: list[str] = Field(default_factory=list)
+    """The same along the values, at places of the axis ``x``."""
 
 
 class Figure(Table):
@@ -275,6 +294,7 @@ class Folder:
         if again:
             raise ScenarioError(Problem("study", "duplicate name", again[0], file=str(self.path / "paper.toml")))
         self._unknown("paper.toml", names, (("table", one.name, one.studies) for one in found.table))
+        self._unknown("paper.toml", names, (("text", one.file, one.studies) for one in found.text))
         return found
 
     @cached_property

@@ -9,13 +9,15 @@ from string import Formatter
 
 import polars as pl
 
+from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.figures import Picture, draw_all
-from fairlane.reproduce.folder import Derived
+from fairlane.reproduce.folder import Derived, Text
 from fairlane.reproduce.judging import HOLDS, Finding, Judged
 from fairlane.reproduce.planning import Plan
-from fairlane.reproduce.running import Done, Outcome
+from fairlane.reproduce.running import Done, Outcome, made
 from fairlane.results.manifest import seal, unseal
 from fairlane.results.text import seconds
+from fairlane.study.sql import QueryError
 
 __all__ = ["PAGE", "RESULTS", "Reproduction", "store"]
 
@@ -55,6 +57,8 @@ def store(found: Reproduction, folder: Path) -> None:
     unseal(folder)
     for one in found.plan.folder.paper.table:
         _keep(one, found.outcome.derived, folder)
+    for text in found.plan.folder.paper.text:
+        _write(text, found, folder)
     pictures = draw_all(found.plan, found.outcome, folder)
     _claims(found.judged).write_csv(folder / "claims.csv")
     _costs(found).write_csv(folder / "cells.csv", float_precision=1)
@@ -79,6 +83,19 @@ def _keep(one: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> No
                 part.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(path)
             else:
                 part.write_parquet(path)
+
+
+def _write(text: Text, found: Reproduction, folder: Path) -> None:
+    """Writes a file of text, if there is what it is about."""
+    if not made(found.plan, found.outcome, text.studies, complete=text.complete):
+        return
+    try:
+        row = found.outcome.tables.ask(text.sql).row(0, named=True)
+        (folder / text.file).write_text(text.text.format(**row).lstrip(), encoding="utf-8")
+    except (QueryError, KeyError, pl.exceptions.PolarsError) as error:
+        if not found.outcome.partial(found.plan):
+            file = str(found.plan.folder.path / "paper.toml")
+            raise ScenarioError(Problem(f"text {text.file}", f"cannot be written: {error}", file=file)) from None
 
 
 def _claims(judged: Sequence[Judged]) -> pl.DataFrame:

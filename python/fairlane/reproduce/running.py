@@ -221,6 +221,10 @@ class Outcome:
         count = self.failures.get(study, 0)
         return [*gone, *([f"{plural(count, 'run')} of {study} that failed"] if count else [])]
 
+    def partial(self, plan: Plan) -> bool:
+        """Whether a study of the paper was not run, or not in full: what is made of it may lack its tables."""
+        return any(self.missing(plan, entry.name) for entry in plan.folder.paper.study)
+
 
 def perform(plan: Plan, executor: Executor) -> Outcome:
     """Performs the tasks that the executor's store has no answers of; every answer is stored at once.
@@ -262,8 +266,12 @@ def _stored(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome
             together.setdefault(name, []).append(table.select(pl.lit(study).alias("study"), pl.all()))
     for name, parts in together.items():
         outcome.tables.put(name, pl.concat(parts, how="diagonal_relaxed"))
-    entries = [(one.name, one.title, one.figure) for one in plan.folder.paper.study if one.name in plan.studies]
-    schema = {"study": pl.String, "title": pl.String, "figure": pl.String}
+    entries = [
+        (one.name, one.title, one.figure, plan.left_out.get(one.name, ""))
+        for one in plan.folder.paper.study
+        if one.name in plan.studies
+    ]
+    schema = dict.fromkeys(("study", "title", "figure", "note"), pl.String)
     outcome.tables.put("studies", pl.DataFrame(entries, schema, orient="row"))
     return outcome
 

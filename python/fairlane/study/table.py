@@ -48,7 +48,8 @@ class Rule(Table):
     """What differs for some combinations of levels, or that they are left out."""
 
     where: dict[str, str | int | list[str | int]] = Field(min_length=1)
-    """Factors, ``case`` or ``seed``, each with the level or the levels that the rule is for."""
+    """Factors, ``case`` or ``seed``, each with the level or the levels that the rule is for; seeds may be others than
+    the study's."""
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
     skip: bool = False

@@ -15,7 +15,6 @@ from fairlane.reproduce.frames.output import store
 from fairlane.reproduce.frames.paper import Done, Options, Paper
 from fairlane.reproduce.frames.report import HOLDS, Judged, Plan, Reproduction
 from fairlane.reproduce.frames.running import perform_all
-from fairlane.reproduce.frames.smith2018 import PAPER as SMITH2018
 from fairlane.reproduce.frames.yang2016 import PAPER as YANG2016
 from fairlane.tasks.executor import Watcher
 from fairlane.tasks.pools import open_pool
@@ -23,7 +22,7 @@ from fairlane.tasks.store import Store
 
 __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "plan", "reproduce"]
 
-PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (SMITH2018, YANG2016)}
+PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (YANG2016,)}
 """Every paper that can be reproduced, by name."""
 
 
