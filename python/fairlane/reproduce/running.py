@@ -208,10 +208,6 @@ class Outcome:
     done: Mapping[str, Done] = field(default_factory=dict)
     """What came of every task, by digest."""
 
-    def partial(self, plan: Plan) -> bool:
-        """Whether some study of the paper was not run, or some run failed."""
-        return bool(self.failures) or len(plan.studies) < len(plan.folder.paper.study)
-
     def missing(self, plan: Plan, study: str) -> list[str]:
         """What claims about a study would need and is not there, in words."""
         if study not in plan.studies:
