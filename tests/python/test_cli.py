@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from fairlane.cli.main import execute
 from fairlane.cli.options import folder_for
 from fairlane.errors import BuildError
-from fairlane.placement import STRATEGIES
+from fairlane.placement import PLACEMENTS
 from fairlane.scenario import schema
 from fairlane.workload import WORKLOADS
 
@@ -169,7 +169,7 @@ def test_check_names_every_job(small: str, capsys: pytest.CaptureFixture[str]) -
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["list"]) == 0
     words = capsys.readouterr().out.split()
-    assert {"fat_tree", "d_mod_k", "vlarb", "allreduce", *WORKLOADS, *STRATEGIES} <= set(words)
+    assert {"fat_tree", "d_mod_k", "vlarb", "allreduce", *WORKLOADS, *PLACEMENTS} <= set(words)
     assert execute(["list", "arbiters"]) == 0
     assert "fat_tree" not in capsys.readouterr().out
 

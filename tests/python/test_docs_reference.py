@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlane.cli.listing import KINDS
 from fairlane.controller import CONTROLLERS
-from fairlane.placement import STRATEGIES
+from fairlane.placement import PLACEMENTS
 from fairlane.units import Bandwidth, Duration, Size
 from fairlane.workload import WORKLOADS
 
@@ -115,5 +115,5 @@ def test_each_variant_of_a_choice_shows_its_own_keys() -> None:
 def test_the_page_of_names_has_every_kind_and_the_parameters_that_no_scenario_has() -> None:
     page = reference.names_page()
     assert [line[3:].lower() for line in page.splitlines() if line.startswith("## ")] == list(KINDS)
-    assert all(f"| `{name}` |" in page for known in (WORKLOADS, STRATEGIES, CONTROLLERS) for name in known)
+    assert all(f"| `{name}` |" in page for known in (WORKLOADS, PLACEMENTS, CONTROLLERS) for name in known)
     assert rows(page.partition("### `slack`")[2])["guard"][1] == "`0.01`"

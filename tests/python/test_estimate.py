@@ -12,7 +12,7 @@ import pytest
 from fairlane import FairlaneError, Scenario, ScenarioError, Simulation
 from fairlane.inputs.tables import entries
 from fairlane.pattern import program_of
-from fairlane.placement import STRATEGIES
+from fairlane.placement import PLACEMENTS
 from fairlane.scenario.estimate import bytes_text, machine_memory, seconds_text
 from fairlane.scenario.models import Job
 from fairlane.study import Study
@@ -136,7 +136,7 @@ def numbers_of_tables(value: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for key in ("ranks_per_host", "hosts", "seed"):
         background = {"jobs": [{"workload": "ring"}], "hosts": 4, key: value}
         yield f"background.{key}", placed(["background"], background)
-    for name, kind in STRATEGIES.items():
+    for name, kind in PLACEMENTS.items():
         needed = {key: 2 for key, info in kind.model_fields.items() if info.is_required()}
         for key, info in kind.model_fields.items():
             if "int" in str(info.annotation):

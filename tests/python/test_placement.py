@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems
-from fairlane.placement import LIST, STRATEGIES, Communication, Request, Strategy, entries, fill, hosts_needed
+from fairlane.placement import LIST, PLACEMENTS, Communication, PlacementPolicy, Request, entries, fill, hosts_needed
 from fairlane.placement.box import named_shape
 from fairlane.placement.grid import coordinates, host_order
 from fairlane.placement.metrics import pieces
@@ -72,11 +72,11 @@ def rng(seed: int = 1) -> np.random.Generator:
     return stream(seed, Purpose.PLACEMENT, 0)
 
 
-def make(name: str, **parameters: Any) -> Strategy:
-    return STRATEGIES[name].model_validate(parameters)
+def make(name: str, **parameters: Any) -> PlacementPolicy:
+    return PLACEMENTS[name].model_validate(parameters)
 
 
-def take(strategy: Strategy, free: list[int], count: int, fabric: Fabric) -> list[int] | None:
+def take(strategy: PlacementPolicy, free: list[int], count: int, fabric: Fabric) -> list[int] | None:
     return strategy.allocate(free, Request(count, rng()), fabric)
 
 
@@ -85,7 +85,7 @@ def leaves_used(fabric: Fabric, hosts: list[int]) -> int:
 
 
 def test_every_strategy_is_among_the_examples() -> None:
-    assert {name for name, _, _ in EXAMPLES} == set(STRATEGIES.builtin)
+    assert {name for name, _, _ in EXAMPLES} == set(PLACEMENTS.builtin)
 
 
 @pytest.mark.parametrize(("name", "fabric", "parameters"), EXAMPLES)
@@ -481,5 +481,5 @@ def test_a_job_that_no_free_box_holds_is_named_with_what_it_wanted() -> None:
 
 
 def test_every_strategy_has_a_line_about_it() -> None:
-    assert set(entries()) == {*STRATEGIES, LIST}
+    assert set(entries()) == {*PLACEMENTS, LIST}
     assert all(entry.summary for entry in entries().values())

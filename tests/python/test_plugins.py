@@ -21,7 +21,7 @@ from fairlane.cli.main import execute
 from fairlane.controller import CONTROLLERS
 from fairlane.inputs.code import ENVIRONMENT
 from fairlane.inputs.registry import Named, Registry
-from fairlane.placement import STRATEGIES
+from fairlane.placement import PLACEMENTS
 from fairlane.placement.mapping import MAPPINGS
 from fairlane.results import load_run
 from fairlane.scenario import schema
@@ -161,7 +161,7 @@ def test_controllers_and_allocators_of_a_package(
     wrong = told(capsys, *log, "--allocator", "headroom:share=2", code=ExitCode.WRONG_INPUT)
     assert "share = 2: out of range; allowed: below 1" in wrong
     # It suits queues of jobs only, and is no placement.
-    assert "headroom" not in STRATEGIES
+    assert "headroom" not in PLACEMENTS
 
 
 def test_a_paper_of_a_package(
@@ -215,14 +215,14 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from fairlane.controller import Controller, Settings
-from fairlane.placement import Strategy
+from fairlane.placement import PlacementPolicy
 from fairlane.placement.mapping import Mapping
 from fairlane.qos import Expansion
 
 Path(__file__).with_name("ran").touch()
 
 
-class Last(Strategy):
+class Last(PlacementPolicy):
     offset: int = 0
 
     def allocate(self, free, request, fabric):
@@ -421,7 +421,7 @@ def test_a_registry_is_a_mapping_of_what_there_is() -> None:
 
 @pytest.mark.parametrize(("package", "registry", "bases"), [
     (fairlane.workload, WORKLOADS, {"Workload", "GriddedWorkload"}),
-    (fairlane.placement, STRATEGIES, {"Strategy"}),
+    (fairlane.placement, PLACEMENTS, {"PlacementPolicy"}),
     (fairlane.placement.mapping, MAPPINGS, {"Mapping"}),
     (fairlane.controller, CONTROLLERS, {"Controller"}),
 ])  # fmt: skip

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
-from fairlane.placement import STRATEGIES, Communication
+from fairlane.placement import PLACEMENTS, Communication
 from fairlane.scheduler import LoggedJob, PatternMix, Schedule, metrics_of, read_log, replay
 
 LOG = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"
@@ -22,11 +22,11 @@ LINE = Fabric.build(
     {"topology": "torus", "params": {"sides": [4], "hosts_per_switch": 1, "mesh": True}, "routing": "dimension_order"}
 )
 ALLOCATORS = {
-    "linear": STRATEGIES["linear"](),
-    "random": STRATEGIES["random"](),
-    "row": STRATEGIES["linear"].model_validate({"fit": "best"}),
-    "box": STRATEGIES["box"](),
-    "pattern": STRATEGIES["pattern"](),
+    "linear": PLACEMENTS["linear"](),
+    "random": PLACEMENTS["random"](),
+    "row": PLACEMENTS["linear"].model_validate({"fit": "best"}),
+    "box": PLACEMENTS["box"](),
+    "pattern": PLACEMENTS["pattern"](),
 }
 
 

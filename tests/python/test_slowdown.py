@@ -15,7 +15,7 @@ from fairlane.fabric import Fabric
 from fairlane.fabric.table import FabricTable
 from fairlane.models.validation import ErrorMetrics
 from fairlane.pattern import judge, observe, program_of
-from fairlane.placement import STRATEGIES
+from fairlane.placement import PLACEMENTS
 from fairlane.scenario.models import Job
 from fairlane.scheduler import (
     Forecast,
@@ -172,7 +172,7 @@ def test_jobs_run_at_the_pace_of_their_neighbours(forecast: Forecast, monkeypatc
     monkeypatch.setattr(Neighbourhood, "by_neighbours", slow)
     monkeypatch.setattr(Forecast, "alone", lambda self, job: (forecast_use(self, job), 1.0))
     jobs = [LoggedJob(1, 0, 100, 2, 100, 1), LoggedJob(2, 50, 100, 2, 100, 2)]
-    found = replay(jobs, forecast.fabric, STRATEGIES["linear"](), forecast=forecast)
+    found = replay(jobs, forecast.fabric, PLACEMENTS["linear"](), forecast=forecast)
     # From 50 both go at half speed: the first ends at 150, with 50 of the second done; that goes on alone until 200.
     assert [one.end for one in found.jobs] == pytest.approx([150, 200])
     assert [one.lost for one in found.jobs] == pytest.approx([50, 50])
@@ -192,7 +192,7 @@ def forecast_use(forecast: Forecast, job: Resident) -> object:
 @settings(max_examples=15, deadline=None)
 def test_laws_of_slowed_schedules(forecast: Forecast, rows: list[tuple[int, int, int]], name: str) -> None:
     jobs = [LoggedJob(at, submit, run, hosts, run, at) for at, (submit, hosts, run) in enumerate(sorted(rows))]
-    found = replay(jobs, forecast.fabric, STRATEGIES[name](), forecast=forecast, communication=forecast.communication)
+    found = replay(jobs, forecast.fabric, PLACEMENTS[name](), forecast=forecast, communication=forecast.communication)
     assert len(found.jobs) + len(found.refused) == len(jobs)
     for at, one in enumerate(found.jobs):
         assert one.start >= one.job.submit
@@ -206,7 +206,7 @@ def test_laws_of_slowed_schedules(forecast: Forecast, rows: list[tuple[int, int,
 
 def test_verification_compares_with_simulations(forecast: Forecast) -> None:
     jobs = [LoggedJob(at, 0, 100, 16, 100, at) for at in range(8)]
-    found = replay(jobs, forecast.fabric, STRATEGIES["random"](), forecast=forecast)
+    found = replay(jobs, forecast.fabric, PLACEMENTS["random"](), forecast=forecast)
     checked = verify(found, forecast, 1)
     assert checked.snapshots == 1
     assert checked.jobs.height >= 2
@@ -215,13 +215,13 @@ def test_verification_compares_with_simulations(forecast: Forecast) -> None:
         float(((checked.jobs["predicted"] / checked.jobs["simulated"]) - 1).abs().mean()),  # type: ignore[arg-type]
         abs=1e-4,
     )
-    assert verify(replay(jobs[:1], forecast.fabric, STRATEGIES["box"](), forecast=forecast), forecast, 2).error is None
+    assert verify(replay(jobs[:1], forecast.fabric, PLACEMENTS["box"](), forecast=forecast), forecast, 2).error is None
 
 
 def test_the_claim_is_judged_by_its_bands(forecast: Forecast) -> None:
     read = read_log(LOG, hosts=128, most=60)
     names = ("box", "linear", "pattern")
-    found = compare_allocators(read.jobs, forecast.fabric, {one: STRATEGIES[one]() for one in names}, forecast=forecast)
+    found = compare_allocators(read.jobs, forecast.fabric, {one: PLACEMENTS[one]() for one in names}, forecast=forecast)
     assert found.table["allocator"].to_list() == list(names)
     rows = found.metrics
     (slower, is_fast), (fuller, is_full) = pattern_aware_findings({name: asdict(row) for name, row in rows.items()})

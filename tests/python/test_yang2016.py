@@ -11,7 +11,7 @@ import pytest
 
 from fairlane import Fabric
 from fairlane.pattern import observe, program_of
-from fairlane.placement import STRATEGIES
+from fairlane.placement import PLACEMENTS
 from fairlane.reproduce.frames import plan, reproduce
 from fairlane.reproduce.frames.traces import JOBS, TRACES, job_log, trace
 from fairlane.reproduce.frames.yang2016.checks import CHECKS
@@ -170,7 +170,7 @@ def test_allocators_are_compared_on_a_job_log(tmp_path: Path, monkeypatch: pytes
     forecast = Forecast(load_model("torus-128"))
     read = read_log(tmp_path / "short.swf.gz", hosts=128)
     jobs = [replace(job, submit=round(job.submit / 2)) for job in read.jobs]
-    alone = compare_allocators(jobs, forecast.fabric, {"linear": STRATEGIES["linear"]()}, forecast=forecast)
+    alone = compare_allocators(jobs, forecast.fabric, {"linear": PLACEMENTS["linear"]()}, forecast=forecast)
     assert set(rows["jobs"]) == {len(jobs)}
     assert rows["mean_slowdown"][1] == pytest.approx(alone.metrics["linear"].mean_slowdown, rel=1e-5)
     assert (tmp_path / "out" / "schedules.png").read_bytes().startswith(b"\x89PNG")

@@ -20,7 +20,7 @@ REGISTRIES = {
     "workloads": "fairlane.workload:WORKLOADS",
     "imbalances": "fairlane.workload.imbalance:IMBALANCES",
     "patterns": "fairlane.workload.destinations:PATTERNS",
-    "placements": "fairlane.placement:STRATEGIES",
+    "placements": "fairlane.placement:PLACEMENTS",
     "mappings": "fairlane.placement.mapping:MAPPINGS",
     "strategies": "fairlane.qos:STRATEGIES",
     "controllers": "fairlane.controller:CONTROLLERS",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairlane.cli.tables import Part
     from fairlane.errors import Problem
     from fairlane.fabric import Fabric
-    from fairlane.placement import Communication, Strategy
+    from fairlane.placement import Communication, PlacementPolicy
     from fairlane.scheduler import Comparison, Forecast, LoggedJob, Verification
 
 __all__ = ["add_to"]
@@ -154,7 +154,7 @@ def _usual(machine: _Machine, *, claim: bool) -> list[str]:
     return [contiguous, "linear", *(["pattern"] if claim or machine.kinds else [])]
 
 
-def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]":
+def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, PlacementPolicy]":
     """The allocators by what the user calls them."""
     from fairlane.errors import ScenarioError
     from fairlane.inputs.problems import Problems
@@ -176,7 +176,7 @@ def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Strategy]
     return strategies
 
 
-def _check(machine: _Machine, strategies: "Mapping[str, Strategy]", *, verify: int | None, claim: bool) -> None:
+def _check(machine: _Machine, strategies: "Mapping[str, PlacementPolicy]", *, verify: int | None, claim: bool) -> None:
     """Options that need each other."""
     from fairlane.errors import Problem, ScenarioError
     from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
@@ -223,7 +223,7 @@ def _check_files(out: Path | None, placed: Path | None) -> None:
 def _arriving(
     log: Path,
     machine: _Machine,
-    strategies: "Mapping[str, Strategy]",
+    strategies: "Mapping[str, PlacementPolicy]",
     *,
     most: int | None,
     load: float,
@@ -258,7 +258,12 @@ def _tell(what: str, problems: "Sequence[Problem]") -> None:
 
 
 def _compared(
-    jobs: "Sequence[LoggedJob]", machine: _Machine, strategies: "Mapping[str, Strategy]", seed: int, *, quiet: bool
+    jobs: "Sequence[LoggedJob]",
+    machine: _Machine,
+    strategies: "Mapping[str, PlacementPolicy]",
+    seed: int,
+    *,
+    quiet: bool,
 ) -> "Comparison":
     """All replays, with a bar for each on a terminal."""
     from rich.console import Console

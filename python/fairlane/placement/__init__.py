@@ -1,6 +1,6 @@
 """Placement: which hosts a job gets, and which of its ranks runs on which of them.
 
-A placement policy allocates hosts; it is one file with one class, and a line in ``STRATEGIES`` gives it a name. Users
+A placement policy allocates hosts; it is one file with one class, and a line in ``PLACEMENTS`` gives it a name. Users
 bring their own as ``name = "path/to/file.py:ClassName"``, or by the name of an entry point ``fairlane.placements`` of
 an installed package. An explicit list needs no policy. A mapping assigns ranks to the allocated hosts
 (``fairlane.placement.mapping``).
@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 
 from fairlane.inputs.registry import Registry
 from fairlane.inputs.tables import Entry
-from fairlane.placement.base import Communication, FabricView, Request, Strategy
+from fairlane.placement.base import Communication, FabricView, PlacementPolicy, Request
 from fairlane.placement.box import Box
 from fairlane.placement.domain import Domain, Packed
 from fairlane.placement.fragmented import Fragmented
@@ -27,7 +27,7 @@ from fairlane.placement.units import Units
 __all__ = [
     "ALLOCATORS",
     "LIST",
-    "STRATEGIES",
+    "PLACEMENTS",
     "AllocationMetrics",
     "Box",
     "Communication",
@@ -38,10 +38,10 @@ __all__ = [
     "Linear",
     "Packed",
     "Pattern",
+    "PlacementPolicy",
     "Random",
     "Request",
     "Spread",
-    "Strategy",
     "Units",
     "entries",
     "fill",
@@ -53,7 +53,7 @@ LIST = "list"
 """The name for an explicit list of hosts."""
 
 
-class _Unread(Strategy):
+class _Unread(PlacementPolicy):
     """Stands for a policy whose code must not run: it takes any parameters, and the first free hosts."""
 
     model_config = ConfigDict(extra="allow")
@@ -64,7 +64,7 @@ class _Unread(Strategy):
         return list(free[: request.hosts]) if request.hosts <= len(free) else None
 
 
-STRATEGIES: Registry[type[Strategy]] = Registry(
+PLACEMENTS: Registry[type[PlacementPolicy]] = Registry(
     "placement",
     "fairlane.placements",
     {
@@ -79,21 +79,21 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
         "domain": Domain,
         "pattern": Pattern,
     },
-    base=Strategy,
+    base=PlacementPolicy,
     unread=_Unread,
     reserved=[LIST],
 )
 """The placement policies by name."""
 
-ALLOCATORS: Registry[type[Strategy]] = Registry(
-    "allocator", "fairlane.allocators", {}, base=Strategy, unread=_Unread, parent=STRATEGIES
+ALLOCATORS: Registry[type[PlacementPolicy]] = Registry(
+    "allocator", "fairlane.allocators", {}, base=PlacementPolicy, unread=_Unread, parent=PLACEMENTS
 )
 """Allocators for replays of job logs: every placement policy, and those that need a queue of jobs."""
 
 
 def entries() -> dict[str, Entry]:
     """An entry for each placement policy, and for the list."""
-    return {**STRATEGIES.entries(), LIST: Entry(LIST, "Exactly the hosts listed, in this order.")}
+    return {**PLACEMENTS.entries(), LIST: Entry(LIST, "Exactly the hosts listed, in this order.")}
 
 
 def hosts_needed(ranks: int, ranks_per_host: int) -> int:

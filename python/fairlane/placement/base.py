@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairlane.inputs.registry import Named
 
-__all__ = ["Communication", "FabricView", "Request", "Strategy", "by_leaf"]
+__all__ = ["Communication", "FabricView", "PlacementPolicy", "Request", "by_leaf"]
 
 
 class FabricView(Protocol):
@@ -60,7 +60,7 @@ class Request:
     """Finds out its communication pattern; None if that is not known."""
 
 
-class Strategy(Named):
+class PlacementPolicy(Named):
     """Picks hosts for jobs. The fields of a subclass are its parameters, which stand beside its name in a scenario.
 
     A subclass says in ``allocate`` which hosts it takes, and in ``check`` what its parameters need of the fabric.

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.placement.base import FabricView, Request, Strategy
+from fairlane.placement.base import FabricView, PlacementPolicy, Request
 from fairlane.placement.domain import Fit
 from fairlane.placement.grid import sides_of
 from fairlane.wording import plural
@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 Ints = NDArray[numpy.int64]
 
 
-class Box(Strategy):
+class Box(PlacementPolicy):
     """A contiguous box of switches on a torus or mesh, of a given or a named shape; no hosts if none is free."""
 
     shape: Name | list[Annotated[int, Field(ge=1)]] = "cube"

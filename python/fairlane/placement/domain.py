@@ -12,7 +12,7 @@ from pydantic import Field
 from fairlane.errors import Problem
 from fairlane.fabric.subtrees import subtrees
 from fairlane.inputs.problems import Problems
-from fairlane.placement.base import FabricView, Request, Strategy, by_leaf
+from fairlane.placement.base import FabricView, PlacementPolicy, Request, by_leaf
 
 __all__ = ["Domain", "Fit", "Packed", "fewest"]
 
@@ -20,7 +20,7 @@ Fit = Literal["first", "best"]
 """The first place that has room, or the one that leaves least behind."""
 
 
-class Domain(Strategy):
+class Domain(PlacementPolicy):
     """Hosts of one leaf switch, subtree or group if one has room for the job, else of as few as possible."""
 
     of: Literal["leaf", "subtree", "group"] = "leaf"
@@ -68,7 +68,7 @@ class Domain(Strategy):
         return dict(sorted(rooms.items()))
 
 
-class Packed(Strategy):
+class Packed(PlacementPolicy):
     """Hosts under as few leaf switches as possible; the last switch is the fullest one that has room for the rest."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:

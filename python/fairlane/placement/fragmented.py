@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import numpy
 
-from fairlane.placement.base import FabricView, Request, Strategy
+from fairlane.placement.base import FabricView, PlacementPolicy, Request
 
 __all__ = ["Fragmented"]
 
 
-class Fragmented(Strategy):
+class Fragmented(PlacementPolicy):
     """Random runs of neighbouring free hosts, none longer than a leaf switch's hosts, in ascending order."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.placement.base import FabricView, Request, Strategy, by_leaf
+from fairlane.placement.base import FabricView, PlacementPolicy, Request, by_leaf
 from fairlane.wording import plural
 
 __all__ = ["Groups"]
 
 
-class Groups(Strategy):
+class Groups(PlacementPolicy):
     """Runs of neighbouring switches in ``count`` random groups of a dragonfly, in ascending order."""
 
     count: int = Field(ge=1)

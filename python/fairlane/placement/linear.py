@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from fairlane.placement.base import FabricView, Request, Strategy
+from fairlane.placement.base import FabricView, PlacementPolicy, Request
 from fairlane.placement.grid import Curve, check_curve, host_order
 
 __all__ = ["Linear", "runs"]
 
 
-class Linear(Strategy):
+class Linear(PlacementPolicy):
     """The first free hosts of a linear order: host numbers, or a snake or Hilbert curve through a grid."""
 
     curve: Curve = "number"

@@ -8,7 +8,7 @@ units that hold what is local in its traffic, wherever they are, and the smalles
 
 from collections.abc import Iterator, Sequence
 
-from fairlane.placement.base import Communication, FabricView, Request, Strategy
+from fairlane.placement.base import Communication, FabricView, PlacementPolicy, Request
 from fairlane.placement.box import Box
 from fairlane.placement.domain import Domain, Packed
 from fairlane.placement.grid import host_order, sides_of
@@ -17,7 +17,7 @@ from fairlane.placement.linear import runs
 __all__ = ["Pattern"]
 
 
-class Pattern(Strategy):
+class Pattern(PlacementPolicy):
     """By communication pattern: compact hosts for many-to-many traffic, units of the local size for any other."""
 
     wait: bool = True
@@ -43,7 +43,7 @@ class Pattern(Strategy):
         return "a compact place for its many-to-many traffic"
 
 
-def _compact(fabric: FabricView) -> Iterator[Strategy]:
+def _compact(fabric: FabricView) -> Iterator[PlacementPolicy]:
     """The strategies that find compact places, the best place first."""
     if sides_of(fabric) is not None:
         yield Box(shape="cube", fit="best")

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy
 
-from fairlane.placement.base import FabricView, Request, Strategy
+from fairlane.placement.base import FabricView, PlacementPolicy, Request
 
 __all__ = ["Random"]
 
 
-class Random(Strategy):
+class Random(PlacementPolicy):
     """Free hosts drawn uniformly at random, in random order."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from fairlane.placement.base import FabricView, Request, Strategy, by_leaf
+from fairlane.placement.base import FabricView, PlacementPolicy, Request, by_leaf
 
 __all__ = ["Spread"]
 
 
-class Spread(Strategy):
+class Spread(PlacementPolicy):
     """Free hosts of the leaf switches, round-robin: neighbouring ranks are under different switches."""
 
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:

@@ -7,14 +7,14 @@ from pydantic import Field
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.placement.base import FabricView, Request, Strategy
+from fairlane.placement.base import FabricView, PlacementPolicy, Request
 from fairlane.placement.grid import Curve, check_curve, host_order
 from fairlane.wording import plural
 
 __all__ = ["Units"]
 
 
-class Units(Strategy):
+class Units(PlacementPolicy):
     """Units of adjacent hosts: interleaved among jobs, random, or the first free ones."""
 
     together = True

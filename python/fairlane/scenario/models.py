@@ -19,7 +19,7 @@ from fairlane.inputs.registry import Registry
 from fairlane.inputs.renamed import unknown
 from fairlane.inputs.table import Parameterised, Table, TableModel, table_of_name
 from fairlane.inputs.tables import collectives
-from fairlane.placement import LIST, STRATEGIES, Strategy
+from fairlane.placement import LIST, PLACEMENTS, PlacementPolicy
 from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.qos import Strategy as QosStrategy
@@ -198,10 +198,10 @@ class Placement(TableModel):
     hosts: HostsField = None
     """For ``list``: the hosts, in the order in which ranks fill them: numbers, names or Slurm node lists, e.g.
     ``"cn[001-016,020],login1"``. With ``hosts``, no ``name`` is needed."""
-    _allocator: Strategy | None = PrivateAttr(None)
+    _allocator: PlacementPolicy | None = PrivateAttr(None)
 
     @property
-    def allocator(self) -> Strategy | None:
+    def allocator(self) -> PlacementPolicy | None:
         """The placement policy with its parameters; None for an explicit list."""
         return self._allocator
 
@@ -216,7 +216,7 @@ class Placement(TableModel):
     @model_validator(mode="after")
     def _known(self) -> Self:
         given, own = self.model_extra or {}, list(type(self).model_fields)
-        kind = None if self.name == LIST else _found(STRATEGIES, "name", self.name)
+        kind = None if self.name == LIST else _found(PLACEMENTS, "name", self.name)
         known = [] if kind is None else list(kind.model_fields)
         if kind is None or kind.model_config.get("extra") != "allow":
             problems = [unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known]

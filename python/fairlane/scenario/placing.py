@@ -16,7 +16,7 @@ from fairlane.fabric import Fabric
 from fairlane.inputs.hosts import host_numbers
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.registry import blamed
-from fairlane.placement import LIST, Communication, Request, Strategy, fill, hosts_needed
+from fairlane.placement import LIST, Communication, PlacementPolicy, Request, fill, hosts_needed
 from fairlane.placement.mapping import Slots, mapped
 from fairlane.scenario.checks import listed_twice
 from fairlane.scenario.resolved import ResolvedJob
@@ -186,7 +186,7 @@ def _allocate(
 
 
 def _asked(
-    strategy: Strategy, key: str, requests: Sequence[Request], pool: Sequence[int], fabric: Fabric
+    strategy: PlacementPolicy, key: str, requests: Sequence[Request], pool: Sequence[int], fabric: Fabric
 ) -> list[list[int] | None]:
     """What a strategy answers, which must be free hosts, as many as asked for, each once."""
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 import polars as pl
 
-from fairlane.placement import Communication, FabricView, Strategy
+from fairlane.placement import Communication, FabricView, PlacementPolicy
 from fairlane.results.text import percent
 from fairlane.scheduler.easy import Schedule, replay
 from fairlane.scheduler.slowdown.forecast import Forecast
@@ -134,7 +134,7 @@ class Comparison:
 def compare_allocators(
     jobs: Sequence[LoggedJob],
     fabric: FabricView,
-    allocators: Mapping[str, Strategy],
+    allocators: Mapping[str, PlacementPolicy],
     *,
     seed: int = 1,
     communication: Callable[[int], Communication] | None = None,

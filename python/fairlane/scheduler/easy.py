@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from fairlane.placement import Communication, FabricView, Request, Strategy
+from fairlane.placement import Communication, FabricView, PlacementPolicy, Request
 from fairlane.scheduler.running import Pace, Running
 from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.swf import LoggedJob
@@ -81,7 +81,7 @@ class Schedule:
 def replay(
     jobs: Sequence[LoggedJob],
     fabric: FabricView,
-    allocator: Strategy,
+    allocator: PlacementPolicy,
     *,
     seed: int = 1,
     communication: Callable[[int], Communication] | None = None,
@@ -105,7 +105,7 @@ def replay(
 def refusals(
     jobs: Sequence[LoggedJob],
     fabric: FabricView,
-    allocator: Strategy,
+    allocator: PlacementPolicy,
     *,
     seed: int = 1,
     communication: Callable[[int], Communication] | None = None,
@@ -117,7 +117,7 @@ def refusals(
 @dataclass
 class _Machine:
     fabric: FabricView
-    allocator: Strategy
+    allocator: PlacementPolicy
     seed: int
     communication: Callable[[int], Communication] | None
     pace: Pace

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.placement import FabricView, Request, Strategy
+from fairlane.placement import FabricView, PlacementPolicy, Request
 
 
-class Headroom(Strategy):
+class Headroom(PlacementPolicy):
     """The first free hosts, while a share of the machine stays free."""
 
     share: float = Field(0.1, ge=0, lt=1)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.placement import FabricView, Request, Strategy
+from fairlane.placement import FabricView, PlacementPolicy, Request
 
 
-class Stride(Strategy):
+class Stride(PlacementPolicy):
     """Every n-th free host."""
 
     step: int = Field(2, ge=1)

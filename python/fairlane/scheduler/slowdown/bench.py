@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairlane.engine import Iterations, Slice, drive
 from fairlane.fabric import Fabric, columns
 from fairlane.models.base import Floats
-from fairlane.placement import STRATEGIES, Communication, Request
+from fairlane.placement import PLACEMENTS, Communication, Request
 from fairlane.scenario.models import Job
 from fairlane.scheduler.mix import PatternMix
 from fairlane.seeds import Purpose, stream
@@ -129,7 +129,7 @@ class Bench:
 
     def _compact(self, ranks: int) -> tuple[int, ...]:
         request = Request(ranks, stream(self._seed, Purpose.PLACEMENT), lambda: Communication("many-to-many"))
-        strategy = STRATEGIES["pattern"].model_validate({"wait": False})
+        strategy = PLACEMENTS["pattern"].model_validate({"wait": False})
         found = strategy.allocate(range(self.fabric.hosts), request, self.fabric)
         assert found is not None, "the empty machine has room for a job that is not larger"
         return tuple(found)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy
 
 from fairlane.fabric import Fabric
-from fairlane.placement import STRATEGIES, Request, Strategy
+from fairlane.placement import PLACEMENTS, PlacementPolicy, Request
 from fairlane.placement.grid import sides_of
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.bench import Resident
@@ -19,17 +19,17 @@ _STAY = 0.35
 """Probability that a job which finds no hosts is rejected, instead of ending another one."""
 
 
-def allocators(fabric: Fabric) -> list[Strategy]:
+def allocators(fabric: Fabric) -> list[PlacementPolicy]:
     """The allocators of snapshots: contiguous, in order, in units, at random, by pattern."""
     found = [
-        STRATEGIES["linear"](),
-        STRATEGIES["random"](),
-        STRATEGIES["pattern"](),
-        STRATEGIES["fragmented"](),
-        STRATEGIES["box"]() if sides_of(fabric) is not None else STRATEGIES["packed"](),
+        PLACEMENTS["linear"](),
+        PLACEMENTS["random"](),
+        PLACEMENTS["pattern"](),
+        PLACEMENTS["fragmented"](),
+        PLACEMENTS["box"]() if sides_of(fabric) is not None else PLACEMENTS["packed"](),
     ]
     units = [size for size in (4, 8) if fabric.hosts % size == 0]
-    found += [STRATEGIES["units"].model_validate({"size": size, "order": "random"}) for size in units]
+    found += [PLACEMENTS["units"].model_validate({"size": size, "order": "random"}) for size in units]
     return found
 
 
@@ -58,7 +58,7 @@ def _size(rng: numpy.random.Generator, most: int) -> int:
 
 
 def allocated(
-    strategy: Strategy,
+    strategy: PlacementPolicy,
     fabric: Fabric,
     mix: PatternMix,
     jobs: Sequence[Resident],

@@ -57,14 +57,14 @@ class Schedules:
         """Replays the log under each allocator, and simulates moments of what came of it."""
         from dataclasses import replace
 
-        from fairlane.placement import STRATEGIES
+        from fairlane.placement import PLACEMENTS
         from fairlane.scheduler import Forecast, compare_allocators, load_model, read_log, verify
 
         with watch.lap("set-up"):
             forecast = Forecast(load_model(self.model), self.seed)
             read = read_log(job_log(self.log), hosts=forecast.fabric.hosts)
             jobs = [replace(job, submit=round(job.submit / self.load)) for job in read.jobs]
-            allocators = {name: STRATEGIES[name]() for name in (CONTIGUOUS, BLIND, AWARE)}
+            allocators = {name: PLACEMENTS[name]() for name in (CONTIGUOUS, BLIND, AWARE)}
         with watch.lap("replaying"):
             found = compare_allocators(jobs, forecast.fabric, allocators, seed=self.seed, forecast=forecast)
         with watch.lap("simulating"):
