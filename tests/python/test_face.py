@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fairlane.errors import ScenarioError
 from fairlane.results import ResultsError, Run
 from fairlane.results.schemas import RUN, types
 
+ROOT = Path(__file__).parent.parent.parent
 SMALL = {"message_size": "4 KiB", "messages_per_iteration": 1}
 JOBS = [
     {"name": "halo", "ranks": 8, "workload": {"name": "nearest_neighbor", "compute": "20 us", **SMALL}},
@@ -63,6 +65,17 @@ def test_a_run_writes_draws_and_prints_nothing_unless_asked(
     with pytest.raises(ResultsError, match="give out="):
         fairlane.run(scenario(), figures=True)
     assert (tmp_path / "kept" / "slowdown.png") in [tmp_path / path for path in stored.draw()]
+
+
+def test_the_example_of_the_page_on_results_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(example, "results.md", "exec"), names)
+    assert names["left"].get_title() == "my title"
+    assert len(list((tmp_path / "runs" / "mine").glob("*.png"))) == 3
 
 
 def test_a_simulation_has_the_tables_of_a_run(run: Run) -> None:
