@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -12,6 +13,11 @@ from fairlane.analysis.record import Record
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import Walk
 from fairlane.results.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
 
 __all__ = ["Analysis", "Stretch"]
 
@@ -59,6 +65,16 @@ class Analysis:
     """Waits up to this are no delays."""
     walk: Walk | None
     """From the longest wait of the iteration looked at back to its cause; None if nothing waited."""
+
+    def plot(self, figure: str = "breakdown", ax: Axes | Sequence[Axes] | None = None) -> Any:
+        """Draws a figure (see ``plot.analysis.FIGURES``) and returns its axes: one, or a list of several panels.
+
+        ``ax`` are axes to draw on, as many as the figure has panels; without them there is a new figure, which
+        notebooks show. Raises ``ScenarioError`` if there is no such figure, or nothing to show in it.
+        """
+        from fairlane.plot.analysis import show
+
+        return show(self, figure, ax)
 
     @property
     def chosen(self) -> Stretch:

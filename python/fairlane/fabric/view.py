@@ -248,14 +248,10 @@ class Fabric:
 
         ``ax`` are axes to draw on, as many; without them there is a new figure, which notebooks show.
         """
-        from fairlane.plot import hand_over, styled
+        from fairlane.plot import draw_new
         from fairlane.plot.fabric import draw
 
-        with styled():
-            drawn = draw(self, ax)
-            if ax is None:
-                hand_over(drawn)
-        return drawn
+        return draw_new(self, "fabric", draw, ax)
 
     def __repr__(self) -> str:
         return f"<Fabric of {self._headline()}>"

@@ -7,7 +7,7 @@ drawn when they are asked for by name.
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 from matplotlib.figure import Figure
 
@@ -31,7 +31,7 @@ from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 
-__all__ = ["FIGURES", "Draw", "draw_all", "draw_figures", "hand_over", "show", "styled"]
+__all__ = ["FIGURES", "Draw", "draw_all", "draw_figures", "draw_into", "draw_new", "show"]
 
 Draw = Callable[..., Drawn | Figure | None]
 """Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``panels``) or a
@@ -69,7 +69,7 @@ def draw_all(results: Results) -> list[Path]:
         ResultsError: it has no folder, or the folder cannot be written.
     """
     suiting = _suiting(results)
-    return [path for name, draw in suiting.items() if (path := _draw(results, name, draw))]
+    return [path for name, draw in suiting.items() if (path := draw_into(results.folder, results, name, draw))]
 
 
 def _suiting(results: Results) -> dict[str, Draw]:
@@ -87,7 +87,7 @@ def draw_figures(results: Results, names: Iterable[str]) -> list[Path]:
     chosen = [(name, _found(results, name)) for name in names]
     paths = []
     for name, draw in chosen:
-        path = _draw(results, name.rpartition(":")[2], draw)
+        path = draw_into(results.folder, results, name.rpartition(":")[2], draw)
         if path is None:
             raise ScenarioError(_nothing(name))
         paths.append(path)
@@ -104,23 +104,11 @@ def show(results: Results, name: str | None = None, axes: Given = None) -> Drawn
         ResultsError: ``axes`` are more or fewer than the figure has panels.
     """
     names = [name] if name else [results.FIGURE, *_suiting(results)]
-    with styled():
-        every = (_called(results, one, _found(results, one), axes) for one in names)
-        drawn = next((one for one in every if one is not None), None)
-        if drawn is None:
-            raise ScenarioError(_nothing(names[0]))
-        if axes is None:
-            hand_over(drawn)
-    return drawn
-
-
-def hand_over(drawn: Drawn | Figure) -> None:
-    """Gives a new figure to pyplot, which shows it: in a notebook at the end of the cell, else by ``pyplot.show()``."""
-    from matplotlib import pyplot
-
-    figure = figure_of(drawn)
-    figure.draw_without_rendering()  # as long as the style is set
-    pyplot.figure(figure)
+    for one in names:
+        drawn = draw_new(results, one, _found(results, one), axes)
+        if drawn is not None:
+            return drawn
+    raise ScenarioError(_nothing(names[0]))
 
 
 def _found(results: Results, name: str) -> Draw:
@@ -140,10 +128,10 @@ def _nothing(name: str) -> Problem:
     return Problem("figure", "there is nothing to show in it: the results lack its data", name)
 
 
-def _called(results: Results, name: str, draw: Draw, axes: Given = None) -> Drawn | Figure | None:
+def _called(data: Any, name: str, draw: Draw, axes: Given = None) -> Drawn | Figure | None:
     """What a figure's function returns; errors of code that is not built in name it."""
     try:
-        return draw(results) if axes is None else draw(results, axes=axes)
+        return draw(data) if axes is None else draw(data, axes=axes)
     except Exception as error:
         problem = blamed(draw, f"figure.{name}", error)
         if problem is None:
@@ -159,17 +147,38 @@ def _subject(draw: Draw) -> type:
     return found if isinstance(found, type) else Run
 
 
-def _draw(results: Results, name: str, draw: Draw) -> Path | None:
-    if results.folder is None:
+def draw_into(folder: Path | None, data: Any, name: str, draw: Draw) -> Path | None:
+    """Draws a figure into a folder as ``NAME.png``; None, and no such file, if there is nothing to show in it.
+
+    Raises:
+        ResultsError: there is no folder, or it cannot be written.
+    """
+    if folder is None:
         raise ResultsError("the run is only in memory; save it before drawing it")
-    path = results.folder / f"{name}.png"
+    path = folder / f"{name}.png"
     with styled():
-        drawn = _called(results, name, draw)
-        if drawn is None:
-            path.unlink(missing_ok=True)
-            return None
+        drawn = _called(data, name, draw)
         try:
+            if drawn is None:
+                path.unlink(missing_ok=True)
+                return None
             figure_of(drawn).savefig(path)
         except OSError as error:
             raise ResultsError(f"{path}: cannot be written: {error.strerror}") from error
     return path
+
+
+def draw_new(data: Any, name: str, draw: Draw, axes: Given = None) -> Drawn | Figure | None:
+    """Draws a figure on ``axes``, or in a new figure that pyplot shows; None if there is nothing to show in it.
+
+    A notebook shows it at the end of the cell, other programs by ``pyplot.show()``.
+    """
+    from matplotlib import pyplot
+
+    with styled():
+        drawn = _called(data, name, draw, axes)
+        if drawn is not None and axes is None:
+            figure = figure_of(drawn)
+            figure.draw_without_rendering()  # as long as the style is set
+            pyplot.figure(figure)
+    return drawn

@@ -1,57 +1,53 @@
-"""Pictures of an analysis: one file each, with a function from an analysis to a figure, None if it has nothing to show.
+"""Figures of an analysis: one file each, with ``draw(analysis, axes=None)``, None if it has nothing to show.
 
-A new picture is a file and a line in ``FIGURES``.
+A new figure is a file and a line in ``FIGURES``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from fairlane.analysis.result import Analysis
-from fairlane.plot.analysis.breakdown import draw as draw_breakdown
-from fairlane.plot.analysis.chain import draw as draw_chain
-from fairlane.plot.analysis.delays import draw as draw_delays
-from fairlane.plot.analysis.flits import draw as draw_flits
-from fairlane.plot.analysis.flits_waits import draw as draw_flits_waits
-from fairlane.plot.analysis.periods import draw as draw_periods
-from fairlane.plot.analysis.waits import draw as draw_waits
-from fairlane.plot.style import styled
-from fairlane.results.errors import ResultsError
+from fairlane.errors import Problem, ScenarioError
+from fairlane.plot import Draw, draw_into, draw_new
+from fairlane.plot.analysis import breakdown, chain, delays, flits, flits_waits, periods, waits
+from fairlane.plot.panels import Drawn, Given
 
-__all__ = ["FIGURES", "draw_all"]
+__all__ = ["FIGURES", "draw_all", "show"]
 
-FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
-    "breakdown.png": draw_breakdown,
-    "iterations.png": draw_periods,
-    "waits.png": draw_waits,
-    "delays.png": draw_delays,
-    "flits-waits.png": draw_flits_waits,
-    "flits.png": draw_flits,
-    "walk.png": draw_chain,
+FIGURES: dict[str, Draw] = {
+    "breakdown": breakdown.draw,
+    "iterations": periods.draw,
+    "waits": waits.draw,
+    "delays": delays.draw,
+    "flits-waits": flits_waits.draw,
+    "flits": flits.draw,
+    "walk": chain.draw,
 }
-"""File name to the function that draws it."""
+"""What draws each, by name."""
+
+
+def show(found: Analysis, name: str, axes: Given = None) -> Drawn | Figure:
+    """Draws a figure by name and returns its axes; without ``axes`` in a new figure that notebooks show.
+
+    Raises:
+        ScenarioError: there is no such figure, or nothing to show in it.
+        ResultsError: ``axes`` are more or fewer than the figure has panels.
+    """
+    if name not in FIGURES:
+        raise ScenarioError(Problem.unknown("figure", "figure", name, list(FIGURES), name))
+    drawn = draw_new(found, name, FIGURES[name], axes)
+    if drawn is None:
+        raise ScenarioError(Problem("figure", "there is nothing to show in it: the analysis lacks its data", name))
+    return drawn
 
 
 def draw_all(found: Analysis, folder: Path) -> list[Path]:
-    """Draws every picture that an analysis has data for into a folder, and returns their paths.
+    """Draws every figure that an analysis has data for into a folder, and returns their paths.
 
     Raises:
         ResultsError: the folder cannot be written.
     """
-    drawn = []
-    for name, draw in FIGURES.items():
-        path = folder / name
-        with styled():
-            figure = draw(found)
-            try:
-                if figure is None:
-                    path.unlink(missing_ok=True)
-                    continue
-                figure.savefig(path)
-            except OSError as error:
-                raise ResultsError(f"{path}: cannot be written: {error.strerror}") from error
-        drawn.append(path)
-    return drawn
+    return [path for name, draw in FIGURES.items() if (path := draw_into(folder, found, name, draw))]

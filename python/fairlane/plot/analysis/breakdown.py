@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from fairlane.analysis.breakdown import PARTS, dominant_share, spread
 from fairlane.analysis.result import Analysis
-from fairlane.plot.style import INK, PALETTE, bare, canvas, headline, percentages
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import INK, PALETTE, bare, percentages
 from fairlane.results.text import percent, seconds, time_unit
 from fairlane.wording import plural
 
@@ -18,12 +18,12 @@ MOST_CALLS = 8
 """How many calls are drawn."""
 
 
-def draw(found: Analysis) -> Figure | None:
+def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     """Mean time of a rank by what it was spent on, with the range over ranks (left); shares of MPI time (right)."""
     if not found.breakdown.height:
         return None
-    figure = canvas(12, 4.6)
-    left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
+    panels = Panels.of(axes, (12, 4.6), 1, 2, width_ratios=[1.15, 1])
+    left, right = panels.axes
     table = spread(found.breakdown)
     _parts(left, table)
     _calls(right, found.calls.head(MOST_CALLS))
@@ -33,8 +33,8 @@ def draw(found: Analysis) -> Figure | None:
         "bars are means, lines reach from the least to the greatest."
     )
     title = f"Waits and allreduce take {share} of the time in MPI" if found.calls.height else "No MPI call was made"
-    headline(figure, title, found.run, ranks)
-    return figure
+    panels.headline_of_run(title, found.run, ranks)
+    return panels.drawn
 
 
 def _parts(axes: Axes, table: pl.DataFrame) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -15,7 +14,8 @@ from fairlane.analysis.packets import OWN
 from fairlane.analysis.result import Analysis
 from fairlane.analysis.walk import Walk
 from fairlane.plot.analysis.delays import COLOURS
-from fairlane.plot.style import GRID, INK, MUTED, PALETTE, bare, canvas, headline
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import GRID, INK, MUTED, PALETTE, bare
 from fairlane.results.text import percent, seconds, time_unit
 
 MOST_RANKS = 16
@@ -26,7 +26,7 @@ ARROW = PALETTE[1]
 """The colour of the slow message."""
 
 
-def draw(found: Analysis) -> Figure | None:
+def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     """A row for each rank, arrows from what ended waits (left); the slow message's waiting by link and job (right)."""
     walk = found.walk
     if walk is None or walk.steps["message"][0] is None:
@@ -35,16 +35,15 @@ def draw(found: Analysis) -> Figure | None:
     ranks = list(dict.fromkeys(rank for step in steps for rank in _ranks(step)))
     hosts = found.view.host_names(found.job)
     with_links = not walk.delayers.is_empty()
-    figure = canvas(15 if with_links else 12, max(3.6, 2.4 + 0.55 * len(ranks)))
+    ratios = [1.7, 1] if with_links else [1]
+    size = (15 if with_links else 12, max(3.6, 2.4 + 0.55 * len(ranks)))
+    panels = Panels.of(axes, size, 1, len(ratios), width_ratios=ratios)
     if with_links:
-        left, right = figure.subplots(1, 2, width_ratios=[1.7, 1])
-        _links(right, walk)
-    else:
-        left = figure.add_subplot()
-    _timeline(left, walk, steps, {rank: f"rank {rank}\n{hosts[rank]}" for rank in ranks})
+        _links(panels.axes[1], walk)
+    _timeline(panels.axes[0], walk, steps, {rank: f"rank {rank}\n{hosts[rank]}" for rank in ranks})
     note = f"{found.job}, {found.chosen.period.name}: from its longest wait back along the critical path."
-    headline(figure, _title(walk), found.run, note)
-    return figure
+    panels.headline_of_run(_title(walk), found.run, note)
+    return panels.drawn
 
 
 def _shown(walk: Walk) -> list[dict[str, Any]]:

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from fairlane.analysis.delays import LATE, SLOW, by_neighbour, confusion
 from fairlane.analysis.result import Analysis
-from fairlane.plot.style import PALETTE, bare, canvas, headline
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import PALETTE, bare
 from fairlane.results.text import percent, seconds, time_unit
 
 COLOURS = {LATE: PALETTE[4], SLOW: PALETTE[2]}
 """Of the two kinds of delay, in every picture."""
 
 
-def draw(found: Analysis) -> Figure | None:
+def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     """Time waited for each type of neighbour, the longest delay of each, and how often the inference is right."""
     delays = found.point_to_point
     if delays.is_empty():
         return None
     table = by_neighbour(delays).filter(pl.col("neighbour").is_not_null())
     judged = confusion(delays)
-    figure = canvas(13, 2.6 + 0.55 * max(table.height, 3))
-    left, middle, right = figure.subplots(1, 3, width_ratios=[1.2, 1.2, 1])
+    panels = Panels.of(axes, (13, 2.6 + 0.55 * max(table.height, 3)), 1, 3, width_ratios=[1.2, 1.2, 1])
+    left, middle, right = panels.axes
     _sums(left, table)
     _longest(middle, table)
     _judged(right, judged)
-    middle.sharey(left)
+    if panels.own:
+        middle.sharey(left)
     middle.tick_params(axis="y", labelleft=False)
     whose = "Messages of collectives." if bool(delays["collective"].all()) else "Point-to-point messages."
-    headline(figure, _title(table), found.run, f"{found.job}, {found.chosen.period.name}. {whose}")
-    return figure
+    panels.headline_of_run(_title(table), found.run, f"{found.job}, {found.chosen.period.name}. {whose}")
+    return panels.drawn
 
 
 def _sums(axes: Axes, table: pl.DataFrame) -> None:

@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 import polars as pl
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fairlane.analysis.flits import FLIT_BYTES
 from fairlane.analysis.result import Analysis
 from fairlane.plot.boxes import Floats, draw_boxes
-from fairlane.plot.style import PALETTE, bare, canvas, headline
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import PALETTE, bare
 from fairlane.wording import significant
 
 
-def draw(found: Analysis) -> Figure | None:
+def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     """Boxes of the flits of all links by class, for each stretch."""
     classes = found.chosen.flits["class"].unique(maintain_order=True).to_list()
     stretches = [stretch for stretch in (found.isolated, found.chosen) if stretch is not None]
     colours = [PALETTE[0], PALETTE[1]] if len(stretches) > 1 else [PALETTE[1]]
-    figure = canvas(11, 2.2 + 0.75 * len(classes))
-    axes = figure.add_subplot()
+    panels = Panels.of(axes, (11, 2.2 + 0.75 * len(classes)))
+    [panel] = panels.axes
     width = 0.7 / len(stretches)
     for number, (stretch, colour) in enumerate(zip(stretches, colours, strict=True)):
         groups = [_flits(stretch.flits, name) for name in classes]
         shift = (number - (len(stretches) - 1) / 2) * width
         places = [place + shift for place in range(len(classes))]
-        draw_boxes(axes, groups, [colour] * len(classes), positions=places, width=0.85 * width, horizontal=True)
-    axes.set_ylim(len(classes) - 0.4, -0.6)
-    axes.set_yticks(range(len(classes)), classes)
-    axes.set_xlabel(f"Million flits of {FLIT_BYTES} bytes on a link")
-    axes.set_xlim(left=0)
-    bare(axes)
+        draw_boxes(panel, groups, [colour] * len(classes), positions=places, width=0.85 * width, horizontal=True)
+    panel.set_ylim(len(classes) - 0.4, -0.6)
+    panel.set_yticks(range(len(classes)), classes)
+    panel.set_xlabel(f"Million flits of {FLIT_BYTES} bytes on a link")
+    panel.set_xlim(left=0)
+    bare(panel)
     names = [
         f"{stretch.period.name}: {significant(_total(stretch.flits) / 1e6)} million flits" for stretch in stretches
     ]
     handles = [Patch(color=colour, label=name) for colour, name in zip(colours, names, strict=True)]
-    axes.legend(handles=handles, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
+    panel.legend(handles=handles, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
     note = "All jobs; boxes: quartiles and median; whiskers: 1% and 99%; dots: links beyond."
-    headline(figure, _title(found), found.run, note)
-    return figure
+    panels.headline_of_run(_title(found), found.run, note)
+    return panels.drawn
 
 
 def _flits(table: pl.DataFrame, name: str) -> Floats:

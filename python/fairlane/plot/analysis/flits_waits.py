@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from fairlane.analysis.result import Analysis
-from fairlane.plot.style import GRID, PALETTE, canvas, headline
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import GRID, PALETTE
 from fairlane.results.text import seconds, time_unit
 
 
-def draw(found: Analysis) -> Figure | None:
+def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     """A dot for each pair of ranks whose switches share a link of their group; None if there are too few."""
     against = found.chosen.against
     if against.waits.low_p95 is None:
         return None
-    figure = canvas(13, 5)
-    left, right = figure.subplots(1, 2)
+    panels = Panels.of(axes, (13, 5), 1, 2)
+    left, right = panels.axes
     _panel(left, against.points, "wait_ps", "Receiver's wait")
     _panel(right, against.points, "under_way_ps", "Message under way")
     left.legend(frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
-    headline(figure, _title(found), found.run, _note(found))
-    return figure
+    panels.headline_of_run(_title(found), found.run, _note(found))
+    return panels.drawn
 
 
 def _panel(axes: Axes, points: pl.DataFrame, column: str, label: str) -> None:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from functools import partial
 
 import polars as pl
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fairlane.analysis.result import Analysis
-from fairlane.plot.style import MUTED, PALETTE, canvas, headline
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import MUTED, PALETTE
 from fairlane.results.text import plural, seconds, time_unit
 
 
-def draw(found: Analysis) -> Figure | None:
+def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     """Time over iterations; None if the job has fewer than two."""
     table = found.periods
     if table.height < 2:
         return None
     times = table["seconds"].to_numpy()
     factor, unit = time_unit(float(times.max()))
-    figure = canvas(12, 4.4)
-    axes = figure.add_subplot()
+    panels = Panels.of(axes, (12, 4.4))
+    [panel] = panels.axes
     numbers = table["iteration"].to_numpy()
-    plot = partial(axes.plot, linewidth=1.2, marker="o", markersize=3.5)
+    plot = partial(panel.plot, linewidth=1.2, marker="o", markersize=3.5)
     if "isolated_seconds" in table.columns:
         plot(numbers, table["isolated_seconds"].to_numpy() / factor, color=PALETTE[0], label="isolated run")
     plot(numbers, times / factor, color=MUTED, label="co-run")
@@ -31,8 +31,8 @@ def draw(found: Analysis) -> Figure | None:
     if period.iteration is not None:
         lasted = float(times[(table["iteration"] == period.iteration).to_numpy()][0])
         place = (period.iteration, lasted / factor)
-        axes.plot(*place, marker="o", markersize=9, color=PALETTE[1])
-        axes.annotate(
+        panel.plot(*place, marker="o", markersize=9, color=PALETTE[1])
+        panel.annotate(
             f"{period.name}: {period.iteration}, {seconds(lasted)}",
             place,
             xytext=(0, 10),
@@ -42,15 +42,15 @@ def draw(found: Analysis) -> Figure | None:
             color=PALETTE[1],
             fontweight="bold",
         )
-    axes.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0)
-    axes.set_ylim(0, 1.15 * float(times.max()) / factor)
-    axes.set_xlabel("Iteration")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylabel(f"Time [{unit}]")
-    axes.grid(axis="y")
+    panel.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0)
+    panel.set_ylim(0, 1.15 * float(times.max()) / factor)
+    panel.set_xlabel("Iteration")
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.set_ylabel(f"Time [{unit}]")
+    panel.grid(axis="y")
     note = "An iteration lasts from the last rank's mark before it to the last rank's mark."
-    headline(figure, _title(found), found.run, note)
-    return figure
+    panels.headline_of_run(_title(found), found.run, note)
+    return panels.drawn
 
 
 def _title(found: Analysis) -> str:

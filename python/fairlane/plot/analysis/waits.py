@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import polars as pl
-from matplotlib.figure import Figure
 
 from fairlane.analysis.result import Analysis, apart_from_collectives
-from fairlane.plot.style import INK, PALETTE, canvas, headline
+from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.style import INK, PALETTE
 from fairlane.results.text import seconds, time_unit
 
 
-def draw(found: Analysis) -> Figure | None:
+def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     """A dot for each rank and stretch; None if nothing waited."""
     tables = [_longest(apart_from_collectives(stretch.delays)) for stretch in found.stretches]
     if all(table.is_empty() for table in tables):
         return None
     greatest = max(float(table["seconds"].to_numpy().max(initial=0.0)) for table in tables)
     factor, unit = time_unit(greatest)
-    figure = canvas(12, 4.4)
-    axes = figure.add_subplot()
+    panels = Panels.of(axes, (12, 4.4))
+    [panel] = panels.axes
     colours = [PALETTE[0], PALETTE[1]] if len(tables) > 1 else [PALETTE[1]]
     for stretch, table, colour in reversed(list(zip(found.stretches, tables, colours, strict=True))):
         size = (26 if colour == PALETTE[1] else 12) / (1 if table.height <= 512 else 3)
@@ -30,18 +30,18 @@ def draw(found: Analysis) -> Figure | None:
             else f"{stretch.period.name} iteration"
         )
         y = table["seconds"].to_numpy() / factor
-        axes.scatter(table["rank"].to_numpy(), y, s=size, color=colour, linewidths=0, label=label, zorder=3)
-    axes.axhline(found.threshold_ps * 1e-12 / factor, color=INK, linestyle="--", linewidth=1.0)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("Rank")
-    axes.set_ylabel(f"Longest wait [{unit}]")
-    axes.grid(axis="y")
-    axes.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
+        panel.scatter(table["rank"].to_numpy(), y, s=size, color=colour, linewidths=0, label=label, zorder=3)
+    panel.axhline(found.threshold_ps * 1e-12 / factor, color=INK, linestyle="--", linewidth=1.0)
+    panel.set_ylim(bottom=0)
+    panel.set_xlabel("Rank")
+    panel.set_ylabel(f"Longest wait [{unit}]")
+    panel.grid(axis="y")
+    panel.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
     worst = tables[-1].sort("seconds", "rank").row(-1, named=True) if tables[-1].height else None
     title = "Nothing waits" if worst is None else f"Rank {worst['rank']} waits longest, {seconds(worst['seconds'])}"
     note = f"Dashed: {seconds(found.threshold_ps * 1e-12)}; longer waits are counted as delays."
-    headline(figure, title, found.run, note)
-    return figure
+    panels.headline_of_run(title, found.run, note)
+    return panels.drawn
 
 
 def _longest(delays: pl.DataFrame) -> pl.DataFrame:
