@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 import fairlane
 from fairlane.analysis import Analysis, analyze, by_neighbour
@@ -23,6 +24,7 @@ from fairlane.engine.measured import marks
 from fairlane.errors import FairlaneError, ScenarioError
 from fairlane.plot.analysis import flits_waits
 from fairlane.results import ResultsError
+from pictures import assert_drawn
 from sealed import reseal
 
 CASCADE = """
@@ -200,12 +202,19 @@ def test_the_command_tells_and_draws_and_keeps_what_it_found(
     for words in ("halo in plain: 16 ranks", "Waits by neighbour", "Why the longest wait", "MPI calls"):
         assert words in told
     for name in ("breakdown", "iterations", "waits", "delays", "flits", "walk"):
-        assert (out / f"{name}.png").stat().st_size > 5000
+        assert_drawn(out / f"{name}.png")
         assert f"{name}.png" in told
     # The second time nothing is simulated.
     monkeypatch.setattr(Again, "_simulate", None)
-    show(analysis_parts(look(plain, job="halo")))
+    again = look(plain, job="halo")
+    show(analysis_parts(again))
     assert capsys.readouterr().out in told
+    for name, panels in (("breakdown", 2), ("iterations", 1), ("waits", 1), ("delays", 3), ("flits", 1)):
+        axes = list(Figure().subplots(1, panels, squeeze=False)[0])
+        assert again.plot(name, axes) == (axes if panels > 1 else axes[0])
+        assert axes[0].get_title("left")
+    with pytest.raises(ScenarioError, match='did you mean "flits"'):
+        again.plot("flts")
 
 
 def test_an_iteration_is_compared_with_the_same_one_of_the_isolated_run(plain: Path) -> None:
