@@ -34,7 +34,7 @@ demo: $(EXTENSION) ## simulate the quick start and show who slows down whom
 
 test: $(EXTENSION) ## run all tests, Rust and Python
 	cargo test --locked --quiet $(RUST_ALONE)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 quick: $(EXTENSION) ## reproduce savoie2020, scaled to a minute or two
 	$(BIN)/fairlane reproduce savoie2020 --quick --resume --out runs/savoie2020-quick
@@ -72,7 +72,7 @@ readme: $(EXTENSION) ## run what README.md and the examples show and store what 
 lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt
 	cargo update
 	$(BIN)/python -m pip install --quiet 'uv>=0.9'
-	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra learn --group dev --group docs --output-file requirements/lock.txt \
+	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra papers --group dev --group docs --output-file requirements/lock.txt \
 	    --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --quiet --custom-compile-command "make lock"
 

@@ -12,6 +12,7 @@ from random import Random
 
 from fairlane.fabric.wiring import Wiring
 from fuzzing.mutate import damaged
+from packing import zstd
 from small_study import CONTROLLED, SCENARIO, STUDY
 
 __all__ = ["READERS", "Reader", "prepare"]
@@ -262,13 +263,12 @@ def _packed_logs(folder: Path) -> list[Path]:
 
 
 def _archives(folder: Path) -> list[Path]:
-    import pyarrow
 
     made = []
     for name in ("testtrace-4.dumpi", "stencil4d-32.otf2"):
         path = folder / f"{name}.tar.zst"
         with (
-            pyarrow.output_stream(str(path), compression="zstd") as plain,
+            zstd.open(path, "wb") as plain,
             tarfile.open(fileobj=plain, mode="w|") as tar,
         ):
             tar.add(DATA / "traces" / name, name)
@@ -285,10 +285,9 @@ def _tars(folder: Path) -> list[Path]:
 
 
 def _pack(path: Path, out: Path, _rng: Random) -> Command:
-    import pyarrow
 
     packed = out / "trace.tar.zst"
-    with pyarrow.output_stream(str(packed), compression="zstd") as stream:
+    with zstd.open(packed, "wb") as stream:
         stream.write(path.read_bytes())
     return ["trace", "describe", str(packed)]
 

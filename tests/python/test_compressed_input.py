@@ -11,7 +11,6 @@ import tarfile
 import time
 from pathlib import Path
 
-import pyarrow
 import pytest
 
 from fairlane.cli.exit import ExitCode
@@ -23,6 +22,7 @@ from fairlane.results.errors import ResultsError, writing
 from fairlane.scheduler import read_log
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.workload import trace
+from packing import zstd
 
 REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers"
 JOB = "1 0 -1 60 4 -1 -1 4 120 -1 1 1 1 -1 1 -1 -1 -1\n"
@@ -35,7 +35,7 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def _archive(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
     with (
-        pyarrow.output_stream(str(path), compression="zstd") as plain,
+        zstd.open(path, "wb") as plain,
         tarfile.open(fileobj=plain, mode="w|") as tar,
     ):
         for member, data in members:
@@ -255,6 +255,6 @@ def test_headers_about_headers_without_end_are_refused(tmp_path: Path, capsys: p
     header.type = tarfile.GNUTYPE_LONGNAME
     header.size = 1
     chain = (header.tobuf(tarfile.GNU_FORMAT) + b"x".ljust(tarfile.BLOCKSIZE, b"\0")) * 1000
-    with pyarrow.output_stream(str(tmp_path / "t.tar.zst"), compression="zstd") as plain:
+    with zstd.open(tmp_path / "t.tar.zst", "wb") as plain:
         plain.write(chain)
     _refused(tmp_path / "t.tar.zst", "cannot be unpacked", capsys)

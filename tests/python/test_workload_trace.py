@@ -5,11 +5,11 @@ import shutil
 import tarfile
 from pathlib import Path
 
-import pyarrow
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.workload.trace import read_trace, unpack
+from packing import zstd
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"
 
@@ -26,7 +26,7 @@ def pack(target: Path, members: dict[str, bytes]) -> Path:
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             tar.addfile(entry, io.BytesIO(content))
-    with pyarrow.output_stream(str(target), compression="zstd") as packed:
+    with zstd.open(target, "wb") as packed:
         packed.write(plain.getvalue())
     return target
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["FREE", "RATIO", "ExpansionError", "Limited", "gunzipped"]
+__all__ = ["FREE", "RATIO", "ExpansionError", "Limited", "gunzipped", "unpacked"]
 
 RATIO = 200
 """How many times its compressed size a stream may expand to."""
@@ -72,3 +73,18 @@ def gunzipped(path: Path, most: int) -> Iterator[BinaryIO]:
             yield io.BufferedReader(limited, 1 << 16)
         except (zlib.error, EOFError, gzip.BadGzipFile) as error:
             raise ExpansionError(f"is damaged: {error}") from error
+
+
+@contextmanager
+def unpacked(path: Path, most: int) -> Iterator[Limited]:
+    """The content of a file of zstd, expanded. What is damaged raises ``ExpansionError`` when it is read."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    try:
+        with zstd.open(path, "rb") as plain:
+            yield Limited(plain, path.stat().st_size, most)  # type: ignore[arg-type] # a reader
+    except (zstd.ZstdError, EOFError) as error:
+        raise ExpansionError(f"is damaged: {error}") from error

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
 from fairlane.inputs.document import current_document
-from fairlane.inputs.expansion import ExpansionError, Limited
+from fairlane.inputs.expansion import ExpansionError, unpacked
 from fairlane.inputs.parse import parse_json
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.inputs.reading import MOST_STORED, read_bytes
@@ -277,11 +277,8 @@ def _extract(archive: Path, target: Path) -> None:
 
 def _unpack_into(folder: Path, archive: Path) -> None:
     """Unpacks member by member, within limits. Raises ``ExpansionError`` and what reading and writing do."""
-    import pyarrow
-
     room = shutil.disk_usage(folder).free
-    with pyarrow.input_stream(str(archive), compression="zstd") as plain:
-        limited = Limited(plain, archive.stat().st_size, room)
+    with unpacked(archive, room) as limited:
         limited.expect(MOST_HEADER)
         with tarfile.open(fileobj=io.BufferedReader(limited, tarfile.BLOCKSIZE), mode="r|") as tar:
             for number, member in enumerate(tar):
