@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairlane.saturation.plan import Plan
     from fairlane.scenario import Resolved, Scenario
 
-__all__ = ["Measurement", "Replicate", "measure"]
+__all__ = ["Measurement", "Replicate"]
 
 _SHARES = ("offered", "accepted", "links")
 _TABLES: Mapping[str, Mapping[str, Any]] = {
@@ -48,17 +48,6 @@ class Replicate:
     """Latencies: count, sum, minimum, maximum of messages and packets (``of``)."""
     histogram: pl.DataFrame
     """Their buckets."""
-
-    def answer(self) -> Answer:
-        """What was measured, as JSON."""
-        tables = {name: getattr(self, name).to_dict(as_series=False) for name in _TABLES}
-        return {**{name: getattr(self, name) for name in _SHARES}, **tables}
-
-    @classmethod
-    def read(cls, load: float, seed: int, answer: Mapping[str, Any]) -> Self:
-        """From ``answer``."""
-        tables = (pl.DataFrame(answer[name], schema=schema) for name, schema in _TABLES.items())
-        return cls(load, seed, *(answer[name] for name in _SHARES), *tables)
 
 
 @dataclass(frozen=True)
@@ -92,8 +81,24 @@ class Measurement:
         return scenario.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
 
     def compute(self, watch: Stopwatch) -> Answer:
-        """Simulates it."""
-        return measure(self.plan, self.load, self.seed, watch).answer()
+        """Simulates it. Raises ``RunError`` if it cannot continue."""
+        plan = self.plan
+        with watch.lap("set-up"):
+            scenario = plan.at(self.load, self.seed)
+            resolved = scenario.resolve()
+            sources = _sources(scenario, resolved)
+            jobs = pl.Series([source.job for source in sources], dtype=pl.UInt32)
+        with watch.lap("simulating"):
+            engine = resolved.engine()
+            watch.advance(engine, plan.warm_up, plan.duration)
+            before = _State.of(engine, jobs)
+            watch.advance(engine, plan.duration, plan.duration)
+        return _answer(sources, before, _State.of(engine, jobs))
+
+    def replicate(self, answer: Answer) -> Replicate:
+        """What its answer says."""
+        tables = (pl.DataFrame(answer[name], schema=schema) for name, schema in _TABLES.items())
+        return Replicate(self.load, self.seed, *(answer[name] for name in _SHARES), *tables)
 
 
 @dataclass(frozen=True)
@@ -107,19 +112,6 @@ class _Source:
     """Header bytes of a message, on average."""
     packet_bytes: float
     """Bytes of a packet on the wire, on average."""
-
-
-def measure(plan: Plan, load: float, seed: int, watch: Stopwatch) -> Replicate:
-    """Simulates one load on one seed. Raises ``RunError`` if it cannot continue."""
-    scenario = plan.at(load, seed)
-    resolved = scenario.resolve()
-    sources = _sources(scenario, resolved)
-    jobs = pl.Series([source.job for source in sources], dtype=pl.UInt32)
-    engine = resolved.engine()
-    watch.advance(engine, plan.warm_up, plan.duration)
-    before = _State.of(engine, jobs)
-    watch.advance(engine, plan.duration, plan.duration)
-    return _replicate(load, seed, sources, before, _State.of(engine, jobs))
 
 
 @dataclass(frozen=True)
@@ -147,8 +139,8 @@ class _State:
         return cls(engine.now, engine.packet_hops, int(packets), sent, latency)
 
 
-def _replicate(load: float, seed: int, sources: list[_Source], before: _State, after: _State) -> Replicate:
-    """What was measured between two states."""
+def _answer(sources: list[_Source], before: _State, after: _State) -> Answer:
+    """What was measured between two states, as JSON: ``_SHARES`` and ``_TABLES``."""
     latency = after.latency.since(before.latency)
     sent = after.sent.join(before.sent, on="job", suffix="_before")
     packets = dict(
@@ -165,7 +157,9 @@ def _replicate(load: float, seed: int, sources: list[_Source], before: _State, a
         raise ScenarioError(Problem("--duration", words, DURATION.format(after.now)))
     possible = sum(source.bandwidth for source in sources) * (after.now - before.now) / 8e12
     links = (after.packet_hops - before.packet_hops) / max(1, after.packets - before.packets)
-    return Replicate(load, seed, generated / possible, delivered / possible, links, *_together(latency))
+    shares = dict(zip(_SHARES, (generated / possible, delivered / possible, links), strict=True))
+    tables = dict(zip(_TABLES, _together(latency), strict=True))
+    return {**shares, **{name: table.to_dict(as_series=False) for name, table in tables.items()}}
 
 
 def _sources(scenario: Scenario, resolved: Resolved) -> list[_Source]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from fairlane.saturation.measure import Measurement, Replicate
+from fairlane.saturation.measure import Measurement
 from fairlane.saturation.plan import Plan
 from fairlane.saturation.results import META, Saturation
 from fairlane.tasks.executor import Executor
@@ -54,9 +54,8 @@ def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> 
     ):
         shown.stage("simulating")
         executor.run(tasks)
-    found = [
-        Replicate.read(task.load, task.seed, answer) for task in tasks if (answer := executor.answer(task)) is not None
-    ]
+    answers = [(task, executor.answer(task)) for task in tasks]
+    found = [task.replicate(answer) for task, answer in answers if answer is not None]
     meta = {
         "version": version("fairlane"),
         **plan.described(),
