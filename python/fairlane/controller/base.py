@@ -1,7 +1,7 @@
-"""What a controller gets to see, what it may set, and what every controller is.
+"""The base of controllers, their input and their output.
 
-A controller sees ``Work``: what a deployed system could know. It answers with ``Settings``: the service levels of
-ranks and the weights of service levels. It never sees the network, nor the run that it is compared with.
+A controller gets ``Work``, measurements that are available on a real system, and returns ``Settings``: service levels
+of ranks and weights of service levels. It sees neither the network nor the baseline run.
 """
 
 from abc import abstractmethod
@@ -17,42 +17,42 @@ from fairlane.inputs.registry import Named
 __all__ = ["MOST_WEIGHT", "Controller", "JobWork", "RankLevels", "Settings", "Work", "problems_of"]
 
 WHOLE = 0.99
-"""A job was there for the whole period if for so much of it: simulations end a little after their time."""
+"""Share of a period for which a job must run to count as running throughout: simulations end slightly late."""
 MOST_WEIGHT = 65535
-"""Packets a turn that a service level has at most."""
+"""The maximum weight of a service level, in packets per round."""
 RankLevels = Mapping[str, Mapping[int, int]]
 """Service level by job and rank."""
 
 
 @dataclass(frozen=True)
 class JobWork:
-    """What one job did in a period."""
+    """The measurements of one job in a period."""
 
     iterations: tuple[int, ...]
-    """Iterations that each rank marked."""
+    """Iterations completed, by rank."""
     compute: tuple[float, ...]
-    """Seconds that each rank computed."""
+    """Compute time, s, by rank."""
     waiting: tuple[float, ...]
-    """Seconds that each rank spent in MPI calls."""
+    """Time in MPI calls, s, by rank."""
     progress: int | None = None
-    """By how many iterations the job as a whole got further, where the period is part of a longer run: what its slowest
-    rank has done so far is not the sum of what was least in each period."""
+    """Increase of the iterations completed by all ranks since the run began, if the period is part of a run. It may
+    differ from ``work``, because another rank may be the slowest in each period."""
     seconds: float | None = None
-    """How long the job was there; None for the whole period."""
+    """Time that the job ran in the period, s; None for the whole period."""
 
     @property
     def ranks(self) -> int:
-        """How many ranks it has."""
+        """Number of ranks."""
         return len(self.iterations)
 
     @property
     def work(self) -> int:
-        """Iterations of the slowest rank: the job's work."""
+        """Iterations of the slowest rank in the period: the job's work."""
         return min(self.iterations)
 
     @property
     def done(self) -> int:
-        """The job's work, such that that of periods adds up."""
+        """The job's work; the sum over periods is that of the whole run."""
         return self.work if self.progress is None else self.progress
 
     def over(self, other: "JobWork | None", *, part: bool = False) -> float | None:
@@ -73,15 +73,15 @@ class JobWork:
 
 @dataclass(frozen=True)
 class Work:
-    """What all jobs did in a period."""
+    """The measurements of all jobs in a period."""
 
     seconds: float
-    """How long the period was."""
+    """Length of the period, s."""
     jobs: Mapping[str, JobWork]
     """The jobs that ran, by name."""
 
     def throughout(self) -> "Work":
-        """The same of the jobs that were there for the whole period: what a controller gets to see."""
+        """The measurements of jobs that ran for the whole period: the input of a controller."""
         whole = WHOLE * self.seconds
         there = {name: job for name, job in self.jobs.items() if job.seconds is None or job.seconds >= whole}
         return replace(self, jobs=there)
@@ -89,16 +89,16 @@ class Work:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the fabric is told for the next period."""
+    """The output of a controller: settings of the next period."""
 
     levels: RankLevels = field(default_factory=dict)
-    """Service levels of ranks that get one of their own, by job and rank; the others have the default level."""
+    """Service level by job and rank; all other ranks have the default level."""
     weights: tuple[int, ...] = ()
-    """Packets a turn of each service level, from level 0; empty leaves the scenario's arbiter as it is."""
+    """Weight of each service level, in packets per round, from level 0; empty for the scenario's weights."""
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same for settings that mean the same."""
+        """A key that is equal for equivalent settings."""
         ranks = sorted((job, rank, level) for job, levels in self.levels.items() for rank, level in levels.items())
         return (tuple(ranks), tuple(self.weights))
 
@@ -106,9 +106,9 @@ class Settings:
 def problems_of(
     settings: Settings, service_levels: int, jobs: Mapping[str, int | None], remedy: str = ""
 ) -> Iterator[Problem]:
-    """What of settings cannot be: jobs, ranks, levels or weights that there are not.
+    """Problems of settings: unknown jobs, ranks, levels or weights.
 
-    ``jobs`` has all that there ever are, and their ranks if known; ``remedy`` says what would help.
+    ``jobs`` has all jobs of the run, and their ranks if known; ``remedy`` is appended to messages.
     """
     if len(settings.weights) > service_levels:
         yield Problem("weights", f"has {len(settings.weights)} of them", allowed=f"{service_levels} at most{remedy}")
@@ -130,23 +130,23 @@ def problems_of(
 class Controller(Named):
     """Decides service levels and weights from the work of each period.
 
-    The fields of a subclass are its parameters. Its object lives as long as the run and may remember whatever it
-    likes. ``state`` and ``accepted`` are for those who watch.
+    The fields of a subclass are its parameters. Its object lives as long as the run and may keep state.
+    ``state`` and ``accepted`` are for display.
     """
 
     model_config = ConfigDict(frozen=False)
 
     needs_weights: ClassVar[bool] = True
-    """Whether it sets weights, so that the fabric's arbiter must have some."""
+    """Whether it sets weights, which needs an arbiter with weights."""
     gives_levels: ClassVar[bool] = False
-    """Whether it takes level 0 for everybody's and gives out the others, so that the scenario must use none of them."""
+    """Whether it assigns the levels above 0, so that the scenario must not use them."""
 
     service_levels: int = Field(
-        default=16, ge=2, le=16, description="how many service levels it may use, the default included"
+        default=16, ge=2, le=16, description="number of service levels that it may use, including the default level"
     )
 
     def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
-        """What of its parameters does not fit these jobs, each with its ranks where they are known."""
+        """Problems of its parameters with these jobs, each with its ranks if known."""
         del jobs
         yield from ()
 
@@ -156,20 +156,20 @@ class Controller(Named):
         return Settings()
 
     def rearrange(self, jobs: Mapping[str, int]) -> Settings:
-        """The settings of the first period with jobs whose work it has not seen yet; everyone on the default level."""
+        """The settings of a period with jobs that it has not measured; by default all ranks have the default level."""
         del jobs
         return Settings()
 
     @abstractmethod
     def observe(self, work: Work) -> Settings:
-        """The settings of the next period, after a period in which this was done."""
+        """The settings of the next period, given the measurements of the last one."""
 
     @property
     def state(self) -> str:
-        """What it is doing, in a word."""
+        """Its state, in a word."""
         return "SET"
 
     @property
     def accepted(self) -> bool:
-        """Whether what it saw last made it adopt a new configuration."""
+        """Whether it adopted a new configuration after the last measurements."""
         return False

@@ -58,9 +58,7 @@ class Isolate(Constant):
     this gains little.
     """
 
-    weights: dict[str, Weight] = Field(
-        default_factory=dict, description="packets a turn, by job; 1 for a job that is not named"
-    )
+    weights: dict[str, Weight] = Field(default_factory=dict, description="packets per round, by job; default: 1")
 
     @override
     def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
@@ -85,7 +83,7 @@ class Fixed(Constant):
 
     levels: dict[str, dict[int, Level]] = Field(default_factory=dict, description="service level by job and rank")
     weights: list[Weight] = Field(
-        default_factory=list, description="packets a turn of each level from 0; levels not listed have 1"
+        default_factory=list, description="packets per round of each level from 0; levels not listed have 1"
     )
 
     @override

@@ -1,4 +1,4 @@
-"""The loop: let the jobs run for a period, let the controller look at their work, set what it says, go on."""
+"""The control loop: simulate a period, pass its measurements to the controller, apply its settings, continue."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Mode", "Outcome", "Phases", "control", "controller_of", "mode_of", "row_of"]
 
 Mode = Literal["episodes", "online"]
-"""Fresh short simulations, or one that goes on."""
+"""A new short simulation per period, or one continuous simulation."""
 Phases = Mapping[int, "Scenario"]
 """Scenarios by the period from which on they hold: jobs that arrive and depart."""
 
@@ -37,39 +37,39 @@ class Outcome:
     """One period."""
 
     mode: Mode
-    """Whether it is a simulation of its own, or a part of one."""
+    """Whether the period is a simulation of its own, or a part of one."""
     period: int
     """Its number, from 0."""
     state: str
-    """What the controller used it for."""
+    """The controller's state in it."""
     accepted: bool
-    """Whether its settings were adopted as better than all before."""
+    """Whether its settings were adopted as the best so far."""
     settings: Settings
-    """What was set."""
+    """The settings that applied."""
     treated: Work
-    """What was done."""
+    """The measurements with the controller."""
     default: Work | None
-    """What the same jobs do without a controller; None if it was not asked for."""
+    """The measurements of the default run; None without it."""
     isolated: Mapping[str, JobWork]
-    """What each job does alone; empty unless asked for."""
+    """The measurements of the isolated runs; empty without them."""
     reached: Mapping[str, Mapping[str, "Milestones"]] = field(default_factory=dict)
-    """When each job completed its iterations, ``treated``, ``default`` and ``isolated``: of the last period online."""
+    """Times of completed iterations, ``treated``, ``default`` and ``isolated``: online, in the last period."""
 
     def improvement(self, job: str) -> float | None:
-        """I_Q / I_D - 1; None if the job did nothing in one of them, or came to its end in a run that goes on."""
+        """I_Q / I_D - 1; None without an iteration in either run, and in the period in which the job ends online."""
         default = self.default.jobs.get(job) if self.default else None
         treated = self.treated.jobs.get(job)
         return treated.over(default, part=self.mode == "online") if treated else None
 
     @property
     def jobs(self) -> list[str]:
-        """The jobs that did something in it, treated, by default or alone."""
+        """The jobs that ran in it, in any of the runs."""
         default = self.default.jobs if self.default else ()
         return list(dict.fromkeys([*self.treated.jobs, *default, *self.isolated]))
 
     @property
     def mean_improvement(self) -> float:
-        """The mean over jobs."""
+        """The mean improvement over jobs."""
         changes = [change for job in self.treated.jobs if (change := self.improvement(job)) is not None]
         return sum(changes) / len(changes) if changes else 0.0
 
@@ -133,20 +133,20 @@ def control(
 ) -> Iterator[Outcome]:
     """Runs ``controller`` on ``scenario``, period by period.
 
-    What is given is checked at once; periods are simulated as their outcomes are asked for.
+    Arguments are checked at once; periods are simulated as their outcomes are read.
 
     Args:
-        scenario: What is simulated, or scenarios by the period from which on they hold.
+        scenario: The scenario, or scenarios by the first period in which each applies.
         controller: Decides the settings: an object, a name, or a table with the ``name`` and parameters.
         mode: ``episodes`` or ``online``.
-        period: How long a period is: "60 ms", or picoseconds.
-        periods: How many there are.
-        seed: Seed of the variants that periods get.
-        variants: How many variants each job has; for episodes.
-        draws: How many different combinations of variants; None for a new one each period. For episodes.
-        default: Whether to simulate the default beside it; without it there is no improvement.
-        isolated: Whether to simulate each job alone too.
-        threads: Simulations at the same time; None for as many as there are cores.
+        period: Length of a period: "60 ms", or picoseconds.
+        periods: Number of periods.
+        seed: Seed of the trace variants of periods.
+        variants: Number of trace variants of each job; for episodes.
+        draws: Number of different combinations of variants; None for a new one each period. For episodes.
+        default: Whether to simulate the default run; without it there is no improvement.
+        isolated: Whether to simulate isolated runs, too.
+        threads: Number of concurrent simulations; None for the number of cores.
 
     Raises:
         ScenarioError: The scenario is wrong, or does not suit the controller.

@@ -51,9 +51,9 @@ class ProcessPrioritization(Controller):
         default=0.9, gt=0, le=1, strict=True, description="T: a candidate has at most 1/T times the slowest's work"
     )
     default_periods: int = Field(default=1, ge=1, description="periods over which the default run is observed")
-    default_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets a turn of the default level")
-    first_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets a turn of a new level")
-    step: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets that a higher priority adds to a turn")
+    default_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round of the default level")
+    first_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round of a new level")
+    step: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round that a higher priority adds")
     seed: int = Field(default=1, ge=0, description="seed of the order of candidates")
 
     _state: State = PrivateAttr(State.DEFAULT)

@@ -12,30 +12,30 @@ from fairlane.units import Bandwidth, Duration, Written
 __all__ = ["MAX_RAILS", "Rails", "RailsField"]
 
 MAX_RAILS = 8
-"""More adapters than any host has."""
+"""Maximum number of adapters of a host."""
 
 
 class Adapter(Table):
-    """An adapter that is not as the topology's links say."""
+    """Properties of an adapter that differ from those of the topology's links."""
 
     bandwidth: Annotated[Bandwidth, Field(gt=0)] | None = None
-    """Bandwidth of its cable, both ways; without it the topology's."""
+    """Bandwidth of its cable, in both directions. Default: the topology's."""
     latency: Annotated[Duration, Field(gt=0)] | None = None
-    """Latency of its cable, both ways; without it the topology's."""
+    """Latency of its cable, in both directions. Default: the topology's."""
     message_gap: Duration = 0
-    """Least time from one message that it sends to the next: the inverse of its message rate, LogP's gap."""
+    """Minimum time between two messages that it sends: the inverse of its message rate, the gap of LogP."""
 
 
 class Rails(Table):
-    """Adapters of each host, where there are several."""
+    """The adapters (rails) of each host, if there are several."""
 
     count: int = Field(ge=1, le=MAX_RAILS)
-    """How many adapters each host has."""
+    """Number of adapters of each host."""
     wiring: Literal["planes", "shared"] = "planes"
-    """``planes``: each adapter to a copy of the topology with switches of its own. ``shared``: all to one fabric; the
-    topology's hosts are adapters then, and consecutive ones make a host."""
+    """``planes``: each adapter is connected to a copy of the topology with switches of its own. ``shared``: all are
+    connected to one fabric; the topology's hosts are adapters then, and consecutive ones form a host."""
     adapters: list[Adapter] = Field(default_factory=list)
-    """What is particular to each, in their order; without it all are alike."""
+    """Properties of each adapter, in order. Default: all are equal."""
 
     @model_validator(mode="after")
     def _one_for_each(self) -> Self:

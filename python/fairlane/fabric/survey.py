@@ -1,4 +1,4 @@
-"""What a wiring is: levels, a guess of the tree, hosts per leaf, oversubscription, and cables that look odd."""
+"""Survey of a cabling: levels, kind of tree, hosts per leaf, oversubscription, and anomalies."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ __all__ = ["Survey", "survey"]
 
 @dataclass(frozen=True)
 class Survey:
-    """A fabric looked at by an eye that knows what clusters look like."""
+    """The survey of a fabric."""
 
     hosts: int
     switches: int
@@ -24,21 +24,21 @@ class Survey:
     levels: dict[int, tuple[str, ...]]
     """The switches of each level: 1 are the leaves of a tree, which have most hosts."""
     tree: str
-    """What kind of tree it looks like, or why like none."""
+    """The kind of tree, or why it is none."""
     hosts_per_leaf: dict[str, int]
-    """For each leaf: the hosts with a cable to it, however many cables that are."""
+    """Number of hosts of each leaf."""
     adapters: dict[int, int]
-    """How many hosts have 1, 2, ... cables to the fabric."""
+    """Number of hosts with 1, 2, ... cables to the fabric."""
     oversubscription: dict[str, float]
     """For each leaf: the bandwidth of its hosts over that of its links to other switches."""
     kinds: dict[str, int]
-    """Cables by what the source calls them, as ``4xQDR``, or by bandwidth."""
+    """Number of cables by their name in the source, e.g. ``4xQDR``, or by bandwidth."""
     odd: tuple[str, ...]
-    """Cables, hosts and switches that differ from what is usual around them."""
+    """Anomalies: cables, hosts and switches that differ from most others at their level."""
 
 
 def survey(wiring: Wiring) -> Survey:
-    """Looks at a wiring; raises ``BuildError`` if it is not a fabric: not connected, a port used twice."""
+    """Surveys a cabling; raises ``BuildError`` if it is no fabric: not connected, a port used twice."""
     fabric = wiring.fabric("minimal" if wiring.groups else "up_down")
     levels = {name: max(1, level) for name, level in zip(wiring.switches, fabric.levels, strict=True)}
     by_level: dict[int, list[str]] = defaultdict(list)

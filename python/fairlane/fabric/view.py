@@ -47,7 +47,7 @@ class LinkClass:
 
     name: str
     role: str
-    """What they are for: host, up, down, local, global, or a dimension of a grid."""
+    """Their role: host, up, down, local, global, or a dimension of a grid."""
     links: int
     bandwidth: int
     """Bits per second."""
@@ -57,7 +57,7 @@ class LinkClass:
 
 @dataclass(frozen=True)
 class FabricDescription:
-    """A fabric in a few numbers."""
+    """Summary of a fabric."""
 
     hosts: int
     host_list: str
@@ -67,7 +67,7 @@ class FabricDescription:
     rails: int
     """Adapters of each host with an address of their own."""
     adapters: dict[int, int]
-    """How many hosts have 1, 2, ... adapters, the most first."""
+    """Number of hosts by number of adapters, in descending order."""
     switches: dict[int, int]
     """How many switches there are at each level: level 1 are the leaves of a tree. Where a fabric has no levels, level
     n is n links from the nearest host."""
@@ -75,22 +75,22 @@ class FabricDescription:
     """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
     links: tuple[LinkClass, ...]
     diameter: int
-    """Links between the two hosts that are furthest apart."""
+    """Maximum number of links between two hosts."""
     diameter_is_exact: bool
-    """Whether every pair of hosts was looked at; in very large fabrics it is a sample, and the diameter may be more."""
+    """Whether all pairs of hosts were measured; otherwise it is from a sample, and the diameter may be larger."""
     bisection: int
     """Greatest flow from one half of the hosts to the other, bits per second: the least of the halves tried, which are
     the first hosts and the last ones, and on a grid those by each coordinate."""
     bisection_is_exact: bool
-    """Whether no other half can let less through; else the bisection may be less."""
+    """Whether the value is proven minimal; otherwise the bisection may be lower."""
     usable_bisection: int
-    """The same over the links that routes take."""
+    """The bisection over links that are on a route."""
     full_bisection: int
-    """What the hosts' own links would let through, bits per second."""
+    """Bandwidth of the hosts' own links, bits per second."""
     virtual_channels: tuple[int, ...]
     """Virtual channels that packets of virtual lanes 0, 1, ... need; lanes beyond the last need as many as that one."""
     coverage: Coverage
-    """What the routing uses of the fabric."""
+    """Coverage of the fabric by the routing."""
     exceptions: tuple[str, ...]
     """Hosts, cables and links that do not fit the levels of a tree."""
 
@@ -108,12 +108,12 @@ class Fabric:
 
     @property
     def hosts(self) -> int:
-        """How many hosts there are."""
+        """Number of hosts."""
         return self._core.hosts
 
     @property
     def switches(self) -> int:
-        """How many switches there are."""
+        """Number of switches."""
         return self._core.switches
 
     @cached_property
@@ -154,12 +154,12 @@ class Fabric:
 
     @property
     def rails(self) -> int:
-        """How many adapters with an address of its own each host has."""
+        """Number of adapters with an address of their own, of each host."""
         return self._core.rails
 
     @cached_property
     def adapters_of_hosts(self) -> NDArray[numpy.int64]:
-        """How many adapters each host has."""
+        """Number of adapters of each host."""
         return numpy.array(self._core.adapters(), numpy.int64)
 
     def wires(self) -> tuple[float, float]:
@@ -167,7 +167,7 @@ class Fabric:
         return self._core.wires()
 
     def adapters(self, hosts: Sequence[int]) -> int:
-        """How many adapters each of these hosts has at least."""
+        """Minimum number of adapters of these hosts."""
         return int(self.adapters_of_hosts[list(hosts)].min())
 
     def host_numbers(self, hosts: "Host | Sequence[Host]") -> list[int]:
@@ -192,7 +192,7 @@ class Fabric:
         return self._core.route(begin, end, rail)
 
     def loads(self, hosts: Sequence[int], traffic: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
-        """What every link carries if ``hosts[i]`` sends ``traffic[i, j]`` to ``hosts[j]``."""
+        """The load of every link if ``hosts[i]`` sends ``traffic[i, j]`` to ``hosts[j]``."""
         weights = numpy.ascontiguousarray(traffic, dtype="<f8")
         return numpy.frombuffer(self._core.loads(list(hosts), weights.tobytes()), dtype="<f8")
 
@@ -202,12 +202,12 @@ class Fabric:
 
     @property
     def coverage(self) -> Coverage:
-        """What the routing uses of the fabric."""
+        """Coverage of the fabric by the routing."""
         return self._coverage[0]
 
     @property
     def used_links(self) -> NDArray[numpy.bool_]:
-        """By link: whether a route between two hosts takes it."""
+        """By link: whether it is on a route between two hosts."""
         return self._coverage[1]
 
     @cached_property
@@ -235,7 +235,7 @@ class Fabric:
         return leaf
 
     def distances(self, hosts: Sequence[int]) -> NDArray[numpy.int64]:
-        """Links on a shortest way between the switches of every two of ``hosts``, or between hosts without a switch."""
+        """Links on a shortest path between the switches of every two of ``hosts``, or between switchless hosts."""
         leaves = [self.leaf_of[host] for host in hosts]
         if min(leaves, default=0) < 0:
             return self._distances(list(hosts), whole=True)[:, list(hosts)].astype(numpy.int64)

@@ -32,16 +32,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Pattern:
-    """All about a job's pattern."""
+    """The communication pattern of a job."""
 
     traffic: Traffic
-    """Who sends how much to whom."""
+    """The communication matrix."""
     communities: Communities
-    """Who talks mostly among themselves."""
+    """Communities of ranks."""
     verdict: Verdict
-    """What kind of pattern it is."""
+    """The class of the pattern."""
     evidence: Evidence | None
-    """What the verdict goes by; None if nothing is sent."""
+    """The evidence for the class; None if nothing is sent."""
 
 
 def analyse(program: _core.Program) -> Pattern:

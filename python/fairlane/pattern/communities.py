@@ -1,4 +1,4 @@
-"""Communities of ranks: who talks mostly among themselves, found by networkx's Louvain method."""
+"""Communities of ranks that exchange most bytes among themselves, by networkx's Louvain method."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Communities:
     inside: float
     """Share of the bytes that stay in their community."""
     modularity: float
-    """How much more that is than if everybody sent as much to random ranks; near 0 there are no communities."""
+    """Modularity: the excess over random partners; near 0 there are no communities."""
 
 
 def communities(traffic: Traffic) -> Communities:

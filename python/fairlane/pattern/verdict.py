@@ -33,7 +33,7 @@ __all__ = ["BULK", "Evidence", "Kind", "Verdict", "evidence", "grids", "judge"]
 Kind = Literal["nearest neighbour", "many-to-many", "hybrid", "unclear"]
 
 FEWEST_RANKS = 8
-"""With fewer ranks every pattern looks like every other."""
+"""Minimum number of ranks for a classification."""
 GRID_SHARE = 0.75
 """Share of the bytes between neighbours of a grid from which the grid is the pattern."""
 MANY_PARTNERS = 1 / 3
@@ -52,12 +52,12 @@ Ints = NDArray[numpy.int64]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the verdict goes by."""
+    """The evidence for a class."""
 
     partners: float
     """Ranks with which the median rank exchanges bytes."""
     bulk_partners: float
-    """Fewest ranks that account for ``BULK`` of the bytes of the median rank."""
+    """Minimum number of ranks that account for ``BULK`` of the bytes of the median rank."""
     grid: tuple[int, ...]
     """The Cartesian grid (last dimension fastest) whose neighbours exchange most, compared with chance."""
     grid_neighbours: str
@@ -76,15 +76,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A job's pattern."""
+    """The class of a job's pattern."""
 
     kind: Kind
-    """What it is."""
+    """The class."""
     unit: int | None
     """The local unit: how many hosts next to each other keep what is local together. For *nearest neighbour* a rank and
     the ranks with ``BULK`` of its bytes; for *hybrid* the unit of the evidence; None for the others."""
     reason: str
-    """Why, in words."""
+    """The reason, in words."""
 
 
 def evidence(traffic: Traffic) -> Evidence:

@@ -17,24 +17,24 @@ __all__ = ["AllocationMetrics", "links_used", "measure", "pieces"]
 
 @dataclass(frozen=True)
 class AllocationMetrics:
-    """One job's hosts in a few numbers."""
+    """Metrics of one job's hosts."""
 
     hosts: int
-    """How many hosts it has."""
+    """Number of hosts."""
     switches: int
-    """How many switches they hang at."""
+    """Number of switches that they are attached to."""
     average_distance: float
-    """Mean distance of two different hosts; 0 for one host."""
+    """Mean distance between two different hosts; 0 for one host."""
     diameter: int
-    """Greatest distance of two hosts."""
+    """Maximum distance between two hosts."""
     pieces: int
-    """Connected parts, see ``pieces``."""
+    """Number of connected parts, see ``pieces``."""
     contiguity: float
     """Share of the hosts that are in the largest part."""
     links: int
-    """Links between switches that its packets can take: those on the routes between any two of its hosts."""
+    """Links between switches on the routes between any two of its hosts."""
     shared: float
-    """Share of these links that packets of other jobs can take too; 0 without links."""
+    """Share of these links that are on routes of other jobs, too; 0 without links."""
 
 
 def measure(fabric: "Fabric", jobs: Mapping[str, Sequence[int]]) -> dict[str, AllocationMetrics]:

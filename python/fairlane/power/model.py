@@ -26,23 +26,23 @@ class Socket:
     """One socket: powers in watts."""
 
     idle: float
-    """What it draws when nothing computes."""
+    """Power when nothing computes, W."""
     busy: float
-    """What the mean socket draws when all of it computes at full frequency."""
+    """Power of the mean socket when all its cores compute at full frequency, W."""
     factor: float = 1.0
     """``e``: its dynamic power over the mean socket's at the same frequency; more is worse."""
 
     def dynamic(self, frequency: float) -> float:
-        """What it draws above idle at this share of the full frequency, W."""
+        """Dynamic power at this relative frequency, W."""
         return self.factor * (self.busy - self.idle) * frequency**3
 
     def frequency(self, cap: float | None) -> float:
-        """The share of the full frequency that a cap leaves; exactly 1 without a cap or below one."""
+        """The relative frequency under a cap; exactly 1 without a cap, or if the cap is not reached."""
         if cap is None or self.idle + self.dynamic(1.0) <= cap:
             return 1.0
         return float(((cap - self.idle) / self.dynamic(1.0)) ** (1 / 3))
 
 
 def stretch(frequency: float, memory_bound: float) -> float:
-    """How many times as long a computation takes at this share of the full frequency; exactly 1 at full frequency."""
+    """Relative duration of a computation at this relative frequency; exactly 1 at full frequency."""
     return 1.0 if frequency == 1.0 else memory_bound + (1.0 - memory_bound) / frequency

@@ -46,11 +46,11 @@ class JobScript:
         builder: _core.ProgramBuilder | None = None,
     ) -> None:
         self.ranks = ranks
-        """How many ranks the job has."""
+        """Number of ranks of the job."""
         self.pace = pace
-        """How much longer its computations take under a power cap; None for not at all."""
+        """Factors on its compute times under a power cap; None without effect."""
         self.iterations = iterations
-        """After how many iterations it ends; None for never."""
+        """Number of iterations after which it ends; None for never."""
         self.key = (seed, job, variant)
         """Seed, number of the job, and variant: what its random numbers depend on."""
         self._builder = _core.ProgramBuilder(ranks) if builder is None else builder
@@ -105,7 +105,7 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
 
     @property
     def ranks(self) -> int:
-        """How many ranks the job has."""
+        """Number of ranks of the job."""
         return self.job.ranks
 
     def compute(self, picoseconds: int, *, memory_bound: float | None = None) -> None:
@@ -139,7 +139,7 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
         return request
 
     def datagram(self, to: int, size: int) -> None:
-        """Hands a message to the adapter at once, at no cost to the CPU, whatever its size; nobody receives it."""
+        """Sends a datagram: it is handed to the NIC at once, takes no CPU time and needs no receive."""
         self._builder.datagram(self.index, to, size)
 
     def probe(self, source: int | None, *, tag: int | None = None, comm: int = 0) -> None:
@@ -185,7 +185,7 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
         self._builder.comm_create(self.index, new, list(members), comm)
 
     def comm_free(self, comm: int) -> None:
-        """Gives up the name of a communicator that this rank has made; it can name another one afterwards."""
+        """Frees a communicator; its number can be used again."""
         self._builder.comm_free(self.index, comm)
 
     def exchange(self, peers: Iterable[int], size: int, count: int = 1) -> None:
@@ -210,7 +210,7 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
             self._next = first + 2 * len(sources) - 1
 
     def mark_progress(self) -> None:
-        """Counts one finished iteration."""
+        """Marks the end of an iteration."""
         self._builder.mark_progress(self.index)
 
     @contextmanager

@@ -37,14 +37,14 @@ class OneSidedCalls(Writer):
         self._windows: dict[int, _Window] = {}
 
     def win_create(self, win: int, *, comm: int = 0) -> None:
-        """Makes a window of memory of every rank of ``comm``, all of which take part; ``win`` names it."""
+        """Creates a window with the number ``win`` over all ranks of ``comm``; a collective call."""
         if win in self._windows:
             raise ValueError(f"rank {self.index} has a window {win} already")
         self._windows[win] = _Window()
         self._builder.win_create(self.index, win, comm)
 
     def win_free(self, win: int) -> None:
-        """Gives a window up. Every rank of it takes part."""
+        """Frees a window; a collective call over its ranks."""
         window = self._window(win)
         if window.locked or window.all_locked or window.started is not None or window.posted:
             raise ValueError(f"rank {self.index} frees window {win} within an epoch")
@@ -52,11 +52,11 @@ class OneSidedCalls(Writer):
         self._builder.win_free(self.index, win)
 
     def put(self, win: int, target: int, size: int) -> None:
-        """Writes ``size`` bytes to the target, without its help."""
+        """Writes ``size`` bytes to the target."""
         self._rma("put", win, target, size)
 
     def get(self, win: int, target: int, size: int) -> None:
-        """Reads ``size`` bytes from the target, without its help."""
+        """Reads ``size`` bytes from the target."""
         self._rma("get", win, target, size)
 
     def accumulate(self, win: int, target: int, size: int) -> None:
@@ -105,7 +105,7 @@ class OneSidedCalls(Writer):
         self._builder.win_lock(self.index, win, target, exclusive)
 
     def win_unlock(self, win: int, target: int) -> None:
-        """Waits for the rank's operations at the target, and gives the lock up."""
+        """Waits for the rank's operations at the target, and releases the lock."""
         window = self._window(win)
         if target not in window.locked:
             raise ValueError(f"rank {self.index} has no lock of rank {target} on window {win}")
@@ -121,7 +121,7 @@ class OneSidedCalls(Writer):
         self._builder.win_lock_all(self.index, win)
 
     def win_unlock_all(self, win: int) -> None:
-        """Waits for the rank's operations, and gives the locks up."""
+        """Waits for the rank's operations, and releases the locks."""
         window = self._window(win)
         if not window.all_locked:
             raise ValueError(f"rank {self.index} has not locked all of window {win}")
@@ -150,7 +150,7 @@ class OneSidedCalls(Writer):
         self._builder.win_start(self.index, win, group)
 
     def win_complete(self, win: int) -> None:
-        """Ends what ``win_start`` began: waits for the rank's operations and tells the targets."""
+        """Ends the epoch of ``win_start``: waits for the rank's operations and notifies the targets."""
         window = self._window(win)
         if window.started is None:
             raise ValueError(f"rank {self.index} does not access window {win}: win_start comes first")

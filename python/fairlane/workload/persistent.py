@@ -9,7 +9,7 @@ __all__ = ["PersistentCalls"]
 
 
 class PersistentCalls(Writer):
-    """The calls of persistent requests. Starting one is the non-blocking call that it stands for."""
+    """The calls of persistent requests. Starting one is equivalent to the corresponding non-blocking call."""
 
     def send_init(self, to: int, size: int, *, tag: int = 0, comm: int = 0, synchronous: bool = False) -> Request:
         """Describes a send of ``size`` bytes, which ``start`` starts."""

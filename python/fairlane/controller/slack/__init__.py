@@ -57,17 +57,15 @@ class State(StrEnum):
 
 
 class Slack(Controller):
-    """Ranks that are ahead of their job make way, those that hold it up go first. Our own."""
+    """Lowers the priority of ranks that are ahead of their job and raises that of the slowest. Fairlane's own."""
 
     gives_levels: ClassVar[bool] = True
 
     default_periods: int = Field(default=2, ge=1, description="periods over which the default run is observed")
-    steps: int = Field(
-        default=6, ge=1, description="periods of feedback without and with ranks spread over levels, each"
-    )
-    guard: float = Field(default=0.01, ge=0, le=1, description="what a job may lose before it counts three times")
-    confirm: int = Field(default=2, ge=1, description="further periods that a change must prove itself in")
-    patience: int = Field(default=40, ge=1, description="changes in a row that do not help, before it idles")
+    steps: int = Field(default=6, ge=1, description="periods of feedback in each of YIELD and SPREAD")
+    guard: float = Field(default=0.01, ge=0, le=1, description="loss of a job above which its weight is tripled")
+    confirm: int = Field(default=2, ge=1, description="further periods in which a change is evaluated")
+    patience: int = Field(default=40, ge=1, description="consecutive trials without success before IDLE")
     seed: int = Field(default=1, ge=0, description="seed of random changes")
 
     _state: State = PrivateAttr(State.DEFAULT)
