@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -104,15 +104,14 @@ class Registry(Mapping[str, T], Generic[T]):
         group: The group of entry points.
         builtin: The folder's own.
         base: The class that each of them is derived from; None for functions.
-        accept: In the place of ``base``: makes of what an entry point stands for what it is, or None.
-        wanted: What ``accept`` takes, in words.
-        summarise: A line about one; by default the first of its documentation.
         unread: Stands for code of a file that is not permitted, where such code is only listed.
         key: The key of the name in a table.
-        own: What else inputs can name, for messages.
         parent: Another registry whose names these are, too.
         reserved: Names that mean something else.
     """
+
+    own = '"file.py:Name"'
+    """What else inputs can name, for messages."""
 
     def __init__(
         self,
@@ -122,20 +121,13 @@ class Registry(Mapping[str, T], Generic[T]):
         *,
         unread: T,
         base: type | None = None,
-        accept: Callable[[Any], T | None] | None = None,
-        wanted: str = "a function",
-        summarise: Callable[[T], str] | None = None,
         key: str = "name",
-        own: str = '"file.py:Name"',
         parent: "Registry[T] | None" = None,
         reserved: Iterable[str] = (),
     ) -> None:
         self.kind, self.group, self.builtin = kind, group, builtin
         self._base, self._unread, self._parent = base, unread, parent
-        self._accept, self._wanted, self._summarise = accept or self._fitting, wanted, summarise or summary_of
-        if base is not None:
-            self._wanted = f"a class derived from {base.__module__.removesuffix('.base')}.{base.__name__}"
-        self.key, self._own, self._reserved = key, own, tuple(reserved)
+        self.key, self._reserved = key, tuple(reserved)
         for name, thing in builtin.items():
             _call(thing, name)
 
@@ -166,7 +158,7 @@ class Registry(Mapping[str, T], Generic[T]):
             words = f"more than one {self.kind} has this name: that of {' and that of '.join(sources)}"
             raise Problems(Problem("", words, name, "one of them: uninstall a package"))
         if name not in list(self):
-            raise Problems(Problem.unknown("", self.kind, name, [*self, *self._reserved, self._own], name))
+            raise Problems(Problem.unknown("", self.kind, name, [*self, *self._reserved, self.own], name))
         if sources[0] != BUILT_IN:
             self._note(name, sources[0])
         return self[name]
@@ -198,7 +190,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """What is known about one of them, by its name or as ``file.py:Name``; ``Problems`` as ``find``."""
         thing = self.find(name)
         origin = " and ".join(self._sources(name)) or file_of(thing) or name
-        return Entry(name, self._summarise(thing), _schema_of(thing), origin=origin)
+        return Entry(name, self.summary(thing), _schema_of(thing), origin=origin)
 
     def entries(self) -> dict[str, Entry]:
         """What is known about each by name. Of a package that cannot be imported it says so."""
@@ -207,7 +199,7 @@ class Registry(Mapping[str, T], Generic[T]):
             source = " and ".join(self._sources(name))
             try:
                 thing = self[name]
-                found[name] = Entry(name, self._summarise(thing), _schema_of(thing), origin=source)
+                found[name] = Entry(name, self.summary(thing), _schema_of(thing), origin=source)
             except Problems as problems:
                 found[name] = Entry(name, problems.problems[0].message, origin=source)
         return found
@@ -229,14 +221,24 @@ class Registry(Mapping[str, T], Generic[T]):
         except Exception as error:
             words = f"{offer.value} of {package} cannot be imported: {type(error).__name__}: {error}"
             raise Problems(Problem("", words, offer.name)) from error
-        found = self._accept(thing)
+        found = self.accepted(thing)
         if found is None:
-            raise Problems(Problem("", f"{offer.value} of {package} is no {self.kind}", offer.name, self._wanted))
+            raise Problems(Problem("", f"{offer.value} of {package} is no {self.kind}", offer.name, self.wanted))
         _call(found, offer.name, package)
         return found
 
-    def _fitting(self, thing: Any) -> T | None:
-        """A function, or a class that is derived from the base."""
+    @property
+    def wanted(self) -> str:
+        """What is accepted, in words."""
+        base = self._base
+        return f"a class derived from {base.__module__.removesuffix('.base')}.{base.__name__}" if base else "a function"
+
+    def summary(self, thing: T) -> str:
+        """One line about one of them."""
+        return summary_of(thing)
+
+    def accepted(self, thing: Any) -> T | None:
+        """What a package or file offers as one of them: a function, or a class derived from the base; else None."""
         base = self._base
         fits = callable(thing) if base is None else isinstance(thing, type) and issubclass(thing, base)
         return thing if fits else None
@@ -251,7 +253,7 @@ class Registry(Mapping[str, T], Generic[T]):
         defined = {
             key: value
             for key, value in vars(module).items()
-            if getattr(value, "__module__", None) == module.__name__ and self._accept(value) is not None
+            if getattr(value, "__module__", None) == module.__name__ and self.accepted(value) is not None
         }
         if attribute not in defined:
             raise Problems(Problem.unknown("", f"{self.kind} in {str(file)!r}", attribute, list(defined), name))

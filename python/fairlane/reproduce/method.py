@@ -28,25 +28,27 @@ BUILT_IN = Path(__file__).with_name("papers")
 """The folder of the papers that fairlane comes with: their code needs no permission."""
 
 
-def _folder(package: Any) -> Path | None:
-    """The folder of a paper's package; None if it holds none."""
-    found = Path(getattr(package, "__file__", None) or "").parent
-    return found if (found / PAPER).is_file() else None
+class _Papers(Registry[Path]):
+    """Folders of papers, by name."""
+
+    own = f"a folder with a {PAPER}"
+    wanted = f"a Python package with a {PAPER} in its folder"
+
+    def accepted(self, thing: Any) -> Path | None:
+        """The folder of a paper's package; None if it holds none."""
+        found = Path(getattr(thing, "__file__", None) or "").parent
+        return found if (found / PAPER).is_file() else None
+
+    def summary(self, thing: Path) -> str:
+        """The title."""
+        return str(Document.read(thing / PAPER).data.get("title", thing.name))
 
 
-def _title(folder: Path) -> str:
-    return str(Document.read(folder / PAPER).data.get("title", folder.name))
-
-
-PAPERS: Registry[Path] = Registry(
+PAPERS = _Papers(
     "paper",
     "fairlane.papers",
     {file.parent.name: file.parent for file in sorted(BUILT_IN.glob(f"*/{PAPER}"))},
     unread=BUILT_IN,
-    accept=_folder,
-    wanted=f"a Python package with a {PAPER} in its folder",
-    summarise=_title,
-    own=f"a folder with a {PAPER}",
 )
 """The folders of the papers that fairlane or an installed package comes with, by name."""
 
