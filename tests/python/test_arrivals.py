@@ -107,7 +107,7 @@ def test_a_trace_arrives_later_and_has_its_own_end() -> None:
     fabric = {"topology": "fat_tree", "hosts": 64}
     later = Scenario(fabric=fabric, jobs=[{"trace": trace, "start": "1 ms"}]).resolve()
     assert later.jobs[0].start == 1000 * US
-    with pytest.raises(ScenarioError, match=r"jobs\[0\].stop = 3: a trace ends where it ends"):
+    with pytest.raises(ScenarioError, match=r"jobs\[0\].stop = 3: a trace has no number of iterations to stop after"):
         Scenario(fabric=fabric, jobs=[{"trace": trace, "stop": 3}])
 
 

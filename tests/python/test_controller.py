@@ -256,7 +256,7 @@ class Says(Controller):
         ({"levels": {"one": {-1: 1}}}, "controller.levels.one: has no rank -1"),
         ({"levels": {"one": {0: 2}}}, "controller.levels.one.0 = 2: out of range; allowed: 0 to 1"),
         ({"weights": (1, 0)}, "controller.weights[1] = 0: out of range; allowed: 1 to 65535"),
-        ({"weights": (7, 1, 99)}, "controller.weights: has 3 of them; allowed: 2 at most"),
+        ({"weights": (7, 1, 99)}, "controller.weights = [7, 1, 99]: has 3 of them; allowed: 2 at most"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(mode: Any, given: dict[str, Any], words: str) -> None:

@@ -111,7 +111,8 @@ def problems_of(
     ``jobs`` has all jobs of the run, and their ranks if known; ``remedy`` is appended to messages.
     """
     if len(settings.weights) > service_levels:
-        yield Problem("weights", f"has {len(settings.weights)} of them", allowed=f"{service_levels} at most{remedy}")
+        allowed = f"{service_levels} at most{remedy}"
+        yield Problem("weights", f"has {len(settings.weights)} of them", list(settings.weights), allowed)
     for level, weight in enumerate(settings.weights):
         if not 1 <= weight <= MOST_WEIGHT:
             yield Problem(f"weights[{level}]", "out of range", weight, f"1 to {MOST_WEIGHT}")

@@ -224,7 +224,8 @@ class Registry(Mapping[str, T], Generic[T]):
         found = self.accepted(thing)
         if found is None:
             raise Problems(Problem("", f"{offer.value} of {package} is no {self.kind}", offer.name, self.wanted))
-        _call(found, offer.name, package)
+        if found not in self.builtin.values():
+            _call(found, offer.name, package)
         return found
 
     @property

@@ -7,7 +7,7 @@ from fairlane.units import Duration, Size
 from fairlane.workload.builder import Rank
 from fairlane.workload.gridded import GriddedWorkload
 from fairlane.workload.imbalance import ImbalanceField, Uniform
-from fairlane.workload.mg import around
+from fairlane.workload.mg import exchange_faces
 
 __all__ = ["Comd"]
 
@@ -36,13 +36,6 @@ class Comd(GriddedWorkload):
         side, wide = self.cells, self.cells + 2
         shape = self.shape(rank.ranks)
         for axis, cells in zip((2, 1, 0), (side * side, wide * side, wide * wide), strict=True):
-            before, behind = around(rank.index, shape, axis)
-            if before == rank.index:
-                continue
-            for source in (before, behind):
-                rank.irecv(source, tag=axis)
-            for target in (before, behind):
-                rank.isend(target, _ATOM * self.atoms * cells, tag=axis)
-            rank.wait_all()
+            exchange_faces(rank, shape, axis, _ATOM * self.atoms * cells)
         if iteration == 0:
             rank.collective("allreduce", 2 * 8)

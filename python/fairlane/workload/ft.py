@@ -4,19 +4,17 @@ from pydantic import Field
 from typing_extensions import override
 
 from fairlane.units import Size
-from fairlane.workload.base import Workload
 from fairlane.workload.builder import Rank
 from fairlane.workload.grid import grid_shape
+from fairlane.workload.gridded import COLUMN, ROW, Pencils
 from fairlane.workload.imbalance import ImbalanceField, Uniform
 
 __all__ = ["Ft"]
 
 _COMPLEX = 16
-_ROW, _COLUMN = 2, 3
-"""Names of the communicators; 0 and 1 are the world and the rank itself."""
 
 
-class Ft(Workload):
+class Ft(Pencils):
     """A Fourier transform of a grid in pencils: all-to-all in rows, then in columns of ranks. Bound by bandwidth.
 
     Every rank has all of its points to hand on in both, and a sum of 16 bytes ends an iteration. By default 4096 points
@@ -29,17 +27,9 @@ class Ft(Workload):
     imbalance: ImbalanceField = Uniform(low=1)
 
     @override
-    def write(self, rank: Rank, stages: list[list[int]]) -> None:
-        """Makes a communicator of each row and each column first."""
-        columns = grid_shape(rank.ranks)[-1]
-        rank.comm_split(_ROW, rank.index // columns, rank.index)
-        rank.comm_split(_COLUMN, rank.index % columns, rank.index)
-        super().write(rank, stages)
-
-    @override
     def communicate(self, rank: Rank, iteration: int) -> None:
         """Both transposes, and the checksum."""
         rows, columns = grid_shape(rank.ranks)
-        rank.collective("alltoall", _COMPLEX * self.points // columns, comm=_ROW)
-        rank.collective("alltoall", _COMPLEX * self.points // rows, comm=_COLUMN)
+        rank.collective("alltoall", _COMPLEX * self.points // columns, comm=ROW)
+        rank.collective("alltoall", _COMPLEX * self.points // rows, comm=COLUMN)
         rank.collective("reduce", _COMPLEX)

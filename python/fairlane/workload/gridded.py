@@ -1,4 +1,4 @@
-"""What workloads on a grid of ranks share: its sides, given or as equal as the number of ranks allows."""
+"""What workloads on a grid of ranks share: its sides, given or as equal as the number of ranks allows, and its rows."""
 
 from math import prod
 from typing import Annotated, ClassVar
@@ -7,9 +7,13 @@ from pydantic import Field
 from typing_extensions import override
 
 from fairlane.workload.base import Workload
+from fairlane.workload.builder import Rank
 from fairlane.workload.grid import grid_shape
 
-__all__ = ["GriddedWorkload"]
+__all__ = ["COLUMN", "ROW", "GriddedWorkload", "Pencils"]
+
+ROW, COLUMN = 2, 3
+"""Names of the communicators of ``Pencils``; 0 and 1 are the world and the rank itself."""
 
 
 class GriddedWorkload(Workload):
@@ -33,3 +37,15 @@ class GriddedWorkload(Workload):
     def shape(self, ranks: int) -> tuple[int, ...]:
         """The sides of the grid; the last coordinate is that of consecutive ranks."""
         return tuple(self.grid) if self.grid is not None else grid_shape(ranks, self.dimensions)
+
+
+class Pencils(Workload):
+    """A workload whose ranks stand in rows and columns, each of which has a communicator."""
+
+    @override
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        """Makes a communicator of each row and each column first."""
+        columns = grid_shape(rank.ranks)[-1]
+        rank.comm_split(ROW, rank.index // columns, rank.index)
+        rank.comm_split(COLUMN, rank.index % columns, rank.index)
+        super().write(rank, stages)

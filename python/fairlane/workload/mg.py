@@ -10,7 +10,7 @@ from fairlane.workload.builder import Rank
 from fairlane.workload.gridded import GriddedWorkload
 from fairlane.workload.imbalance import ImbalanceField, Uniform
 
-__all__ = ["Mg", "around"]
+__all__ = ["Mg", "around", "exchange_faces"]
 
 _WORD = 8
 
@@ -23,6 +23,18 @@ def around(rank: int, shape: tuple[int, ...], axis: int, stride: int = 1) -> tup
     place = rank // inner % shape[axis]
     before, behind = ((place + step) % shape[axis] for step in (-stride, stride))
     return rank + (before - place) * inner, rank + (behind - place) * inner
+
+
+def exchange_faces(rank: Rank, shape: tuple[int, ...], axis: int, size: int, stride: int = 1) -> None:
+    """Exchanges a face of ``size`` bytes with both ranks along an axis; nothing where the rank is its own neighbour."""
+    both = around(rank.index, shape, axis, stride)
+    if both[0] == rank.index:
+        return
+    for source in both:
+        rank.irecv(source, tag=axis)
+    for target in both:
+        rank.isend(target, size, tag=axis)
+    rank.wait_all()
 
 
 class Mg(GriddedWorkload):
@@ -77,10 +89,4 @@ class Mg(GriddedWorkload):
                 return
         wide = side + 2
         for axis, points in zip((2, 1, 0), (side * side, wide * side, wide * wide), strict=True):
-            before, behind = around(rank.index, shape, axis, stride)
-            if before != rank.index:
-                for source in (before, behind):
-                    rank.irecv(source, tag=axis)
-                for target in (before, behind):
-                    rank.isend(target, _WORD * points, tag=axis)
-                rank.wait_all()
+            exchange_faces(rank, shape, axis, _WORD * points, stride)
