@@ -173,7 +173,7 @@ def test_the_recorded_log_is_read_whole_and_replayed() -> None:
     assert (len(read.jobs), read.problems) == (400, ())
     first = read.jobs[0]
     assert (first.number, first.submit, first.run, first.hosts, first.estimate) == (1, 0, 1451, 128, 1451)
-    assert len(read_log(LOG, most=7).jobs) == 7
+    assert len(read_log(LOG, max_jobs=7).jobs) == 7
 
 
 LINES = """; Version: 2.2

@@ -170,7 +170,7 @@ def test_jobs_run_at_the_pace_of_their_neighbours(forecast: Forecast, monkeypatc
     """Two jobs, the second one comes when half of the first is done: by hand, with a made-up slowdown of 2 together."""
     slow = lambda there: [2.0 if len(there.numbers) > 1 else 1.0 for _ in there.numbers]  # noqa: E731
     monkeypatch.setattr(Neighbourhood, "by_neighbours", slow)
-    monkeypatch.setattr(Forecast, "alone", lambda self, job: (forecast_use(self, job), 1.0))
+    monkeypatch.setattr(Forecast, "isolated", lambda self, job: (forecast_use(self, job), 1.0))
     jobs = [LoggedJob(1, 0, 100, 2, 100, 1), LoggedJob(2, 50, 100, 2, 100, 2)]
     found = replay(jobs, forecast.fabric, PLACEMENTS["linear"](), forecast=forecast)
     # From 50 both go at half speed: the first ends at 150, with 50 of the second done; that goes on alone until 200.
@@ -219,7 +219,7 @@ def test_verification_compares_with_simulations(forecast: Forecast) -> None:
 
 
 def test_the_claim_is_judged_by_its_bands(forecast: Forecast) -> None:
-    read = read_log(LOG, hosts=128, most=60)
+    read = read_log(LOG, hosts=128, max_jobs=60)
     names = ("box", "linear", "pattern")
     found = compare_allocators(read.jobs, forecast.fabric, {one: PLACEMENTS[one]() for one in names}, forecast=forecast)
     assert found.table["allocator"].to_list() == list(names)

@@ -28,7 +28,7 @@ from fairlane.tasks.store import Store
 __all__ = ["PLACEMENTS", "Advice", "Check", "advise", "ranked"]
 
 RUNS = "runs"
-"""The table of runs in the folder: what a model can learn from."""
+"""The table of runs in the folder: models are fitted to such tables."""
 
 
 _KEYS = ("rails", "service_level", "placement")
@@ -102,7 +102,7 @@ class Advice:
     by_model: bool
     """Whether run times are a model's, or simulated."""
     runs: pl.DataFrame
-    """A row for each simulation of the application, as models learn from."""
+    """A row for each simulation of the application, as ``learn`` takes them."""
     folder: Path
     """Where the simulations are."""
     checked: Check | None = None

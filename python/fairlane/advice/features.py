@@ -82,7 +82,7 @@ FEATURES = (
 )
 """The logarithm of the first guess; of the condition: how much longer computing takes, the part of the adapters used,
 whether there are neighbours, the share of a link, how busy they keep links on the application's planes, and whether it
-is packed or spread, else it is random; and of the application alone, over its run time: computing, waiting for the
+is packed or spread, else it is random; and of the isolated application, over its run time: computing, waiting for the
 network and for late partners, its packets' waiting for each other, its calls' time in collectives, its busiest links at
 hosts and between switches; logarithms of the mean message, kB, and of messages a millisecond."""
 PACKET_TIME = 0.5

@@ -1,13 +1,13 @@
 """One simulation for advice: what workers compute, and the features of an application and its neighbours in it.
 
-Of each job: where its time goes, its messages, and its progress; and the utilisation of links. Numbers are picoseconds,
-bytes and shares.
+Of each job: the shares of its time, its messages, and its progress; and the utilisation of links. Numbers are
+picoseconds, bytes and shares.
 
 Progress is measured so finely that a short simulation is enough. A count of whole iterations is coarse: of ten, a
 tenth. Marks are not: between the first and the k-th one lie ``k - 1`` iterations, and a time that is known to the
-picosecond. What comes before the first mark, when queues fill, does not count. Two runs are compared by the same
+picosecond. The time before the first mark, when queues fill, does not count. Two runs are compared by the same
 iterations, which matters where iterations differ, as in a trace. A job with fewer than ``MIN_MARKS`` marks in either
-run is compared by the bytes on the wire that have come to its hosts, which is coarse again if it sends in bursts.
+run is compared by the bytes on the wire that have arrived at its hosts, which is coarse again if it sends in bursts.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def pace(job: Mapping[str, Any], marks: int | None = None) -> float | None:
 
 
 def delivered(ports: pl.DataFrame, links: pl.DataFrame, hosts: Iterable[int]) -> int:
-    """Bytes on the wire that have come to some hosts."""
+    """Bytes on the wire that have arrived at these hosts."""
     into = links.filter(pl.col("to_host").is_in(list(set(hosts)))).select(pl.col("link").cast(pl.UInt32))
     return int(ports.join(into, on="link")["bytes"].sum())
 

@@ -189,6 +189,6 @@ def _computing(scenario: Scenario) -> list[str]:
     for at in unknown:
         time, workload = f'"{resolved.jobs[first[at]].compute} ps"', written[at]["workload"]
         plain = isinstance(workload, str)
-        told = f'={{ name = "{workload}", compute = {time} }}' if plain else f".compute={time}"
-        found.append(f"jobs[{at}].workload{told}")
+        change = f'={{ name = "{workload}", compute = {time} }}' if plain else f".compute={time}"
+        found.append(f"jobs[{at}].workload{change}")
     return found

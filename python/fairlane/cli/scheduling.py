@@ -236,7 +236,7 @@ def _arriving(
     from fairlane.errors import Problem, ScenarioError
     from fairlane.scheduler import read_log, refusals
 
-    read = read_log(log, hosts=machine.fabric.hosts, strict=strict, most=most)
+    read = read_log(log, hosts=machine.fabric.hosts, strict=strict, max_jobs=most)
     _tell("left out", read.problems)
     for name, one in strategies.items():
         words = f"gets no hosts even on the empty machine: it wants {one.wanted()}"

@@ -95,7 +95,7 @@ def split(
     steps: int = 2_000,
 ) -> Floats:
     """The sparse part of later rows by a ``Decomposition``, each row by itself."""
-    most, kept = weight / penalty, penalty / (1 / strengths + penalty)
+    bound, kept = weight / penalty, penalty / (1 / strengths + penalty)
     onto = (axes.T * kept) @ axes
     found = numpy.zeros_like(rows)
     live, given = numpy.arange(len(rows)), rows
@@ -104,7 +104,7 @@ def split(
         low = (given - sparse + missed) @ onto
         relaxed = _RELAXED * low + (1 - _RELAXED) * (given - sparse)
         target = given - relaxed + missed
-        missed = numpy.clip(target, -most, most)
+        missed = numpy.clip(target, -bound, bound)
         before, sparse = sparse, target - missed
         off = numpy.maximum(numpy.abs(sparse - before), numpy.abs(given - low - sparse)).max(axis=1)
         if (done := off < tolerance).any():

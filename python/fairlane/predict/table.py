@@ -161,7 +161,7 @@ def _features(frame: pl.DataFrame, wanted: Sequence[str] | None, others: set[str
             raise ScenarioError(Problem.unknown("features", "column", name, candidates, name) for name in unmet)
         found = [name for name in candidates if any(fnmatchcase(name, pattern) for pattern in wanted)]
     if not found:
-        raise ScenarioError(Problem("features", "no numeric column besides run, timestep and time"))
+        raise ScenarioError(Problem("features", "no numeric column except run, timestep and time"))
     return found
 
 

@@ -2,7 +2,7 @@
 
 Runs are assigned to folds at random. Scaling, robust PCA, clusters and models are fitted to the other folds only
 (*inductive*). For comparison there is the *transductive* setting, which decomposes the counters of training and test
-runs together: its errors cannot be had for a run that comes later.
+runs together: its errors are not attainable for a later run.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -97,7 +97,7 @@ class Pace:
     def _update(self) -> None:
         """Updates the slowdowns if jobs have started or ended."""
         if self._there is not None and self._changed:
-            beside = dict(zip(self._there.numbers, self._there.by_neighbours(), strict=True))
+            by_neighbours = dict(zip(self._there.numbers, self._there.by_neighbours(), strict=True))
             for job in self.running:
-                job.slowdown = job.own * beside[job.number]
+                job.slowdown = job.own * by_neighbours[job.number]
         self._changed = False

@@ -1,7 +1,7 @@
 """Job logs in the Standard Workload Format, version 2.2 (Chapin et al. 1999): a job a line, 18 numbers, -1 for unknown.
 
 Of each job the number, submit time, run time, processors and requested time are read. A line that cannot be read is a
-problem with its number, and the rest of the log goes on.
+problem with its number, and the rest of the log is read.
 """
 
 import io
@@ -18,13 +18,13 @@ _FIELDS = 18
 _CANCELLED = 5
 _SHOWN = 40
 """Letters of a line that a message shows."""
-_MOST_BYTES = 4 << 30
+_MAX_BYTES = 4 << 30
 """Of an expanded log; the largest of the Parallel Workloads Archive have half a gigabyte."""
-_MOST_LINE = 1 << 16
+_MAX_LINE = 1 << 16
 """Letters of a line."""
-_MOST_LINES = 10_000_000
+_MAX_LINES = 10_000_000
 """Of a log; the largest of the archive has five million jobs."""
-_MOST_PROBLEMS = 100_000
+_MAX_PROBLEMS = 100_000
 """A file with so many lines that cannot be read is no job log."""
 _LARGEST = 10**15
 """The largest number that a field can have."""
@@ -58,11 +58,11 @@ class Log:
     """Lines that were skipped, and why."""
 
 
-def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, most: int | None = None) -> Log:
+def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_jobs: int | None = None) -> Log:
     """Reads a log, plain or gzipped.
 
     Jobs that need more than ``hosts`` are left out as lines that cannot be read are; ``strict`` raises for both.
-    ``most`` stops after so many jobs. Raises ``ScenarioError`` if the file cannot be read or holds no job.
+    ``max_jobs`` stops after this many jobs. Raises ``ScenarioError`` if the file cannot be read or holds no job.
     """
     jobs: list[LoggedJob] = []
     problems: list[Problem] = []
@@ -71,13 +71,13 @@ def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, most
             job = _job(line, number, hosts)
         except _WrongLineError as error:
             problems.append(error.problem.at(str(path), number))
-            if len(problems) >= _MOST_PROBLEMS:
-                words = f"{_MOST_PROBLEMS} lines cannot be read: not a job log"
+            if len(problems) >= _MAX_PROBLEMS:
+                words = f"{_MAX_PROBLEMS} lines cannot be read: not a job log"
                 raise ScenarioError([*problems[:_SHOWN], Problem("", words, file=str(path))]) from None
             continue
         if job is not None:
             jobs.append(job)
-        if most is not None and len(jobs) >= most:
+        if max_jobs is not None and len(jobs) >= max_jobs:
             break
     if strict and problems:
         raise ScenarioError(problems)
@@ -93,16 +93,16 @@ class _WrongLineError(Exception):
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are no comments, with their numbers; the log is read as it goes and never whole in memory."""
+    """The lines that are no comments, with their numbers; the log is streamed and never whole in memory."""
     try:
-        with gunzipped(path, _MOST_BYTES) as plain:
+        with gunzipped(path, _MAX_BYTES) as plain:
             text = io.TextIOWrapper(plain, "utf-8", errors="replace")
-            for number, line in enumerate(iter(lambda: text.readline(_MOST_LINE), ""), start=1):
-                if len(line) == _MOST_LINE:
-                    words = f"is longer than {_MOST_LINE} characters: not a job log"
+            for number, line in enumerate(iter(lambda: text.readline(_MAX_LINE), ""), start=1):
+                if len(line) == _MAX_LINE:
+                    words = f"is longer than {_MAX_LINE} characters: not a job log"
                     raise ScenarioError(Problem("line", words, file=str(path), line=number))
-                if number > _MOST_LINES:
-                    raise ExpansionError(f"has more than {_MOST_LINES} lines")
+                if number > _MAX_LINES:
+                    raise ExpansionError(f"has more than {_MAX_LINES} lines")
                 if line.strip() and not line.lstrip().startswith(";"):
                     yield number, line
     except (OSError, ExpansionError) as error:

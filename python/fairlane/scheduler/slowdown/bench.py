@@ -52,7 +52,7 @@ class Resident:
 
 @dataclass(frozen=True)
 class Best:
-    """A job of some pattern and size on its best hosts, alone."""
+    """A job of some pattern and size on its best hosts, isolated."""
 
     hosts: tuple[int, ...]
     """Where that is."""
@@ -113,7 +113,7 @@ class Bench:
         together, isolated = self._together(snapshot, number), [self._isolated(job) for job in snapshot]
         times = self._executor.run([together, *isolated])
         rows = zip(_times(times, together), (_times(times, task)[0] for task in isolated), best, strict=True)
-        return [Slowdown(one / at_best.iteration_time, beside / one) for beside, one, at_best in rows]
+        return [Slowdown(one / at_best.iteration_time, co_run / one) for co_run, one, at_best in rows]
 
     def _find_best(self, sizes: Iterable[tuple[int, int]]) -> None:
         """Finds jobs of some patterns and sizes at their best: first the compute times, then the iteration times."""
@@ -190,7 +190,7 @@ class Bench:
     def _workloads(self) -> list[dict[str, Any]]:
         patterns = range(len(self.mix.pattern))
         tables = [Job(ranks=2, workload=self.mix.workload(number)) for number in patterns]
-        # Some have a compute time by default: where it is to be found, they need to hear that there is none.
+        # Some have a compute time by default, which must not stand where it is to be calibrated.
         return [{"compute": None, **table.model_dump(mode="json", exclude_none=True)["workload"]} for table in tables]
 
 

@@ -52,7 +52,7 @@ class Forecast:
         """The pattern of a job of the log, in the form that placement strategies take."""
         return self.model.mix.communication(self.pattern(job))
 
-    def alone(self, job: Resident) -> tuple[LinkUse, float]:
+    def isolated(self, job: Resident) -> tuple[LinkUse, float]:
         """A job's load on the links, and its slowdown by its own hosts."""
         if job not in self._uses:
             if job.ranks < 2:
@@ -70,7 +70,7 @@ class Forecast:
         there = Neighbourhood(self)
         for number, job in enumerate(jobs):
             there.add(number, job)
-        return [there.own[at] * beside for at, beside in enumerate(there.by_neighbours())]
+        return [own * neighbours for own, neighbours in zip(there.own, there.by_neighbours(), strict=True)]
 
     @cached_property
     def _empty(self) -> Floats:
@@ -100,7 +100,7 @@ class Neighbourhood:
 
     def add(self, number: int, job: Resident) -> None:
         """Adds a job."""
-        use, own = self._forecast.alone(job)
+        use, own = self._forecast.isolated(job)
         size = len(self._uses)
         met = numpy.zeros((size + 1, size + 1))
         met[:size, :size] = self._met

@@ -182,10 +182,10 @@ def _rows(bench: Bench, jobs: Sequence[Resident], snapshot: int) -> Iterator[_Ro
     best = [bench.best(job.pattern, job.ranks) for job in jobs]
     uses = [utilisation_of(bench.fabric, job.hosts, one) for job, one in zip(jobs, best, strict=True)]
     at_best: list[LinkUse] = [utilisation_of(bench.fabric, one.hosts, one) for one in best]
-    beside = neighbour_features(contention_matrix(uses), uses)
+    of_neighbours = neighbour_features(contention_matrix(uses), uses)
     measured = bench.measure(jobs, snapshot)
     for at, job in enumerate(jobs):
-        yield _Row(snapshot, job.pattern, own_features(uses[at], at_best[at]), beside[at], measured[at])
+        yield _Row(snapshot, job.pattern, own_features(uses[at], at_best[at]), of_neighbours[at], measured[at])
 
 
 def _pattern(rows: Sequence[_Row], pattern: int) -> Coefficients:
@@ -208,12 +208,12 @@ def _pattern(rows: Sequence[_Row], pattern: int) -> Coefficients:
 def _fitted(rows: Sequence[_Row], error: ErrorMetrics) -> Coefficients:
     from scipy.optimize import nnls
 
-    own, beside = numpy.stack([row.own for row in rows]), numpy.stack([row.neighbours for row in rows])
+    own, neighbours = numpy.stack([row.own for row in rows]), numpy.stack([row.neighbours for row in rows])
     by_own = numpy.array([row.measured.own for row in rows])
     by_others = numpy.array([row.measured.neighbours for row in rows])
     square = own.T @ own + _RIDGE * len(rows) * numpy.eye(len(OWN))
     weights = numpy.linalg.solve(square, own.T @ numpy.log(by_own))
-    positive, _ = nnls(beside, numpy.log(by_others))
+    positive, _ = nnls(neighbours, numpy.log(by_others))
     return Coefficients(
         own=_named(OWN, weights),
         neighbours=_named(NEIGHBOURS, positive),

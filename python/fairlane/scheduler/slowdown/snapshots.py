@@ -51,9 +51,9 @@ def draw_snapshot(fabric: Fabric, mix: PatternMix, seed: int, number: int) -> li
     return jobs
 
 
-def _size(rng: numpy.random.Generator, most: int) -> int:
+def _size(rng: numpy.random.Generator, largest: int) -> int:
     """A power of two with probability 1/2, else any size, log-uniform."""
-    exact = 2.0 ** rng.uniform(1, numpy.log2(most))
+    exact = 2.0 ** rng.uniform(1, numpy.log2(largest))
     return int(2 ** round(float(numpy.log2(exact)))) if rng.random() < 0.5 else round(exact)
 
 

@@ -50,7 +50,7 @@ def verify(schedule: "Schedule", forecast: Forecast, snapshots: int, seed: int =
         measured = forecast.bench.measure(residents, number)
         slowdowns = forecast.slowdowns(residents)
         for one, resident, found, total in zip(placed, residents, measured, slowdowns, strict=True):
-            own = forecast.alone(resident)[1]
+            own = forecast.isolated(resident)[1]
             rows.append(
                 {
                     "snapshot": number,
