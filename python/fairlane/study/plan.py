@@ -84,6 +84,7 @@ class Cell:
 
     def decide(self, compute: Sequence[int | None], treatments: Mapping[str, Treatment]) -> None:
         """Makes the runs, with these compute times."""
+        self.runs.clear()
         default = self.pinned.with_compute_times(compute)
         kinds: dict[str, Treatment] = {}
         for kind in treatments.values() or (Overrides(),):
