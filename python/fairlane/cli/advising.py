@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairlane.cli.command import Answer, add, out_option
+from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, stored
 from fairlane.wording import plural, significant
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairlane.advice.model import RunTimeModel
     from fairlane.cli.tables import Part, Row, Table
 
-__all__ = ["add_to"]
+__all__ = ["COMMANDS"]
 
 
 def advise(
@@ -158,7 +158,5 @@ def _learned(model: "RunTimeModel", out: Path) -> Iterator[str]:
     yield f"The model is in {out}."
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds these commands."""
-    add(app, advise)
-    add(app, learn)
+COMMANDS = {"advise": advise, "learn": learn}
+"""The commands of this module, as they are typed."""

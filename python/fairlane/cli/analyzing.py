@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from fairlane.cli.command import Answer, Quiet, add, out_option
+from fairlane.cli.command import Answer, Quiet, out_option
 from fairlane.cli.options import AllowCode, RunFolder, duration_of, folder_of
 
-__all__ = ["add_to"]
+__all__ = ["COMMANDS"]
 
 
 def analyze(
@@ -88,6 +88,5 @@ def _span(given: str) -> tuple[int | None, int | None]:
     return (first, last) if found[2] else (first, first)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds this command."""
-    add(app, analyze)
+COMMANDS = {"analyze": analyze}
+"""The commands of this module, as they are typed."""

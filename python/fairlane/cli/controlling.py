@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import Answer, AsJson, Quiet, Seed, add, completing, out_option
+from fairlane.cli.command import Answer, AsJson, Quiet, Seed, completing, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, duration_of, folder_for, fresh, refused, stored
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairlane.cli.tables import Table
     from fairlane.controller import JobWork, Outcome, Work
 
-__all__ = ["add_to"]
+__all__ = ["COMMANDS"]
 
 
 def control(
@@ -151,6 +151,5 @@ def _total(works: "Iterable[Work]", job: str) -> "JobWork":
     return JobWork((done,), compute=(), waiting=(), seconds=seconds)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds this command."""
-    add(app, control)
+COMMANDS = {"control": control}
+"""The commands of this module, as they are typed."""

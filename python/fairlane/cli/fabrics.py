@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import Answer, add, out_option, write_text
+from fairlane.cli.command import Answer, out_option, write_text
 from fairlane.cli.options import Assignments, TopologyName, refused, tell
 
 if TYPE_CHECKING:
     from fairlane.fabric import Fabric
 
-__all__ = ["add_to"]
-
-fabric_app = typer.Typer(help="Import, describe, draw and compare fabrics.", no_args_is_help=True)
+__all__ = ["COMMANDS"]
 
 _SOURCE = "A scenario (.toml), a fabric's file as fabric import reads, or TOPOLOGY[:KEY=VALUE]..."
 
@@ -200,14 +198,11 @@ def _of_table(table: dict[str, Any], assignments: list[str] | None) -> dict[str,
     return FabricTable.read(table, assignments or ()).spec
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds these commands."""
-    for function, name in (
-        (describe_fabric, "describe"),
-        (draw_fabric, "draw"),
-        (import_fabric, "import"),
-        (compare_fabrics, "compare"),
-        (write_topology_conf, "topology-conf"),
-    ):
-        add(fabric_app, function, name)
-    app.add_typer(fabric_app, name="fabric")
+COMMANDS = {
+    "fabric describe": describe_fabric,
+    "fabric draw": draw_fabric,
+    "fabric import": import_fabric,
+    "fabric compare": compare_fabrics,
+    "fabric topology-conf": write_topology_conf,
+}
+"""The commands of this module, as they are typed."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import Answer, add, completing
+from fairlane.cli.command import Answer, completing
 from fairlane.cli.options import AllowCode
 from fairlane.errors import Problem, ScenarioError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairlane.inputs.registry import Registry
     from fairlane.inputs.tables import Entry
 
-__all__ = ["KINDS", "add_to", "entries_of"]
+__all__ = ["COMMANDS", "KINDS", "entries_of"]
 
 REGISTRIES = {
     "workloads": "fairlane.workload:WORKLOADS",
@@ -154,7 +154,5 @@ def schema(as_json: Annotated[bool, typer.Option("--json", help="A schema is JSO
     typer.echo(json.dumps(scenario_schema(), indent=2))
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds these commands."""
-    add(app, list_, "list")
-    add(app, schema)
+COMMANDS = {"list": list_, "schema": schema}
+"""The commands of this module, as they are typed."""

@@ -24,6 +24,7 @@ from fairlane.cli import (
     studies,
     traces,
 )
+from fairlane.cli.command import add
 from fairlane.cli.exit import ExitCode
 from fairlane.errors import FairlaneError, RunError, disk_full
 
@@ -72,20 +73,44 @@ def _options(
     del version
 
 
-runs.add_to(app)
-analyzing.add_to(app)
-placing.add_to(app)
-scheduling.add_to(app)
-slowdown.add_to(app)
-studies.add_to(app)
-saturating.add_to(app)
-advising.add_to(app)
-predicting.add_to(app)
-controlling.add_to(app)
-reproducing.add_to(app)
-listing.add_to(app)
-fabrics.add_to(app)
-traces.add_to(app)
+MODULES = (
+    runs,
+    analyzing,
+    placing,
+    scheduling,
+    slowdown,
+    studies,
+    saturating,
+    advising,
+    predicting,
+    controlling,
+    reproducing,
+    listing,
+    fabrics,
+    traces,
+)
+"""Each has a table of its ``COMMANDS``."""
+GROUPS = {
+    "slowdown": "Models of how allocations and neighbours slow jobs down.",
+    "predict": "Run times from counters; slowdowns of pairs of jobs before they run.",
+    "fabric": "Import, describe, draw and compare fabrics.",
+    "trace": "Describe recorded traces and their communication patterns.",
+    "workload": "Communication patterns of workloads.",
+}
+"""What commands of two words are about, by the first word."""
+
+
+def _add_commands() -> None:
+    groups = {name: typer.Typer(help=words, no_args_is_help=True) for name, words in GROUPS.items()}
+    for module in MODULES:
+        for words, function in module.COMMANDS.items():
+            group, _, name = words.rpartition(" ")
+            add(groups[group] if group else app, function, name)
+    for name, group_app in groups.items():
+        app.add_typer(group_app, name=name)
+
+
+_add_commands()
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import Answer, Seed, add, out_option
+from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
 from fairlane.wording import plural
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fairlane.cli.tables import Part
     from fairlane.fabric import Fabric
 
-__all__ = ["add_to"]
+__all__ = ["COMMANDS"]
 
 LISTED = 48
 """Characters of a list of hosts that are shown."""
@@ -106,6 +106,5 @@ def _named(fabric: "Fabric", hosts: Sequence[int]) -> dict[str, list[str]]:
     return {"host_names_of_ranks": [fabric.host_names[host] for host in hosts], "switch_names": switches}
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds this command."""
-    add(app, place)
+COMMANDS = {"place": place}
+"""The commands of this module, as they are typed."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from fairlane.cli.command import Answer, Quiet, add, out_option, write_table
+from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, stored, tell
 from fairlane.wording import plural, significant
 
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from fairlane.predict import Comparison, CounterTable, Predictor
     from fairlane.predict.parts import PartsName
 
-__all__ = ["add_to"]
-
-predict_app = typer.Typer(
-    help="Run times from counters; slowdowns of pairs of jobs before they run.", no_args_is_help=True
-)
+__all__ = ["COMMANDS"]
 
 _SHOWN = 10
 """How many features are printed with their importance."""
@@ -278,8 +274,5 @@ def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") 
         write(lambda: draw_predictions(clusters.predictions, lines), folder / "local.png")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds these commands."""
-    for function in (fit, apply, compare, pairs):
-        add(predict_app, function)
-    app.add_typer(predict_app, name="predict")
+COMMANDS = {"predict fit": fit, "predict apply": apply, "predict compare": compare, "predict pairs": pairs}
+"""The commands of this module, as they are typed."""

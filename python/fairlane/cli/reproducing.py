@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairlane.cli.command import AsJson, Quiet, add, completing, out_option, print_json
+from fairlane.cli.command import AsJson, Quiet, completing, out_option, print_json
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, folder_for, tell_damaged
 from fairlane.errors import Problem, ScenarioError
@@ -14,7 +14,7 @@ from fairlane.errors import Problem, ScenarioError
 if TYPE_CHECKING:
     from fairlane.reproduce import Judged, Plan, Reproduction
 
-__all__ = ["add_to"]
+__all__ = ["COMMANDS"]
 
 
 def reproduce(
@@ -164,6 +164,5 @@ def _claims(found: "Reproduction") -> None:
     typer.echo("")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds this command."""
-    add(app, reproduce)
+COMMANDS = {"reproduce": reproduce}
+"""The commands of this module, as they are typed."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import Answer, Quiet, Seed, add, completing, out_option
+from fairlane.cli.command import Answer, Quiet, Seed, completing, out_option
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
 from fairlane.wording import plural
@@ -15,7 +15,7 @@ from fairlane.wording import plural
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
 
-__all__ = ["add_to"]
+__all__ = ["COMMANDS"]
 
 ResultsFolder = Annotated[
     Path, typer.Argument(metavar="RUN", help="The folder of a run, a study or a sweep of loads.", show_default=False)
@@ -154,7 +154,5 @@ def query(
     return Answer(found, frame_parts(found, on_terminal=sys.stdout.isatty()))
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds these commands."""
-    for command in (run, check, plot, query):
-        add(app, command)
+COMMANDS = {"run": run, "check": check, "plot": plot, "query": query}
+"""The commands of this module, as they are typed."""

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from fairlane.cli.command import Answer, OutFolder, Quiet, Seed, add, completing
+from fairlane.cli.command import Answer, OutFolder, Quiet, Seed, completing
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, Resume, ScenarioFile, tell, tell_damaged
 
-__all__ = ["add_to"]
+__all__ = ["COMMANDS"]
 
 
 def saturate(
@@ -79,6 +79,5 @@ def saturate(
     )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds this command."""
-    add(app, saturate)
+COMMANDS = {"saturate": saturate}
+"""The commands of this module, as they are typed."""

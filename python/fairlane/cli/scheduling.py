@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlane.cli.command import Answer, Quiet, add, out_option, write_table
+from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode
 from fairlane.wording import plural
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairlane.placement import Communication, PlacementPolicy
     from fairlane.scheduler import Comparison, Forecast, LoggedJob, Verification
 
-__all__ = ["add_to"]
+__all__ = ["COMMANDS"]
 
 MOST_TOLD = 20
 """Lines of a log that are reported one by one."""
@@ -328,6 +328,5 @@ def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: 
     return write(lambda: gantt.draw(found, machine.fabric, title, kind_of, shown), out)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds this command."""
-    add(app, schedule)
+COMMANDS = {"schedule": schedule}
+"""The commands of this module, as they are typed."""

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairlane.cli.command import Answer, Quiet, add, out_option
+from fairlane.cli.command import Answer, Quiet, out_option
 from fairlane.cli.options import AllowCode, Assignments
 
 if TYPE_CHECKING:
     from fairlane.scheduler import SlowdownModel
 
-__all__ = ["add_to"]
-
-slowdown_app = typer.Typer(help="Models of how allocations and neighbours slow jobs down.", no_args_is_help=True)
+__all__ = ["COMMANDS"]
 
 
 def fit(
@@ -78,8 +76,5 @@ def _answer(model: "SlowdownModel", *written: str) -> Answer:
     return Answer(model.model_dump(mode="json"), model_tables(model), files=written)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds these commands."""
-    add(slowdown_app, fit)
-    add(slowdown_app, show)
-    app.add_typer(slowdown_app, name="slowdown")
+COMMANDS = {"slowdown fit": fit, "slowdown show": show}
+"""The commands of this module, as they are typed."""

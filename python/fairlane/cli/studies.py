@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from fairlane.cli.command import Answer, Quiet, add, out_option
+from fairlane.cli.command import Answer, Quiet, out_option
 from fairlane.cli.exit import ExitCode
 from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, Workers, tell, tell_damaged
 
-__all__ = ["add_to"]
+__all__ = ["COMMANDS"]
 
 
 def study(
@@ -61,6 +61,5 @@ def study(
     )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds this command."""
-    add(app, study)
+COMMANDS = {"study": study}
+"""The commands of this module, as they are typed."""

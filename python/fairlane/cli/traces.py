@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairlane.cli.command import Answer, add, completing, out_option
+from fairlane.cli.command import Answer, completing, out_option
 from fairlane.cli.options import Assignments
 from fairlane.errors import ScenarioError
 from fairlane.wording import plural
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from fairlane.pattern import Pattern
     from fairlane.scenario.models import Job
 
-__all__ = ["add_to"]
-
-trace_app = typer.Typer(help="Describe recorded traces and their communication patterns.", no_args_is_help=True)
-workload_app = typer.Typer(help="Communication patterns of workloads.", no_args_is_help=True)
+__all__ = ["COMMANDS"]
 
 _Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg or .pdf.")]
 _Archive = Annotated[
@@ -102,10 +99,5 @@ def _drawn(found: "Pattern", title: str, out: Path | None) -> "Iterator[Path]":
         yield write(lambda: pattern.draw(found, title), out)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds these commands."""
-    add(trace_app, trace_describe, "describe")
-    add(trace_app, trace_pattern, "pattern")
-    add(workload_app, workload_pattern, "pattern")
-    app.add_typer(trace_app, name="trace")
-    app.add_typer(workload_app, name="workload")
+COMMANDS = {"trace describe": trace_describe, "trace pattern": trace_pattern, "workload pattern": workload_pattern}
+"""The commands of this module, as they are typed."""
