@@ -33,9 +33,6 @@ LAYERS = """
 ORDER = LAYERS.split()
 
 KNOWN = """
-paper: fairlane.cli.framed -> fairlane.reproduce.frames
-paper: fairlane.cli.reproducing -> fairlane.reproduce.frames
-outside: fairlane.reproduce.frames.traces
 """
 """Violations that are still there. A line goes when its violation does; none is added."""
 

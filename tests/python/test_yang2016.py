@@ -1,9 +1,8 @@
-"""The reproduction of Yang et al. 2016: its cells at their own size, and small ones run, judged and drawn."""
+"""The reproduction of Yang et al. 2016: its scenarios at their own size, small ones run, made-up times judged."""
 
 import gzip
-import os
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,56 +11,80 @@ import pytest
 from fairlane import Fabric
 from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS
-from fairlane.reproduce.frames import plan, reproduce
-from fairlane.reproduce.frames.traces import JOBS, TRACES, job_log, trace
-from fairlane.reproduce.frames.yang2016.checks import CHECKS
-from fairlane.reproduce.frames.yang2016.experiments import (
-    APPLICATIONS,
-    EXPERIMENTS,
-    FULL,
-    QUICK,
-    SCHEDULES,
-    Application,
-    Cell,
-    written,
-)
-from fairlane.reproduce.frames.yang2016.measured import Measured
-from fairlane.reproduce.frames.yang2016.schedules import Schedules
-from fairlane.reproduce.frames.yang2016.selection import Selection
-from fairlane.scenario import Scenario
-from fairlane.scenario.models import Job
+from fairlane.reproduce import folder_of, plan
+from fairlane.reproduce.judging import findings
+from fairlane.reproduce.planning import RECORDINGS
+from fairlane.reproduce.running import Called
 from fairlane.scenario.resolve import decide
 from fairlane.scheduler import Forecast, compare_allocators, load_model, read_log
-from fairlane.tasks.progress import TaskProgress
-
-TINY = replace(QUICK, applications={name: replace(one, factor=0.1) for name, one in QUICK.applications.items()})
-WITHOUT_AMG = replace(TINY, applications={**TINY.applications, "amg": Application("amg-that-is-not-there", 1.0)})
-
-
-@pytest.mark.parametrize("application", APPLICATIONS)
-def test_a_rank_sends_16_mib_on_average(application: str) -> None:
-    one = FULL.applications[application]
-    if one.trace == "amg-216" and TRACES not in os.environ:
-        pytest.skip(f"{TRACES} names no folder with {one.trace}")
-    traffic = observe(program_of(Job.model_validate({"trace": {"path": str(trace(one.trace))}}).source, 0))
-    assert one.factor * traffic.sent.mean() == pytest.approx(16 * 2**20, rel=0.03)
-    assert QUICK.applications["crystal"].factor * 4 == FULL.applications["crystal"].factor
+from fairlane.study.sql import Database
+from fairlane.workload.trace import Trace
+from papers import performed, scenarios, small, study_of
 
 
-@pytest.mark.parametrize(("fabric", "rate"), [("3D", 4.67e9), ("5D", 2.8e9), ("7D", 2.0e9)])
-def test_a_node_has_28_gb_per_second_in_all(fabric: str, rate: float) -> None:
-    resolved = decide(Scenario(**written(Cell("crystal", fabric, "fixed"), QUICK)))
-    links = Fabric.build(resolved.tables["fabric"]).links
+def test_what_has_no_recording_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("FAIRLANE_TRACES", raising=False)
+    monkeypatch.setenv("FAIRLANE_JOBS", str(tmp_path))
+    chosen = plan("yang2016")
+    missing = f"FAIRLANE_TRACES: there is no amg-216.tar.zst in {RECORDINGS}"
+    assert chosen.left_out["dimensions"] == f"amg is not run: {missing}"
+    assert {point.parameters["application"] for point in study_of(chosen, "dimensions").points()} == {
+        "crystal",
+        "multigrid",
+    }
+    assert "unit-size" not in chosen.studies
+    assert chosen.left_out["unit-size"] == missing
+    assert chosen.left_out["schedules"].startswith("FAIRLANE_JOBS: there is no nasa-ipsc-1993.swf.gz in ")
+    assert str(tmp_path) in chosen.left_out["schedules"]
+
+
+def test_tori_have_2048_nodes_and_the_bandwidth_that_is_asked_for() -> None:
+    chosen = plan("yang2016", quick=True)
+    rates = {}
+    for study, network in (("dimensions", "7D"), ("bandwidth", "5D, 4 GiB/s"), ("fixed-aggregate", "3D, fixed")):
+        (scenario,) = scenarios(chosen, study, application="crystal", network=network)
+        resolved = decide(scenario)
+        fabric = Fabric.build(resolved.tables["fabric"])
+        assert fabric.hosts == 2048
+        given = scenario.fabric.parameters
+        rates[network] = (given["bandwidth"], given["host_bandwidth"])
+    gib = 8 * 2**30
+    assert rates == {
+        "7D": (2 * gib, 28 * gib),
+        "5D, 4 GiB/s": (4 * gib, 40 * gib),
+        "3D, fixed": (4_670_000_000, 28_000_000_000),
+    }
+
+
+@pytest.mark.parametrize(("network", "rate"), [("3D, fixed", 4.67e9), ("5D, fixed", 2.8e9), ("7D, fixed", 2.0e9)])
+def test_a_node_has_28_gb_per_second_in_all(network: str, rate: float) -> None:
+    chosen = plan("yang2016", quick=True, only="yang.fixed-aggregate")
+    (scenario,) = scenarios(chosen, "fixed-aggregate", application="crystal", network=network)
+    links = Fabric.build(decide(scenario).tables["fabric"]).links
+    bandwidth = links[next(name for name in links if name.startswith("bandwidth"))]
     between = links["role"] != "host"
-    assert set(links["bandwidth"][between].tolist()) == {rate}
-    assert set(links["bandwidth"][~between].tolist()) == {28e9}
-    out_of_one = between & (links["from_switch"] == 0)
-    assert links["bandwidth"][out_of_one].sum() == pytest.approx(28e9, rel=0.001)
+    assert set(bandwidth[between].tolist()) == {rate}
+    assert set(bandwidth[~between].tolist()) == {28e9}
+    assert bandwidth[between & (links["from_switch"] == 0)].sum() == pytest.approx(28e9, rel=0.001)
+
+
+@pytest.mark.parametrize("application", ["amg", "crystal", "multigrid"])
+def test_a_rank_sends_16_mib_on_average(application: str) -> None:
+    chosen = plan("yang2016", only="yang.dimensions")
+    found = scenarios(chosen, "dimensions", application=application)
+    if not found:
+        assert application == "amg"
+        pytest.skip(chosen.left_out["dimensions"])
+    trace = found[0].jobs[0].trace
+    assert trace is not None
+    sent = observe(program_of(Trace(path=trace.path), 0)).sent
+    assert trace.message_scale * sent.mean() == pytest.approx(16 * 2**20, rel=0.03)
 
 
 def hosts_of(allocation: str) -> list[list[int]]:
-    cell = Cell("multigrid", allocation=allocation, beside="busy")
-    return [list(job.hosts) for job in decide(Scenario(**written(cell, QUICK))).jobs]
+    chosen = plan("yang2016", quick=True, only="yang.unit-size")
+    (scenario,) = scenarios(chosen, "unit-size", application="multigrid", allocation=allocation)
+    return [list(job.hosts) for job in decide(scenario).jobs]
 
 
 def test_units_are_interleaved_among_the_three() -> None:
@@ -73,126 +96,128 @@ def test_units_are_interleaved_among_the_three() -> None:
 
 
 def test_side_by_side_everybody_has_a_box_to_itself() -> None:
-    places = [np.stack(np.unravel_index(hosts, (16, 16, 8), order="F")) for hosts in hosts_of("cube")]
+    found = hosts_of("cube")
+    places = [np.stack(np.unravel_index(hosts, (16, 16, 8), order="F")) for hosts in found]
     sides = [tuple((place.max(axis=1) - place.min(axis=1) + 1).tolist()) for place in places]
     assert sides == [(3, 3, 3), (5, 5, 4), (5, 5, 5)]
-    assert len({host for hosts in hosts_of("cube") for host in hosts}) == 27 + 100 + 125
+    assert len({host for hosts in found for host in hosts}) == 27 + 100 + 125
 
 
-def test_the_one_that_is_measured_ends_and_the_others_go_on() -> None:
-    jobs = written(Cell("crystal", allocation="cube", beside="busy"), QUICK)["jobs"]
-    assert [(job["name"], job["trace"]["repeat"]) for job in jobs] == [
-        ("amg", True),
-        ("crystal", False),
-        ("multigrid", True),
-    ]
+def test_only_random_places_have_several_seeds() -> None:
+    points = list(study_of(plan("yang2016", only="yang.contiguity"), "contiguity").points())
+    seeds: dict[str, set[int]] = {}
+    for point in points:
+        seeds.setdefault(point.parameters["allocation"], set()).add(point.seed)
+    assert seeds == {"cube": {1}, "random-16": {1, 2, 3, 4, 5}}
+
+
+def test_together_the_others_repeat_or_only_hold_their_hosts() -> None:
+    chosen = plan("yang2016", quick=True, only="yang.unit-size")
+    for study, start in (("unit-size", 0), ("unit-size.alone", 10**15)):
+        (scenario,) = scenarios(chosen, study, application="crystal", allocation="units-16")
+        assert [(job.name, job.trace is not None and job.trace.repeat, job.start) for job in scenario.jobs] == [
+            ("amg", True, start),
+            ("crystal", False, 0),
+            ("multigrid", True, start),
+        ]
+        hosts = [set(job.hosts) for job in decide(scenario).jobs]
+        assert len(set().union(*hosts)) == sum(map(len, hosts)) == 27 + 100 + 125
 
 
 def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None:
-    chosen = plan("yang2016", only="yang.contiguity", quick=True)
-    small = replace(chosen, selection=Selection(["contiguity"], TINY))
-    found = reproduce(small, tmp_path, TaskProgress(wanted=False), workers=1)
+    change = {"only": {"application": ["crystal"], "network": ["3D", "5D", "7D"], "allocation": ["linear"]}}
+    patterns = {"set": {"amg": "$FAIRLANE_TRACES/crystal-100.tar.zst"}}
+    changes: dict[str, dict[str, Any]] = {"dimensions": change, "patterns": patterns}
+    found = performed(small("yang2016", "yang.dimensions", changes), tmp_path)
     assert not found.failed
-    assert [(one.claim.id, one.missing, one.scaled) for one in found.judged] == [("yang.contiguity", [], True)]
-    assert len(found.judged[0].findings) == 3
+    (judged,) = found.judged
+    assert [one.holds for one in judged.findings] == [True]
+    assert judged.findings[0].words.startswith("Crystal Router: median 3D ")
     times = pl.read_csv(tmp_path / "times.csv")
-    assert times["box"].to_list() == ["contiguous", "units of 16"] * 3
-    assert (times["least_ms"] < times["median_ms"]).all()
-    assert (times["median_ms"] < times["greatest_ms"]).all()
-    # A rank that transfers for so long has not ended before, and scattered hosts are further apart.
-    assert (times["greatest_ms"] <= times["end_ms"]).all()
-    far = times["links_per_byte"].to_list()
-    assert all(near < scattered for near, scattered in zip(far[::2], far[1::2], strict=True))
-    for name in ("contiguity", *(f"pattern-{application}" for application in APPLICATIONS)):
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert times["box"].to_list() == ["3D", "5D", "7D"]
+    assert (times["min_ms"] <= times["median_ms"]).all()
+    assert (times["max_ms"] <= times["end_ms"]).all(), "nobody computes, and a rank is blocked at most until the end"
+    assert times["links_per_byte"].is_sorted(descending=True), "more dimensions, shorter paths"
+    assert times["busiest_link_active"].is_between(0, 1).all()
+    for name in ("dimensions", "pattern-crystal"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 5000
 
 
-def test_a_trace_that_is_not_there_is_missing_and_named() -> None:
-    chosen = Selection(list(EXPERIMENTS), WITHOUT_AMG)
-    assert all("there is no amg-that-is-not-there.tar.zst" in words for words in chosen.left_out.values())
-    cells = list(chosen.tasks)
-    assert {cell.application for cell in cells} == {"crystal", "multigrid"}
-    assert not any(cell.beside == "busy" for cell in cells), "all three are needed"
-    measured = Measured({cell: {"network": [1.0]} for cell in cells}, WITHOUT_AMG)
-    assert [words.partition(" is")[0] for words in measured.missing("shapes")] == ["AMG"]
-    assert len(list(CHECKS["yang.shapes"].judge(measured))) == 2
-    assert list(CHECKS["yang.unit-size"].judge(measured)) == []
-
-
-def judged(experiment: str, **medians: list[float]) -> list[bool]:
-    """The findings for made-up times, in ms by box, of three ranks each."""
-    cells = {
-        cell: {"network": [1e9 * (median - 0.1), 1e9 * median, 1e9 * (median + 9)]}
-        for application, values in medians.items()
-        for box, median in zip(EXPERIMENTS[experiment].boxes, values, strict=True)
-        for cell in EXPERIMENTS[experiment].cells(application, box, FULL)
-    }
-    return [held for _, held in CHECKS[f"yang.{experiment}"].judge(Measured(cells, FULL))]
-
-
-def test_medians_decide() -> None:
-    assert judged("dimensions", amg=[3, 2, 1], crystal=[3, 2, 2], multigrid=[2, 3, 1]) == [True, False, False]
-    assert judged("bandwidth", amg=[3, 2, 1]) == [True]
-    assert judged("fixed-aggregate", amg=[1, 1.04, 9], crystal=[1, 9, 1.1], multigrid=[1, 9, 0.9]) == [True] * 3
-    assert judged("fixed-aggregate", amg=[1, 0.94, 1], crystal=[1, 9, 1], multigrid=[1, 0.5, 1]) == [False] * 3
-    assert judged("shapes", amg=[2, 1, 3], crystal=[1, 2, 3], multigrid=[2, 3, 1]) == [True, True, False]
-    assert judged("contiguity", amg=[1, 1.06], crystal=[1, 1.3], multigrid=[1, 1.2]) == [False, True, False]
-    amg, crystal, multigrid = [1, 1, 1.02, 1.1], [1, 1, 1.06, 1.2], [1, 1.9, 2, 2.2]
-    assert judged("unit-size", amg=amg, crystal=crystal, multigrid=multigrid) == [True, True, False, True, True, True]
-
-
-def test_the_allocator_of_section_v_is_judged_beside_both_others() -> None:
-    rows = {
-        "box": {"mean_slowdown": 1.0, "utilisation": 0.6},
-        "linear": {"mean_slowdown": 1.4, "utilisation": 0.9},
-        "pattern": {"mean_slowdown": 1.04, "utilisation": 0.85},
-    }
-    measured = Measured({}, FULL, schedules=rows)
-    assert [held for _, held in CHECKS["yang.pattern-aware"].judge(measured)] == [True, False]
-    assert measured.missing("schedules") == []
-    assert Measured({}, FULL).missing("schedules")
-
-
-@pytest.mark.timeout(120)
-def test_allocators_are_compared_on_a_job_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = gzip.decompress(job_log(QUICK.log).read_bytes()).splitlines(keepends=True)
-    small = [line for line in lines if not line.startswith(b";") and int(line.split()[4]) <= 16]
-    (tmp_path / "short.swf.gz").write_bytes(gzip.compress(b"".join(small[:40])))
-    monkeypatch.setenv(JOBS, str(tmp_path))
-    scale = replace(QUICK, log="short", moments=1)
-    chosen = replace(plan("yang2016", only="yang.pattern-aware", quick=True), selection=Selection([SCHEDULES], scale))
-    found = reproduce(chosen, tmp_path / "out", TaskProgress(wanted=False), workers=1)
+def test_allocators_are_compared_on_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with gzip.open(RECORDINGS / "nasa-ipsc-1993-first-400.swf.gz") as file:
+        lines = file.readlines()
+    short = tmp_path / "nasa-ipsc-1993-first-400.swf.gz"
+    short.write_bytes(gzip.compress(b"".join(lines[:40])))
+    monkeypatch.setenv("FAIRLANE_JOBS", str(tmp_path))
+    chosen = small("yang2016", "yang.pattern-aware", {"schedules": {"set": {"snapshots": 1}}})
+    assert chosen.studies["schedules"].arguments["log"] == str(short)
+    found = performed(chosen, tmp_path / "out")
     assert not found.failed
     assert [(one.claim.id, one.missing, len(one.findings)) for one in found.judged] == [("yang.pattern-aware", [], 2)]
     rows = pl.read_csv(tmp_path / "out" / "schedules.csv")
     assert rows["allocator"].to_list() == ["box", "linear", "pattern"]
     # The same as by hand, and each allocator has had every job.
     forecast = Forecast(load_model("torus-128"))
-    read = read_log(tmp_path / "short.swf.gz", hosts=128)
-    jobs = [replace(job, submit=round(job.submit / 2)) for job in read.jobs]
+    read = read_log(short, hosts=128)
+    jobs = [type(job)(**{**vars(job), "submit": round(job.submit / 2)}) for job in read.jobs]
     alone = compare_allocators(jobs, forecast.fabric, {"linear": PLACEMENTS["linear"]()}, forecast=forecast)
     assert set(rows["jobs"]) == {len(jobs)}
     assert rows["mean_slowdown"][1] == pytest.approx(alone.metrics["linear"].mean_slowdown, rel=1e-5)
-    assert (tmp_path / "out" / "schedules.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out" / "schedules.png").stat().st_size > 5000
     # Known again by what is in the log, not by its place; another one if that changes.
-    before = Schedules("short", 1).digest
-    assert before == Schedules("short", 1).digest != Schedules("short", 2).digest
-    (tmp_path / "short.swf.gz").write_bytes(gzip.compress(b"".join(small[:39])))
-    assert Schedules("short", 1).digest != before
+    prepared = chosen.studies["schedules"]
+    assert prepared.method is not None
+    before = Called(prepared.method, prepared.arguments, "schedules").digest
+    other = tmp_path / "other.swf.gz"
+    other.write_bytes(short.read_bytes())
+    assert Called(prepared.method, {**prepared.arguments, "log": str(other)}, "schedules").digest == before
+    other.write_bytes(gzip.compress(b"".join(lines[:39])))
+    assert Called(prepared.method, {**prepared.arguments, "log": str(other)}, "schedules").digest != before
 
 
-def test_a_job_log_that_is_not_there_is_missing_and_named() -> None:
-    chosen = Selection([SCHEDULES], replace(FULL, log="no-such-log"))
-    assert "FAIRLANE_JOBS: there is no no-such-log.swf.gz in" in chosen.left_out[SCHEDULES]
-    assert chosen.tasks == {}
-    assert list(chosen.measured({}).missing(SCHEDULES)) == [chosen.left_out[SCHEDULES]]
+LEVELS = {
+    "dimensions": ("network", ("3D", "5D", "7D")),
+    "bandwidth": ("network", ("5D", "5D, 4 GiB/s", "5D, 8 GiB/s")),
+    "fixed-aggregate": ("network", ("3D, fixed", "5D, fixed", "7D, fixed")),
+    "shapes": ("allocation", ("cube", "unbalanced", "mesh")),
+    "contiguity": ("allocation", ("cube", "random-16")),
+    "unit-size": ("allocation", ("cube", "units-16", "units-8", "units-2")),
+}
 
 
-def test_more_places_of_random_units_are_in_one_box() -> None:
-    scale = replace(FULL, seeds=3)
-    cells = EXPERIMENTS["contiguity"].cells("amg", "units of 16", scale)
-    assert [cell.seed for cell in cells] == [1, 2, 3]
-    measured = Measured({cell: {"network": [1e9 * cell.seed]} for cell in cells}, scale)
-    times = measured.times("contiguity", "amg", "units of 16")
-    assert times is not None
-    assert times.tolist() == pytest.approx([1, 2, 3])
+def judged(study: str, **times: list[float]) -> list[tuple[str, bool]]:
+    """The verdicts for these times of one rank, ms, by application and level."""
+    key, levels = LEVELS[study]
+    rows = [
+        {"study": study, "point": len(levels) * at + place, "application": application, "network": "3D"}
+        | {"allocation": "linear", key: level, "network_ps": round(1e9 * time), "late_partner_ps": 0}
+        for at, (application, of) in enumerate(times.items())
+        for place, (level, time) in enumerate(zip(levels, of, strict=True))
+    ]
+    database = Database({"transfers": pl.DataFrame(rows)})
+    folder = folder_of("yang2016")
+    for one in folder.paper.table[:2]:
+        database.put(one.name, database.ask(one.sql or ""))
+    (claim,) = [one for one in folder.claims if study in one.studies]
+    return [(one.words, one.holds) for one in findings(claim, database)]
+
+
+def held(study: str, **times: list[float]) -> list[bool]:
+    return [it for _, it in judged(study, **times)]
+
+
+def test_medians_have_to_fall() -> None:
+    assert held("dimensions", amg=[3, 2, 1], crystal=[3, 2, 2]) == [True, False]
+    words = [words for words, _ in judged("bandwidth", multigrid=[3, 2, 1])]
+    assert words == ["MultiGrid: median 2 GiB/s 3.00, 4 GiB/s 2.00, 8 GiB/s 1.00 ms (falls)"]
+
+
+def test_each_application_has_its_own_band() -> None:
+    assert held("fixed-aggregate", amg=[1, 1.04, 9], crystal=[1, 0, 1.1], multigrid=[1, 9, 0.9]) == [True] * 3
+    assert held("fixed-aggregate", amg=[1, 1.06, 1], crystal=[1, 2, 0.9], multigrid=[1, 0, 1.1]) == [False] * 3
+    assert held("shapes", amg=[2, 1, 3], crystal=[1, 2, 3], multigrid=[3, 2, 1]) == [True, True, False]
+    assert held("contiguity", amg=[1, 1.05], crystal=[1, 1.2], multigrid=[1, 1.3]) == [True] * 3
+    assert held("contiguity", amg=[1, 1.1], crystal=[1, 1.0], multigrid=[1, 0.9]) == [False] * 3
+    assert held("contiguity", multigrid=[1, 2]) == [], "there is nothing to compare it with"
+    found = held("unit-size", amg=[1, 1, 1.03, 1.1], crystal=[1, 1, 1.06, 1.1], multigrid=[1, 1.9, 2, 2.1])
+    assert found == [True, True, False, True, True, True]

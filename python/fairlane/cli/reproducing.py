@@ -51,28 +51,12 @@ def reproduce(
     quiet: Quiet = False,
 ) -> int:
     """Run a paper's experiments and print its claims: paper, measured, holds."""
-    from fairlane.cli.framed import reproduce as perform_framed
     from fairlane.inputs.code import allow_code as allowing
     from fairlane.reproduce import plan
     from fairlane.reproduce import reproduce as perform
-    from fairlane.reproduce.frames import PAPERS as FRAMED
     from fairlane.tasks.progress import TaskProgress
     from fairlane.tasks.store import Store
 
-    if paper in FRAMED:
-        options = {"placements": placements, "periods": periods, "beside": beside or (), "cabling": cabling}
-        return perform_framed(
-            paper,
-            only or (),
-            options,
-            out,
-            quick=quick,
-            resume=resume,
-            workers=workers,
-            dask=dask,
-            json=as_json,
-            quiet=quiet,
-        )
     if dask:
         typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
     with allowing(allow_code):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
 import polars as pl
 
+import fairlane
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import Derived
 from fairlane.reproduce.method import Method
@@ -93,7 +94,7 @@ class Called:
         files = [Path(it) for it in self.arguments.values() if isinstance(it, str) and Path(it).is_file()]
         read = [sha256(path.read_bytes()).hexdigest() for path in files]
         plain = {key: it for key, it in self.arguments.items() if not (isinstance(it, str) and Path(it) in files)}
-        key = [plain, read, self.method.name, self.method.digest, sources("none")]
+        key = [plain, read, self.method.name, self.method.digest, sources("none"), _data()]
         return sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
@@ -104,6 +105,17 @@ class Called:
     def compute(self, watch: Stopwatch) -> Answer:
         """Calls the function, which returns tables by column."""
         return {"tables": self.method.function()(self.arguments, watch)}
+
+
+@lru_cache
+def _data() -> str:
+    """A digest of the files of fairlane that are no programs, as of its models, but for those of papers."""
+    home, found = Path(fairlane.__file__).parent, sha256()
+    for path in sorted(home.rglob("*")):
+        apart = path.suffix in (".py", ".pyc", ".pyi", ".so", ".pyd") or "reproduce" in path.relative_to(home).parts
+        if path.is_file() and not apart:
+            found.update(sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:16]
 
 
 class _Part(Protocol):

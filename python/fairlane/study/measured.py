@@ -37,7 +37,7 @@ class Measure(Table):
     """What is measured of every run: tables, each asked for in SQL, or what a function returns."""
 
     until: str | None = None
-    """The job with which a run ends; by default it lasts for the scenario's duration."""
+    """The job with which a run ends, also as ``{factor}``; by default it lasts for the scenario's duration."""
     tables: dict[str, str] = Field(default_factory=dict)
     """SQL over the tables of a run, and a table ``run`` with one row, by the name of what it makes."""
     function: str | None = None
@@ -76,11 +76,12 @@ def measured_runs(
         arguments: Mapping[str, Any] = told or {}
         if asked.function is None:
             names = [name for job in scenario.jobs for name in job.names()]
-            if asked.until is not None and asked.until not in names:
-                raise ScenarioError(
-                    study.error(Problem.unknown("measure.until", "job", asked.until, names, asked.until))
-                )
-            job = None if asked.until is None else names.index(asked.until)
+            until = asked.until
+            for name, level in point.parameters.items():
+                until = until and until.replace(f"{{{name}}}", str(level))
+            if until is not None and until not in names:
+                raise ScenarioError(study.error(Problem.unknown("measure.until", "job", until, names, until)))
+            job = None if until is None else names.index(until)
             arguments = {"until": job, "tables": asked.tables}
         data = study.written(point).data
         label = f"{study.name}: {point}"
@@ -118,7 +119,8 @@ def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
             samples=sampler.table() if sampler else None,
             counters=counted,
         )
-        database = Database(_observed(made, engine, " ".join(arguments["tables"].values())))
+        name = None if until is None else resolved.jobs[until].name
+        database = Database(_observed(made, engine, name, " ".join(arguments["tables"].values())))
         found = {name: _asked(database, name, sql) for name, sql in arguments["tables"].items()}
         database.close()
     return {"tables": found, "packet_hops": engine.packet_hops, "digest": engine.digest()}
@@ -136,7 +138,7 @@ def columns_of(table: pl.DataFrame) -> dict[str, list[Any]]:
     return table.with_columns(pl.selectors.enum().cast(pl.String)).to_dict(as_series=False)
 
 
-def _observed(made: Tables, engine: Engine, asked: str) -> dict[str, pl.DataFrame]:
+def _observed(made: Tables, engine: Engine, until: str | None, asked: str) -> dict[str, pl.DataFrame]:
     """The tables of a run without isolated ones that a text of queries names, and the table ``run``."""
     from fairlane.results.schemas import RUN
 
@@ -144,6 +146,7 @@ def _observed(made: Tables, engine: Engine, asked: str) -> dict[str, pl.DataFram
     run = {
         "scenario": [made.scenario.name],
         "seed": [made.scenario.seed],
+        "until": [until],
         "simulated_ps": [made.observed.measured.now],
         "stopped_ps": [engine.now],
         "packet_hops": [engine.packet_hops],
