@@ -240,6 +240,16 @@ def test_papers_of_fairlane_can_be_read_and_all_their_studies_are_judged(name: s
     assert folder.figures
 
 
+@pytest.mark.parametrize("name", PAPERS)
+def test_quick_studies_need_nothing_that_the_package_does_not_have(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("FAIRLANE_TRACES", "FAIRLANE_JOBS"):
+        monkeypatch.delenv(variable, raising=False)
+    chosen = plan(name, quick=True)
+    assert not [words for words in chosen.left_out.values() if "there is no" in words]
+    skipped = {entry.name for entry in chosen.folder.paper.study if entry.quick.skip}
+    assert set(chosen.studies) == {entry.name for entry in chosen.folder.paper.study} - skipped
+
+
 def test_unknown_papers_claims_and_options_are_named() -> None:
     with pytest.raises(ScenarioError, match='did you mean "savoie2020"'):
         plan("savoie2019")

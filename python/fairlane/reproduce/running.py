@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import polars as pl
 
-import fairlane
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import Derived
 from fairlane.reproduce.method import Method
@@ -110,7 +109,7 @@ class Called:
 @lru_cache
 def _data() -> str:
     """A digest of the files of fairlane that are no programs, as of its models, but for those of papers."""
-    home, found = Path(fairlane.__file__).parent, sha256()
+    home, found = Path(__file__).parents[1], sha256()
     for path in sorted(home.rglob("*")):
         apart = path.suffix in (".py", ".pyc", ".pyi", ".so", ".pyd") or "reproduce" in path.relative_to(home).parts
         if path.is_file() and not apart:
