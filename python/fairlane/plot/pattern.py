@@ -37,7 +37,9 @@ def _matrix(axes: Axes, found: Pattern) -> None:
     shown = np.ma.masked_equal(total.astype(np.float64), 0)
     least, most = (float(shown.min()), float(shown.max())) if total.any() else (0.0, 1.0)
     norm = LogNorm(min(least, most / 4), most) if total.any() else Normalize(0, 1)
-    draw_heat(axes, shown, norm, ticks={tick: _written(tick) for tick in _powers(least, most)} if total.any() else None)
+    draw_heat(
+        axes, shown, norm, ticks={tick: data_size(tick) for tick in _powers(least, most)} if total.any() else None
+    )
     axes.set_xlabel("receiver")
     axes.set_ylabel("sender")
     for axis in (axes.xaxis, axes.yaxis):
@@ -50,10 +52,10 @@ def _by_rank(axes: Axes, found: Pattern) -> None:
     axes.step(ranks, traffic.sent, where="mid", color=PALETTE[0], linewidth=1.8)
     axes.step(ranks, traffic.received, where="mid", color=PALETTE[1], linewidth=1.8, linestyle=(0, (3, 1.5)))
     most = max(1.0, float(max(traffic.sent.max(), traffic.received.max())))
-    unit = _unit(most)[0]
+    unit, name = next((size, name) for size, name in _UNITS if most >= size)
     axes.set_yticks(unit * np.asarray(MaxNLocator(6).tick_values(0, 1.12 * most / unit)))
     axes.set_ylim(0, 1.12 * most)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _written(value, unit)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{significant(value / unit)} {name}"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     axes.set_xlabel("rank")
     axes.grid(axis="y")
@@ -66,15 +68,3 @@ def _powers(least: float, most: float) -> list[float]:
     first, last = int(np.ceil(np.log2(least))), int(np.floor(np.log2(most)))
     step = max(1, -(-(last - first) // 7))
     return [2.0**power for power in range(first, last + 1, step)]
-
-
-def _unit(value: float) -> tuple[int, str]:
-    return next(((size, unit) for size, unit in _UNITS if value >= size), _UNITS[-1])
-
-
-def _written(value: float, unit: int | None = None) -> str:
-    """An amount in a unit that fits it, or in the one given."""
-    if unit is None:
-        return data_size(value)
-    size, name = _unit(unit)
-    return f"{significant(value / size)} {name}"

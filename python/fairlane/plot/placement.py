@@ -17,13 +17,13 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_hex
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from fairlane.fabric.subtrees import subtrees
 from fairlane.fabric.view import Fabric
+from fairlane.plot.legend import SQUARE, legend_below
 from fairlane.plot.panels import Drawn, Given, Panels
-from fairlane.plot.style import INK, MUTED, PALETTE
+from fairlane.plot.style import MUTED, PALETTE
 
 FREE = "#ececec"
 MOST_NAMED = 24
@@ -148,18 +148,5 @@ def _colours(names: list[str]) -> dict[str, str]:
 def _legend(axes: Axes, colours: Mapping[str, str]) -> None:
     named = list(colours.items())[:MOST_NAMED]
     rest = len(colours) - len(named)
-    labels = [*(name for name, _ in named), "free" if not rest else f"free; {rest} more jobs are not named"]
-    marks = [
-        Line2D([], [], color=colour, marker="s", markersize=9, linestyle="")
-        for colour in [*(colour for _, colour in named), FREE]
-    ]
-    axes.legend(
-        marks,
-        labels,
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        ncols=4,
-        frameon=False,
-        fontsize=10,
-        labelcolor=INK,
-    )
+    free = "free" if not rest else f"free; {rest} more jobs are not named"
+    legend_below(axes, [(name, colour, SQUARE) for name, colour in [*named, (free, FREE)]], size=9)

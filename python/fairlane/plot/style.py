@@ -67,11 +67,6 @@ def what_of(run: Run) -> str:
     return f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}{partial}."
 
 
-def headline(figure: Figure, title: str, run: Run, note: str = "") -> None:
-    """A title that says what is seen, and a line below it that says of what."""
-    headline_of(figure, title, f"{what_of(run)} {note}")
-
-
 def headline_of(figure: Figure, title: str, what: str) -> None:
     """A title that says what is seen, and in small letters below it of what."""
     title_of(figure, title)

@@ -20,6 +20,7 @@ from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
 from fairlane.study.setting import Change, changes, steps_of
 from fairlane.study.table import Case, StudyTable
+from fairlane.wording import html_table, plural
 
 __all__ = ["Point", "Study"]
 
@@ -68,6 +69,17 @@ class Study:
         for assignment in set:
             document.set(assignment)
         return cls(document)
+
+    def __repr__(self) -> str:
+        return f"<Study {self._headline()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, type(treatment).__name__) for name, treatment in self.treatments.items()]
+        return html_table(f"Study {self._headline()}", ("treatment", "kind"), rows)
+
+    def _headline(self) -> str:
+        points, treatments = sum(1 for _ in self.points()), len(self.treatments)
+        return f"{self.name}: {plural(points, 'point')}, {plural(treatments, 'treatment')}"
 
     @property
     def treatments(self) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import Floats
+from fairlane.plot.legend import DOT, LINE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.wording import plural
@@ -183,13 +184,13 @@ def _arc(axes: Axes, a: Floats, b: Floats, colour: str, width: float, alpha: flo
 
 def _rows(fabric: Fabric, sides: list[int]) -> list[tuple[str, str, str]]:
     counts = Counter(zip(fabric.links["role"].tolist(), fabric.links["bandwidth"].tolist(), strict=True))
-    rows = [("switch", parts.SWITCH, parts.DOT)]
+    rows = [("switch", parts.SWITCH, DOT)]
     for number, side in enumerate(sides):
         found = [(rate, count) for (role, rate), count in counts.items() if role == f"dimension {number}"]
         if found:
             rate, count = found[0]
             words = f"dimension {number} ({side}): {plural(count, 'link')}, {parts.rate(rate)}"
-            rows.append((words, _colour(number), parts.LINE))
+            rows.append((words, _colour(number), LINE))
     return rows
 
 

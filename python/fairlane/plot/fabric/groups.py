@@ -12,6 +12,7 @@ from matplotlib.patches import Circle
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import Floats, Pair
+from fairlane.plot.legend import DOT, LINE, SQUARE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import INK, PALETTE
 from fairlane.results.text import plural
@@ -51,7 +52,7 @@ class _Shape:
     @property
     def legend(self) -> list[tuple[str, str, str]]:
         """A row for each kind of switch."""
-        return [(name, colour, parts.DOT) for name, colour in self.kinds.items()]
+        return [(name, colour, DOT) for name, colour in self.kinds.items()]
 
     @property
     def switch_colour(self) -> str:
@@ -122,7 +123,7 @@ def _overview(axes: Axes, shape: _Shape) -> None:
     axes.set_xlim(-limit, limit)
     axes.set_ylim(-limit, limit)
     size = f"{plural(shape.size, 'switch', 'switches')} and {sample} hosts"
-    rows = [(f"a group: {size}", shape.switch_colour, parts.DOT), ("global cables", shape.global_colour, parts.LINE)]
+    rows = [(f"a group: {size}", shape.switch_colour, DOT), ("global cables", shape.global_colour, LINE)]
     parts.legend(axes, rows)
 
 
@@ -146,8 +147,8 @@ def _full(axes: Axes, shape: _Shape) -> None:
     limit = 1.12 + 1.62 * radius if shape.groups > 1 else 1.25
     axes.set_xlim(-limit, limit)
     axes.set_ylim(-limit, limit)
-    rows = [*shape.legend, ("host", parts.HOST, parts.DOT), ("within a group", parts.LOCAL, parts.LINE)]
-    parts.legend(axes, [*rows, ("between groups", parts.GLOBAL, parts.LINE)] if shape.groups > 1 else rows, 5)
+    rows = [*shape.legend, ("host", parts.HOST, DOT), ("within a group", parts.LOCAL, LINE)]
+    parts.legend(axes, [*rows, ("between groups", parts.GLOBAL, LINE)] if shape.groups > 1 else rows, 5)
 
 
 def _switches(axes: Axes, shape: _Shape, places: Floats, size: float) -> None:
@@ -215,7 +216,7 @@ def _group(axes: Axes, shape: _Shape) -> None:
     reach = [count for (a, b), count in shape.cables.items() if min(a, b) < shape.size <= max(a, b)]
     leave = f"; {sum(reach)} cables leave it" if reach else ""
     axes.set_title(f"One group; numbers are hosts of a switch{leave}", fontsize=12)
-    parts.legend(axes, [*shape.legend, (f"{sum(inner.values())} cables within", parts.LOCAL, parts.LINE)])
+    parts.legend(axes, [*shape.legend, (f"{sum(inner.values())} cables within", parts.LOCAL, LINE)])
 
 
 def _rows_and_columns(axes: Axes, shape: _Shape) -> None:
@@ -244,10 +245,10 @@ def _rows_and_columns(axes: Axes, shape: _Shape) -> None:
         fontsize=12,
     )
     black = {count for (a, b), count in shape.cables.items() if b < shape.size and a // shape.row != b // shape.row}
-    legend = [("switch", INK, parts.SQUARE), ("green: along a row, one each", GREEN, parts.LINE)]
+    legend = [("switch", INK, SQUARE), ("green: along a row, one each", GREEN, LINE)]
     if black:
-        legend.append((f"black: along a column, {parts.span(black, 'cable')} each", BLACK, parts.LINE))
-    blue = ("blue: how many leave for other groups", BLUE, parts.LINE)
+        legend.append((f"black: along a column, {parts.span(black, 'cable')} each", BLACK, LINE))
+    blue = ("blue: how many leave for other groups", BLUE, LINE)
     parts.legend(axes, [*legend, blue] if ends else legend, 2)
 
 

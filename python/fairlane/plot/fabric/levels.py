@@ -12,6 +12,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
+from fairlane.plot.legend import DOT, LINE, SQUARE, WIDE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.results.text import plural
@@ -110,10 +111,10 @@ def _full(axes: Axes, tree: _Tree) -> None:
             parts.words(axes, places[switch][0], level + 0.16, name, 7.5, "#555555", on="white")
     axes.set_xlim(-0.1, 1.02)
     axes.set_ylim(0.05, tree.top + 0.35)
-    rows = [(parts.rate(rate), found, parts.LINE) for rate, found in colour.items()]
+    rows = [(parts.rate(rate), found, LINE) for rate, found in colour.items()]
     trunk = max(tree.cables.values(), default=1)
-    first = [("switch", parts.SWITCH, parts.SQUARE), ("host", parts.HOST, parts.DOT)]
-    words = [*first, *rows, *([(f"up to {trunk} cables side by side", parts.LOCAL, parts.WIDE)] if trunk > 1 else [])]
+    first = [("switch", parts.SWITCH, SQUARE), ("host", parts.HOST, DOT)]
+    words = [*first, *rows, *([(f"up to {trunk} cables side by side", parts.LOCAL, WIDE)] if trunk > 1 else [])]
     parts.legend(axes, words, 6)
 
 
@@ -185,9 +186,9 @@ def _subtrees(axes: Axes, tree: _Tree) -> None:
     parts.legend(
         axes,
         [
-            (words, parts.SWITCH, parts.SQUARE),
-            ("the top", parts.GLOBAL, parts.SQUARE),
-            ("cables to the top, counted", parts.LOCAL, parts.LINE),
+            (words, parts.SWITCH, SQUARE),
+            ("the top", parts.GLOBAL, SQUARE),
+            ("cables to the top, counted", parts.LOCAL, LINE),
         ],
     )
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.lines import Line2D
 
 from fairlane.fabric.view import Fabric
+from fairlane.plot.legend import legend_below
 from fairlane.plot.panels import Given, Panels
 from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
 from fairlane.results.text import plural
@@ -29,8 +29,6 @@ SWITCH = PALETTE[0]
 HOST = "#9a9a9a"
 LOCAL = "#8fa3b5"
 GLOBAL = PALETTE[1]
-LINE, WIDE, DOT, SQUARE = "-", "=", "o", "s"
-"""Marks of a legend."""
 
 
 def blank(given: Given, width: float, height: float, columns: int = 1, rows_of_legend: int = 1) -> Panels:
@@ -57,24 +55,9 @@ def headline(panels: Panels, title: str, note: str) -> None:
 
 
 def legend(axes: Axes, rows: Iterable[tuple[str, str, str]], columns: int = 4) -> None:
-    """A legend below the panel: words, colour and mark, which is a line, a wide one, a dot or a square."""
-    widths = {LINE: 2.0, WIDE: 5.0}
-    marks = [
-        Line2D([], [], color=colour, linewidth=widths[mark])
-        if mark in widths
-        else Line2D([], [], color=colour, marker=mark, linestyle="")
-        for _, colour, mark in rows
-    ]
-    found = axes.legend(
-        marks,
-        [words for words, _, _ in rows],
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        ncols=columns,
-        frameon=False,
-        fontsize=10,
-    )
-    found.set_in_layout(False)  # the panel keeps its size; ``blank`` leaves room below
+    """A legend below the panel: words, colour and mark."""
+    # The panel keeps its size; ``blank`` leaves room below.
+    legend_below(axes, rows, columns).set_in_layout(False)
 
 
 def cables(fabric: Fabric) -> Counter[Pair]:

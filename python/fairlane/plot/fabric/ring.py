@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
+from fairlane.plot.legend import DOT, LINE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.results.text import plural
 
@@ -34,7 +35,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
             parts.words(panel, 1.13 * x, 1.13 * y, words, 8, "#555555")
     panel.set_xlim(-1.28, 1.28)
     panel.set_ylim(-1.28, 1.28)
-    parts.legend(panel, [("switch", parts.SWITCH, parts.DOT), ("cable; wider: a trunk", parts.GLOBAL, parts.LINE)])
+    parts.legend(panel, [("switch", parts.SWITCH, DOT), ("cable; wider: a trunk", parts.GLOBAL, LINE)])
     title = f"Fabric without levels: {plural(fabric.switches, 'switch', 'switches')}, {plural(fabric.hosts, 'host')}"
     parts.headline(panels, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches.")
     return panels.drawn
