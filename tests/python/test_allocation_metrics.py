@@ -176,7 +176,7 @@ def test_a_scenario_is_mapped_by_the_bytes_that_its_workload_sends() -> None:
         ),
         ({"name": "blocked", "grid": [4, 4], "block": [2]}, "allowed: 2 sides"),
         ({"name": "blocked", "grid": [4, 4]}, "placement.mapping.block: missing"),
-        ("hopbytes", 'unknown mapping; allowed: linear, blocked, hop_bytes; did you mean "hop_bytes"?'),
+        ("hopbytes", 'unknown mapping; allowed: linear, blocked, hop_bytes, "file.py:Name"; did you mean "hop_bytes"?'),
     ],
 )
 def test_mappings_that_do_not_fit_are_refused(mapping: Any, words: str) -> None:
