@@ -138,7 +138,7 @@ mod tests {
     fn wrong_parameters_are_refused() {
         let graph = topology::build("dragonfly", &json!({ "preset": "wilke2020" })).unwrap();
         let error = |params| Ugal::build(&graph, &params, "ugal_l", false).err().unwrap().to_string();
-        assert!(error(json!({ "samples": 0 })).contains("fabric.routing.samples = 0: 1 to 64 detours"));
+        assert!(error(json!({ "samples": 0 })).contains("fabric.routing.samples = 0: 1 to 64 non-minimal paths"));
         assert!(error(json!({ "threshold": 1 })).contains("bias"));
     }
 }
