@@ -12,7 +12,7 @@ from matplotlib.cbook import boxplot_stats
 
 from fairlane.plot.style import INK
 
-__all__ = ["Floats", "draw_boxes", "draw_dots", "draw_strips"]
+__all__ = ["Floats", "draw_boxes", "draw_dots", "draw_strips", "spread"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def draw_strips(axes: Axes, groups: Sequence[Floats], colours: Sequence[str]) ->
         if not values.size:
             continue
         size, alpha = (26.0, 0.8) if values.size <= 100 else (12.0, 0.6) if values.size <= 1000 else (6.0, 0.35)
-        draw_dots(axes, values, row + _spread(values), colour, size=size, alpha=alpha)
+        draw_dots(axes, values, row + spread(values.size), colour, size=size, alpha=alpha)
         line = {"boxprops": {"color": INK, "linewidth": 1.2}, "zorder": 3}
         _box(axes, values, row, 0.6, horizontal=True, whis=(0, 100), median=2.6, **line)
     axes.set_ylim(len(groups) - 0.5, -0.5)
@@ -99,8 +99,8 @@ def _outliers(values: Floats, whiskers: float | tuple[float, float]) -> Floats:
     return kept
 
 
-def _spread(values: Floats, height: float = 0.22) -> Floats:
-    """Vertical offsets that keep equal values apart; a low-discrepancy sequence, so a redrawn figure is the same."""
+def spread(count: int, reach: float = 0.22) -> Floats:
+    """Offsets that keep equal values apart; a low-discrepancy sequence, so a redrawn figure is the same."""
     golden = (5**0.5 - 1) / 2
-    steps = np.arange(values.size, dtype=np.float64)
-    return ((steps * golden) % 1 * 2 - 1) * height
+    steps = np.arange(count, dtype=np.float64)
+    return ((steps * golden) % 1 * 2 - 1) * reach

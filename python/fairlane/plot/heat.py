@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +27,14 @@ def draw_heat(
     norm: Normalize,
     *,
     label: str = "",
+    aspect: Literal["equal", "auto"] = "equal",
     ticks: Mapping[float, str] | Formatter | None = None,
 ) -> None:
     """Draws ``values`` (masked ones grey) and a colour bar beside them.
 
     ``ticks`` are labels by value, or a format of the ticks that the bar has anyway.
     """
-    axes.imshow(values, cmap=HEAT.with_extremes(bad=EMPTY), norm=norm, interpolation="nearest")
+    axes.imshow(values, cmap=HEAT.with_extremes(bad=EMPTY), norm=norm, aspect=aspect, interpolation="nearest")
     axes.spines[:].set_visible(False)
     figure = axes.get_figure(root=True)
     assert isinstance(figure, Figure), "axes are in a figure"

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.plot.boxes import draw_boxes
+from fairlane.plot.boxes import draw_boxes, spread
 from fairlane.plot.files import write
+from fairlane.plot.heat import draw_heat
 from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages
 from fairlane.reproduce.folder import Figure, Panel
 from fairlane.reproduce.planning import Plan
@@ -213,10 +214,9 @@ def _box(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequenc
 
 def _strip(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
     """Every value a dot, spread a little within its category."""
-    golden = (5**0.5 - 1) / 2
     for one in series:
-        spread = (np.arange(one.rows.height) * golden % 1 - 0.5) * 0.6 * GROUP / one.of
-        places = _places(one.rows, panel.x, categories) + one.shift + spread
+        beside = spread(one.rows.height, 0.3 * GROUP / one.of)
+        places = _places(one.rows, panel.x, categories) + one.shift + beside
         axes.scatter(places, one.rows[panel.y], s=14, color=one.colour, alpha=0.6, linewidths=0, zorder=3)
 
 
@@ -261,13 +261,12 @@ def _heatmap(axes: Axes, panel: Panel, data: pl.DataFrame) -> None:
     values = np.full((len(down), len(across)), np.nan)
     for x, y, value in data.select(panel.x, panel.y, panel.value or "value").iter_rows():
         values[down.index(y), across.index(x)] = value or np.nan
-    norm = LogNorm() if panel.y_scale == "log" else None
-    image = axes.imshow(values, aspect="auto", cmap="viridis", norm=norm, interpolation="nearest")
+    scale = LogNorm if panel.y_scale == "log" else Normalize
+    norm = scale(np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else Normalize(0, 1)
+    draw_heat(axes, np.ma.masked_invalid(values), norm, aspect="auto")
     for axis, names in ((axes.xaxis, across), (axes.yaxis, down)):
         shown = [*range(len(names))] if len(names) <= 12 else [*range(0, len(names), -(-len(names) // 8))]
         axis.set_ticks(shown, [str(names[at]) for at in shown])
-    assert isinstance(axes.figure, Canvas), "panels are in a figure"
-    axes.figure.colorbar(image, ax=axes)
 
 
 _KINDS: Mapping[str, Callable[[Axes, Panel, Sequence[Series], Sequence[Any] | None], None]] = {
