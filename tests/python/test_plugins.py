@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 from jsonschema import Draft202012Validator
+from matplotlib.figure import Figure
 
 import fairlane
 from fairlane import Scenario, ScenarioError
@@ -29,6 +30,7 @@ from fairlane.study import Study
 from fairlane.study.plan import plan
 from fairlane.tasks.sources import sources
 from fairlane.workload import WORKLOADS
+from pictures import assert_drawn
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
 LOG = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"
@@ -111,7 +113,9 @@ def test_a_scenario_uses_plug_ins_by_name(
     told(capsys, "run", file, "--no-isolated", "--quiet", "--out", out)
     drawn = told(capsys, "plot", out, "--figure", "iterations_by_job")
     assert drawn.strip() == str(out / "iterations_by_job.png")
-    assert (out / "iterations_by_job.png").stat().st_size > 1000
+    assert_drawn(out / "iterations_by_job.png")
+    axes = Figure().subplots()
+    assert load_run(out).plot("iterations_by_job", ax=axes) is axes
     assert 0 not in load_run(out).jobs["iterations"]
     validator = Draft202012Validator(schema())
     data = tomllib.loads(file.read_text())

@@ -1,15 +1,15 @@
 """A figure: how far each job came."""
 
-from matplotlib.figure import Figure
-
 from fairlane import Run
+from fairlane.plot.panels import Drawn, Given, Panels
 
 
-def draw(run: Run) -> Figure:
-    """Iterations of every job, a bar each."""
-    figure = Figure(figsize=(6, 0.6 + 0.4 * run.jobs.height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.barh(run.jobs["name"], run.jobs["iterations"])
-    axes.invert_yaxis()
-    axes.set_xlabel("iterations")
-    return figure
+def draw(run: Run, axes: Given = None) -> Drawn:
+    """Iterations of every job, a bar each: in a new figure, or on axes of the caller's."""
+    panels = Panels.of(axes, (6, 1.8 + 0.4 * run.jobs.height))
+    [panel] = panels.axes
+    panel.barh(run.jobs["name"], run.jobs["iterations"])
+    panel.invert_yaxis()
+    panel.set_xlabel("iterations")
+    panels.headline_of_run("How far each job came", run)
+    return panels.drawn
