@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from fairlane.results.duck import Stream, frame_of
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -35,7 +37,7 @@ class Database:
         self._connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
         # Tables of one name whose integers differ in type are put together with 128 bits, which Arrow has no word for.
         plain = table.with_columns(pl.selectors.by_dtype(pl.Int128).cast(pl.Int64))
-        self._connection.register("_incoming", plain)
+        self._connection.register("_incoming", Stream(plain))
         self._connection.execute(f'CREATE OR REPLACE TABLE "{schema}"."{name}" AS SELECT * FROM _incoming')
         self._connection.unregister("_incoming")
 
@@ -49,7 +51,7 @@ class Database:
                 raise QueryError("give one SELECT")
             found = self._connection.sql(sql)
             columns = [_plain(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
-            answer: pl.DataFrame = found.project(", ".join(columns)).pl()
+            answer = frame_of(found.project(", ".join(columns)))
         except self._errors as error:
             raise QueryError(str(error).strip()) from error
         return answer
