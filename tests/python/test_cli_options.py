@@ -1,15 +1,18 @@
 """Standard options on every command, JSON from all of them, completion, and man pages from the same source."""
 
+import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import reference
+from rich.console import Console
 from typer.testing import CliRunner
 
 from fairlane.cli.main import app, execute
+from fairlane.cli.tables import Column, Part, Table, change, long, show, time_ps
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 SMALL = """
@@ -147,3 +150,41 @@ def test_every_command_has_a_man_page_with_all_options() -> None:
         page = reference.command_page(("fairlane", *name.split()), command)
         for parameter in command.params:
             assert parameter.param_type_name == "argument" or all(option in page for option in parameter.opts)
+
+
+def _printed(parts: Iterable[Part], width: int) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    show(parts, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_table_leaves_out_columns_and_then_gaps_where_the_terminal_is_narrow() -> None:
+    shown = [
+        Column("name", "name"),
+        Column("count", "count", note="Count: all of them"),
+        Column("second", "change", change, drop=1),
+        Column("third", "time", time_ps, drop=2, note="third: how long"),
+    ]
+    rows = [{"name": "one", "count": 12345, "change": -0.5, "time": 2_000_000}, {"name": "two", "count": 1}]
+    table = Table(shown, rows, "Title")
+    lines = _printed([table], 60).splitlines()
+    assert lines[1] == "Title"
+    assert [line.split() for line in lines[2:3]] == [["name", "count", "second", "third"]]
+    assert [line.split() for line in lines[4:]] == [
+        ["one", "12,345", "−50.0%", "2.00", "µs"],
+        ["two", "1", "–", "–"],
+        ["Count:", "all", "of", "them;", "third:", "how", "long."],
+    ]
+    assert _printed([table], 22).splitlines()[2].split() == ["name", "count", "second"]
+    assert "Count: all of them." in _printed([table], 22)
+    assert _printed([table], 14).splitlines()[2].split() == ["name", "count"]
+    other = Table(shown[:2], rows, otherwise=lambda: Table(shown[:1], rows))
+    assert _printed([other], 60).split()[:2] == ["name", "count"]
+    assert "count" not in _printed([other], 8)
+
+
+def test_a_long_note_stays_one_line_and_loses_nothing() -> None:
+    words = "word " * 40
+    assert _printed([long(words)], 60) == f"{words}\n"
+    assert _printed([words], 60) == f"{words}\n"

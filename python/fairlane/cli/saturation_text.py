@@ -22,7 +22,7 @@ def saturation_parts(found: Saturation) -> Iterator[Part]:
     mean = partial(_with_half, "message_mean_ps", "message_mean_ps_{}", time_ps)
     quantiles = {"message_p50_ps": "50%", "message_p99_ps": "99%", "message_p999_ps": "99.9%"}
     shown = [
-        Column("load", lambda row: f"{row['load']:g}"),
+        Column("load", lambda row: f"{row['load']:g}", left=False),
         Column("offered", "offered", fixed(4)),
         Column("accepted", partial(_with_half, "accepted", "accepted_{}", fixed(4))),
         Column("latency: mean", mean),

@@ -67,8 +67,8 @@ class Column:
     """The key of the row, or a function of the row."""
     form: Callable[[Any], str | Text] = _plain
     """How a value is written; None is always a dash."""
-    left: bool = False
-    """Whether it is aligned to the left."""
+    left: bool | None = None
+    """Whether it is aligned to the left; by default the first column of a table is, and no other."""
     wrap: bool = False
     """Whether long values take several lines."""
     width: int | None = None
@@ -110,7 +110,8 @@ class Table:
         if self.title:
             yield Text(f"\n{self.title}", style="bold")
         shown = self._shown(console)
-        yield self._drawn(shown, 1 if self._fits(console, shown, 1) else 0)
+        narrow = self._fits(console, shown, 0) and not self._fits(console, shown, 1)
+        yield self._drawn(shown, 0 if narrow else 1)
         explained = "; ".join(column.note for column in shown if column.note)
         if note := f"{explained}." if explained else self.note:
             yield Text(note, style="dim")
@@ -130,7 +131,7 @@ class Table:
         for place, column in enumerate(shown):
             table.add_column(
                 column.header,
-                justify="left" if column.left or place == 0 else "right",
+                justify="left" if (place == 0 if column.left is None else column.left) else "right",
                 no_wrap=not column.wrap,
                 max_width=column.width,
             )
@@ -150,7 +151,7 @@ Part = str | Text | Table
 
 def long(text: str, style: str = "") -> Text:
     """A sentence that is never broken into lines: where it goes to a file, it stays one line."""
-    return Text(text, style=style, no_wrap=True, overflow="ignore")
+    return Text(text, style=style, no_wrap=True)
 
 
 def show(parts: Iterable[Part], console: Console | None = None) -> None:
@@ -160,4 +161,4 @@ def show(parts: Iterable[Part], console: Console | None = None) -> None:
         if isinstance(part, str):
             console.out(part, highlight=False)
         else:
-            console.print(part)
+            console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
