@@ -1,6 +1,6 @@
-"""Demonstrates a controller of one's own, on a simulation that goes on while levels change.
+"""Demonstrates a controller of your own, in online mode: one simulation continues while service levels change.
 
-observe(work of the last period) -> settings of the next one
+observe(measurements of the last period) -> settings of the next one
 """
 
 from pathlib import Path
@@ -12,11 +12,11 @@ from fairlane.controller import Controller, Settings, Work, control
 
 
 class LongestCompute(Controller):
-    """Ranks that compute nearly as long as the longest of their job go first: they have the least time to lose."""
+    """Gives priority to the ranks of each job with the longest compute times."""
 
     @override
     def observe(self, work: Work) -> Settings:
-        """Level 1, with four packets a turn."""
+        """Service level 1 with weight 4 for ranks above 80% of their job's longest compute time."""
         levels = {}
         for name, job in work.jobs.items():
             times = [compute / max(1, count) for compute, count in zip(job.compute, job.iterations, strict=True)]
@@ -25,7 +25,7 @@ class LongestCompute(Controller):
 
 
 def main() -> None:
-    """Four periods of 20 ms; the first one is without priorities."""
+    """Four periods of 20 ms, the first without priorities."""
     file = Path(__file__).with_name("quickstart.toml")
     scenario = fairlane.Scenario.load(file, set=["placement.seed=3"])
     outcomes = list(control(scenario, LongestCompute(service_levels=2), mode="online", period="20 ms", periods=4))

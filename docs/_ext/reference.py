@@ -54,8 +54,8 @@ def scenario_page(document: schema.Schema) -> str:
     """The page about scenario files."""
     return (
         "# Scenario files\n\n"
-        "A scenario is a TOML file with the keys below; `fairlane check FILE` reads one and says what is wrong with "
-        'it. Quantities are strings with a unit, as `"3.2 GB/s"`, `"4 KiB"` or `"100 ns"`.\n\n'
+        "A scenario is a TOML file with the keys below; `fairlane check FILE` reads one and reports all "
+        'errors. Quantities are strings with a unit, as `"3.2 GB/s"`, `"4 KiB"` or `"100 ns"`.\n\n'
         f"## The file\n\n{schema.markdown(document)}"
     )
 
@@ -141,7 +141,7 @@ def man_pages() -> Iterator[tuple[str, str, str]]:
         yield f"commands/{name}", name, (command.help or "").strip().partition("\n")[0].rstrip(".")
 
 
-INTERNAL = {"cli", "inputs"}
+INTERNAL = {"cli", "inputs", "otf2_child", "wording"}
 """Modules of the package that nobody imports from outside."""
 
 
