@@ -123,7 +123,7 @@ def advise(
     out: Path | None = None,
     assignments: Sequence[str] = (),
     resume: bool = False,
-    progress: bool = True,
+    progress: bool = False,
     allow_code: bool = False,
 ) -> Advice:
     """Ranks all alternatives of a scenario's job, by default its first.

@@ -56,7 +56,7 @@ class Again:
     """Fabric and hosts."""
     files: Path | None = None
     """What paths in the scenario are relative to; None for the run's folder or, where they are not there, this one."""
-    progress: bool = True
+    progress: bool = False
     """Whether to show progress on standard error."""
     allow_code: bool = False
     """Whether code that the scenario names may run; never that in a folder of results."""

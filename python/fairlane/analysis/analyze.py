@@ -34,7 +34,7 @@ def analyze(
     threshold_ps: int | None = None,
     between_collectives: bool = False,
     files: Path | None = None,
-    progress: bool = True,
+    progress: bool = False,
     allow_code: bool = False,
 ) -> Analysis:
     """Finds out why a job of a run was slow.

@@ -63,6 +63,7 @@ def advise(
         out=out,
         resume=resume,
         assignments=assignments or (),
+        progress=True,
         allow_code=allow_code,
     )
     folder = out or found.folder

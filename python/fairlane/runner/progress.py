@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -53,13 +52,15 @@ class Gauge:
         return (self.ended if self.ended is not None else time.monotonic()) - self.started
 
 
-class Display(Protocol):
-    """Somewhere to show progress; a context manager around the whole."""
+class Display:
+    """A context manager around simulations that shows nothing; the base of those that show progress."""
 
-    def __enter__(self) -> Display: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Ends showing."""
+
     def update(self) -> None:
         """Shows the gauges as they are now."""
 
@@ -68,25 +69,11 @@ def display(together: Gauge, alone: Sequence[Gauge], *, wanted: bool) -> Display
     """Bars on a terminal, lines elsewhere, nothing if not ``wanted``."""
     console = Console(stderr=True)
     if not wanted:
-        return Silent()
+        return Display()
     return Bars(console, together, alone) if console.is_terminal else Lines(console, together, alone)
 
 
-class Silent:
-    """Shows nothing."""
-
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def update(self) -> None:
-        """Shows nothing."""
-
-
-class Bars(Silent):
+class Bars(Display):
     """A bar for the jobs together and one for each of them alone."""
 
     def __init__(self, console: Console, together: Gauge, alone: Sequence[Gauge]) -> None:
@@ -104,13 +91,11 @@ class Bars(Silent):
         self._first = self._bars.add_task("co-run", total=1.0, reached="", speed="")
         self._second = self._bars.add_task("isolated", total=float(len(alone)), reached="", speed="") if alone else None
 
-    def __enter__(self) -> Bars:
+    def __enter__(self) -> Self:
         self._bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._bars.stop()
 
     def update(self) -> None:
@@ -127,7 +112,7 @@ class Bars(Silent):
             )
 
 
-class Lines(Silent):
+class Lines(Display):
     """A line now and then, for logs."""
 
     def __init__(self, console: Console, together: Gauge, alone: Sequence[Gauge]) -> None:
