@@ -157,9 +157,11 @@ class _Measured(_Part):
     def __init__(self, prepared: Prepared) -> None:
         assert prepared.study is not None, "it has a study file"
         method = prepared.method
-        given = {} if method is None else {"file": str(method.file), "name": method.name}
-        arguments = {**given, "arguments": prepared.arguments} if given else None
-        self._runs = list(measured_runs(prepared.study, MEASURE if method else None, arguments))
+        if method is None:
+            self._runs = list(measured_runs(prepared.study))
+        else:
+            arguments = {"file": str(method.file), "name": method.name, "arguments": prepared.arguments}
+            self._runs = list(measured_runs(prepared.study, MEASURE, arguments))
         self._tasks = [Keyed(run.task, method.digest if method else "") for run in self._runs]
 
     def first(self) -> Iterable[Computable]:

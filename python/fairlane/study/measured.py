@@ -63,29 +63,32 @@ class MeasuredRun:
 
 
 def measured_runs(
-    study: Study, function: str | None = None, told: Mapping[str, Any] | None = None
+    study: Study, function: str = FUNCTION, arguments: Mapping[str, Any] | None = None
 ) -> Iterator[MeasuredRun]:
     """The runs of a study that measures. Raises ``ScenarioError``.
 
-    A study that names a function of its own is run by ``function``, as ``module:name``, with the arguments ``told``.
+    A study that names a function of its own is run by ``function``, as ``module:name``, with these arguments.
     """
     asked = study.table.measure
     assert asked is not None, "asked for of studies that measure only"
     for point in study.points():
-        scenario = study.scenario(point)
-        arguments: Mapping[str, Any] = told or {}
-        if asked.function is None:
-            names = [name for job in scenario.jobs for name in job.names()]
-            until = asked.until
-            for name, level in point.parameters.items():
-                until = until and until.replace(f"{{{name}}}", str(level))
-            if until is not None and until not in names:
-                raise ScenarioError(study.error(Problem.unknown("measure.until", "job", until, names, until)))
-            job = None if until is None else names.index(until)
-            arguments = {"until": job, "tables": asked.tables}
-        data = study.written(point).data
-        label = f"{study.name}: {point}"
-        yield MeasuredRun(point, Task(function or FUNCTION, data, study.folder, label, arguments, _cost(scenario)))
+        scenario = study.scenario(point, background=False)  # drawn where it is simulated
+        given = arguments or {"until": _until(study, point, scenario), "tables": asked.tables}
+        label, data = f"{study.name}: {point}", study.written(point).data
+        yield MeasuredRun(point, Task(function, data, study.folder, label, given, _cost(scenario)))
+
+
+def _until(study: Study, point: Point, scenario: Scenario) -> int | None:
+    """The number of the job with which a run ends; None if it lasts for its duration. Raises ``ScenarioError``."""
+    asked = study.table.measure
+    if asked is None or asked.until is None:
+        return None
+    name, names = asked.until, [name for job in scenario.jobs for name in job.names()]
+    for factor, level in point.parameters.items():
+        name = name.replace(f"{{{factor}}}", str(level))
+    if name not in names:
+        raise ScenarioError(study.error(Problem.unknown("measure.until", "job", name, names, name)))
+    return names.index(name)
 
 
 def _cost(scenario: Scenario) -> float:

@@ -172,12 +172,16 @@ class Study:
             raise ScenarioError(self.error(problem))
         return combinations(levels, design.runs, design.seed)
 
-    def scenario(self, point: Point, treatment: str | None = None) -> Scenario:
-        """A point's scenario, or what a treatment makes of it. Raises ``ScenarioError``."""
+    def scenario(self, point: Point, treatment: str | None = None, *, background: bool = True) -> Scenario:
+        """A point's scenario, or what a treatment makes of it, with its background jobs drawn unless told otherwise.
+
+        Raises ``ScenarioError``.
+        """
         document = self.written(point, treatment)
         token = current_document.set(document)
         try:
-            return Scenario(**document.data).with_background()
+            found = Scenario(**document.data)
+            return found.with_background() if background else found
         finally:
             current_document.reset(token)
 
