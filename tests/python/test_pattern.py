@@ -13,7 +13,7 @@ from fairlane import _core
 from fairlane.cli.main import execute
 from fairlane.errors import RunError
 from fairlane.pattern import Pattern, Traffic, analyse, communities, evidence, grids, judge, observe, program_of
-from fairlane.pattern.verdict import _neighbour_bytes, _unit_rows
+from fairlane.pattern.verdict import neighbour_bytes, unit_rows
 from fairlane.scenario.models import Job
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
@@ -226,8 +226,8 @@ def test_neighbours_and_units_are_summed_as_they_are_defined() -> None:
             apart = np.abs(at[:, :, None] - at[:, None, :])
             around = np.minimum(apart, np.array(sides)[:, None, None] - apart)
             near = (around.sum(axis=0) == 1, apart.max(axis=0) == 1, around.max(axis=0) == 1)
-            assert _neighbour_bytes(both, sides) == pytest.approx([both[one].sum() for one in near])
-        for size, share, _ in _unit_rows(both):
+            assert neighbour_bytes(both, sides) == pytest.approx([both[one].sum() for one in near])
+        for size, share, _ in unit_rows(both):
             of = np.arange(ranks) // size
             assert share == pytest.approx(both[of[:, None] == of].sum() / both.sum())
 

@@ -20,7 +20,7 @@ from fairlane.study.plan import Plan as StudyPlan
 from fairlane.study.plan import plan as plan_study
 from fairlane.study.sql import Database, QueryError
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.sources import COUNTING, _another, sources
+from fairlane.tasks.sources import COUNTING, of_another_controller, sources
 from fairlane.tasks.store import Store
 from small_study import Here
 
@@ -349,9 +349,11 @@ def test_a_controller_depends_on_its_own_source_only() -> None:
     digests = {name: sources(name) for name in (None, "none", CONTROL, "slack")}
     assert len(set(digests.values())) == 4
     parts = Path(slack.__file__).parent
-    assert not any(_another(Path("controller", "slack", part.name), "slack") for part in parts.glob("*.py"))
-    assert all(_another(Path("controller", "slack", part.name), CONTROL) for part in parts.glob("*.py"))
-    assert not _another(Path("controller", "base.py"), CONTROL)
+    assert not any(
+        of_another_controller(Path("controller", "slack", part.name), "slack") for part in parts.glob("*.py")
+    )
+    assert all(of_another_controller(Path("controller", "slack", part.name), CONTROL) for part in parts.glob("*.py"))
+    assert not of_another_controller(Path("controller", "base.py"), CONTROL)
 
 
 def test_what_makes_answers_is_part_of_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from fairlane.pattern.traffic import Traffic
 from fairlane.wording import significant
 
-__all__ = ["BULK", "Evidence", "Kind", "Verdict", "evidence", "grids", "judge"]
+__all__ = ["BULK", "Evidence", "Kind", "Verdict", "evidence", "grids", "judge", "neighbour_bytes", "unit_rows"]
 
 Kind = Literal["nearest neighbour", "many-to-many", "hybrid", "unclear"]
 
@@ -91,7 +91,7 @@ def evidence(traffic: Traffic) -> Evidence:
     """What can be measured about the pattern; needs two ranks and some bytes."""
     both = (traffic.total + traffic.total.T).astype(float)
     grid = max(_grid_rows(both), key=lambda row: round(row.share - row.chance, 9))
-    unit, unit_share, unit_chance = max(_unit_rows(both), key=lambda row: row[1] - row[2])
+    unit, unit_share, unit_chance = max(unit_rows(both), key=lambda row: row[1] - row[2])
     return Evidence(
         partners=float(numpy.median((both > 0).sum(axis=1))),
         bulk_partners=float(numpy.median(_bulk_partners(both))),
@@ -175,7 +175,7 @@ def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[_GridRow]:
     ranks = len(both)
     total, pairs = both.sum(), ranks * (ranks - 1)
     for sides in dict.fromkeys(grids(ranks, MOST_DIMENSIONS)):
-        axis, corner, around = _neighbour_bytes(both, sides)
+        axis, corner, around = neighbour_bytes(both, sides)
         shares = (
             (axis, ranks * sum(min(2, side - 1) for side in sides), "along an axis"),
             (corner, prod(3 * side - 2 for side in sides) - ranks, "edges and corners too"),
@@ -185,7 +185,7 @@ def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[_GridRow]:
             yield _GridRow(sides, neighbours, float(found / total), by_chance / pairs)
 
 
-def _neighbour_bytes(both: NDArray[numpy.float64], sides: tuple[int, ...]) -> tuple[float, float, float]:
+def neighbour_bytes(both: NDArray[numpy.float64], sides: tuple[int, ...]) -> tuple[float, float, float]:
     """Bytes with neighbours along an axis (periodic), with those across edges and corners too: open, and periodic."""
     everyone = numpy.arange(len(both))
     at = numpy.stack(numpy.unravel_index(everyone, sides))
@@ -203,7 +203,7 @@ def _neighbour_bytes(both: NDArray[numpy.float64], sides: tuple[int, ...]) -> tu
     return axis, corner, around
 
 
-def _unit_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[int, float, float]]:
+def unit_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[int, float, float]]:
     """For each size of units the share of the bytes within them, and what it would be by chance."""
     ranks = len(both)
     total, pairs = both.sum(), ranks * (ranks - 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairlane.inputs.registry import code_of_packages
 
-__all__ = ["sources"]
+__all__ = ["of_another_controller", "sources"]
 
 APART = ("advice", "analysis", "cli", "models", "plot", "predict", "reproduce", "results", "study", "tasks")
 """Packages that no number of a simulation comes from, but for ``COUNTING``."""
@@ -40,14 +40,14 @@ def sources(controller: str | None = None) -> str:
     for path in sorted([*home.rglob("*.py"), *home.glob("_core.*.so"), *home.glob("_core*.pyd")]):
         inside = path.relative_to(home)
         apart = inside.parts[0] in APART and inside.as_posix() not in COUNTING
-        if not apart and not _another(inside, controller):
+        if not apart and not of_another_controller(inside, controller):
             found.update(f"{inside.as_posix()}\0".encode())
             found.update(sha256(path.read_bytes()).digest())
     found.update("\0".join(code_of_packages()).encode())
     return found.hexdigest()[:16]
 
 
-def _another(path: Path, controller: str | None) -> bool:
+def of_another_controller(path: Path, controller: str | None) -> bool:
     """Whether the file, or the folder that it is in, is that of another controller."""
     from fairlane.controller import CONTROLLERS
 
