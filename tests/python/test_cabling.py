@@ -131,7 +131,7 @@ def test_what_is_read_is_simulated_with_routings_of_groups(
     [
         (lambda lines: [*lines[:4], "c0-0c0s0a0l00 green", *lines[5:]], 5, "not a line of a Cray's cabling"),
         (lambda lines: [*lines[:7], lines[3], *lines[8:]], 8, "is in line 4 already"),
-        (lambda lines: [lines[0].replace("green", "black"), *lines[1:]], 1, "line 2 says otherwise"),
+        (lambda lines: [lines[0].replace("green", "black"), *lines[1:]], 1, "line 2 contradicts it"),
         (lambda lines: lines[:1] + lines[2:], 1, "has no line: is the file cut off?"),
         (
             lambda lines: [*lines[:2], lines[2].replace("(0:0:0)", "(0:1:0)"), *lines[3:]],

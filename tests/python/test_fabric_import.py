@@ -166,7 +166,7 @@ def test_aggregation_nodes_are_no_hosts(written: Write) -> None:
 def test_a_list_without_kinds_says_that_hosts_are_guessed(written: Write) -> None:
     text = "from,to\nh1,s1\nh2,s2\ns1,s2\n"
     assert any(
-        "2 names with a single cable are taken for hosts" in words
+        "2 names with a single cable are assumed to be hosts" in words
         for words in survey(read_wiring(written("links.csv", text))).odd
     )
 
@@ -226,7 +226,7 @@ def test_tables_that_are_cut_or_of_another_fabric_are_refused_by_line(written: W
     for text, line, words in (
         (LFTS[:-3], 12, "not a line of a forwarding table"),
         (LFTS.rpartition("2 valid")[0], 9, "has no end: is the file cut off?"),
-        (LFTS.replace("4 valid", "5 valid"), 8, "the table has 4 lines, and says 5"),
+        (LFTS.replace("4 valid", "5 valid"), 8, "the table has 4 lines, but its last line counts 5"),
         (LFTS.replace("0x00000000000000a2 (", "0x00000000000000a3 ("), 9, "no switch with the GUID 0x00000000000000a3"),
     ):
         file = written("lfts", text)

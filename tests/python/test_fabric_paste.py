@@ -247,7 +247,7 @@ def switch_sections(text: str) -> str:
 def test_a_dump_of_switches_only_is_read_if_that_is_said(tmp_path: Path, text: str) -> None:
     file = tmp_path / "dump.txt"
     file.write_text(switch_sections(text))
-    with pytest.raises(ScenarioError, match=r"is it cut off. --switches-only reads a dump of which only"):
+    with pytest.raises(ScenarioError, match=r"is it truncated. --switches-only reads a dump of which only"):
         read_wiring(file)
     (tmp_path / "whole.txt").write_text(text)
     found, whole = read_wiring(file, switches_only=True), read_wiring(tmp_path / "whole.txt")

@@ -61,7 +61,7 @@ def jobs_table(run: Run) -> Table:
 
 def iterations_table(iterations: pl.DataFrame) -> Table:
     """One row per job whose iterations were kept: quantiles out to 99%, the slowest, and how many are far out."""
-    times = {"q1": "1%", "q25": "25%", "q50": "median", "q75": "75%", "q99": "99%", "greatest": "slowest"}
+    times = {"q1": "1%", "q25": "25%", "q50": "median", "q75": "75%", "q99": "99%", "max": "slowest"}
     last = Column("over 3 x\nmedian", "outliers", str)
     shown = [*columns(name="job"), Column("iterations", "count", str), *columns(seconds, **times), last]
     return Table(shown, distribution(iterations).to_dicts(), "Time per iteration, over all ranks")

@@ -112,7 +112,7 @@ def _contradictions(lanes: Mapping[tuple[str, int], _Lane]) -> Iterator[tuple[in
         if other is None:
             yield lane.line, f"{name}, at the far end, has no line: is the file cut off?"
         elif other.far != (lane.aries, lane.number) or other.colour != lane.colour:
-            yield lane.line, f"line {other.line} says otherwise of {name}, at the far end"
+            yield lane.line, f"line {other.line} contradicts it: the other end of {name}"
         elif lane.far_place != other.place:
             yield lane.line, f"{lane.far[0]} is at {_shown(other.place)}"
         elif not _joins(lane.colour, lane.place, other.place):

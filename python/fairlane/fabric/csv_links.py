@@ -51,7 +51,7 @@ def read_csv(text: str, file: Path) -> Wiring:
     single = lonely(cables)
     names = dict.fromkeys(end for cable in cables for end in cable.ends)
     hosts = tuple(name for name in names if (kinds[name] == "host" if kinds else name in single))
-    guess = f"{len(hosts)} names with a single cable are taken for hosts: from_kind and to_kind would say it"
+    guess = f"{len(hosts)} names with a single cable are assumed to be hosts; set from_kind and to_kind"
     return Wiring(hosts, tuple(cables), remarks=() if kinds else (guess,), source=file)
 
 

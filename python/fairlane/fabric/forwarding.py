@@ -65,7 +65,9 @@ class _Reader:
                 self._row[self._column[lid]] = int(entry[2])
         elif (ends := _END.match(line)) and self._row is not None:
             if int(ends[1]) != self._entries:
-                raise self._error(number, f"the table has {self._entries} lines, and says {ends[1]}: is it cut?")
+                raise self._error(
+                    number, f"the table has {self._entries} lines, but its last line counts {ends[1]}: truncated?"
+                )
             self._row = None
         elif line.strip() and not _HEADING.match(line):
             raise self._error(number, f"not a line of a forwarding table: {line.strip()[:60]!r}")

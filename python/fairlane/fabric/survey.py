@@ -158,7 +158,7 @@ def _odd_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
         yield f"{len(others)} of {len(cables)} cables {where} are not {usual}: {_some(map(_worded, others))}"
     for cable in wiring.cables:
         if " and " in cable.kind:
-            yield f"{cable}: its two ends say {cable.kind}"
+            yield f"{cable}: its ends have different speeds, {cable.kind}"
 
 
 def _worded(cable: Cable) -> str:

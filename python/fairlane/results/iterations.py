@@ -19,9 +19,9 @@ def distribution(iterations: pl.DataFrame) -> pl.DataFrame:
         .group_by("name", maintain_order=True)
         .agg(
             pl.len().alias("count"),
-            time.min().alias("least"),
+            time.min().alias("min"),
             *(time.quantile(at, "linear").alias(f"q{at * 100:g}") for at in (0.01, 0.25, 0.5, 0.75, TAIL)),
-            time.max().alias("greatest"),
+            time.max().alias("max"),
             (time > 3 * time.median()).sum().alias("outliers"),
         )
     )

@@ -116,7 +116,7 @@ def _counterparts(vertices: dict[str, Vertex], file: Path) -> list[Problem]:
             back = other.links.get(link.port) if other else None
             here = f"{vertex.name}[{port}] leads to {link.to}[{link.port}]"
             if other is None:
-                words = f"{here}, and the dump has no section for {link.to}: is it cut off?{hint}"
+                words = f"{here}, but the dump has no section for {link.to}: is it truncated?{hint}"
             elif back is None:
                 words = f"{here}, and the section of {link.to} has no line for that port: is the dump cut off?"
             elif (back.to, back.port) != (vertex.name, port):
