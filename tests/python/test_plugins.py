@@ -289,36 +289,41 @@ def ran(file: Path) -> bool:
     return found
 
 
+COMMANDS = [
+    ["run", "{own}", "--no-isolated", "--quiet", "--out", "{out}"],
+    ["control", "{plain}", "--controller", "{code}:Quiet", "--with", "service_levels=2", "--periods", "1"],
+    ["study", "{study}", "--workers", "1", "--quiet", "--out", "{out}"],
+    ["schedule", str(LOG), "--set", "sides=[8,4]", "--jobs", "5", "--allocator", "{code}:Last"],
+    ["plot", "{run}", "--figure", "{code}:picture"],
+    ["list", "mappings", "{code}:Backwards"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_files_of_every_kind_run_with_permission_only(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plain, out, code = tmp_path / "plain.toml", tmp_path / "out", own.with_name("own.py")
-    plain.write_text(SCENARIO.replace('"own.py:Last"', '"linear"').replace('"own.py:Backwards"', '"linear"'))
-    plain.write_text(plain.read_text().replace('[qos]\nstrategy = "own.py:one_lane"\n', ""))
-    study = tmp_path / "study.toml"
+    plain, out, study, run = (tmp_path / name for name in ("plain.toml", "out", "study.toml", "run"))
+    text = SCENARIO.replace('"own.py:Last"', '"linear"').replace('"own.py:Backwards"', '"linear"')
+    plain.write_text(text.replace('[qos]\nstrategy = "own.py:one_lane"\n', ""))
     study.write_text(
         'scenario = "plain.toml"\n[treatments.quiet]\ncontroller = { name = "own.py:Quiet", service_levels = 2 }\n'
         'period = "50 us"\nperiods = 2\n'
     )
-    told(capsys, "run", plain, "--no-isolated", "--quiet", "--out", tmp_path / "run")
-    for command in (
-        ["run", own, "--no-isolated", "--quiet", "--out", out],
-        ["control", plain, "--controller", f"{code}:Quiet", "--with", "service_levels=2", "--periods", "1"],
-        ["study", study, "--workers", "1", "--quiet", "--out", out],
-        ["schedule", LOG, "--set", "sides=[8,4]", "--jobs", "5", "--allocator", f"{code}:Last"],
-        ["plot", tmp_path / "run", "--figure", f"{code}:picture"],
-        ["list", "mappings", f"{code}:Backwards"],
-    ):
-        refused = told(capsys, *command, code=ExitCode.WRONG_INPUT)
-        assert "which is not permitted; allowed: --allow-code" in refused
-        assert not ran(own)
-        assert not out.exists()
-        told(capsys, *command, "--allow-code")
-        assert ran(own)
-        if out.exists():
-            out.rename(tmp_path / f"done-{command[0]}")
-    assert (tmp_path / "run" / "picture.png").is_file()
-    assert not json.loads((tmp_path / "done-study" / "study.json").read_text())["failures"]
+    if command[0] == "plot":
+        told(capsys, "run", plain, "--no-isolated", "--quiet", "--out", run)
+    code = own.with_name("own.py")
+    given = [word.format(own=own, plain=plain, out=out, study=study, run=run, code=code) for word in command]
+    refused = told(capsys, *given, code=ExitCode.WRONG_INPUT)
+    assert "which is not permitted; allowed: --allow-code" in refused
+    assert not ran(own)
+    assert not out.exists()
+    told(capsys, *given, "--allow-code")
+    assert ran(own)
+    if command[0] == "study":
+        assert not json.loads((out / "study.json").read_text())["failures"]
+    if command[0] == "plot":
+        assert (run / "picture.png").is_file()
 
 
 def test_check_lists_what_is_not_permitted_and_checks_the_rest(own: Path, capsys: pytest.CaptureFixture[str]) -> None:

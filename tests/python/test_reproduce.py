@@ -505,6 +505,11 @@ def test_bands_compare_with_numbers_and_columns(band: str, value: float | None, 
     assert [one.holds for one in findings(claim, database)] == [expected]
 
 
+def test_a_column_that_is_empty_and_has_no_type_can_be_queried() -> None:
+    database = Database({"t": pl.DataFrame({"a": [1, 2], "nothing": [None, None]})})
+    assert database.ask("SELECT a, nothing FROM t ORDER BY a").rows() == [(1, None), (2, None)]
+
+
 def test_queries_only_read_and_integers_stay_integers() -> None:
     database = Database({"t": pl.DataFrame({"a": [1, 2]})})
     assert database.ask("SELECT sum(a) AS a, sum(a) * 0.5 AS b FROM t").schema == {"a": pl.Int64, "b": pl.Float64}

@@ -16,7 +16,8 @@ class Stream:
     """A data frame that DuckDB reads as a view; of Polars' own it would ask for pyarrow."""
 
     def __init__(self, table: pl.DataFrame) -> None:
-        self._table = table
+        # A column of the type Null has no bitmap of validity, without which DuckDB refuses it.
+        self._table = table.with_columns(pl.selectors.by_dtype(pl.Null).cast(pl.Int32))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._table.__arrow_c_stream__(requested_schema)
