@@ -505,9 +505,16 @@ def test_bands_compare_with_numbers_and_columns(band: str, value: float | None, 
     assert [one.holds for one in findings(claim, database)] == [expected]
 
 
-def test_a_column_that_is_empty_and_has_no_type_can_be_queried() -> None:
-    database = Database({"t": pl.DataFrame({"a": [1, 2], "nothing": [None, None]})})
-    assert database.ask("SELECT a, nothing FROM t ORDER BY a").rows() == [(1, None), (2, None)]
+def test_columns_of_any_type_can_be_asked_for() -> None:
+    wide = pl.Series("wide", [1, 2], pl.Int128)
+    table = pl.DataFrame({"text": ["x", None], "empty": [None, None], "float": [0.5, None], "flag": [True, None]})
+    found = Database({"t": table.with_columns(wide)}).ask("SELECT * FROM t")
+    assert found["text"].to_list() == ["x", None]
+    assert found["empty"].to_list() == [None, None]
+    assert found["float"].to_list() == [0.5, None]
+    assert found["flag"].to_list() == [True, None]
+    assert found["wide"].to_list() == [1, 2]
+    assert Database({"t": table.clear()}).ask("SELECT * FROM t").height == 0
 
 
 def test_queries_only_read_and_integers_stay_integers() -> None:

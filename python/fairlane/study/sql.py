@@ -35,7 +35,7 @@ class Database:
     def put(self, name: str, table: pl.DataFrame, schema: str = "main") -> None:
         """Adds a table, or replaces the one with this name."""
         self._connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-        # Tables of one name whose integers differ in type are put together with 128 bits, which Arrow has no word for.
+        # Integers of different types that were put together have 128 bits, which DuckDB does not read.
         plain = table.with_columns(pl.selectors.by_dtype(pl.Int128).cast(pl.Int64))
         self._connection.register("_incoming", Stream(plain))
         self._connection.execute(f'CREATE OR REPLACE TABLE "{schema}"."{name}" AS SELECT * FROM _incoming')
@@ -55,10 +55,6 @@ class Database:
         except self._errors as error:
             raise QueryError(str(error).strip()) from error
         return answer
-
-    def has(self, name: str) -> bool:
-        """Whether there is a table of this name."""
-        return name in self.ask("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'")["table_name"]
 
     def close(self) -> None:
         """Frees the memory."""
