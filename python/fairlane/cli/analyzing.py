@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fairlane.cli.command import Answer, Quiet, out_option
-from fairlane.cli.options import AllowCode, RunFolder, duration_of, folder_of
+from fairlane.cli.options import AllowCode, RunFolder, duration_of, folder_of, refused
 
 __all__ = ["COMMANDS"]
 
@@ -76,14 +76,11 @@ _LAST = 2**62
 
 def _span(given: str) -> tuple[int | None, int | None]:
     """What 3..9, 3.., ..9 or 3 stand for."""
-    from fairlane.errors import Problem, ScenarioError
     from fairlane.units import whole_number
 
     found = re.fullmatch(r"(\d{0,9})(\.\.)?(\d{0,9})", given.strip())
     if found is None or not (found[1] or found[3]):
-        raise ScenarioError(
-            Problem("--iterations", "no range of iterations", given, "FIRST..LAST, FIRST.., ..LAST, ONE")
-        )
+        raise refused("--iterations", "no range of iterations", given, "FIRST..LAST, FIRST.., ..LAST, ONE")
     first, last = (min(whole_number(number), _LAST) if number else None for number in (found[1], found[3]))
     return (first, last) if found[2] else (first, first)
 

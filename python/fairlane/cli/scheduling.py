@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
-from fairlane.cli.options import AllowCode
+from fairlane.cli.options import AllowCode, Parameters, RandomSeed, refused, tell
+from fairlane.errors import Problem, ScenarioError
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.cli.tables import Part
-    from fairlane.errors import Problem
     from fairlane.fabric import Fabric
     from fairlane.placement import Communication, PlacementPolicy
     from fairlane.scheduler import Comparison, Forecast, LoggedJob, Verification
@@ -38,9 +38,7 @@ def schedule(
     fabric: Annotated[
         str | None, typer.Option(help="Name of a topology, by default torus; its parameters come by --set.")
     ] = None,
-    assignments: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the topology.")
-    ] = None,
+    assignments: Parameters = None,
     allocator: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,7 +52,7 @@ def schedule(
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Only the first so many jobs.")] = None,
     load: Annotated[float, typer.Option(min=0.001, help="Arrival-rate factor.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
+    seed: RandomSeed = 1,
     verify: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Simulate so many snapshots of each schedule by packets."),
@@ -122,16 +120,14 @@ class _Machine:
 def _machine(
     slowdown: str | None, fabric: str | None, assignments: list[str] | None, mix: Path | None, seed: int
 ) -> _Machine:
-    from fairlane.errors import Problem, ScenarioError
     from fairlane.fabric import Fabric
     from fairlane.fabric.table import FabricTable
     from fairlane.scheduler import Forecast, PatternMix, load_model
 
     if slowdown is None:
         if fabric is None and not assignments:
-            raise ScenarioError(
-                Problem("--fabric", "missing: what the jobs run on", allowed='as --set "sides=[8,4,4]", or --slowdown')
-            )
+            allowed = 'as --set "sides=[8,4,4]", or --slowdown'
+            raise refused("--fabric", "missing: what the jobs run on", allowed=allowed)
         spec = FabricTable.read({"topology": fabric or "torus"}, assignments or ()).spec
         patterns = PatternMix.from_file(mix) if mix else None
         known = (lambda number: patterns.of(number, seed)) if patterns else None
@@ -141,7 +137,7 @@ def _machine(
         if given:
             words = "comes from the model: fit another with fairlane slowdown fit"
             value = ", ".join(given) if isinstance(given, list) else str(given)
-            raise ScenarioError(Problem(option, words, value, "not together with --slowdown"))
+            raise refused(option, words, value, "not together with --slowdown")
     forecast = Forecast(load_model(slowdown), seed)
     return _Machine(forecast.fabric, forecast.fabric.host_names, forecast.communication, forecast)
 
@@ -156,7 +152,6 @@ def _usual(machine: _Machine, *, claim: bool) -> list[str]:
 
 def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, PlacementPolicy]":
     """The allocators by what the user calls them."""
-    from fairlane.errors import ScenarioError
     from fairlane.inputs.problems import Problems
     from fairlane.placement import ALLOCATORS
 
@@ -178,25 +173,23 @@ def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Placement
 
 def _check(machine: _Machine, strategies: "Mapping[str, PlacementPolicy]", *, verify: int | None, claim: bool) -> None:
     """Options that need each other."""
-    from fairlane.errors import Problem, ScenarioError
     from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
 
     if verify and not machine.forecast:
-        raise ScenarioError(Problem("--verify", "there is no model to verify", verify, "together with --slowdown"))
+        raise refused("--verify", "there is no model to verify", verify, "together with --slowdown")
     if not claim:
         return
     if not machine.forecast:
-        raise ScenarioError(Problem("--claim", "is about slowdowns", allowed="together with --slowdown"))
+        raise refused("--claim", "is about slowdowns", allowed="together with --slowdown")
     missing = [name for name in (CONTIGUOUS, BLIND, AWARE) if name not in strategies]
     if missing:
-        raise ScenarioError(Problem("--allocator", f"--claim needs {', '.join(missing)} too", ", ".join(strategies)))
+        raise refused("--allocator", f"--claim needs {', '.join(missing)} too", ", ".join(strategies))
 
 
 def _window(hours: str | None) -> tuple[float, float] | None:
     """The instants between which the picture shows the schedules, s."""
     if hours is None:
         return None
-    from fairlane.errors import Problem, ScenarioError
 
     first, _, last = hours.partition(":")
     try:
@@ -204,17 +197,16 @@ def _window(hours: str | None) -> tuple[float, float] | None:
     except ValueError:
         window = 0.0, 0.0
     if not 0 <= window[0] < window[1]:
-        raise ScenarioError(Problem("--hours", "no span of time", hours, "FROM:TO in hours, as 24:72"))
+        raise refused("--hours", "no span of time", hours, "FROM:TO in hours, as 24:72")
     return window
 
 
 def _check_files(out: Path | None, placed: Path | None) -> None:
     """Replays take a while: what cannot be written afterwards is reported before."""
-    from fairlane.errors import Problem, ScenarioError
     from fairlane.plot.files import FORMATS
 
     if out and out.suffix.lower() not in FORMATS:
-        raise ScenarioError(Problem("--out", "unknown picture format", str(out), ", ".join(FORMATS)))
+        raise refused("--out", "unknown picture format", str(out), ", ".join(FORMATS))
     for file in (out, placed):
         if file and not file.parent.is_dir():
             raise ScenarioError(Problem("", "cannot be written: there is no such folder", file=str(file)))
@@ -233,7 +225,6 @@ def _arriving(
     """The jobs as they come; lines that cannot be used, and jobs that an allocator refuses, are named."""
     from dataclasses import replace
 
-    from fairlane.errors import Problem, ScenarioError
     from fairlane.scheduler import read_log, refusals
 
     read = read_log(log, hosts=machine.fabric.hosts, strict=strict, max_jobs=most)
@@ -252,9 +243,9 @@ def _arriving(
 
 def _tell(what: str, problems: "Sequence[Problem]") -> None:
     for problem in problems[:MOST_TOLD]:
-        typer.echo(f"fairlane: {what}: {problem}", err=True)
+        tell(f"{what}: {problem}")
     if len(problems) > MOST_TOLD:
-        typer.echo(f"fairlane: {what}: {len(problems) - MOST_TOLD} more; --strict tells all", err=True)
+        tell(f"{what}: {len(problems) - MOST_TOLD} more; --strict reports all")
 
 
 def _compared(
@@ -312,7 +303,6 @@ def _text(found: "Comparison", checked: "Mapping[str, Verification]", *, claim: 
 
 
 def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: tuple[float, float] | None) -> Path:
-    from fairlane.errors import Problem, ScenarioError
     from fairlane.plot import gantt
     from fairlane.plot.files import write
 
@@ -322,7 +312,7 @@ def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: 
     end = max((one.end for schedule in found.schedules.values() for one in schedule.jobs), default=0.0)
     if shown[0] >= end:
         words = f"nothing to draw: the last job ends after {end / 3600:.1f} hours"
-        raise ScenarioError(Problem("--hours", words, f"{shown[0] / 3600:g}:{shown[1] / 3600:g}"))
+        raise refused("--hours", words, f"{shown[0] / 3600:g}:{shown[1] / 3600:g}")
     count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
     title = f"{log.name.split('.')[0]}: {plural(count, 'job')} on {plural(machine.fabric.hosts, 'host')}"
     return write(lambda: gantt.draw(found, machine.fabric, title, kind_of, shown), out)

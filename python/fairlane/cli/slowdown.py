@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlane.cli.command import Answer, Quiet, out_option
-from fairlane.cli.options import AllowCode, Assignments
+from fairlane.cli.options import AllowCode, Assignments, RandomSeed
 
 if TYPE_CHECKING:
     from fairlane.scheduler import SlowdownModel
@@ -21,7 +21,7 @@ def fit(
     fabric: Annotated[str, typer.Option(help="Name of a topology; its parameters come by --set.")] = "torus",
     assignments: Assignments = None,
     snapshots: Annotated[int, typer.Option(min=5, help="How many snapshots to simulate.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of random choices.")] = 1,
+    seed: RandomSeed = 1,
     out: Annotated[Path, out_option("The model's file, TOML.")] = Path("slowdown.toml"),
     keep: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep simulations in DIR, and use those that are there.")
