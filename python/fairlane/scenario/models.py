@@ -219,9 +219,11 @@ class Placement(TableModel):
         kind = None if self.name == LIST else _found(PLACEMENTS, "name", self.name)
         known = [] if kind is None else list(kind.model_fields)
         if kind is None or kind.model_config.get("extra") != "allow":
-            problems = [unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known]
+            problems = {key: unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known}
+            if "strategy" in problems:  # renamed; without a name, the parameters of the policy are unknown, too
+                raise Problems(problems["strategy"])
             if problems:
-                raise Problems(*problems)
+                raise Problems(*problems.values())
         if (self.name == LIST) != (self.hosts is not None):
             raise Problems(Problem("hosts", f"belongs to placement {LIST!r}: give both or neither"))
         self._allocator = validated(kind, given) if kind else None
