@@ -10,6 +10,7 @@ from fairlane.reproduce import folder_of, plan
 from fairlane.reproduce.judging import findings
 from fairlane.study.sql import Database
 from papers import performed, scenarios, small, study_of
+from pictures import assert_drawn
 
 
 def test_it_has_no_python() -> None:
@@ -34,7 +35,7 @@ def test_small_loads_are_accepted_whatever_the_routing(tmp_path: Path) -> None:
     assert points["accepted"].to_numpy() * 4 == pytest.approx([0.1] * 4, rel=0.1)
     mean = dict(points.select("routing", "mean_us").iter_rows())
     assert mean["minimal"] < mean["valiant"], "a detour takes longer"
-    assert (tmp_path / "loads.png").stat().st_size > 5000
+    assert_drawn(tmp_path / "loads.png")
 
 
 def judged(claim: str, accepted: dict[tuple[str, str], float], ratio: float = 2.0) -> list[bool]:

@@ -67,9 +67,9 @@ class Display:
 
 def display(together: Gauge, alone: Sequence[Gauge], *, wanted: bool) -> Display:
     """Bars on a terminal, lines elsewhere, nothing if not ``wanted``."""
-    console = Console(stderr=True)
     if not wanted:
         return Display()
+    console = Console(stderr=True)
     return Bars(console, together, alone) if console.is_terminal else Lines(console, together, alone)
 
 
