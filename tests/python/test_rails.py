@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fairlane import Scenario, ScenarioError, Simulation
+from fairlane import Scenario, ScenarioError, Simulation, load, run
 from fairlane.cli.main import execute
 from fairlane.fabric import Fabric
 from fairlane.scenario.models import Job
@@ -153,3 +153,12 @@ def test_a_policy_that_is_written_out_is_read_again(policy: Any) -> None:
     job = Job.model_validate({"ranks": 2, "workload": "ring", "rails": policy})
     assert job.rails is not None
     assert Job.model_validate(job.model_dump(mode="json", exclude_none=True)).rails == job.rails
+
+
+def test_a_run_of_adapters_on_shared_switches_is_loaded_as_it_was(tmp_path: Path) -> None:
+    """Ports between switches have no rail then, and loading refused the table."""
+    fabric = {**FABRIC, "rails": {"count": 2, "wiring": "shared"}}
+    scenario = Scenario(fabric=fabric, jobs=[{"ranks": 4, "workload": "ring"}], duration="20 us")
+    stored = run(scenario, isolated=False).save(tmp_path / "run")
+    assert set(stored.ports["rail"]) == {None, 0, 1}
+    assert stored.ports.equals(load(tmp_path / "run").tables()["ports"])
