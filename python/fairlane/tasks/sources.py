@@ -31,13 +31,14 @@ COUNTING = (
 
 @lru_cache
 def sources(controller: str | None = None) -> str:
-    """A digest of the compiled simulator and of the Python that makes its inputs, that of plug-ins included.
+    """A digest of the compiled simulator, the slowdown models of the scheduler, and the Python of inputs and plug-ins.
 
     With the name of a ``controller``, other controllers that are built in do not count.
     """
     home = Path(__file__).parent.parent
     found = sha256()
-    for path in sorted([*home.rglob("*.py"), *home.glob("_core.*.so"), *home.glob("_core*.pyd")]):
+    models = home.glob("scheduler/**/*.toml")
+    for path in sorted([*home.rglob("*.py"), *models, *home.glob("_core.*.so"), *home.glob("_core*.pyd")]):
         inside = path.relative_to(home)
         apart = inside.parts[0] in APART and inside.as_posix() not in COUNTING
         if not apart and not of_another_controller(inside, controller):
