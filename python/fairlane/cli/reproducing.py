@@ -40,7 +40,7 @@ def reproduce(
     ] = None,
     cabling: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="How smith2018's machine is cabled: even, by default, or edison."),
+        typer.Option(metavar="NAME", help="One of the ways in which the paper's machine can be cabled."),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
     dask: Annotated[
