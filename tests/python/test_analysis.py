@@ -66,7 +66,7 @@ def record(sent: pl.DataFrame, waited: pl.DataFrame, left: pl.DataFrame | None =
 def links(*ends: tuple[str, str, str]) -> pl.DataFrame:
     table = pl.DataFrame(list(ends), schema=["from_vertex", "to_vertex", "class"], orient="row")
     role = pl.when(pl.col("class") == "host").then(pl.lit("host")).otherwise(pl.lit("local"))
-    return table.with_row_index("link").with_columns(role=role, bandwidth=pl.lit(RATE))
+    return table.with_row_index("link").with_columns(role=role, bandwidth_bps=pl.lit(RATE))
 
 
 LINE = links(("host 2", "switch 0", "host"), ("switch 0", "switch 1", "green"), ("switch 1", "host 1", "host"))

@@ -129,7 +129,7 @@ def test_a_started_persistent_request_is_the_call_that_it_stands_for() -> None:
 @pytest.mark.parametrize("name", ["halo3d", "incast", "put_broadcast"])
 def test_puts_and_neighborhood_collectives_carry_the_same_payload_as_messages(name: str) -> None:
     def traffic(**parameters: str) -> tuple[np.ndarray, dict[int, int]]:
-        workload = WORKLOADS[name].model_validate({"message_size": "5 kB", "period": 1, **parameters})
+        workload = WORKLOADS[name].model_validate({"message_size": "5 kB", "distinct_iterations": 1, **parameters})
         found = observe(workload.program(JobScript(12, iterations=1), 0))
         return found.bytes[0], found.sizes["collective"]
 

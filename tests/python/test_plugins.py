@@ -28,7 +28,7 @@ from fairlane.results import load_run
 from fairlane.scenario import schema
 from fairlane.study import Study
 from fairlane.study.plan import plan
-from fairlane.tasks.sources import sources
+from fairlane.tasks.sources import code_digest, sources
 from fairlane.workload import WORKLOADS
 from pictures import assert_drawn
 
@@ -403,7 +403,7 @@ def test_the_digest_of_the_code_is_another_with_another_plug_in(
 ) -> None:
 
     def digest() -> str:
-        sources.cache_clear()
+        code_digest.cache_clear()
         return sources()
 
     plain = digest()

@@ -20,7 +20,7 @@ from fairlane.study.plan import Plan as StudyPlan
 from fairlane.study.plan import plan as plan_study
 from fairlane.study.sql import Database, QueryError
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.sources import COUNTING, of_another_controller, sources
+from fairlane.tasks.sources import COUNTING, code_digest, of_another_controller, sources
 from fairlane.tasks.store import Store
 from pictures import assert_drawn
 from small_study import Here
@@ -365,7 +365,7 @@ def test_what_makes_answers_is_part_of_the_simulator(monkeypatch: pytest.MonkeyP
         return read(path)
 
     monkeypatch.setattr(Path, "read_bytes", noted)
-    sources.cache_clear()
+    code_digest.cache_clear()
     sources()
     others = {"controller/loop.py", "saturation/measure.py", "slowdown/bench.py", "models/torus-128.toml"}
     assert {*COUNTING, *others} <= {*found}

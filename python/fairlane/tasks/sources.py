@@ -5,13 +5,14 @@ A version number does not change while one works at a checkout; the files do.
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
 from fairlane.inputs.registry import code_of_packages
 
-__all__ = ["of_another_controller", "sources"]
+__all__ = ["code_digest", "of_another_controller", "sources"]
 
 APART = ("advice", "analysis", "cli", "models", "plot", "predict", "reproduce", "results", "study", "tasks")
 """Packages that no number of a simulation comes from, but for ``COUNTING``."""
@@ -29,12 +30,17 @@ COUNTING = (
 """What makes answers of tasks out of a simulation's counters."""
 
 
-@lru_cache
 def sources(controller: str | None = None) -> str:
     """A digest of the compiled simulator, the slowdown models of the scheduler, and the Python of inputs and plug-ins.
 
     With the name of a ``controller``, other controllers that are built in do not count.
     """
+    return code_digest(controller, tuple(sys.path))
+
+
+@lru_cache
+def code_digest(controller: str | None, _path: tuple[str, ...]) -> str:
+    """The same for packages that are looked for in ``_path``; kept, as files do not change while a program runs."""
     home = Path(__file__).parent.parent
     found = sha256()
     models = home.glob("scheduler/**/*.toml")
