@@ -175,7 +175,7 @@ POWER = Kind("power", "milliwatt", "milliwatts", '"65 W"', _POWERS, decimals=3)
 
 
 def _schema(kind: Kind) -> dict[str, Any]:
-    """What an editor is told about a field of this kind."""
+    """The schema that editors get for a field of this kind."""
     quantity = {"type": "string", "pattern": r"^\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*\S.*$"}
     return {"anyOf": [quantity, {"const": 0}], "examples": [kind.example.strip('"')]}
 

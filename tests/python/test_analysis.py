@@ -22,8 +22,8 @@ from fairlane.analysis.delays import (
 from fairlane.analysis.flits import FLIT_BYTES, Trend, link_flits
 from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import AHEAD, NO_ROOM, OWN, delayers, message_packets
-from fairlane.analysis.periods import extremes, periods, rounds
 from fairlane.analysis.record import Record
+from fairlane.analysis.spans import extremes, rounds, spans
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import walk
 from fairlane.fabric.table import FabricTable
@@ -334,12 +334,12 @@ def test_an_iteration_lasts_from_the_last_mark_to_the_last_mark() -> None:
     marks = pl.DataFrame(
         {"rank": [0, 0, 0, 0, 1, 1, 1], "iteration": [1, 2, 3, 4, 1, 2, 3], "at_ps": [5, 20, 30, 40, 10, 18, 90]}
     )
-    found = periods(marks)
+    found = spans(marks)
     assert found.select("iteration", "from_ps", "to_ps").rows() == [(2, 5, 20), (3, 18, 90)]
     assert found["seconds"].to_list() == pytest.approx([10e-12, 70e-12])
     fastest, slowest = extremes(found)
     assert (fastest.iteration, slowest.iteration, slowest.from_ps, slowest.to_ps) == (2, 3, 18, 90)
-    assert [period.name for period in extremes(found.head(1))] == ["only"]
+    assert [span.name for span in extremes(found.head(1))] == ["only"]
     assert extremes(found.clear()) == []
 
 

@@ -142,9 +142,9 @@ def test_the_waits_of_a_whole_record_sum_to_those_of_the_ranks(whole: Path) -> N
 
 def test_a_run_simulated_again_gives_the_record_that_it_would_have_kept(whole: Path, plain: Path) -> None:
     kept, anew = look(whole), look(plain, job="halo")
-    assert kept.periods.equals(anew.periods)
+    assert kept.iterations.equals(anew.iterations)
     for one, other in zip(kept.stretches, anew.stretches, strict=True):
-        assert one.period == other.period
+        assert one.span == other.span
         assert one.record.waits.drop("message").equals(other.record.waits.drop("message"))
         columns = pl.exclude("message", "posted_at_ps", "received_at_ps", "acknowledged_at_ps")
         assert one.record.messages.select(columns).equals(other.record.messages.select(columns))
@@ -227,12 +227,12 @@ def test_an_iteration_is_compared_with_the_same_one_of_the_isolated_run(plain: P
     # The last rank's mark of each iteration, after that of the one before.
     ends = marks(engine).group_by("iteration").agg(pl.col("at").max()).sort("iteration")["at"].cast(pl.Int64)
     expected = (ends.diff()[1:] * 1e-12).to_list()
-    table = found.periods.filter(pl.col("isolated_seconds").is_not_null())
+    table = found.iterations.filter(pl.col("isolated_seconds").is_not_null())
     assert table.height >= 3
     assert table["isolated_seconds"].to_list() == pytest.approx(expected[: table.height])
     added = table["seconds"] - table["isolated_seconds"]
     assert found.isolated is not None
-    assert found.chosen.period.iteration == found.isolated.period.iteration == table["iteration"][added.arg_max() or 0]
+    assert found.chosen.span.iteration == found.isolated.span.iteration == table["iteration"][added.arg_max() or 0]
     # There, nobody else has a packet on any link, and the job's tables have the numbers that it has in the run.
     record = found.isolated.record
     assert record.departures["job"].unique().to_list() == [record.number] == [0]
@@ -253,17 +253,17 @@ def test_a_job_without_others_has_nothing_to_be_compared_with(folder: Path) -> N
     halo, _, rest = CASCADE.partition('\n[[jobs]]\nname = "flood"')
     found = look(run(folder, "lonely", halo + "\n[observe]" + rest.partition("[observe]")[2]))
     assert found.isolated is None
-    assert found.chosen.period.name == "slowest"
-    assert found.chosen.period.seconds == found.periods["seconds"].max()
+    assert found.chosen.span.name == "slowest"
+    assert found.chosen.span.seconds == found.iterations["seconds"].max()
 
 
 def test_iterations_can_be_chosen(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    numbers = look(whole).periods["iteration"].to_list()
+    numbers = look(whole).iterations["iteration"].to_list()
     assert len(numbers) >= 3
     chosen = look(whole, iterations=(numbers[1], None))
-    assert min(stretch.period.iteration or 0 for stretch in chosen.stretches) >= numbers[1]
+    assert min(stretch.span.iteration or 0 for stretch in chosen.stretches) >= numbers[1]
     only = look(whole, iterations=(numbers[0], numbers[0]))
-    assert [stretch.period.iteration for stretch in only.stretches] == [numbers[0]] * 2
+    assert [stretch.span.iteration for stretch in only.stretches] == [numbers[0]] * 2
     assert execute(["analyze", str(whole), "--iterations", "700..", "--quiet"]) == 2
     assert f'--iterations = "700..": no such iteration is complete; allowed: {numbers[0]} to' in capsys.readouterr().err
     assert execute(["analyze", str(whole), "--iterations", "some", "--quiet"]) == 2
@@ -280,7 +280,7 @@ def test_a_recorded_application_on_a_fat_tree_is_analysed_whole(folder: Path, mo
     shutil.rmtree(path / "analysis")
     monkeypatch.chdir(folder)
     assert look(path, job="amg").chosen.delays.equals(found.chosen.delays)
-    assert [stretch.period.name for stretch in found.stretches] == ["whole run"]
+    assert [stretch.span.name for stretch in found.stretches] == ["whole run"]
     ranks = found.run.ranks.filter(pl.col("name") == "amg")
     assert found.chosen.delays["wait_ps"].sum() == (ranks["late_partner_ps"] + ranks["network_ps"]).sum() > 0
     assert set(found.chosen.delays["neighbour"].drop_nulls()) <= {"same host", "same switch", "other switch"}

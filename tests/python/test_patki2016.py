@@ -52,10 +52,10 @@ def test_both_adapters_are_dealt_to_the_processes_of_a_host() -> None:
     chosen = plan("patki2016", only="patki.dual-rail")
     (scenario,) = scenarios(chosen, "rails", application="ft", rails="both", balance="0-0", seed=1)
     jobs = decide(scenario).jobs
-    dealt = jobs[0].rails or {}
+    assigned = jobs[0].rails or {}
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(jobs[0].hosts):
-        ranks.setdefault(host, []).append(dealt["ranks"][rank])
+        ranks.setdefault(host, []).append(assigned["ranks"][rank])
     assert {sum(of) for of in ranks.values() if len(of) == 24} == {12}
     assert {job.rails["policy"] for job in jobs if job.rails} == {"by_source"}
 

@@ -305,10 +305,10 @@ def test_every_change_makes_a_difference() -> None:
     )
     spread = best.changed(spread=frozenset({"a"}))
     spread.work, spread.gains = best.work, best.gains
-    dealt = [one for one in (given.draw(spread) for _ in range(200)) if one.change == "deal"]
-    assert dealt
-    assert all(one.settings(16).levels["b"] == {0: 0, 1: 0} for one in dealt), "b is not spread"
-    assert len({tuple(one.settings(16).levels["a"].values()) for one in dealt}) > 4
+    assigned = [one for one in (given.draw(spread) for _ in range(200)) if one.change == "deal"]
+    assert assigned
+    assert all(one.settings(16).levels["b"] == {0: 0, 1: 0} for one in assigned), "b is not spread"
+    assert len({tuple(one.settings(16).levels["a"].values()) for one in assigned}) > 4
 
 
 def test_what_has_helped_is_tried_more_often() -> None:
@@ -343,7 +343,7 @@ def test_slack_learns_what_helps() -> None:
 def test_nothing_is_set_where_everybody_has_the_first_level() -> None:
     everybody = Candidate({"a": (0.0,)}, spread=frozenset({"a"}))
     assert everybody.settings(16) == Settings()
-    assert everybody.changed(dealt={"a": 1}).settings(16).levels == {"a": {0: 1}}
+    assert everybody.changed(assigned={"a": 1}).settings(16).levels == {"a": {0: 1}}
 
 
 def test_another_seed_tries_other_changes() -> None:

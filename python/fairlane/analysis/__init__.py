@@ -20,9 +20,9 @@ from fairlane.analysis.delays import (
 from fairlane.analysis.flits import FLIT_BYTES, FlitsAgainstWaits, Trend, flits_against_waits, link_flits
 from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import by_link, delayers, message_packets
-from fairlane.analysis.periods import Period, extremes, periods, rounds
 from fairlane.analysis.record import Record
 from fairlane.analysis.result import Analysis, Stretch
+from fairlane.analysis.spans import Span, extremes, rounds, spans
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import Walk, walk
 
@@ -32,8 +32,8 @@ __all__ = [
     "SLOW",
     "Analysis",
     "FlitsAgainstWaits",
-    "Period",
     "Record",
+    "Span",
     "Stretch",
     "Trend",
     "View",
@@ -54,9 +54,9 @@ __all__ = [
     "message_delays",
     "message_packets",
     "neighbour_types",
-    "periods",
     "quiet_wait",
     "rounds",
+    "spans",
     "spread",
     "table_one",
     "types_of",

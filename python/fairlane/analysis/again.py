@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.analysis.periods import Period
 from fairlane.analysis.record import Record
+from fairlane.analysis.spans import Span
 from fairlane.analysis.view import View, spec_of
 from fairlane.engine import Engine
 from fairlane.engine.measured import RECORD, frame, marks
@@ -115,16 +115,16 @@ class Again:
         span = (asked["from"], min(asked["to"], self.run.meta.simulated_ps))
         return Record.of(self.job, self.number, span, **tables)
 
-    def records(self, periods: Sequence[Period]) -> list[Record]:
+    def records(self, spans: Sequence[Span]) -> list[Record]:
         """The records of some stretches: kept by an analysis before, or simulated now, at once."""
-        missing = [period for period in periods if not self._kept(period).is_dir()]
-        for period in missing:
-            self._check_size(period)
-        engines = self._simulate([self._recording(period) for period in missing]) if missing else []
-        for period, engine in zip(missing, engines, strict=True):
-            self._check_same(engine, period)
-            _write({name: self._numbered(table) for name, table in recorded(engine).items()}, self._kept(period))
-        return [self._read(period) for period in periods]
+        missing = [span for span in spans if not self._kept(span).is_dir()]
+        for span in missing:
+            self._check_size(span)
+        engines = self._simulate([self._recording(span) for span in missing]) if missing else []
+        for span, engine in zip(missing, engines, strict=True):
+            self._check_same(engine, span)
+            _write({name: self._numbered(table) for name, table in recorded(engine).items()}, self._kept(span))
+        return [self._read(span) for span in spans]
 
     def _numbered(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table of the record with the job's number in the run."""
@@ -133,12 +133,12 @@ class Again:
         number = pl.lit(self.number).cast(table.schema["job"])
         return table.with_columns(pl.when(pl.col("job") == self._own_number).then(number).otherwise("job").alias("job"))
 
-    def _read(self, period: Period) -> Record:
-        tables = _tables(self._kept(period), RECORD)
-        return Record.of(self.job, self.number, (period.from_ps, period.to_ps), **tables)
+    def _read(self, span: Span) -> Record:
+        tables = _tables(self._kept(span), RECORD)
+        return Record.of(self.job, self.number, (span.from_ps, span.to_ps), **tables)
 
-    def _kept(self, period: Period) -> Path:
-        return self.folder / KEPT / f"{self.prefix}record-{self.number}-{period.from_ps}-{period.to_ps}"
+    def _kept(self, span: Span) -> Path:
+        return self.folder / KEPT / f"{self.prefix}record-{self.number}-{span.from_ps}-{span.to_ps}"
 
     @cached_property
     def _resolved(self) -> Resolved:
@@ -149,28 +149,28 @@ class Again:
         jobs = tuple(replace(job, marks=job.marks or job.name == self.job) for job in resolved.jobs)
         return replace(resolved, jobs=jobs)
 
-    def _recording(self, period: Period) -> Resolved:
+    def _recording(self, span: Span) -> Resolved:
         """The same up to the end of a stretch, which is recorded."""
-        return self._with_marks(recording(self._resolved, self._own_number, period))
+        return self._with_marks(recording(self._resolved, self._own_number, span))
 
-    def _check_size(self, period: Period) -> None:
+    def _check_size(self, span: Span) -> None:
         meta = self.run.meta
-        hops = meta.packet_hops * (period.to_ps - period.from_ps) / max(meta.simulated_ps, 1)
+        hops = meta.packet_hops * (span.to_ps - span.from_ps) / max(meta.simulated_ps, 1)
         if hops > MOST_HOPS:
             raise ResultsError(
-                f"{self.folder}: the {period.name} of {self.job} has about {hops:.0f} packet-hops, more than "
+                f"{self.folder}: the {span.name} of {self.job} has about {hops:.0f} packet-hops, more than "
                 f"{MOST_HOPS} to record; record a shorter stretch with observe.record in the scenario"
             )
 
-    def _check_same(self, engine: Engine, period: Period) -> None:
+    def _check_same(self, engine: Engine, span: Span) -> None:
         """A run that goes another way than it did before has nothing to say about it."""
-        if period.to_ps >= self.run.meta.simulated_ps:
+        if span.to_ps >= self.run.meta.simulated_ps:
             self._check_digest(engine)
-        if period.iteration is None:
+        if span.iteration is None:
             return
         now = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
         keys = ["rank", "iteration", "at_ps"]
-        until = pl.col("at_ps") < period.to_ps
+        until = pl.col("at_ps") < span.to_ps
         if (
             not now.filter(until)
             .select(keys)
@@ -204,11 +204,11 @@ class Again:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def recording(resolved: Resolved, job: int, period: Period) -> Resolved:
+def recording(resolved: Resolved, job: int, span: Span) -> Resolved:
     """A scenario up to the end of a stretch, with a record of it for the job of this number."""
-    record = {"job": job, "from": period.from_ps, "to": period.to_ps}
+    record = {"job": job, "from": span.from_ps, "to": span.to_ps}
     observe = {**resolved.tables["observe"], "record": record, "departures": False}
-    return replace(resolved, tables={**resolved.tables, "observe": observe}, duration=period.to_ps)
+    return replace(resolved, tables={**resolved.tables, "observe": observe}, duration=span.to_ps)
 
 
 def recorded(engine: Engine) -> dict[str, pl.DataFrame]:

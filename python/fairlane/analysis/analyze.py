@@ -14,9 +14,9 @@ from fairlane.analysis.delays import first_exchange, message_delays, quiet_wait,
 from fairlane.analysis.flits import flits_against_waits, link_flits
 from fairlane.analysis.isolated import Isolated, beside_isolated, most_delayed
 from fairlane.analysis.neighbours import neighbour_types
-from fairlane.analysis.periods import Period, extremes, periods, rounds
 from fairlane.analysis.record import Record
 from fairlane.analysis.result import Analysis, Stretch
+from fairlane.analysis.spans import Span, extremes, rounds, spans
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import longest_wait, walk
 from fairlane.errors import Problem, ScenarioError
@@ -68,7 +68,7 @@ def analyze(
     again = Again(run, name, view, files, progress, allow_code)
     alone = Isolated(run, name, view, files, progress, allow_code) if len(view.names) > 1 else None
     own = again.own_record()
-    table, chosen = _periods(again, alone, own, iterations)
+    table, chosen = _spans(again, alone, own, iterations)
     wide = alone.records(chosen[:-1]) if alone is not None and len(chosen) > 1 else []
     wide += again.records([_led(chosen[-1], table)]) if own is None else [own]
     records = [record.cut(one.from_ps, one.to_ps) for one, record in zip(chosen, wide, strict=True)]
@@ -82,19 +82,19 @@ def analyze(
         view=view,
         breakdown=breakdown(run, name),
         calls=calls(run, name),
-        periods=table,
+        iterations=table,
         stretches=tuple(stretches),
         threshold_ps=threshold,
         walk=walk(wide[-1], view.links, view.names, longest_wait(wide[-1], chosen[-1].from_ps, chosen[-1].to_ps)),
     )
 
 
-def _led(period: Period, table: pl.DataFrame) -> Period:
+def _led(span: Span, table: pl.DataFrame) -> Span:
     """The stretch with the iteration before it, for a walk that begins in the one and ends in the other."""
-    if period.iteration is None:
-        return period
-    before = table.filter(pl.col("iteration") == period.iteration - 1)["from_ps"]
-    return replace(period, from_ps=int(before[0]) if before.len() else 0)
+    if span.iteration is None:
+        return span
+    before = table.filter(pl.col("iteration") == span.iteration - 1)["from_ps"]
+    return replace(span, from_ps=int(before[0]) if before.len() else 0)
 
 
 def types_of(record: Record, view: View) -> pl.DataFrame:
@@ -103,16 +103,16 @@ def types_of(record: Record, view: View) -> pl.DataFrame:
     return neighbour_types(view.fabric, view.hosts[record.number], pairs)
 
 
-def _stretch(period: Period, record: Record, view: View, threshold: int) -> Stretch:
+def _stretch(span: Span, record: Record, view: View, threshold: int) -> Stretch:
     types = types_of(record, view)
     messages, flits = message_delays(record, types), link_flits(record, view.links)
     begun = pl.col("sent_at_ps") >= record.from_ps
     pairs = first_exchange(messages.filter(begun, ~pl.col("collective")))
     against = flits_against_waits(pairs, flits, view.fabric, view.hosts[record.number])
-    return Stretch(period, record, wait_delays(record, types, threshold), messages, pairs, flits, against)
+    return Stretch(span, record, wait_delays(record, types, threshold), messages, pairs, flits, against)
 
 
-def _rounds(job: str, chosen: Sequence[Period], records: Sequence[Record]) -> tuple[list[Period], list[Record]]:
+def _rounds(job: str, chosen: Sequence[Span], records: Sequence[Record]) -> tuple[list[Span], list[Record]]:
     """The most delayed round, after that of the isolated run, or the slowest; with what was recorded in them."""
     tables = [rounds(record) for record in records]
     if any(table.is_empty() for table in tables):
@@ -121,8 +121,8 @@ def _rounds(job: str, chosen: Sequence[Period], records: Sequence[Record]) -> tu
     both = most_delayed(beside_isolated(tables[-1], tables[0])) if len(tables) > 1 else None
     within = both or extremes(tables[-1])[-1:]
     found = [
-        replace(one, name=period.name, iteration=period.iteration, round=one.iteration)
-        for one, period in zip(within, chosen[-len(within) :], strict=True)
+        replace(one, name=span.name, iteration=span.iteration, round=one.iteration)
+        for one, span in zip(within, chosen[-len(within) :], strict=True)
     ]
     return found, [
         record.cut(one.from_ps, one.to_ps) for one, record in zip(found, records[-len(found) :], strict=True)
@@ -147,15 +147,15 @@ def _job(run: Run, view: View, wanted: str | None) -> str:
     return str(slowed["name"][0] if slowed.height else view.names[0])
 
 
-def _periods(
+def _spans(
     again: Again, alone: Isolated | None, own: Record | None, wanted: tuple[int | None, int | None] | None
-) -> tuple[pl.DataFrame, list[Period]]:
+) -> tuple[pl.DataFrame, list[Span]]:
     """The iterations, and the stretches to look at: that of the isolated run, if there is one, and that of the run."""
     none = pl.DataFrame(schema={"iteration": pl.Int64, "from_ps": pl.Int64, "to_ps": pl.Int64, "seconds": pl.Float64})
     kept = again.run.iterations is not None and again.job in again.run.iterations["name"]
-    table = periods(again.iterations()) if own is None or kept else none
+    table = spans(again.iterations()) if own is None or kept else none
     if alone is not None and table.height:
-        table = beside_isolated(table, periods(alone.iterations()))
+        table = beside_isolated(table, spans(alone.iterations()))
     inside = table if own is None else table.filter(pl.col("from_ps") >= own.from_ps, pl.col("to_ps") <= own.to_ps)
     if wanted is not None:
         inside = _within(inside, wanted)
@@ -166,7 +166,7 @@ def _periods(
         return table, found[-1:]
     span = (0, again.run.meta.simulated_ps) if own is None else (own.from_ps, own.to_ps)
     name = "whole run" if own is None else "recorded stretch"
-    return table, [Period(name, None, *span, (span[1] - span[0]) * 1e-12)]
+    return table, [Span(name, None, *span, (span[1] - span[0]) * 1e-12)]
 
 
 def _within(table: pl.DataFrame, wanted: tuple[int | None, int | None]) -> pl.DataFrame:

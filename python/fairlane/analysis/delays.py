@@ -2,7 +2,8 @@
 
 A wait is *delayed* if it is longer than a threshold. By the two-sided inference of Smith et al. 2018 a delay is slow
 communication if both sides block on the message, and then as long as the shorter of the two; if only one side blocks,
-its partner was late. That can be told of rendezvous messages only: the sender of an eager message never blocks. The
+its partner was late. That can be inferred for rendezvous messages only: the sender of an eager message never blocks.
+The
 simulator knows the truth: a wait is late partner up to the partner's own call, and network from then on.
 """
 
@@ -104,7 +105,7 @@ def _quantile(record: Record, at: float) -> int:
 def by_neighbour(delays: pl.DataFrame) -> pl.DataFrame:
     """For ``wait_delays``: one row per type of neighbour, with the exact parts of the waits and their quantiles.
 
-    ``collective`` tells waits on the messages of collectives from others.
+    ``collective`` distinguishes waits on the messages of collectives from others.
     """
     wait = pl.col("wait_ps")
     return (
@@ -129,10 +130,10 @@ def confusion(delays: pl.DataFrame) -> pl.DataFrame:
     ``count`` counts delays by their greater part. ``time_ps`` is exact: of a delay that is held for a late partner,
     its part until the partner's call is right and the rest is wrong. ``right`` says which rows are.
     """
-    told = delays.filter(pl.col("inferred").is_not_null())
-    counts = told.group_by("inferred", "truth").agg(pl.len().alias("count"))
+    inferred = delays.filter(pl.col("inferred").is_not_null())
+    counts = inferred.group_by("inferred", "truth").agg(pl.len().alias("count"))
     parts = [pl.col("late_ps").sum().alias(LATE), pl.col("network_ps").sum().alias(SLOW)]
-    times = told.group_by("inferred").agg(*parts)
+    times = inferred.group_by("inferred").agg(*parts)
     long = times.unpivot(on=[LATE, SLOW], index="inferred", variable_name="truth", value_name="time_ps")
     cells = pl.DataFrame({"inferred": [LATE, LATE, SLOW, SLOW], "truth": [LATE, SLOW, LATE, SLOW]})
     return (

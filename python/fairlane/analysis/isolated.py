@@ -12,14 +12,14 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.analysis.again import Again
-from fairlane.analysis.periods import Period
+from fairlane.analysis.spans import Span
 from fairlane.engine import Engine
 from fairlane.scenario import Resolved
 
 __all__ = ["COMPARED", "Isolated", "beside_isolated", "most_delayed"]
 
 COMPARED = ("isolated_from_ps", "isolated_to_ps", "isolated_seconds", "added_seconds")
-"""What ``beside_isolated`` adds to a table of periods."""
+"""What ``beside_isolated`` adds to a table of spans."""
 
 
 class Isolated(Again):
@@ -66,14 +66,14 @@ def beside_isolated(table: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(added_seconds=pl.col("seconds") - pl.col("isolated_seconds"))
 
 
-def most_delayed(table: pl.DataFrame) -> tuple[Period, Period] | None:
-    """The isolated run's period and the run's own, of the one to which most time was added; None if none has both."""
+def most_delayed(table: pl.DataFrame) -> tuple[Span, Span] | None:
+    """The isolated run's span and the run's own, of the one to which most time was added; None if none has both."""
     both = table.drop_nulls("added_seconds").sort("added_seconds", "iteration", descending=[True, False])
     if both.is_empty():
         return None
     row = both.row(0, named=True)
     number, isolated = row["iteration"], [row[name] for name in COMPARED[:3]]
     return (
-        Period("isolated run", number, *isolated),
-        Period("most delayed", number, row["from_ps"], row["to_ps"], row["seconds"]),
+        Span("isolated run", number, *isolated),
+        Span("most delayed", number, row["from_ps"], row["to_ps"], row["seconds"]),
     )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane.analysis.flits import FlitsAgainstWaits
-from fairlane.analysis.periods import Period
 from fairlane.analysis.record import Record
+from fairlane.analysis.spans import Span
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import Walk
 from fairlane.results.run import Run
@@ -26,7 +26,7 @@ __all__ = ["Analysis", "Stretch"]
 class Stretch:
     """One stretch of a run, looked at closely."""
 
-    period: Period
+    span: Span
     """Which."""
     record: Record
     """What was recorded in it."""
@@ -56,8 +56,8 @@ class Analysis:
     """Where each rank's time went (``breakdown.breakdown``)."""
     calls: pl.DataFrame
     """The MPI calls (``breakdown.calls``)."""
-    periods: pl.DataFrame
-    """The iterations (``periods.periods``), beside the same ones of the isolated run if the run has other jobs
+    iterations: pl.DataFrame
+    """The iterations (``spans.spans``), beside the same ones of the isolated run if the run has other jobs
     (``isolated.beside_isolated``); no rows if there are fewer than two."""
     stretches: tuple[Stretch, ...]
     """The same iteration of the isolated run and the one looked at; only the latter if there is none to compare."""

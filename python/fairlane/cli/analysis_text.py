@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from rich.text import Text
 
-from fairlane.analysis import Analysis, Period, Walk, by_neighbour, confusion, dominant_share, spread
+from fairlane.analysis import Analysis, Span, Walk, by_neighbour, confusion, dominant_share, spread
 from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import NO_ROOM
 from fairlane.cli.tables import Column, Part, Row, Table, columns, time_ps
@@ -17,7 +17,7 @@ from fairlane.results.text import percent, plural, seconds
 __all__ = ["analysis_facts", "analysis_parts", "walk_lines"]
 
 MOST_STEPS = 12
-"""Of longer walks the last steps before the cause are told, and how many are left out."""
+"""Of longer walks the last steps before the cause are printed, and how many are left out."""
 MOST_CALLS = 6
 """How many calls are listed."""
 MOST_LINKS = 5
@@ -38,8 +38,8 @@ def analysis_facts(found: Analysis) -> dict[str, Any]:
         "job": found.job,
         "ranks": found.breakdown,
         "calls": found.calls,
-        "iterations": found.periods,
-        "compared": [stretch.period for stretch in found.stretches],
+        "iterations": found.iterations,
+        "compared": [stretch.span for stretch in found.stretches],
         "threshold_ps": found.threshold_ps,
         "walk": [str(line) for line in walk_lines(found)],
     }
@@ -49,16 +49,16 @@ def _head(found: Analysis) -> Text:
     text = Text.assemble(
         (found.job, "bold"), f" in {found.run.meta.scenario}: {plural(found.breakdown.height, 'rank')}"
     )
-    period = found.chosen.period
-    if period.iteration is not None:
-        text.append(f", {plural(found.periods.height + 1, 'iteration')}")
+    span = found.chosen.span
+    if span.iteration is not None:
+        text.append(f", {plural(found.iterations.height + 1, 'iteration')}")
     if found.isolated is not None:
-        alone = found.isolated.period.seconds
-        text.append(f"; {period.name}: {_which(period)}, {seconds(period.seconds)}")
-        text.append(f", {period.seconds / alone:.2f} times that of the isolated run, {seconds(alone)}")
+        alone = found.isolated.span.seconds
+        text.append(f"; {span.name}: {_which(span)}, {seconds(span.seconds)}")
+        text.append(f", {span.seconds / alone:.2f} times that of the isolated run, {seconds(alone)}")
     else:
-        text.append(f"; {'analysed' if period.iteration is None else period.name}: {_which(period)}")
-        text.append(f", {seconds(period.seconds)}; no isolated run to compare with")
+        text.append(f"; {'analysed' if span.iteration is None else span.name}: {_which(span)}")
+        text.append(f", {seconds(span.seconds)}; no isolated run to compare with")
     return text
 
 
@@ -149,7 +149,7 @@ def _flit_lines(found: Analysis) -> Iterator[str]:
             f"{name} {int(flits.quantile(at) or 0):,}" for name, at in (("median", 0.5), ("99%", 0.99))
         )
         total = f"{int(flits.sum()):,} ({quantiles}, max {int(flits.quantile(1) or 0):,})"
-        yield f"Flits on all {plural(flits.len(), 'link')}, {stretch.period.name}: {total}."
+        yield f"Flits on all {plural(flits.len(), 'link')}, {stretch.span.name}: {total}."
 
 
 def walk_lines(found: Analysis) -> Iterator[str]:
@@ -247,11 +247,11 @@ def _whose(walk: Walk, link: int) -> str:
 
 
 def _stretch(found: Analysis) -> str:
-    period = found.chosen.period
-    return _which(period) if period.iteration is None else f"{_which(period)} ({period.name})"
+    span = found.chosen.span
+    return _which(span) if span.iteration is None else f"{_which(span)} ({span.name})"
 
 
-def _which(period: Period) -> str:
+def _which(span: Span) -> str:
     """The iteration, or what else it is, and the round of it."""
-    what = period.name if period.iteration is None else f"iteration {period.iteration}"
-    return what if period.round is None else f"{what}, round {period.round}"
+    what = span.name if span.iteration is None else f"iteration {span.iteration}"
+    return what if span.round is None else f"{what}, round {span.round}"

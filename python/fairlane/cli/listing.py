@@ -108,11 +108,11 @@ def list_(
         chosen["allocators"] = {
             name: entry for name, entry in chosen["allocators"].items() if name not in chosen["placements"]
         }
-    told = {
+    answer = {
         one: {name: {"origin": entry.origin, "summary": entry.summary} for name, entry in known.items()}
         for one, known in chosen.items()
     }
-    return Answer(told, (line for one, known in chosen.items() for line in _lines(one, known)))
+    return Answer(answer, (line for one, known in chosen.items() for line in _lines(one, known)))
 
 
 def _lines(kind: str, known: "Mapping[str, Entry]") -> Iterator[str]:

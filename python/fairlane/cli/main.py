@@ -119,7 +119,7 @@ def main() -> None:
 
 
 def execute(arguments: list[str]) -> int:
-    """Runs a command and returns its exit code; errors are told on standard error."""
+    """Runs a command and returns its exit code; errors are printed on standard error."""
     try:
         status = app(arguments, prog_name="fairlane", standalone_mode=False)
     except typer.Abort:
@@ -152,7 +152,7 @@ def _asking() -> AbstractContextManager[object]:
 
 
 def _failed(error: FairlaneError | OSError) -> int:
-    """What the system refuses is told like wrong input, with its file; a full disk has a code of its own."""
+    """What the system refuses is reported like wrong input, with its file; a full disk has a code of its own."""
     words = str(error)
     if isinstance(error, OSError) and not isinstance(error, FairlaneError):
         words = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or words

@@ -221,7 +221,7 @@ def _picoseconds(given: Any) -> Any:
 
 
 class _Options(BaseModel):
-    """What ``control`` is told besides scenario, controller and mode."""
+    """The arguments of ``control`` besides scenario, controller and mode."""
 
     model_config = ConfigDict(strict=True)
 

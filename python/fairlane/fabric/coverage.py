@@ -58,7 +58,7 @@ class Coverage:
 def measure(
     core: _core.Fabric, links: Mapping[str, NDArray[Any]], name_of: Callable[[int], str]
 ) -> tuple[Coverage, NDArray[numpy.bool_]]:
-    """Follows the routes of a fabric; also tells of every link whether a route takes it. ``name_of`` names a link."""
+    """Follows the routes of a fabric; also returns by link whether a route takes it. ``name_of`` names a link."""
     used, _, is_exact, paths, routes, sources = core.coverage(_BUDGET)
     flags = numpy.frombuffer(used, dtype=numpy.uint8).astype(bool)
     found: dict[tuple[int, str], list[int]] = defaultdict(list)

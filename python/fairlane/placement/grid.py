@@ -70,7 +70,7 @@ def _hilbert(places: Ints, sides: tuple[int, ...]) -> list[Ints]:
 
 
 def _to_transpose(axes: Ints, bits: int) -> None:
-    """Turns coordinates, a row for each axis, into the bits of their place on the curve, dealt out to the axes."""
+    """Turns coordinates, a row for each axis, into the bits of their place on the curve, distributed over the axes."""
     for bit in range(bits - 1, 0, -1):
         low = (1 << bit) - 1
         for at in range(len(axes)):

@@ -36,7 +36,7 @@ class Units(PlacementPolicy):
         """Free units for several jobs; the last unit of a job may have more hosts than it takes."""
         units = self._free_units(free, fabric)
         if self.order == "interleaved":
-            return self._dealt(units, requests)
+            return self._assigned(units, requests)
         found: list[list[int] | None] = []
         for request in requests:
             order = request.rng.permutation(len(units)).tolist() if self.order == "random" else range(len(units))
@@ -52,7 +52,7 @@ class Units(PlacementPolicy):
         units = (order[start : start + self.size] for start in range(0, len(order), self.size))
         return [unit for unit in units if len(unit) == self.size and is_free.issuperset(unit)]
 
-    def _dealt(self, units: list[list[int]], requests: Sequence[Request]) -> list[list[int] | None]:
+    def _assigned(self, units: list[list[int]], requests: Sequence[Request]) -> list[list[int] | None]:
         found: list[list[int]] = [[] for _ in requests]
         left = iter(units)
         while waiting := [at for at, request in enumerate(requests) if len(found[at]) < request.hosts]:

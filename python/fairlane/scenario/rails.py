@@ -49,7 +49,7 @@ class RailPolicy(Table):
         extra: dict[str, dict[str, Any]] = {
             "only": {"only": self.only},
             "stripe": {"above": self.above},
-            "by_source": {"ranks": _dealt(hosts, rails, rng) if self.order == "random" else []},
+            "by_source": {"ranks": _assigned(hosts, rails, rng) if self.order == "random" else []},
         }
         return {"policy": self.policy, **extra.get(self.policy, {})}
 
@@ -75,7 +75,7 @@ def rail_notes(
         yield f"{words}: {called(short[0])}{others} {has}, and a job uses only rails that all of its hosts have"
 
 
-def _dealt(hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> list[int]:
+def _assigned(hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> list[int]:
     """The rail of each rank: those of a host take turns in a random order, beginning with rail 0."""
     turns, found = Counter[int](), [0] * len(hosts)
     for rank in rng.permutation(len(hosts)).tolist():

@@ -43,7 +43,7 @@ class Measure(Table):
     function: str | None = None
     """``file.py:name`` of a function that simulates in its own way and returns tables by column, by name."""
     arguments: dict[str, Any] = Field(default_factory=dict)
-    """What the function is told."""
+    """The arguments of the function."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -170,8 +170,8 @@ def measured_tables(runs: Sequence[MeasuredRun], executor: Executor) -> dict[str
     for number, run in enumerate(runs):
         answer, failure = executor.answer(run.task), executor.failures.get(run.task.digest)
         if answer is None:
-            told = {"error": failure and failure.error, "scenario": failure and failure.description}
-            rows.setdefault("failures", []).append(_rows(number, pl.DataFrame([told])))
+            failed = {"error": failure and failure.error, "scenario": failure and failure.description}
+            rows.setdefault("failures", []).append(_rows(number, pl.DataFrame([failed])))
             continue
         made = {"packet_hops": answer.get("packet_hops"), "digest": answer.get("digest")}
         for name, columns in {"runs": {key: [value] for key, value in made.items()}, **answer["tables"]}.items():

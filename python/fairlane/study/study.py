@@ -173,7 +173,7 @@ class Study:
         return combinations(levels, design.runs, design.seed)
 
     def scenario(self, point: Point, treatment: str | None = None, *, background: bool = True) -> Scenario:
-        """A point's scenario, or what a treatment makes of it, with its background jobs drawn unless told otherwise.
+        """A point's scenario, or what a treatment makes of it, with its background jobs drawn unless asked otherwise.
 
         Raises ``ScenarioError``.
         """

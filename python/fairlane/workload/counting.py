@@ -85,7 +85,7 @@ def _counted(workload: Workload, ranks: int, rank: int, periods: int, iterations
         workload.write(Rank(job, rank, tally), [[1] * periods])
     except (Enough, MemoryError):
         return None
-    except Exception:  # what is wrong with a user's own workload is told when its program is written
+    except Exception:  # what is wrong with a user's own workload is reported when its program is written
         return None
     found: Tally = tally
     return found

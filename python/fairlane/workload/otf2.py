@@ -48,10 +48,10 @@ def describe_apart(trace: str, options: str, size: int) -> str:
     raise RunError(answer["error"])
 
 
-def _death(code: int, cpu_s: int, most: object, told: bytes) -> str:
+def _death(code: int, cpu_s: int, most: object, output: bytes) -> str:
     """Why the process ended, in words."""
     if -code in (signal.SIGXCPU, signal.SIGKILL):
         return f"reading it takes more than {cpu_s} s of processor time: it is damaged"
-    last = told.decode(errors="replace").strip().rpartition("\n")[2]
+    last = output.decode(errors="replace").strip().rpartition("\n")[2]
     words = f"signal {signal.Signals(-code).name}" if code < 0 else last or f"exit code {code}"
     return f"the OTF2 library fails on it within {int(str(most)) >> 20} MiB of memory ({words}): it is damaged"

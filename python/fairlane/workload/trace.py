@@ -219,8 +219,8 @@ def unpack(path: Path) -> Path:
 def _is_whole(target: Path, marks: tuple[tuple[str, int, int], ...]) -> bool:
     """Whether all that was unpacked is there as it was written; a process compares once while it stays the same."""
     try:
-        told = parse_json(read_bytes(target / _SUMS, MOST_STORED))
-        return bool(marks) and told == {name: _sum(target / _FILES / name) for name, _, _ in marks}
+        sums = parse_json(read_bytes(target / _SUMS, MOST_STORED))
+        return bool(marks) and sums == {name: _sum(target / _FILES / name) for name, _, _ in marks}
     except (OSError, ValueError):
         return False
 

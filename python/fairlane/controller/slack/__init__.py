@@ -10,11 +10,11 @@ service levels (``ladder``), everybody on the middle one at first.
    up, five times as fast, and never again as far down. All ranks of all jobs move at once, so a few periods are enough.
    Those on the middle rung share one level, as they did by default, and nobody goes above it: they have less beside
    them, and that is all, so hardly anybody loses.
-3. SPREAD: those on the middle rung are dealt over its levels, too, while the feedback goes on: messages in different
+3. SPREAD: those on the middle rung are distributed over its levels, too, and the feedback goes on: messages in other
    lanes do not stand behind each other. That helps most jobs, and costs those that had more than their share of a port,
    until the feedback has brought them up. Where it costs a job too much twice in a row, it ends at once.
 4. CLIMB: what did best of these is changed: one, two, four or more of the slowest ranks of a job that loses, or waits
-   much, go up a rung, of one that gains they go down, some jobs are dealt other levels, or are spread or no longer, or
+   much, go up a rung, of one that gains they go down, some jobs get other levels, or are spread or no longer, or
    the feedback makes one more step; mostly what has helped before. A change is seen for a few periods before it is
    kept. Trying costs work, too: the more a change cost, the longer the best stands before the next, and while it makes
    up for what a job has lost so far, nothing is tried.

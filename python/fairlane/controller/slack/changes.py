@@ -62,8 +62,8 @@ class Changes:
             case "spread":
                 return best.changed(change=change, spread=best.spread.symmetric_difference(some))
             case "deal":
-                dealt = {job: self._rng.randrange(self._feedback.service_levels) for job in some}
-                return best.changed(change=change, dealt={**best.dealt, **dealt})
+                assigned = {job: self._rng.randrange(self._feedback.service_levels) for job in some}
+                return best.changed(change=change, assigned={**best.assigned, **assigned})
             case "lift":
                 return self._moved(best, self._deserving(best), by=1, change=change)
             case _:

@@ -1,6 +1,6 @@
 """The ladder that ``slack`` has ranks on, and what is known of how they stand there.
 
-A rung is a few service levels, of 1.8 times the weight of those a rung below, and its ranks are dealt over them. The
+A rung is a few service levels, of 1.8 times the weight of those a rung below; its ranks are distributed over them. The
 middle rung is everybody's; those below it are for ranks that make way, those above for ranks that hold their job up.
 
 A configuration is as good as its mean improvement over jobs, less three times what jobs lose beyond a guard, and beyond
@@ -61,10 +61,10 @@ class Candidate:
     floors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The lowest rung on which each rank has not held its job up, where that is known, by job."""
     spread: frozenset[str] = frozenset()
-    """Jobs whose ranks on the middle rung are dealt over its levels; those of the others share its first."""
-    dealt: Mapping[str, int] = field(default_factory=dict)
-    """Which level of its rung a job's rank 0 would be dealt, rank 1 the next one; by default the first. What a rank is
-    dealt does not depend on where the others are."""
+    """Jobs whose ranks on the middle rung are distributed over its levels; those of the others share its first."""
+    assigned: Mapping[str, int] = field(default_factory=dict)
+    """Which level of its rung a job's rank 0 would get, rank 1 the next one; by default the first. What a rank is
+    assigned does not depend on where the others are."""
     change: str = ""
     """What was changed of another one to get it."""
     gains: list[Mapping[str, float]] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Candidate:
         return stdev(means) if len(means) > 1 else 0.0
 
     def settings(self, service_levels: int) -> Settings:
-        """Every rank's service level, dealt from those of its rung. If all have the first, the scenario's own."""
+        """Every rank's service level, assigned from those of its rung. If all have the first, the scenario's own."""
         rungs = ladder(service_levels)
         less = 1 if len(self.spread) == len(self.positions) else SHARED
         weights = [0] * service_levels
@@ -116,15 +116,15 @@ class Candidate:
             for level in levels:
                 weights[level] = round(UNIT * RATIO**rung / (less if rung < 0 else 1))
         shared = rungs | {0: range(1)}
-        dealt = {
-            job: _dealt(ranks, rungs if job in self.spread else shared, self.dealt.get(job, 0))
+        assigned = {
+            job: _assigned(ranks, rungs if job in self.spread else shared, self.assigned.get(job, 0))
             for job, ranks in self.positions.items()
         }
-        apart = any(level for ranks in dealt.values() for level in ranks.values())
-        return Settings(dealt, tuple(weights)) if apart else Settings()
+        apart = any(level for ranks in assigned.values() for level in ranks.values())
+        return Settings(assigned, tuple(weights)) if apart else Settings()
 
 
-def _dealt(positions: Iterable[float], rungs: Mapping[int, range], first: int) -> dict[int, int]:
+def _assigned(positions: Iterable[float], rungs: Mapping[int, range], first: int) -> dict[int, int]:
     """The service level of each rank of a job."""
     on = ((rank, rungs[round(position)]) for rank, position in enumerate(positions))
     return {rank: levels[(rank + first) % len(levels)] for rank, levels in on}

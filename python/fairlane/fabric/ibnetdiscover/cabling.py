@@ -1,4 +1,4 @@
-"""Who is joined to whom: masked identifiers are told apart, both ends of each cable compared, loopbacks left out."""
+"""Who is joined to whom: masked identifiers are distinguished, both ends of each cable compared, loopbacks left out."""
 
 import re
 from collections import defaultdict

@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 from fairlane.analysis.result import Analysis
 from fairlane.errors import Problem, ScenarioError
 from fairlane.plot import Draw, draw_into, draw_new
-from fairlane.plot.analysis import breakdown, chain, delays, flits, flits_waits, periods, waits
+from fairlane.plot.analysis import breakdown, chain, delays, flits, flits_waits, iterations, waits
 from fairlane.plot.panels import Drawn, Given
 
 __all__ = ["FIGURES", "draw_all", "show"]
 
 FIGURES: dict[str, Draw] = {
     "breakdown": breakdown.draw,
-    "iterations": periods.draw,
+    "iterations": iterations.draw,
     "waits": waits.draw,
     "delays": delays.draw,
     "flits-waits": flits_waits.draw,

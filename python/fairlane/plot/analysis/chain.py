@@ -41,7 +41,7 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     if with_links:
         _links(panels.axes[1], walk)
     _timeline(panels.axes[0], walk, steps, {rank: f"rank {rank}\n{hosts[rank]}" for rank in ranks})
-    note = f"{found.job}, {found.chosen.period.name}: from its longest wait back along the critical path."
+    note = f"{found.job}, {found.chosen.span.name}: from its longest wait back along the critical path."
     panels.headline_of_run(_title(walk), found.run, note)
     return panels.drawn
 

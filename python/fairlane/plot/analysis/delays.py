@@ -31,7 +31,7 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
         middle.sharey(left)
     middle.tick_params(axis="y", labelleft=False)
     whose = "Messages of collectives." if bool(delays["collective"].all()) else "Point-to-point messages."
-    panels.headline_of_run(_title(table), found.run, f"{found.job}, {found.chosen.period.name}. {whose}")
+    panels.headline_of_run(_title(table), found.run, f"{found.job}, {found.chosen.span.name}. {whose}")
     return panels.drawn
 
 

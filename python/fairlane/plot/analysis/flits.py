@@ -31,9 +31,7 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     panel.set_xlabel(f"Million flits of {FLIT_BYTES} bytes on a link")
     panel.set_xlim(left=0)
     bare(panel)
-    names = [
-        f"{stretch.period.name}: {significant(_total(stretch.flits) / 1e6)} million flits" for stretch in stretches
-    ]
+    names = [f"{stretch.span.name}: {significant(_total(stretch.flits) / 1e6)} million flits" for stretch in stretches]
     handles = [Patch(color=colour, label=name) for colour, name in zip(colours, names, strict=True)]
     panel.legend(handles=handles, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
     note = "All jobs; boxes: quartiles and median; whiskers: 1% and 99%; dots: links beyond."
@@ -52,6 +50,6 @@ def _total(table: pl.DataFrame) -> int:
 
 def _title(found: Analysis) -> str:
     if found.isolated is None:
-        return f"Flits on the links, {found.chosen.period.name}"
+        return f"Flits on the links, {found.chosen.span.name}"
     here, alone = _total(found.chosen.flits), _total(found.isolated.flits)
     return f"In the co-run the links carry {here / max(alone, 1):.2f} times the flits of the isolated run"

@@ -60,4 +60,4 @@ def _note(found: Analysis) -> str:
     r = ["–" if trend.pearson is None else f"{trend.pearson:.2f}" for trend in (against.waits, against.under_way)]
     pairs = f"{against.points.height} pairs; Pearson's r {r[0]} (waits), {r[1]} (under way)"
     grey = "Grey lines: quarters of the pairs by flits. Late partners are left out."
-    return f"{found.job}, {found.chosen.period.name}: {pairs}. {grey}"
+    return f"{found.job}, {found.chosen.span.name}: {pairs}. {grey}"

@@ -23,11 +23,11 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     for stretch, table, colour in reversed(list(zip(found.stretches, tables, colours, strict=True))):
         size = (26 if colour == PALETTE[1] else 12) / (1 if table.height <= 512 else 3)
         label = (
-            stretch.period.name
-            if stretch.period.iteration is None
-            else stretch.period.name
+            stretch.span.name
+            if stretch.span.iteration is None
+            else stretch.span.name
             if len(tables) > 1
-            else f"{stretch.period.name} iteration"
+            else f"{stretch.span.name} iteration"
         )
         y = table["seconds"].to_numpy() / factor
         panel.scatter(table["rank"].to_numpy(), y, s=size, color=colour, linewidths=0, label=label, zorder=3)

@@ -175,7 +175,7 @@ def _colour(number: int) -> str:
 
 
 def _arc(axes: Axes, a: Floats, b: Floats, colour: str, width: float, alpha: float) -> None:
-    """A bent line, so that those over the same places can be told apart."""
+    """A bent line, so that those over the same places can be distinguished."""
     across = np.array([-(b - a)[1], (b - a)[0]])
     length = float(np.hypot(*(b - a)))
     middle = (a + b) / 2 + across * (0.12 if length > 1.01 else 0.0)

@@ -89,13 +89,13 @@ def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: Path) -> Load:
     """That of a trace, from its description: at the pace at which it was recorded."""
     trace = job.table.trace
     assert trace is not None, "only for jobs with a trace"
-    told = trace.describe()
+    described = trace.describe()
     steps = max(1, (job.ranks - 1).bit_length())
-    calls = [(kind["calls"], kind["bytes"]) for kind in told["collectives"].values()]
-    sent = told["p2p_messages"] + sum(count for count, _ in calls) * steps
-    size = (told["p2p_bytes"] + sum(size for _, size in calls) * steps) * trace.message_scale
+    calls = [(kind["calls"], kind["bytes"]) for kind in described["collectives"].values()]
+    sent = described["p2p_messages"] + sum(count for count, _ in calls) * steps
+    size = (described["p2p_bytes"] + sum(size for _, size in calls) * steps) * trace.message_scale
     packets = sent + size / scenario.network.mtu
-    computed = (told.get("cpu_seconds") or 0.0) - (told.get("cpu_seconds_in_mpi") or 0.0)
+    computed = (described.get("cpu_seconds") or 0.0) - (described.get("cpu_seconds_in_mpi") or 0.0)
     mean = size / sent if sent else 0.0
     own = Traffic({mean: sent / job.ranks}, sent / job.ranks, sent / job.ranks)
     time = 1e12 * computed / job.ranks * trace.compute_scale + _communication(scenario, own, mean, path)

@@ -20,15 +20,15 @@ def arrivals(scenario: Scenario, arguments: Mapping[str, Any], watch: "Stopwatch
     Besides these, ``arguments`` has ``period``, ``periods`` and ``draws`` as a treatment has them, and
     ``compute_share``, that of the jobs that arrive.
     """
-    told = {key: arguments[key] for key in ("period", "periods", "draws")}
+    options = {key: arguments[key] for key in ("period", "periods", "draws")}
     with watch.lap("set-up"):
         there = phases(scenario, arguments["periods"], arguments["compute_share"])
     kinds = {name: job.kind for phase in there.values() for job in phase.jobs for name in job.names()}
     with watch.lap("simulating"):
-        before = list(control(there, controller_of("none"), default=False, isolated=True, threads=1, **told))
+        before = list(control(there, controller_of("none"), default=False, isolated=True, threads=1, **options))
         rows = []
         for name in arguments["controllers"]:
-            treated = control(there, controller_of(name), default=False, threads=1, **told)
+            treated = control(there, controller_of(name), default=False, threads=1, **options)
             rows += [row for pair in zip(treated, before, strict=True) for row in _rows(name, *pair)]
     work = [{"treatment": None, "name": name, "workload": kind} for name, kind in kinds.items()]
     return {"tables": {"periods": _columns(rows), "work": _columns(work)}}

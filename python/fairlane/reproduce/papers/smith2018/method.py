@@ -13,7 +13,7 @@ from fairlane.runner.counters import FEATURES, IterationCounters
 from fairlane.study.measured import columns_of
 
 if TYPE_CHECKING:
-    from fairlane.analysis import Period, Record, View
+    from fairlane.analysis import Record, Span, View
     from fairlane.predict import Comparison
     from fairlane.scenario import Resolved, Scenario
     from fairlane.study.sql import Database
@@ -135,8 +135,8 @@ def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatc
     return {"tables": tables}
 
 
-def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") -> "list[Period]":
-    from fairlane.analysis import extremes, periods
+def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") -> "list[Span]":
+    from fairlane.analysis import extremes, spans
     from fairlane.results import derive
 
     milc: Any = scenario.jobs[JOB].workload
@@ -144,7 +144,7 @@ def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") ->
     marked = replace(resolved, jobs=jobs)
     counters = _counters(marked)
     engine = watch.drive(marked, _timesteps_done(counters, int(scenario.jobs[JOB].stop or 0)), [counters])
-    table = periods(derive.iterations(derive.labels_of(resolved), marks(engine)).filter(pl.col("job") == JOB))
+    table = spans(derive.iterations(derive.labels_of(resolved), marks(engine)).filter(pl.col("job") == JOB))
     later = pl.col("iteration") - milc.warmup
     found = extremes(table.filter((pl.col("iteration") > milc.warmup) & (later % milc.every != 0)))
     if len(found) < 2:
@@ -152,7 +152,7 @@ def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") ->
     return found
 
 
-def _record(resolved: "Resolved", period: "Period", watch: "Stopwatch") -> "Record":
+def _record(resolved: "Resolved", period: "Span", watch: "Stopwatch") -> "Record":
     from fairlane.analysis import Record
     from fairlane.analysis.again import recorded, recording
 
@@ -160,7 +160,7 @@ def _record(resolved: "Resolved", period: "Period", watch: "Stopwatch") -> "Reco
     return Record.of(resolved.jobs[JOB].name, JOB, (period.from_ps, period.to_ps), **recorded(engine))
 
 
-def _recorded(period: "Period", record: "Record", view: "View", threshold: int) -> dict[str, pl.DataFrame]:
+def _recorded(period: "Span", record: "Record", view: "View", threshold: int) -> dict[str, pl.DataFrame]:
     from fairlane import analysis
 
     types = analysis.types_of(record, view)

@@ -15,7 +15,7 @@ from fairlane.results.text import plural, seconds, time_unit
 
 def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     """Time over iterations; None if the job has fewer than two."""
-    table = found.periods
+    table = found.iterations
     if table.height < 2:
         return None
     times = table["seconds"].to_numpy()
@@ -27,17 +27,17 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     if "isolated_seconds" in table.columns:
         plot(numbers, table["isolated_seconds"].to_numpy() / factor, color=PALETTE[0], label="isolated run")
     plot(numbers, times / factor, color=MUTED, label="co-run")
-    period = found.chosen.period
-    if period.iteration is not None:
-        lasted = float(times[(table["iteration"] == period.iteration).to_numpy()][0])
-        place = (period.iteration, lasted / factor)
+    span = found.chosen.span
+    if span.iteration is not None:
+        lasted = float(times[(table["iteration"] == span.iteration).to_numpy()][0])
+        place = (span.iteration, lasted / factor)
         panel.plot(*place, marker="o", markersize=9, color=PALETTE[1])
         panel.annotate(
-            f"{period.name}: {period.iteration}, {seconds(lasted)}",
+            f"{span.name}: {span.iteration}, {seconds(lasted)}",
             place,
             xytext=(0, 10),
             textcoords="offset points",
-            ha="right" if period.iteration > numbers.mean() else "left",
+            ha="right" if span.iteration > numbers.mean() else "left",
             va="bottom",
             color=PALETTE[1],
             fontweight="bold",
@@ -54,9 +54,9 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
 
 
 def _title(found: Analysis) -> str:
-    period = found.chosen.period
-    if found.isolated is None or period.iteration is None:
-        return f"{plural(found.periods.height + 1, 'iteration')} of {found.job}"
-    row = found.periods.row(by_predicate=pl.col("iteration") == period.iteration, named=True)
+    span = found.chosen.span
+    if found.isolated is None or span.iteration is None:
+        return f"{plural(found.iterations.height + 1, 'iteration')} of {found.job}"
+    row = found.iterations.row(by_predicate=pl.col("iteration") == span.iteration, named=True)
     ratio = row["seconds"] / row["isolated_seconds"]
-    return f"{found.job}: iteration {period.iteration} takes {ratio:.2f} times as long as in the isolated run"
+    return f"{found.job}: iteration {span.iteration} takes {ratio:.2f} times as long as in the isolated run"

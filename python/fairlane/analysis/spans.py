@@ -8,11 +8,11 @@ import polars as pl
 
 from fairlane.analysis.record import Record
 
-__all__ = ["Period", "extremes", "periods", "rounds"]
+__all__ = ["Span", "extremes", "rounds", "spans"]
 
 
 @dataclass(frozen=True)
-class Period:
+class Span:
     """A stretch of a run."""
 
     name: str
@@ -29,7 +29,7 @@ class Period:
     """Which round of the iteration, from 1, if it is one."""
 
 
-def periods(iterations: pl.DataFrame) -> pl.DataFrame:
+def spans(iterations: pl.DataFrame) -> pl.DataFrame:
     """When each iteration of a job was and how long it took: ``iteration``, ``from_ps``, ``to_ps``, ``seconds``.
 
     An iteration takes from when the last rank has marked the one before until the last rank has marked it; ``from_ps``
@@ -63,19 +63,19 @@ def _last() -> pl.Expr:
     return pl.col("at_ps").cast(pl.Int64).max().alias("last")
 
 
-def extremes(found: pl.DataFrame) -> list[Period]:
-    """The fastest and the slowest of some ``periods``, the first among equals; only the one if there is only one."""
+def extremes(found: pl.DataFrame) -> list[Span]:
+    """The fastest and the slowest of some ``spans``, the first among equals; only the one if there is only one."""
     if found.is_empty():
         return []
     order = found.sort("seconds", "iteration")
     slowest = order.filter(pl.col("seconds") == pl.col("seconds").max()).row(0, named=True)
     if order.height == 1:
-        return [Period("only", **slowest)]
-    return [Period("fastest", **order.row(0, named=True)), Period("slowest", **slowest)]
+        return [Span("only", **slowest)]
+    return [Span("fastest", **order.row(0, named=True)), Span("slowest", **slowest)]
 
 
 def rounds(record: Record) -> pl.DataFrame:
-    """The rounds of a record, from the end of one collective to the end of the next, with the columns of ``periods``.
+    """The rounds of a record, from the end of one collective to the end of the next, with the columns of ``spans``.
 
     A round lasts from when the last rank has everything of a collective until the last rank has everything of the next;
     ``from_ps`` is when the first rank has everything of the one before. ``iteration`` counts the rounds, from 1. Only
