@@ -300,6 +300,7 @@ def test_jobs_that_no_shape_holds_are_named_and_the_rest_goes_on(
         (("[fabric]", "[fabrik]"), "fabrik"),
         (('kind = "hybrid"', 'kind = "hybrit"'), "hybrid"),
         (("seed = 1", "seed = "), "not valid TOML"),
+        (("seed = 1", "seed = 2026-01-01"), "seed"),
     ],
 )
 def test_models_that_are_wrong_are_refused(tmp_path: Path, change: tuple[str, str], words: str) -> None:

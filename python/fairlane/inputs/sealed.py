@@ -22,9 +22,9 @@ CHECKSUM = "sha256"
 
 
 def checksum(data: Mapping[str, Any]) -> str:
-    """The SHA-256 of plain data, but for its own checksum."""
+    """The SHA-256 of plain data, but for its own checksum; a date, which TOML can hold, counts as its text."""
     rest = {key: value for key, value in data.items() if key != CHECKSUM}
-    return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def save_sealed(data: Mapping[str, Any], path: Path) -> None:
