@@ -27,6 +27,7 @@ from fairlane.results import (
     load_run,
 )
 from fairlane.results.derive import JobLabel
+from fairlane.results.parquet import read_parquet
 from fairlane.results.ports import by_link
 from fairlane.results.run import SCHEMA_VERSION, Source
 from fairlane.results.store import new_folder
@@ -401,3 +402,11 @@ def test_percentages_as_people_read_them() -> None:
     assert [short_percent(share) for share in (0, 0.0001, 0.0044, 0.0994, 0.0996, 1.354)] == [
         *("0.0%", "<.1%", "0.4%", "9.9%", "10%", "135%")
     ]
+
+
+def test_a_column_name_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"column": [1]}).write_parquet(path)
+    path.write_bytes(path.read_bytes().replace(b"column", b"\xff\xfe\xff\xfe\xff\xfe"))
+    with pytest.raises(ResultsError, match="damaged"):
+        read_parquet(path)

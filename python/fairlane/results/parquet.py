@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check_columns", "read_parquet", "read_tables"]
 
-_DAMAGE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError, ValueError, TypeError)
+_DAMAGE = (
+    *(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError, ValueError, TypeError),
+    RuntimeError,  # of DuckDB, for a column name that is not UTF-8
+)
 """What libraries raise for damaged files; a panic is no ``Exception``."""
 
 
