@@ -140,7 +140,7 @@ def test_ctrl_c_is_what_it_was() -> None:
     before = signal.getsignal(signal.SIGINT)
     sys.modules.pop("dask_jobqueue", None)
     sys.modules.pop("dask_jobqueue.runner", None)
-    assert cluster.library("dask_jobqueue").SLURMCluster
+    assert cluster.import_extra("dask_jobqueue").SLURMCluster
     assert signal.getsignal(signal.SIGINT) is before
 
 

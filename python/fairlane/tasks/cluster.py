@@ -193,7 +193,7 @@ def _silent(address: str, words: object) -> ScenarioError:
 def connect(address: str) -> DaskPool:
     """The cluster at an address, as ``tcp://127.0.0.1:8786``. Raises ``ScenarioError`` if none answers."""
     find(address)
-    distributed = library("distributed")
+    distributed = import_extra("distributed")
     ends = ExitStack()
     try:
         client = ends.enter_context(distributed.Client(address, timeout=FIRST_WAIT_S, set_as_default=False))
@@ -207,7 +207,7 @@ def start_slurm(cluster: Cluster, name: str, logs: str) -> DaskPool:
 
     Raises ``ScenarioError`` if Slurm does not take them.
     """
-    distributed, jobqueue = library("distributed"), library("dask_jobqueue")
+    distributed, jobqueue = import_extra("distributed"), import_extra("dask_jobqueue")
     with ExitStack() as ends:
         try:
             started = ends.enter_context(
@@ -255,7 +255,7 @@ def _refused(script: str) -> str | None:
     return " ".join(f"{asked.stderr} {asked.stdout}".split()) or f"sbatch ends with {asked.returncode}"
 
 
-def library(name: str) -> Any:
+def import_extra(name: str) -> Any:
     """A module of Dask. Raises ``MissingExtraError``; the handler of Ctrl-C stays, which some of them replace."""
     with _keeping_interrupts():
         require("dask")
