@@ -41,7 +41,8 @@ man_show_urls = False
 
 html_theme = "furo"
 html_title = f"fairlane {version}"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_show_copyright = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1f5f8b", "color-brand-content": "#1f5f8b"},
