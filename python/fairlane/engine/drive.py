@@ -11,8 +11,6 @@ from typing import Protocol
 
 from fairlane.units import CLOCK_END
 
-__all__ = ["End", "Engine", "RawTable", "Slice", "Watcher", "drive"]
-
 SLICE_S = 0.1
 """Wall time that a slice of its own length aims at, s: stopping takes at most a few of them."""
 FIRST_HOPS, FIRST_WINDOW = 20_000, 10**9

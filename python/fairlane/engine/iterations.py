@@ -10,8 +10,6 @@ from fairlane.engine.measured import frame
 from fairlane.errors import RunError
 from fairlane.wording import plural
 
-__all__ = ["Iterations", "job_finished"]
-
 STANDSTILL = 500
 """So many iterations of one rank without any of another of its job mean that the other waits for ever."""
 

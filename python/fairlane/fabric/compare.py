@@ -8,8 +8,6 @@ import polars as pl
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.view import Fabric
 
-__all__ = ["Comparison", "compare"]
-
 
 @dataclass(frozen=True)
 class Comparison:

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fairlane import _core
 
-__all__ = ["Coverage", "IdleLinks", "measure", "share_text"]
-
 _BUDGET = 50_000_000
 """Hops that are followed, and links that are walked, before destinations and sources are sampled."""
 _LOW = 0.75

@@ -18,8 +18,6 @@ from pathlib import Path
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Cable, Wiring
 
-__all__ = ["is_cray_links", "read_cray_links"]
-
 _END = r"(c\d+-\d+c\d+s\d+)(a\d+)l([0-7]{2})\((\d{1,6}):(\d{1,6}):(\d{1,6})\)"
 _LINE = re.compile(rf"{_END} (green|black|blue|ptile) -> (?:(unused|processor)|{_END})")
 _LANES_OF_HOST = 2

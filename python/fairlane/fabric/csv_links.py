@@ -13,8 +13,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Cable, Wiring, lonely
 from fairlane.units import BANDWIDTH, DURATION, Kind
 
-__all__ = ["is_csv", "read_csv"]
-
 _REQUIRED = ("from", "to")
 _OPTIONAL = ("from_port", "to_port", "bandwidth", "latency", "cables", "from_kind", "to_kind")
 _KINDS = ("host", "switch")

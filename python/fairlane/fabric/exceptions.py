@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fairlane.fabric.view import Fabric
 
-__all__ = ["exceptions"]
-
 _NAMED = 4
 """Hosts, switches and cables of one kind that are named."""
 

@@ -12,8 +12,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.reading import read_text
 
-__all__ = ["with_tables"]
-
 _BLOCK = re.compile(r"Unicast lids .*guid (0x[0-9a-fA-F]{1,16})")
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*(:.*)?$")
 _END = re.compile(r"(\d{1,9}) (?:valid )?lids dumped")

@@ -9,8 +9,6 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.units import Bandwidth, Duration, Written
 
-__all__ = ["MAX_RAILS", "Rails", "RailsField"]
-
 MAX_RAILS = 8
 """Maximum number of adapters of a host."""
 

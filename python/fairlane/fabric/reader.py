@@ -15,8 +15,6 @@ from fairlane.inputs.parse import parse_json
 from fairlane.inputs.reading import read_bytes
 from fairlane.units import BANDWIDTH, DURATION
 
-__all__ = ["read_wiring"]
-
 _XZ = b"\xfd7zXZ\x00"
 _XZ_MEMORY = 128 << 20
 """Bytes that unpacking may take."""

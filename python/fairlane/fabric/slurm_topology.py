@@ -16,8 +16,6 @@ from fairlane.fabric.subtrees import subtrees
 from fairlane.slurm.hostlist import compress
 from fairlane.slurm.names import can_hold, slurm_names, unused
 
-__all__ = ["of_wiring", "topology_conf"]
-
 
 def of_wiring(wiring: Wiring, *, merged: bool) -> str:
     """The file for a real fabric; switches whose names Slurm does not take are named by GUID."""

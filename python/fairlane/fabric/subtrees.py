@@ -6,8 +6,6 @@ from typing import Protocol
 import numpy
 from numpy.typing import NDArray
 
-__all__ = ["subtrees"]
-
 
 class _Levels(Protocol):
     @property

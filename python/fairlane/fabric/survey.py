@@ -11,8 +11,6 @@ from numpy import bincount
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
 
-__all__ = ["Survey", "survey"]
-
 
 @dataclass(frozen=True)
 class Survey:

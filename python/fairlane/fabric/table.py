@@ -9,8 +9,6 @@ from fairlane.inputs.parameters import named
 from fairlane.inputs.table import Parameterised, table_of_name
 from fairlane.units import Written
 
-__all__ = ["FabricTable", "Routing"]
-
 
 class Routing(Parameterised):
     """The routing algorithm with its parameters (see ``fairlane list routings``)."""

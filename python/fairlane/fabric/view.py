@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from fairlane.inputs.hosts import Host
 
-__all__ = ["Fabric", "FabricDescription", "LinkClass", "columns"]
-
 _MOST_STEPS = 200_000_000
 """Links that are walked to measure the diameter."""
 _MOST_DISTANCES = 2**24

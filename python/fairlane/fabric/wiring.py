@@ -11,8 +11,6 @@ from fairlane.fabric.view import Fabric
 from fairlane.inputs.writing import replacing
 from fairlane.units import BANDWIDTH, DURATION
 
-__all__ = ["Cable", "Wiring", "from_networkx"]
-
 
 @dataclass(frozen=True, slots=True)
 class Cable:

@@ -17,8 +17,6 @@ from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
 from fairlane.inputs.problems import Problems
 
-__all__ = ["ENVIRONMENT", "Code", "allow_code", "asking", "check_permission", "listing", "may_run"]
-
 ENVIRONMENT = "FAIRLANE_ALLOW_CODE"
 """The environment variable that permits code if it is ``1``."""
 _RESULTS = (("run.json", "resolved.json"), ("spec.json", "answers"), ("study.json", "work.parquet"))

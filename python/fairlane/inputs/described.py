@@ -10,8 +10,6 @@ from typing import Any
 
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
-__all__ = ["Key", "Schema", "anchor", "code", "keys_of", "references", "title", "type_of"]
-
 Schema = Mapping[str, Any]
 
 QUANTITIES = {kind.example.strip('"'): kind for kind in (BANDWIDTH, DURATION, SIZE)}

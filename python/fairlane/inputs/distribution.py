@@ -21,8 +21,6 @@ from fairlane.units import DURATION, SIZE, Kind
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["Distribution", "DurationDistribution", "NumberDistribution", "SizeDistribution", "distribution"]
-
 NAME = "dist"
 _BOUNDS = ("min", "max")
 _PLACE = ("loc", "scale")

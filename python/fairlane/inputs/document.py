@@ -12,8 +12,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parse import NestingError, parse_toml
 from fairlane.inputs.reading import read_text
 
-__all__ = ["Document", "KeyPath", "assign", "current_document", "dotted", "undotted"]
-
 KeyPath = tuple[str | int, ...]
 """Where a value stands: ("jobs", 2, "workload", "message_size")."""
 

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["FREE", "RATIO", "ExpansionError", "Limited", "gunzipped", "unpacked"]
-
 RATIO = 200
 """How many times its compressed size a stream may expand to."""
 FREE = 64 << 20

@@ -5,8 +5,6 @@ from typing import Literal
 
 from fairlane.errors import FairlaneError
 
-__all__ = ["EXTRAS", "MissingExtraError", "require"]
-
 EXTRAS = {"predict": "sklearn", "schedule": "networkx", "dask": "distributed"}
 """For each extra a module that it brings; ``papers`` brings those of the first two."""
 

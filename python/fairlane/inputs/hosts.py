@@ -12,8 +12,6 @@ from fairlane.slurm.hostlist import is_list, members, shortened
 from fairlane.slurm.names import slurm_names
 from fairlane.units import Written
 
-__all__ = ["Host", "Hosts", "HostsField", "host_numbers", "read_hosts"]
-
 Host = int | str
 """A host by its number, from 0, or by its name."""
 Hosts = tuple[Host, ...]

@@ -17,8 +17,6 @@ from fairlane.inputs.renamed import unknown
 from fairlane.inputs.tables import Entry, entries
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
-__all__ = ["editor_schema", "named", "resolve_parameters"]
-
 _KINDS: dict[str, Kind] = {
     "bits_per_second": BANDWIDTH,
     "picoseconds": DURATION,

@@ -4,8 +4,6 @@ import json
 import tomllib
 from typing import Any
 
-__all__ = ["MOST_DEPTH", "NestingError", "parse_json", "parse_toml"]
-
 MOST_DEPTH = 40
 """Levels of tables and lists within each other; the deepest of a scenario have six."""
 

@@ -11,8 +11,6 @@ from fairlane.errors import Problem, nearest
 from fairlane.inputs.document import Document, KeyPath, dotted, undotted
 from fairlane.inputs.renamed import unknown
 
-__all__ = ["Problems", "located", "unfold", "validated"]
-
 _Model = TypeVar("_Model", bound=BaseModel)
 
 

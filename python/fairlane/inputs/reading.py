@@ -5,8 +5,6 @@ from pathlib import Path
 
 from fairlane.wording import data_size
 
-__all__ = ["MOST_STORED", "MOST_TEXT", "read_bytes", "read_text"]
-
 MOST_TEXT = 16 << 20
 """Bytes of a file that people write, as a scenario."""
 MOST_STORED = 256 << 20

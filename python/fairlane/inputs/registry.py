@@ -32,8 +32,6 @@ from fairlane.inputs.tables import BUILT_IN, Entry
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Named", "Origin", "Registry", "blamed", "code_of_packages", "file_of", "summary_of", "used"]
-
 T = TypeVar("T")
 _OWN = "fairlane_own_"
 """How the modules of users' files are called."""

@@ -5,8 +5,6 @@ from typing import Any
 
 from fairlane.errors import Problem
 
-__all__ = ["RENAMED", "unknown"]
-
 RENAMED = {
     "counters_at": ("switch_counters", "departures"),
     "direct": ("minimal", "random"),

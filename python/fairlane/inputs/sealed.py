@@ -15,8 +15,6 @@ from fairlane.inputs.parse import parse_json, parse_toml
 from fairlane.inputs.reading import MOST_STORED, read_text
 from fairlane.inputs.writing import replacing
 
-__all__ = ["CHECKSUM", "checksum", "load_sealed", "save_sealed"]
-
 CHECKSUM = "sha256"
 """The key of the checksum."""
 

@@ -11,8 +11,6 @@ from fairlane.inputs.document import Document
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import located, unfold
 
-__all__ = ["Parameterised", "Table", "TableModel", "table_of_name"]
-
 
 class TableModel(BaseModel):
     """A model that can be read by itself."""

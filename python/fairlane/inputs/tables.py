@@ -7,8 +7,6 @@ from typing import Any
 
 from fairlane import _core
 
-__all__ = ["BUILT_IN", "Entry", "collectives", "entries"]
-
 BUILT_IN = "built-in"
 """The origin of what belongs to fairlane itself."""
 

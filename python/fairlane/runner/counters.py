@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fairlane.scenario import Resolved
     from fairlane.scenario.observe import SwitchCounters
 
-__all__ = ["COUNTERS", "FEATURES", "STATISTICS", "VIRTUAL_CHANNELS", "IterationCounters"]
-
 VIRTUAL_CHANNELS = 8
 """Virtual channels that the table has columns for, as Aries has; lanes beyond them are left out."""
 COUNTERS = ("flits", "stalls")

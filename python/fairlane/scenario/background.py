@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _Scenario = TypeVar("_Scenario", bound="Scenario")
 
-__all__ = ["Background", "BackgroundJobs", "with_background"]
-
 
 class BackgroundJobs(Table):
     """Background jobs of one kind."""

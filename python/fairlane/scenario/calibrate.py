@@ -28,8 +28,6 @@ from fairlane.workload.builder import JobScript
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import Resolved
 
-__all__ = ["CalibrationError", "calibrate", "isolated_share"]
-
 ITERATIONS = 6
 """Iterations that a measurement takes; the first one only fills the pipes."""
 PRECISION = 0.003

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Placement, Qos
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["check", "lanes_of_levels", "late", "levels_in_use", "listed_twice", "sl2vl"]
-
 
 def check(scenario: "Scenario") -> Iterator[Problem]:
     """Every contradiction between the keys of a scenario, before anything is built."""

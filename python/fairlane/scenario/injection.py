@@ -6,8 +6,6 @@ from fairlane.fabric import Fabric
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.workload.injection import Injection
 
-__all__ = ["injection_of"]
-
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:
     """That of the ranks of ``job``; ranks of a host share the links of the adapters that the job uses, evenly."""

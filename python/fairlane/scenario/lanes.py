@@ -13,8 +13,6 @@ from fairlane.scenario.resolve import without_strategy
 from fairlane.scenario.scenario import Scenario
 from fairlane.scenario.strategy import expand
 
-__all__ = ["required_virtual_lanes"]
-
 
 def required_virtual_lanes(
     fabric: FabricTable | Mapping[str, Any],

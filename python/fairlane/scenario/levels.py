@@ -15,8 +15,6 @@ from fairlane.inputs.reading import read_text
 from fairlane.inputs.table import Table
 from fairlane.units import Written, whole_number
 
-__all__ = ["MAX_LEVELS", "Level", "RankLevels", "RankLevelsField"]
-
 MAX_LEVELS = 16
 """How many service levels InfiniBand's four-bit field has."""
 

@@ -32,8 +32,6 @@ from fairlane.workload import WorkloadField
 from fairlane.workload.base import Workload
 from fairlane.workload.trace import Trace
 
-__all__ = ["Arbiter", "Job", "Kinds", "Mpi", "Network", "Placement", "Qos"]
-
 _T = TypeVar("_T")
 
 MOST_JOBS = 4096

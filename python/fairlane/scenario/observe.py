@@ -9,8 +9,6 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.units import DURATION, Duration, Size, Written
 
-__all__ = ["Observe", "Record", "SwitchCounters"]
-
 
 class Record(Table):
     """A job of which every message and wait is recorded, and the time range."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import Placement
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["place"]
-
 
 def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> list[ResolvedJob]:
     """The jobs with the host of each rank.

@@ -15,8 +15,6 @@ from fairlane.units import Size, Written
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["RailPolicy", "RailPolicyField", "rail_notes"]
-
 
 class RailPolicy(Table):
     """Which adapter (rail) of its host each message of a job uses."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import Job
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["building", "copies", "decide", "resolve", "without_strategy"]
-
 _T = TypeVar("_T")
 
 _HEED_S = 0.1

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fairlane.scenario.estimate import Estimate
     from fairlane.scenario.observe import SwitchCounters
 
-__all__ = ["Resolved", "ResolvedJob"]
-
 
 @dataclass(frozen=True)
 class ResolvedJob:

@@ -24,8 +24,6 @@ from fairlane.wording import html_table, plural
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import Resolved
 
-__all__ = ["Scenario"]
-
 
 class Scenario(Table):
     """Which jobs run where, on which fabric, with which service levels, for how long.

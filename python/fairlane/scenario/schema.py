@@ -12,8 +12,6 @@ from fairlane.workload import WORKLOADS
 from fairlane.workload.destinations import PATTERNS
 from fairlane.workload.imbalance import IMBALANCES
 
-__all__ = ["schema"]
-
 _OWN = {"type": "string", "pattern": r"\.py:[A-Za-z_]\w*$", "description": "one of your own: file.py:Name"}
 
 

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["Stay"]
-
 
 class Stay(NamedTuple):
     """A stretch of time, ps: with its start, without its end."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import Qos
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["expand", "said_twice"]
-
 BESIDE = {"strategy", "lanes"}
 """Keys that are allowed together with a strategy."""
 

@@ -13,8 +13,6 @@ from math import prod
 from fairlane.errors import Problem, ScenarioError
 from fairlane.slurm.names import can_hold, slurm_names
 
-__all__ = ["compress", "expand", "is_list", "members", "shortened"]
-
 _PARTS = re.compile(r"(.*?)(\d*)", re.DOTALL)
 _ENTRY = re.compile(r"\s*([^\[\],\s]*(?:\[[^\[\]]*\](?:[^\[\],\s]*(?=\[))?)*)\s*(?:,|$)")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")

@@ -4,8 +4,6 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from itertools import count
 
-__all__ = ["can_hold", "slurm_names", "unused"]
-
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
 

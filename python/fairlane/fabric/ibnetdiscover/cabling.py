@@ -9,8 +9,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.sections import Link, Sections, Vertex
 from fairlane.wording import plural
 
-__all__ = ["checked_cabling"]
-
 _AGGREGATION = re.compile(r"\bAggregation Node\b", re.IGNORECASE)
 
 

@@ -16,8 +16,6 @@ from collections.abc import Iterable, Mapping
 from fairlane.fabric.ibnetdiscover.sections import Vertex
 from fairlane.wording import plural
 
-__all__ = ["name_vertices"]
-
 MAX_ADAPTERS_PER_CARD = 16
 """Adapters that one system image GUID may hold together; more are taken for a masked GUID."""
 

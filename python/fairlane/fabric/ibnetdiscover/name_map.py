@@ -11,8 +11,6 @@ from pathlib import Path
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.reading import MOST_STORED, read_text
 
-__all__ = ["read_name_map"]
-
 _LINE = re.compile(r"""(0x[0-9a-fA-F]{1,16}|[SHR]-\S+)\s+(?:"([^"]+)"|'([^']+)'|([^\s"'#]+))\s*(?:#.*)?""")
 
 

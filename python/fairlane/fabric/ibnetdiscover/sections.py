@@ -11,8 +11,6 @@ from pathlib import Path
 from fairlane.errors import Problem, ScenarioError
 from fairlane.units import whole_number
 
-__all__ = ["LANE_RATES", "Link", "Sections", "Vertex", "bandwidth", "is_section", "read_sections"]
-
 LANE_RATES = {
     "SDR": 2_000_000_000,
     "DDR": 4_000_000_000,

@@ -5,8 +5,6 @@ import resource
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["machine_memory"]
-
 _GROUPS = Path("/sys/fs/cgroup")
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["Estimate", "Part", "estimate", "fabric_parts", "within_memory"]
-
 BASE = 200 * 2**20
 """Bytes of Python with the libraries that a run loads."""
 DRAW = 24

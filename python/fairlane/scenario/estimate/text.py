@@ -1,7 +1,5 @@
 """Amounts of memory and time in words."""
 
-__all__ = ["bytes_text", "seconds_text"]
-
 
 def bytes_text(amount: float) -> str:
     """As "1.2 GiB"."""

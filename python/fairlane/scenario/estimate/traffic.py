@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 
-__all__ = ["Load", "Path", "load_of", "recorded_load"]
-
 ROUTES = 48
 """Routes that are looked at for the mean length."""
 CONTROL = 3
