@@ -234,7 +234,7 @@ class Simulation:
         return html_table(f"Simulation of {self._headline()}", headings, rows)
 
     def _headline(self) -> str:
-        from fairlane.results.text import seconds
+        from fairlane.wording import seconds
 
         return f"{self._resolved.name}: {plural(len(self._numbers), 'job')}, {seconds(self.now * PS)} simulated"
 

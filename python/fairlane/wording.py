@@ -1,4 +1,4 @@
-"""Counts and amounts in messages, tables and labels: plurals, lists of names, sizes, numbers without exponents.
+"""Counts and amounts in messages, tables and labels: plurals, lists of names, sizes, times, shares, plain numbers.
 
 Quantities of the simulator's own units, which are read back as they are written, are in ``fairlane.units``.
 """
@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from math import floor, isfinite, log10
 
-__all__ = ["data_size", "html_table", "listed", "plural", "significant"]
-
 _SMALLEST = 1e-4
 """Numbers below this have an exponent."""
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
+_PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
 
 
 def plural(number: int, word: str, more: str = "", *, count: bool = True) -> str:
@@ -60,3 +59,47 @@ def significant(value: float, digits: int = 3) -> str:
     decimals = max(0, digits - 1 - floor(log10(abs(value))))
     text = f"{round(value, decimals):,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def seconds(value: float | None) -> str:
+    """A time with three significant digits in a fitting unit: "1.23 ms"."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0 s"
+    factor, prefix = time_unit(value)
+    return f"{number(value / factor)} {prefix}"
+
+
+def wall_time(value: float) -> str:
+    """A time that somebody waited: "0.03 s", "4.2 s", "130 s"."""
+    return f"{value:.{2 if value < 0.995 else 1 if value < 99.95 else 0}f} s"
+
+
+def time_unit(largest: float) -> tuple[float, str]:
+    """The unit, as (seconds, name), in which ``largest`` seconds is a number between 1 and 1000."""
+    factor, prefix = next(((f, p) for f, p in _PREFIXES if abs(largest) >= f * 0.9995), (1.0, ""))
+    return factor, f"{prefix}s"
+
+
+def percent(share: float | None, *, signed: bool = False) -> str:
+    """A share as a percentage with one decimal: "12.3%"; signed "+12.3%", "−12.3%"."""
+    if share is None:
+        return "–"
+    if 0 < share < 0.0005 and not signed:
+        return "<0.1%"
+    decimals = 1 if abs(share) < 0.9995 else 0
+    sign = "+" if signed and round(share, 3) else ""
+    return f"{100 * round(share, 5):{sign}.{decimals}f}%".replace("-0.0", "0.0").replace("-", "−")
+
+
+def short_percent(share: float) -> str:
+    """The same for narrow columns, unsigned and with two digits: "0.4%", "12%", "135%"."""
+    return "<.1%" if 0 < share < 0.0005 else f"{100 * share:.{1 if share < 0.0995 else 0}f}%"
+
+
+def number(value: float) -> str:
+    """A number with three significant digits, without an exponent."""
+    magnitude = abs(value)
+    decimals = 2 if magnitude < 9.995 else 1 if magnitude < 99.95 else 0
+    return f"{value:.{decimals}f}"

@@ -369,7 +369,7 @@ def test_what_makes_answers_is_part_of_the_simulator(monkeypatch: pytest.MonkeyP
     sources()
     others = {"controller/loop.py", "saturation/measure.py", "slowdown/bench.py", "models/torus-128.toml"}
     assert {*COUNTING, *others} <= {*found}
-    assert not {"tasks/pools.py", "results/text.py", "cli/main.py"} & {*found}
+    assert not {"tasks/pools.py", "results/store.py", "cli/main.py"} & {*found}
 
 
 def test_a_run_that_fails_is_reported_and_the_others_go_on(folder: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from fairlane.results.parquet import read_parquet
 from fairlane.results.ports import by_link
 from fairlane.results.run import SCHEMA_VERSION, Source
 from fairlane.results.store import new_folder
-from fairlane.results.text import percent, seconds, short_percent
+from fairlane.wording import percent, seconds, short_percent
 from fake_engine import MS, FakeEngine, fake_links, table
 
 JOBS = [

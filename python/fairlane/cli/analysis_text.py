@@ -12,7 +12,7 @@ from fairlane.analysis import Analysis, Span, Walk, by_neighbour, confusion, dom
 from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import NO_ROOM
 from fairlane.cli.tables import Column, Part, Row, Table, columns, time_ps
-from fairlane.results.text import percent, plural, seconds
+from fairlane.wording import percent, plural, seconds
 
 __all__ = ["analysis_facts", "analysis_parts", "walk_lines"]
 

@@ -112,7 +112,7 @@ def _parameters(given: list[str]) -> dict[str, Any]:
 
 
 def _line(outcome: "Outcome") -> str:
-    from fairlane.results.text import percent
+    from fairlane.wording import percent
 
     gains = [gain for job in outcome.treated.jobs if (gain := outcome.improvement(job)) is not None]
     numbers = [outcome.mean_improvement, min(gains, default=0.0), max(gains, default=0.0)]

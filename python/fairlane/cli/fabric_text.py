@@ -11,9 +11,8 @@ import polars as pl
 from fairlane.cli.options import tell
 from fairlane.cli.tables import Column, Table, columns
 from fairlane.fabric.coverage import share_text
-from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH, DURATION
-from fairlane.wording import significant
+from fairlane.wording import plural, significant
 
 if TYPE_CHECKING:
     from fairlane.fabric import Comparison, FabricDescription, Survey

@@ -6,8 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fairlane.pattern import BULK, Pattern, Traffic
-from fairlane.results.text import percent
-from fairlane.wording import data_size, plural, significant
+from fairlane.wording import data_size, percent, plural, significant
 
 __all__ = ["pattern_json", "pattern_lines"]
 

@@ -76,7 +76,7 @@ def place(
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> "Iterator[Part]":
     """A row for each job, with its metrics."""
     from fairlane.cli.tables import Column, Table, columns, fixed
-    from fairlane.results.text import percent
+    from fairlane.wording import percent
 
     shown = [
         Column("job", "job"),

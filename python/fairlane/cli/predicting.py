@@ -210,7 +210,7 @@ def _pairs_text(errors: "Mapping[str | None, pl.DataFrame]", seen: "pl.DataFrame
 
 def _pair_table(errors: "pl.DataFrame", by: str | None, title: str) -> "Table":
     from fairlane.cli.tables import Column, Table
-    from fairlane.results.text import percent
+    from fairlane.wording import percent
 
     names = errors["model"].unique(maintain_order=True).to_list()
     rows: list[Row] = []

@@ -112,7 +112,7 @@ def _facts(one: "Judged") -> dict[str, object]:
 
 def _time(found: "Reproduction", there: int) -> None:
     """What the runs have taken, whenever they were computed, and what was stored before."""
-    from fairlane.results.text import seconds
+    from fairlane.wording import seconds
 
     wall, cpu = (sum(getattr(one, key) for one in found.done) for key in ("seconds", "cpu"))
     typer.echo(f"{len(found.done)} runs took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers.")

@@ -17,7 +17,7 @@ from fairlane.results.iterations import distribution
 from fairlane.results.latency import summarize
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
-from fairlane.results.text import number, percent, plural, seconds, short_percent, wall_time
+from fairlane.wording import number, percent, plural, seconds, short_percent, wall_time
 
 __all__ = ["frame_parts", "summary"]
 

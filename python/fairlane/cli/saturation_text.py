@@ -7,8 +7,8 @@ from functools import partial
 
 from fairlane.cli.options import stored
 from fairlane.cli.tables import Column, Part, Row, Table, columns, fixed, long, time_ps
-from fairlane.results.text import plural
 from fairlane.saturation.results import ACCEPTED_IN_FULL, CONFIDENCE, FEW, Saturation
+from fairlane.wording import plural
 
 __all__ = ["saturation_parts"]
 

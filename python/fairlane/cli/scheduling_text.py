@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from fairlane.cli.tables import Column, Table, change, columns, fixed
-from fairlane.results.text import percent
 from fairlane.scheduler import Comparison, ScheduleMetrics, SlowdownModel, Verification
+from fairlane.wording import percent
 
 __all__ = ["claim_lines", "model_tables", "schedule_table", "verification_table"]
 

@@ -16,9 +16,9 @@ from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
 from fairlane.results.schemas import STUDY
 from fairlane.results.study import StudyResults
-from fairlane.results.text import listed, number, percent, plural, seconds
 from fairlane.study.conditions import CONDITION, median_time, timeless, with_condition
 from fairlane.study.design import EFFECTS
+from fairlane.wording import listed, number, percent, plural, seconds
 
 __all__ = ["profile_lines", "study_parts"]
 

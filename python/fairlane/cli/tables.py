@@ -1,7 +1,7 @@
 """Text on the terminal: tables whose columns are declared as data, and the one place that prints.
 
 What a command shows is a sequence of parts: strings, printed as they are; ``Text`` of rich, wrapped at the width of the
-terminal; and ``Table``. Formats of numbers are those of ``fairlane.wording`` and ``fairlane.results.text``.
+terminal; and ``Table``. Formats of numbers are those of ``fairlane.wording``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fairlane.results.text import percent, seconds, significant
+from fairlane.wording import percent, seconds, significant
 
 __all__ = ["Column", "Part", "Row", "Table", "change", "columns", "count", "fixed", "long", "show", "time_ps"]
 

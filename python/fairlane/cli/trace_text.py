@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairlane.results.text import seconds
-from fairlane.wording import data_size
+from fairlane.wording import data_size, seconds
 from fairlane.workload.recorded import unsupported_lines
 
 __all__ = ["trace_lines"]

@@ -23,8 +23,8 @@ from fairlane.placement import FabricView
 from fairlane.placement.grid import host_order, sides_of
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import PALETTE
-from fairlane.results.text import percent
 from fairlane.scheduler import Comparison, Placed, Schedule
+from fairlane.wording import percent
 
 __all__ = ["WINDOW_H", "busiest_window", "draw"]
 

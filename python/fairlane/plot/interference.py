@@ -13,8 +13,7 @@ from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, MUTED
 from fairlane.results.interference import Interference
 from fairlane.results.run import Run
-from fairlane.results.text import number, percent, seconds
-from fairlane.wording import significant
+from fairlane.wording import number, percent, seconds, significant
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import colours
 from fairlane.results.iterations import distribution
 from fairlane.results.run import Run
-from fairlane.results.text import seconds, time_unit
+from fairlane.wording import seconds, time_unit
 
 
 def draw(run: Run, axes: Given = None) -> Drawn | None:

@@ -11,8 +11,7 @@ from fairlane.pattern import Pattern
 from fairlane.plot.heat import draw_heat
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, PALETTE
-from fairlane.results.text import percent
-from fairlane.wording import data_size, significant
+from fairlane.wording import data_size, percent, significant
 
 __all__ = ["draw"]
 

@@ -11,8 +11,8 @@ from matplotlib.ticker import FuncFormatter
 from fairlane.engine.measured import PS
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import MUTED, PALETTE
-from fairlane.results.text import plural, seconds, time_unit
 from fairlane.saturation.results import CONFIDENCE, Saturation
+from fairlane.wording import plural, seconds, time_unit
 
 _WIDE_RANGE = 20
 """Latencies that differ by more than this factor are drawn on a logarithmic axis."""

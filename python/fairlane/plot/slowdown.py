@@ -14,7 +14,7 @@ from fairlane.plot.style import INK, bare, colours, percentages
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.run import Run
-from fairlane.results.text import listed, percent, plural
+from fairlane.wording import listed, percent, plural
 
 MOST_BARS = 48
 """With more jobs than this, a row is a workload and a dot is a job."""

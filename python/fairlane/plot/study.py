@@ -20,8 +20,8 @@ from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import GRID, INK, percentages
 from fairlane.plot.treatments import RunKind, draw_legend, run_kinds
 from fairlane.results.study import StudyResults
-from fairlane.results.text import percent, plural
 from fairlane.study.conditions import varied, with_condition
+from fairlane.wording import percent, plural
 
 LEGEND_INCHES = 2.6
 """Room for a row of the legend."""

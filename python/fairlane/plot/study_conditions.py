@@ -20,8 +20,8 @@ from fairlane.plot.style import GRID, INK, MUTED, percentages
 from fairlane.plot.treatments import DEFAULT, RunKind, draw_legend, run_kinds
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.study import StudyResults
-from fairlane.results.text import percent, plural, seconds
 from fairlane.study.conditions import CONDITION, condition_of, median_time, timeless, varied, with_condition
+from fairlane.wording import percent, plural, seconds
 
 __all__ = ["draw"]
 

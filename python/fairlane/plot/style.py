@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from fairlane.results.run import Run
-from fairlane.results.text import seconds
+from fairlane.wording import seconds
 
 INK = "#222222"
 MUTED = "#6b6b6b"

@@ -9,7 +9,7 @@ from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import colours, percentages
 from fairlane.results.ports import over_time
 from fairlane.results.run import Run
-from fairlane.results.text import percent, seconds, time_unit
+from fairlane.wording import percent, seconds, time_unit
 
 LEAST_RANGE = 0.01
 """A panel shows at least this share of time, so that next to nothing looks like it."""

@@ -10,7 +10,7 @@ from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import bare, colours, percentages
 from fairlane.results.ports import by_link
 from fairlane.results.run import Run
-from fairlane.results.text import percent
+from fairlane.wording import percent
 
 LEAST_RANGE = 0.05
 """A panel shows at least this share of time, so that next to nothing looks like it."""

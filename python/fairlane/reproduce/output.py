@@ -16,8 +16,8 @@ from fairlane.reproduce.judging import HOLDS, Finding, Judged
 from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.running import Done, Outcome, made
 from fairlane.results.manifest import seal, unseal
-from fairlane.results.text import seconds
 from fairlane.study.sql import QueryError
+from fairlane.wording import seconds
 
 __all__ = ["PAGE", "RESULTS", "Reproduction", "store"]
 

@@ -16,7 +16,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import Derived
 from fairlane.reproduce.method import Method
 from fairlane.reproduce.planning import Plan, Prepared
-from fairlane.results.text import plural
 from fairlane.study.measured import measured_runs, measured_tables
 from fairlane.study.plan import plan as plan_study
 from fairlane.study.sql import Database, QueryError
@@ -24,6 +23,7 @@ from fairlane.study.tables import tables as study_tables
 from fairlane.tasks.executor import Executor, Failure
 from fairlane.tasks.sources import sources
 from fairlane.tasks.task import Answer, Computable, Stopwatch, Task
+from fairlane.wording import plural
 
 __all__ = ["Done", "Keyed", "Outcome", "perform"]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fairlane.engine.measured import PS
 from fairlane.results.run import Run
-from fairlane.results.text import time_unit
+from fairlane.wording import time_unit
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,8 +9,7 @@ import polars as pl
 
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.run import Run
-from fairlane.results.text import listed, seconds, time_unit
-from fairlane.wording import significant
+from fairlane.wording import listed, seconds, significant, time_unit
 
 __all__ = ["few", "notes", "stops", "sufficient"]
 

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
-from fairlane.results.text import percent, seconds
-from fairlane.wording import html_table, plural
+from fairlane.wording import html_table, percent, plural, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

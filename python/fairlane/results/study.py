@@ -17,8 +17,7 @@ from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import STUDY
-from fairlane.results.text import percent
-from fairlane.wording import html_table, plural
+from fairlane.wording import html_table, percent, plural
 
 __all__ = ["META", "StudyMeta", "StudyResults"]
 

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fairlane.engine import Engine
-from fairlane.results.text import seconds, time_unit
-from fairlane.wording import plural, significant
+from fairlane.wording import plural, seconds, significant, time_unit
 
 FIRST_LINE_S = 2.0
 """Wall time before the first line, s: what is done by then needs none."""

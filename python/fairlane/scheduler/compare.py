@@ -9,11 +9,11 @@ import numpy
 import polars as pl
 
 from fairlane.placement import Communication, FabricView, PlacementPolicy
-from fairlane.results.text import percent
 from fairlane.scheduler.easy import Schedule, replay
 from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.slurm import compress
+from fairlane.wording import percent
 
 __all__ = [
     "AWARE",

@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.results.schemas import STUDY, types
-from fairlane.results.text import plural
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.results.study import StudyMeta

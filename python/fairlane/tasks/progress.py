@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from fairlane.results.text import seconds
 from fairlane.runner.progress import FIRST_LINE_S, LINES_S
+from fairlane.wording import seconds
 
 if TYPE_CHECKING:
     from fairlane.tasks.executor import UnderWay

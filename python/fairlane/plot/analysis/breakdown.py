@@ -11,8 +11,7 @@ from fairlane.analysis.breakdown import PARTS, dominant_share, spread
 from fairlane.analysis.result import Analysis
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, PALETTE, bare, percentages
-from fairlane.results.text import percent, seconds, time_unit
-from fairlane.wording import plural
+from fairlane.wording import percent, plural, seconds, time_unit
 
 MOST_CALLS = 8
 """How many calls are drawn."""

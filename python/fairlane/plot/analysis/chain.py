@@ -16,7 +16,7 @@ from fairlane.analysis.walk import Walk
 from fairlane.plot.analysis.delays import COLOURS
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import GRID, INK, MUTED, PALETTE, bare
-from fairlane.results.text import percent, seconds, time_unit
+from fairlane.wording import percent, seconds, time_unit
 
 MOST_RANKS = 16
 """Steps of longer walks are drawn up to this rank."""

@@ -9,7 +9,7 @@ from fairlane.analysis.delays import LATE, SLOW, by_neighbour, confusion
 from fairlane.analysis.result import Analysis
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import PALETTE, bare
-from fairlane.results.text import percent, seconds, time_unit
+from fairlane.wording import percent, seconds, time_unit
 
 COLOURS = {LATE: PALETTE[4], SLOW: PALETTE[2]}
 """Of the two kinds of delay, in every picture."""

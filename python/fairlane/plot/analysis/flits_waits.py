@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from fairlane.analysis.result import Analysis
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import GRID, PALETTE
-from fairlane.results.text import seconds, time_unit
+from fairlane.wording import seconds, time_unit
 
 
 def draw(found: Analysis, axes: Given = None) -> Drawn | None:

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from fairlane.analysis.result import Analysis
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import MUTED, PALETTE
-from fairlane.results.text import plural, seconds, time_unit
+from fairlane.wording import plural, seconds, time_unit
 
 
 def draw(found: Analysis, axes: Given = None) -> Drawn | None:

@@ -7,7 +7,7 @@ import polars as pl
 from fairlane.analysis.result import Analysis, apart_from_collectives
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, PALETTE
-from fairlane.results.text import seconds, time_unit
+from fairlane.wording import seconds, time_unit
 
 
 def draw(found: Analysis, axes: Given = None) -> Drawn | None:

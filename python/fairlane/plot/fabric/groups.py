@@ -15,7 +15,7 @@ from fairlane.plot.fabric.parts import Floats, Pair
 from fairlane.plot.legend import DOT, LINE, SQUARE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import INK, PALETTE
-from fairlane.results.text import plural
+from fairlane.wording import plural
 
 MOST_IN_FULL = 64
 """Switches up to which all of them are drawn."""

@@ -15,7 +15,7 @@ from fairlane.plot.fabric import parts
 from fairlane.plot.legend import DOT, LINE, SQUARE, WIDE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
-from fairlane.results.text import plural
+from fairlane.wording import plural
 
 MOST_IN_FULL = 48
 """Switches of a level up to which all are drawn."""

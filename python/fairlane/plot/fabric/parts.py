@@ -17,9 +17,8 @@ from fairlane.fabric.view import Fabric
 from fairlane.plot.legend import legend_below
 from fairlane.plot.panels import Given, Panels
 from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
-from fairlane.results.text import plural
 from fairlane.units import BANDWIDTH
-from fairlane.wording import significant
+from fairlane.wording import plural, significant
 
 Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]

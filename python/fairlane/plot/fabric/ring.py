@@ -10,7 +10,7 @@ from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.legend import DOT, LINE
 from fairlane.plot.panels import Drawn, Given
-from fairlane.results.text import plural
+from fairlane.wording import plural
 
 MOST_BY_SPECTRUM = 1500
 
