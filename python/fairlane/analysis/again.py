@@ -3,8 +3,6 @@
 What is recorded so is kept in the run's folder, and read from there the next time.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,8 +32,6 @@ from fairlane.results.store import SCENARIO, file_of_run
 from fairlane.runner.experiment import WATCH_S, simulate
 from fairlane.runner.progress import Gauge, display
 from fairlane.scenario import Resolved, Scenario
-
-__all__ = ["MOST_HOPS", "Again", "recorded", "recording"]
 
 MOST_HOPS = 200_000_000
 """A stretch with about so many packet-hops or more is not recorded: each is a row."""

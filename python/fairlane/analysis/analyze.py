@@ -1,7 +1,5 @@
 """One job of a run analysed whole: from the run's folder to everything that is printed and drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +20,6 @@ from fairlane.analysis.walk import longest_wait, walk
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results import Run, load_run
 from fairlane.results.errors import ResultsError
-
-__all__ = ["analyze", "types_of"]
 
 
 def analyze(

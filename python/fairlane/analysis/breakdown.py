@@ -1,12 +1,8 @@
 """Where the time of a job's ranks went: computing, waiting for late partners, waiting for the network, other MPI."""
 
-from __future__ import annotations
-
 import polars as pl
 
 from fairlane.results.run import Run
-
-__all__ = ["PARTS", "breakdown", "calls", "dominant_share", "spread"]
 
 PARTS = ("compute", "late partner", "network", "other MPI")
 """What a rank's time consists of."""

@@ -7,26 +7,11 @@ The
 simulator knows the truth: a wait is late partner up to the partner's own call, and network from then on.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import polars as pl
 
 from fairlane.analysis.record import Record
-
-__all__ = [
-    "LATE",
-    "SLOW",
-    "by_neighbour",
-    "confusion",
-    "first_exchange",
-    "message_delays",
-    "quiet_wait",
-    "table_one",
-    "usual_wait",
-    "wait_delays",
-]
 
 LATE = "late partner"
 """The partner made its call after the rank had blocked."""

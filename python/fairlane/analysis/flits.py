@@ -15,8 +15,6 @@ from fairlane.analysis.neighbours import DIRECT, ends
 from fairlane.analysis.record import Record
 from fairlane.fabric import Fabric
 
-__all__ = ["FLIT_BYTES", "FlitsAgainstWaits", "Trend", "flits_against_waits", "link_flits"]
-
 FLIT_BYTES = 32
 """Bytes that are counted as one flit."""
 

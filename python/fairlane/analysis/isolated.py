@@ -4,8 +4,6 @@ Iterations of a program differ: one may solve what another only smooths. So each
 the same job alone on its hosts, and never with another.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import polars as pl
@@ -15,8 +13,6 @@ from fairlane.analysis.again import Again
 from fairlane.analysis.spans import Span
 from fairlane.engine import Engine
 from fairlane.scenario import Resolved
-
-__all__ = ["COMPARED", "Isolated", "beside_isolated", "most_delayed"]
 
 COMPARED = ("isolated_from_ps", "isolated_to_ps", "isolated_seconds", "added_seconds")
 """What ``beside_isolated`` adds to a table of spans."""

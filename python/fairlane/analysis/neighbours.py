@@ -10,8 +10,6 @@
 Row and column are those of a Cascade's groups, joined by green and black links.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,8 +20,6 @@ from numpy.typing import NDArray
 from fairlane.fabric import Fabric
 from fairlane.fabric.subtrees import subtrees
 from fairlane.results.errors import ResultsError
-
-__all__ = ["DIRECT", "ends", "groups_spanned", "neighbour_types"]
 
 DIRECT = ("row link", "column link", "direct link")
 """The types of pairs whose switches are joined by a link of their group."""

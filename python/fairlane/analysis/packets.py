@@ -6,8 +6,6 @@ second is charged to the jobs whose packets lay in the buffer at the link's far 
 was there, where the matrix of interference goes by the packet that made room in the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -17,8 +15,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.analysis.record import Record
-
-__all__ = ["AHEAD", "NO_ROOM", "OWN", "by_link", "delayers", "message_packets"]
 
 AHEAD = "on the link"
 """The packet waited while the link carried others."""

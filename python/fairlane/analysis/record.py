@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-__all__ = ["Record"]
-
 _ENDS = ["since_ps", "end_ps", "partner_at_ps"]
 _INSTANTS = ["sent_at_ps", "posted_at_ps", "received_at_ps", "acknowledged_at_ps"]
 

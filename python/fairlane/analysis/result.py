@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["Analysis", "Stretch"]
-
 
 @dataclass(frozen=True)
 class Stretch:

@@ -1,14 +1,10 @@
 """Stretches of a run's time: the iterations of a job, and the rounds between its collectives; fastest and slowest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import polars as pl
 
 from fairlane.analysis.record import Record
-
-__all__ = ["Span", "extremes", "rounds", "spans"]
 
 
 @dataclass(frozen=True)

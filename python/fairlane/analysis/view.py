@@ -18,8 +18,6 @@ from fairlane.results.derive import links
 from fairlane.results.errors import ResultsError
 from fairlane.results.store import RESOLVED, file_of_run
 
-__all__ = ["View", "spec_of"]
-
 
 @dataclass(frozen=True)
 class View:

@@ -9,8 +9,6 @@ so on. So the path is without gaps: every picosecond of it is a rank's own work 
 - the beginning of the record, if the delay is made up of smaller ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,8 +20,6 @@ from fairlane.analysis.delays import with_parts
 from fairlane.analysis.packets import by_link, delayers, message_packets
 from fairlane.analysis.record import Record
 from fairlane.results.errors import ResultsError
-
-__all__ = ["Cause", "Walk", "longest_wait", "walk"]
 
 Cause = Literal["slow message", "computing", "beginning"]
 """Where a walk ended."""

@@ -15,8 +15,6 @@ from fairlane.inputs.problems import Problems, unfold
 from fairlane.inputs.sealed import load_sealed, save_sealed
 from fairlane.inputs.table import Table
 
-__all__ = ["COUNTERS", "Dims", "FittedModel", "Floats", "Integers", "Part", "PerCounter"]
-
 Floats = NDArray[numpy.float64]
 Integers = NDArray[numpy.int64]
 

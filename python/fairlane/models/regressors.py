@@ -19,8 +19,6 @@ from fairlane.inputs.extras import require
 from fairlane.inputs.problems import Problems
 from fairlane.models.base import Dims, Floats, Integers, Part, PerCounter
 
-__all__ = ["REGRESSORS", "Linear", "Regressor", "RegressorName", "TreeSum", "estimator", "freeze", "one_thread"]
-
 RegressorName = Literal["gbm", "forest", "histogram", "ridge"]
 REGRESSORS: dict[RegressorName, str] = {
     "gbm": "gradient boosting, Huber loss (Friedman 2001), each tree on half of the rows",

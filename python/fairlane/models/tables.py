@@ -10,8 +10,6 @@ from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import check_listed
 from fairlane.results.parquet import read_parquet
 
-__all__ = ["read_table"]
-
 
 def read_table(
     path: Path, columns: Collection[str] = (), *, text: Collection[str] = (), renamed: Mapping[str, str] | None = None

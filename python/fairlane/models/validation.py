@@ -11,16 +11,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.models.base import Floats, Integers, Part
 from fairlane.wording import plural
 
-__all__ = [
-    "ErrorMetrics",
-    "assign_folds",
-    "check_coverage",
-    "conformal_quantile",
-    "cross_validate",
-    "grouped_quantile",
-    "lognormal_interval",
-]
-
 Bools = NDArray[numpy.bool_]
 
 

@@ -20,8 +20,6 @@ from fairlane.models.base import COUNTERS, Dims, Floats, Integers, Part
 from fairlane.predict.parts import Scale
 from fairlane.wording import plural
 
-__all__ = ["DIMENSIONS", "Clusters", "Shape", "distances", "shapes"]
-
 DIMENSIONS = 5
 """Of a run's subspace, as in the paper."""
 _MIN_VARIANCE = 1e-6

@@ -17,8 +17,6 @@ import numpy
 
 from fairlane.models.base import Floats
 
-__all__ = ["Decomposition", "pursue", "split"]
-
 _RELAXED = 1.6
 """Boyd et al., section 3.4.3: 1.5 to 1.8 is faster than 1."""
 _EVERY = 10

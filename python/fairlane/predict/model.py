@@ -20,8 +20,6 @@ from fairlane.predict.validation import FOLDS, FoldErrors, folds_of
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import significant
 
-__all__ = ["Pipeline", "Predictor", "fit"]
-
 
 class Pipeline(Part):
     """From counters to times."""

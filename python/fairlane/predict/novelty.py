@@ -15,8 +15,6 @@ from fairlane.inputs.extras import require
 from fairlane.models.base import COUNTERS, Dims, Floats, Integers, Part
 from fairlane.predict.parts import Scale
 
-__all__ = ["Novelty"]
-
 
 class Novelty(Part):
     """The distribution of the training runs."""

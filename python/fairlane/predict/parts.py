@@ -10,8 +10,6 @@ from fairlane.inputs.problems import Problems
 from fairlane.models.base import COUNTERS, Dims, Floats, Part, PerCounter
 from fairlane.predict.decomposition import pursue, split
 
-__all__ = ["PARTS", "Parts", "PartsName", "Scale", "Subspace"]
-
 PartsName = Literal["base", "low-rank", "sparse"]
 PARTS: tuple[PartsName, ...] = ("base", "low-rank", "sparse")
 """The counters themselves, and the two that add up to them."""

@@ -20,8 +20,6 @@ from fairlane.models.base import Floats, Integers
 from fairlane.models.tables import read_table
 from fairlane.models.validation import Bools
 
-__all__ = ["RUN", "TARGET", "TIMESTEP", "CounterTable"]
-
 RUN, TIMESTEP, TARGET = "run", "timestep", "seconds"
 """What these columns are called by default."""
 LARGEST = 1e100

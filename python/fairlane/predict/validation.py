@@ -23,8 +23,6 @@ from fairlane.predict.table import CounterTable
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import plural
 
-__all__ = ["FOLDS", "Comparison", "FoldErrors", "compare", "folds_of", "local"]
-
 FOLDS = 10
 """The paper's."""
 LOCAL = (1, 2, 3)

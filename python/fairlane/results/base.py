@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["Results"]
-
 
 class Results:
     """The base of ``Run``, ``StudyResults`` and ``Saturation``."""

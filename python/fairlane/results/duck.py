@@ -9,8 +9,6 @@ import polars as pl
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Stream", "frame_of"]
-
 
 class Stream:
     """A data frame that DuckDB reads as a view; of Polars' own it would ask for pyarrow."""

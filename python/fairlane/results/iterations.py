@@ -1,7 +1,5 @@
 """How long iterations take: the distribution over all ranks and iterations of a job, out to its tail."""
 
-from __future__ import annotations
-
 import polars as pl
 
 TAIL = 0.99

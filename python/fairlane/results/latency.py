@@ -20,8 +20,6 @@ from fairlane.engine.measured import frame
 if TYPE_CHECKING:
     from fairlane.engine import Engine
 
-__all__ = ["QUANTILES", "Latency", "summarize"]
-
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """The quantiles of the tables, by name."""
 

@@ -19,8 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fairlane.inputs.reading import read_bytes
 from fairlane.results.errors import ResultsError, writing
 
-__all__ = ["MANIFEST", "Kind", "Sealed", "check_listed", "seal", "sha256_of", "unseal"]
-
 MANIFEST = "manifest.json"
 Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation"]
 """What a folder can be of."""

@@ -20,8 +20,6 @@ import polars as pl
 if TYPE_CHECKING:
     from fairlane.engine.measured import Work
 
-__all__ = ["FEW_ITERATIONS", "Common", "Milestones", "common", "enough", "milestones"]
-
 FEW_ITERATIONS = 10
 """W over fewer common iterations than this is flagged: what is particular to the first ones weighs too much."""
 

@@ -1,7 +1,5 @@
 """What has to be said about how far the jobs of a run can be compared: those with too few iterations, or with none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
 
@@ -10,8 +8,6 @@ import polars as pl
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.run import Run
 from fairlane.wording import listed, seconds, significant, time_unit
-
-__all__ = ["few", "notes", "stops", "sufficient"]
 
 MANY = 5
 """Of so many jobs or more the iterations are summed up."""

@@ -22,8 +22,6 @@ from fairlane.results.schemas import Optional, Schema
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["check_columns", "read_parquet", "read_tables"]
-
 _DAMAGE = (
     *(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError, ValueError, TypeError),
     RuntimeError,  # of DuckDB, for a column name that is not UTF-8

@@ -1,7 +1,5 @@
 """Views of the tables of ports and of samples."""
 
-from __future__ import annotations
-
 import polars as pl
 
 

@@ -15,8 +15,6 @@ from fairlane.results.errors import ResultsError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["ask"]
-
 
 def ask(tables: Mapping[str, pl.DataFrame], sql: str) -> pl.DataFrame:
     """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables.

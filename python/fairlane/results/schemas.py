@@ -5,15 +5,11 @@ joules; ``bytes`` are bytes, ``_share`` is a share of one. Their versions are ``
 ``study.STUDY_SCHEMA_VERSION``, which grow with every change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-
-__all__ = ["ALWAYS", "ANALYSIS", "ON_DEMAND", "RUN", "STUDY", "Optional", "Schema", "types"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """A run's folder: written whole or not at all, and read again."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """A study's results: its tables as data frames, and the folder that they live in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -18,8 +16,6 @@ from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import STUDY
 from fairlane.wording import html_table, percent, plural
-
-__all__ = ["META", "StudyMeta", "StudyResults"]
 
 META = "study.json"
 STUDY_SCHEMA_VERSION = 4

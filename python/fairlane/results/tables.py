@@ -19,8 +19,6 @@ from fairlane.results.schemas import RUN
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
 
-__all__ = ["Links", "Observed", "Tables"]
-
 
 @dataclass(frozen=True)
 class Observed:

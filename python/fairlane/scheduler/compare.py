@@ -15,17 +15,6 @@ from fairlane.scheduler.swf import LoggedJob
 from fairlane.slurm import compress
 from fairlane.wording import percent
 
-__all__ = [
-    "AWARE",
-    "BLIND",
-    "CONTIGUOUS",
-    "Comparison",
-    "ScheduleMetrics",
-    "compare_allocators",
-    "metrics_of",
-    "pattern_aware_findings",
-]
-
 CONTIGUOUS, BLIND, AWARE = "box", "linear", "pattern"
 """The allocators of the criterion: contiguous only; any free hosts; by the job's pattern."""
 MAX_SLOWDOWN = 1.05

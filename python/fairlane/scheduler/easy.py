@@ -20,8 +20,6 @@ from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["DEPTH", "Placed", "Schedule", "refusals", "replay"]
-
 DEPTH = 500
 """Waiting jobs behind the head that are considered for backfilling: schedulers limit it for long queues."""
 

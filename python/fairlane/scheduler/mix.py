@@ -23,8 +23,6 @@ from fairlane.seeds import Purpose, stream
 from fairlane.workload import WorkloadField
 from fairlane.workload.base import Workload
 
-__all__ = ["PatternMix", "Share"]
-
 
 class Share(Table):
     """A pattern and how many jobs have it."""

@@ -7,8 +7,6 @@ from fairlane.scheduler.slowdown.bench import Resident
 from fairlane.scheduler.slowdown.forecast import Forecast, Neighbourhood
 from fairlane.scheduler.swf import LoggedJob
 
-__all__ = ["Pace", "Running"]
-
 _NOTHING = 1e-6
 """Remaining seconds of work that count as none: times are sums with rounding errors."""
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.expansion import ExpansionError, gunzipped
 
-__all__ = ["Log", "LoggedJob", "read_log"]
-
 _FIELDS = 18
 _CANCELLED = 5
 _SHOWN = 40

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fairlane.fabric.table import FabricTable
     from fairlane.scenario import Scenario
 
-__all__ = ["Bench", "Best", "Resident", "Slowdown"]
-
 ITERATIONS = 8
 """Iterations over which the slowest job's time is measured, the first one left out."""
 _BUDGET = 1_000_000

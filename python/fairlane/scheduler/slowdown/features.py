@@ -18,8 +18,6 @@ from fairlane.fabric import Fabric
 from fairlane.models.base import Floats
 from fairlane.scheduler.slowdown.bench import Best
 
-__all__ = ["NEIGHBOURS", "OWN", "LinkUse", "contention_matrix", "neighbour_features", "own_features", "utilisation_of"]
-
 OWN = ("extra_hops", "extra_self_contention", "extra_peak_utilisation")
 """Features of a job's own hosts, each less what it is at the job's best."""
 NEIGHBOURS = ("contention", "contention_larger", "contention_x_peak")

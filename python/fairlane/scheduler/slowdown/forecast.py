@@ -16,8 +16,6 @@ from fairlane.scheduler.slowdown.bench import Bench, Resident
 from fairlane.scheduler.slowdown.features import LinkUse, neighbour_features, own_features, utilisation_of
 from fairlane.scheduler.slowdown.model import SlowdownModel
 
-__all__ = ["Forecast", "Neighbourhood"]
-
 Floats = NDArray[numpy.float64]
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from fairlane.fabric.table import FabricTable
     from fairlane.tasks.executor import Executor
 
-__all__ = ["FEWEST_JOBS", "Coefficients", "SlowdownModel", "fit_model", "load_model", "shipped_models"]
-
 _SHIPPED = files("fairlane.scheduler.slowdown") / "models"
 
 FOLDS = 5

@@ -24,8 +24,6 @@ from fairlane.models.validation import ErrorMetrics, cross_validate
 from fairlane.scheduler.slowdown.features import NEIGHBOURS
 from fairlane.scheduler.slowdown.pairs import PAIR_FEATURES
 
-__all__ = ["PAIR_MODELS", "pair_errors", "predict_held_out", "predict_seen", "read_pairs"]
-
 _Model = Callable[[Floats, Floats, Floats], Floats]
 _RENAMED = {"others_met": "contention", "shared_part": "shared_traffic", "busiest": "peak_utilisation"}
 """Former names of columns, some of them, for tables of earlier versions."""

@@ -22,8 +22,6 @@ from fairlane.seeds import Purpose, stream
 if TYPE_CHECKING:
     from fairlane.tasks.executor import Executor
 
-__all__ = ["APPLICATIONS", "FABRICS", "PAIR_FEATURES", "SIZES", "pair_features", "simulate_pairs"]
-
 FABRICS: Mapping[str, Mapping[str, Any]] = {
     "dragonfly": {
         "topology": "dragonfly",

@@ -11,8 +11,6 @@ from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.bench import Resident
 from fairlane.seeds import Purpose, stream
 
-__all__ = ["allocated", "allocators", "draw_snapshot"]
-
 _ARRIVALS = 40
 """Jobs that have arrived before the snapshot is taken."""
 _STAY = 0.35

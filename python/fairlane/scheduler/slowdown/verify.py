@@ -14,8 +14,6 @@ from fairlane.seeds import Purpose, stream
 if TYPE_CHECKING:
     from fairlane.scheduler.easy import Placed, Schedule
 
-__all__ = ["Verification", "verify"]
-
 _DRAWS = 1000
 """Maximum number of instants drawn for every snapshot: at most of them the machine may be nearly empty."""
 
