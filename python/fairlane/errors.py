@@ -7,6 +7,7 @@ import errno
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 __all__ = ["BuildError", "FairlaneError", "Problem", "RunError", "ScenarioError", "disk_full", "nearest"]
@@ -45,6 +46,11 @@ class Problem:
     def unknown(cls, key: str, kind: str, given: str, allowed: Sequence[str], value: Any = None) -> "Problem":
         """A name that no table knows."""
         return cls(key, f"unknown {kind}", value, ", ".join(allowed), nearest(given, allowed))
+
+    @classmethod
+    def of_file(cls, file: Path, message: str, line: int | None = None, allowed: str | None = None) -> "Problem":
+        """What is wrong with a file or one of its lines, whatever key it is about."""
+        return cls("", message, allowed=allowed, file=str(file), line=line)
 
     def under(self, prefix: str) -> "Problem":
         """The same problem seen from further out: its key gets a prefix."""

@@ -12,8 +12,7 @@ import polars as pl
 
 from fairlane.engine.measured import frame
 from fairlane.fabric import Fabric
-from fairlane.inputs.parse import parse_json
-from fairlane.inputs.reading import MOST_STORED, read_bytes
+from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
 from fairlane.results.derive import links
 from fairlane.results.errors import ResultsError
 from fairlane.results.store import RESOLVED, file_of_run

@@ -176,7 +176,7 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def write_text(file: Path, text: str) -> None:
     """Writes a file wholly or not at all. Raises ``ScenarioError`` if it cannot be written."""
     from fairlane.errors import Problem, ScenarioError
-    from fairlane.inputs.writing import replacing
+    from fairlane.inputs.files import replacing
 
     try:
         with replacing(file) as scratch:
@@ -187,7 +187,7 @@ def write_text(file: Path, text: str) -> None:
 
 def write_table(table: pl.DataFrame, path: Path) -> None:
     """Writes a table wholly or not at all: Parquet by the file's name, else CSV. Raises ``ResultsError``."""
-    from fairlane.inputs.writing import replacing
+    from fairlane.inputs.files import replacing
     from fairlane.results.errors import writing
 
     with writing(path), replacing(path) as scratch:

@@ -63,15 +63,14 @@ def read_cray_links(text: str, file: Path) -> Wiring:
             continue
         lane = _read(number, line.strip())
         if lane is None:
-            words = f"not a line of a Cray's cabling: {line.strip()[:80]!r}"
-            problems.append(Problem("", words, file=str(file), line=number))
+            problems.append(Problem.of_file(file, f"not a line of a Cray's cabling: {line.strip()[:80]!r}", number))
         elif (lane.aries, lane.number) in lanes:
             before = lanes[lane.aries, lane.number].line
             words = f"lane {lane.number:02d} of {lane.aries} is in line {before} already"
-            problems.append(Problem("", words, file=str(file), line=number))
+            problems.append(Problem.of_file(file, words, number))
         else:
             lanes[lane.aries, lane.number] = lane
-    problems += [Problem("", words, file=str(file), line=line) for line, words in _contradictions(lanes)]
+    problems += [Problem.of_file(file, words, line) for line, words in _contradictions(lanes)]
     if problems:
         raise ScenarioError(problems)
     return _wiring(lanes, file)
@@ -161,7 +160,7 @@ def _hosts(aries: str, lanes: list[_Lane], file: Path) -> Iterator[Cable]:
     """The cables of the hosts at a switch: two lanes each."""
     if len(lanes) % _LANES_OF_HOST:
         words = f"{aries} has {len(lanes)} lanes to hosts, and each host takes {_LANES_OF_HOST}"
-        raise ScenarioError(Problem("", words, file=str(file), line=lanes[-1].line))
+        raise ScenarioError(Problem.of_file(file, words, lanes[-1].line))
     for number, lane in enumerate(lanes[::_LANES_OF_HOST]):
         blade = lane.blade if aries.endswith("a0") else aries
         ends, ports = (f"{blade}n{number}", aries), (1, lane.number)

@@ -37,12 +37,11 @@ def read_csv(text: str, file: Path) -> Wiring:
         try:
             cables += _cables(row, line)
             if len(cables) > _MOST_CABLES:
-                words = f"more than {_MOST_CABLES:,} cables up to here"
-                raise ScenarioError(Problem("", words, file=str(file), line=line))
+                raise ScenarioError(Problem.of_file(file, f"more than {_MOST_CABLES:,} cables up to here", line))
             for side, end in zip(_REQUIRED, (row["from"], row["to"]), strict=True):
                 _kind(row, side, end, kinds)
         except ValueError as error:
-            problems.append(Problem("", str(error), file=str(file), line=line))
+            problems.append(Problem.of_file(file, str(error), line))
     problems += _twice(cables, file)
     if problems:
         raise ScenarioError(problems)
@@ -65,7 +64,7 @@ def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, str]]]:
         cells = [cell.strip() for cell in next(csv.reader([line]))]
         if len(cells) != len(header):
             words = f"has {len(cells)} cells, and the header {len(header)}: is the file cut off?"
-            raise ScenarioError(Problem("", words, file=str(file), line=number))
+            raise ScenarioError(Problem.of_file(file, words, number))
         yield number, dict(zip(header, cells, strict=True))
 
 
@@ -111,5 +110,5 @@ def _twice(cables: list[Cable], file: Path) -> Iterator[Problem]:
         for end in zip(cable.ends, cable.ports or (), strict=False):
             if end in used:
                 words = f"port {end[1]} of {end[0]} has a cable already, on line {used[end]}"
-                yield Problem("", words, file=str(file), line=cable.line)
+                yield Problem.of_file(file, words, cable.line)
             used[end] = cable.line

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Wiring
-from fairlane.inputs.reading import read_text
+from fairlane.inputs.files import read_text, reading
 
 _BLOCK = re.compile(r"Unicast lids .*guid (0x[0-9a-fA-F]{1,16})")
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*(:.*)?$")
@@ -22,15 +22,11 @@ _HEADING = re.compile(r"\s*(Lid\s+Out|Port\s+Info|#)")
 
 def with_tables(wiring: Wiring, file: Path) -> Wiring:
     """The wiring with the forwarding tables of ``file``; ``ScenarioError`` names the line that is wrong."""
-    try:
+    with reading(file):
         text = read_text(file, _LARGEST_ENTRY * (len(wiring.lids) + 16) * (len(wiring.switches) + 16))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(
-            Problem("", f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(file))
-        ) from None
     if not wiring.lids:
         words = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
-        raise ScenarioError(Problem("", words, file=str(file)))
+        raise ScenarioError(Problem.of_file(file, words))
     reader = _Reader(wiring, file)
     for number, line in enumerate(text.splitlines(), 1):
         reader.read(number, line)
@@ -82,4 +78,4 @@ class _Reader:
             raise self._error(self._start, "the table that begins here has no end: is the file cut off?")
 
     def _error(self, line: int | None, words: str) -> ScenarioError:
-        return ScenarioError(Problem("", words, file=str(self._file), line=line))
+        return ScenarioError(Problem.of_file(self._file, words, line))

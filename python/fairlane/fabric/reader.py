@@ -1,7 +1,6 @@
 """Reads a fabric from a file, whatever of the known kinds it is."""
 
 import codecs
-import json
 from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
 from pathlib import Path
 
@@ -11,8 +10,7 @@ from fairlane.fabric.csv_links import is_csv, read_csv
 from fairlane.fabric.forwarding import with_tables
 from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.inputs.parse import parse_json
-from fairlane.inputs.reading import read_bytes
+from fairlane.inputs.files import parse_json, read_bytes, reading
 from fairlane.units import BANDWIDTH, DURATION
 
 _XZ = b"\xfd7zXZ\x00"
@@ -59,7 +57,7 @@ def read_wiring(
             "the output of ibnetdiscover, a CSV file with the columns from and to, the cabling of a Cray Cascade, "
             "or a file of fabric import"
         )
-        raise ScenarioError(Problem("", "no fabric that is known", allowed=kinds, file=str(path)))
+        raise ScenarioError(Problem.of_file(path, "no fabric that is known", allowed=kinds))
     return with_tables(wiring, Path(tables)) if tables else wiring
 
 
@@ -68,18 +66,11 @@ def _text(path: Path) -> str:
 
     Node descriptions are bytes that nobody has checked: where they are not UTF-8, the rest of a dump is read.
     """
-    try:
+    with reading(path):
         raw = _unpacked(read_bytes(path, _LARGEST), path)
-    except OSError as error:
-        raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(path))) from None
-    encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError as error:
+        encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
         text = raw.decode(encoding, errors="replace")
-        if is_ibnetdiscover(text):
-            return text
-        raise ScenarioError(Problem("", f"is not UTF-8: {error.reason}", file=str(path))) from None
+        return text if is_ibnetdiscover(text) else raw.decode(encoding)
 
 
 def _unpacked(raw: bytes, path: Path) -> bytes:
@@ -90,16 +81,17 @@ def _unpacked(raw: bytes, path: Path) -> bytes:
     try:
         found = reader.decompress(raw, _LARGEST)
     except LZMAError as error:
-        raise ScenarioError(Problem("", f"is damaged: {error}", file=str(path))) from None
+        raise ScenarioError(Problem.of_file(path, f"is damaged: {error}")) from None
     if not reader.eof:
         words = "is cut off" if reader.needs_input else f"expands to more than {_LARGEST >> 20} MiB"
-        raise ScenarioError(Problem("", words, file=str(path)))
+        raise ScenarioError(Problem.of_file(path, words))
     return found
 
 
 def _read_saved(text: str, path: Path) -> Wiring:
-    try:
+    with reading(path):
         data = parse_json(text)
+    try:
         cables = [
             Cable(
                 (link["ends"][0], link["ends"][1]),
@@ -113,10 +105,7 @@ def _read_saved(text: str, path: Path) -> Wiring:
         tables = {switch: tuple(ports) for switch, ports in data.get("tables", {}).items()}
         groups = (data["groups"]["switches"], data["groups"]["row"]) if "groups" in data else None
         return Wiring(tuple(data["hosts"]), tuple(cables), tables, groups=groups, source=path)
-    except json.JSONDecodeError as error:
-        raise ScenarioError(Problem("", f"not valid JSON: {error.msg}", file=str(path), line=error.lineno)) from None
     except (KeyError, IndexError, TypeError, ValueError) as error:
         found = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         words = "a table, list or text is something else" if isinstance(error, IndexError | TypeError) else found
-        words = f"not a file that fairlane fabric import wrote: {words}"
-        raise ScenarioError(Problem("", words, file=str(path))) from None
+        raise ScenarioError(Problem.of_file(path, f"not a file that fairlane fabric import wrote: {words}")) from None

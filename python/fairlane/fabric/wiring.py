@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.fabric.view import Fabric
-from fairlane.inputs.writing import replacing
+from fairlane.inputs.files import write_text
 from fairlane.units import BANDWIDTH, DURATION
 
 
@@ -96,11 +96,7 @@ class Wiring:
         if self.tables:
             rows = (f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in parameters["tables"].items())
             parts.append('"tables": {\n' + ",\n".join(rows) + "\n}")
-        try:
-            with replacing(path) as scratch:
-                scratch.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-        except OSError as error:
-            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+        write_text(path, "{\n" + ",\n".join(parts) + "\n}\n")
 
     @property
     def usual_routing(self) -> str:
@@ -122,7 +118,7 @@ class Wiring:
                 raise
             words = str(error).removeprefix(f"{error.path}: ")
             file = self.tables_source if (error.path or "").startswith("fabric.tables") else None
-            raise ScenarioError(Problem("", words, file=str(file or self.source))) from None
+            raise ScenarioError(Problem.of_file(file or self.source, words)) from None
 
 
 class _Graph(Protocol):

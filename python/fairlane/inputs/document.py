@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.parse import NestingError, parse_toml
-from fairlane.inputs.reading import read_text
+from fairlane.inputs.files import NestingError, parse_toml, read_text, reading
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands: ("jobs", 2, "workload", "message_size")."""
@@ -49,18 +48,11 @@ class Document:
     @classmethod
     def read(cls, file: Path, *, allow_code: bool = False) -> "Document":
         """Reads a TOML file; a ``ScenarioError`` names the file, and the line if the TOML itself is wrong."""
-        try:
+        with reading(file):
             text = read_text(file)
-            allowed = allow_code or current_document.get().allow_code
-            return cls(parse_toml(text), file, text, dict(reversed(list(_lines(text)))), allow_code=allowed)
-        except OSError as error:
-            raise ScenarioError(Problem("", f"cannot be read: {error.strerror}", file=str(file))) from None
-        except NestingError as error:
-            raise ScenarioError(Problem("", str(error), file=str(file))) from None
-        except UnicodeDecodeError as error:
-            raise ScenarioError(Problem("", f"is not UTF-8: {error.reason}", file=str(file))) from None
-        except tomllib.TOMLDecodeError as error:
-            raise ScenarioError(_toml_problem(file, str(error))) from None
+            data = parse_toml(text)
+        allowed = allow_code or current_document.get().allow_code
+        return cls(data, file, text, dict(reversed(list(_lines(text)))), allow_code=allowed)
 
     @property
     def folder(self) -> Path:
@@ -133,12 +125,6 @@ def assign(data: Any, steps: Sequence[str | int], value: Any) -> None:
         elif not is_list and key not in data:
             data[key] = {}
         data = data[key]
-
-
-def _toml_problem(file: Path, message: str) -> Problem:
-    line = re.search(r"\(at line (\d+), column \d+\)", message)
-    words = re.sub(r" \(at [^)]*\)", "", message)
-    return Problem("", f"not valid TOML: {words}", file=str(file), line=int(line[1]) if line else None)
 
 
 def _lines(text: str) -> Iterator[tuple[KeyPath, int]]:

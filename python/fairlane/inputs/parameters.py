@@ -11,7 +11,7 @@ from typing import Any
 
 from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
-from fairlane.inputs.parse import NestingError, parse_json
+from fairlane.inputs.files import NestingError, parse_json
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.renamed import unknown
 from fairlane.inputs.tables import Entry, entries
@@ -73,11 +73,11 @@ def _file(key: str, name: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         words = f"not valid JSON: {error.msg}"
         allowed = "a file that fairlane fabric import wrote, from what ibnetdiscover prints or a CSV list of links"
-        raise Problems(Problem("", words, allowed=allowed, file=str(path), line=error.lineno)) from None
+        raise Problems(Problem.of_file(path, words, error.lineno, allowed=allowed)) from None
     except UnicodeDecodeError as error:
-        raise Problems(Problem("", f"is not UTF-8: {error.reason}", file=str(path))) from None
+        raise Problems(Problem.of_file(path, f"is not UTF-8: {error.reason}")) from None
     except NestingError as error:
-        raise Problems(Problem("", str(error), file=str(path))) from None
+        raise Problems(Problem.of_file(path, str(error))) from None
     if not isinstance(content, dict):
         raise Problems(Problem(key, "not a JSON object with parameters", str(path)))
     return content

@@ -11,8 +11,8 @@ from pydantic import ValidationError, model_validator
 from pydantic_core import core_schema
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.files import load_sealed, save_sealed
 from fairlane.inputs.problems import Problems, unfold
-from fairlane.inputs.sealed import load_sealed, save_sealed
 from fairlane.inputs.table import Table
 
 Floats = NDArray[numpy.float64]

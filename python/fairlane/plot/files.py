@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.writing import replacing
+from fairlane.inputs.files import replacing
 from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
 

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fairlane.inputs.reading import read_bytes
+from fairlane.inputs.files import read_bytes
 from fairlane.results.errors import ResultsError, writing
 
 MANIFEST = "manifest.json"

@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from fairlane.errors import nearest
-from fairlane.inputs.reading import read_bytes
+from fairlane.inputs.files import read_bytes
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Sealed, seal
 from fairlane.results.parquet import read_tables

@@ -9,7 +9,7 @@ from typing import Self
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fairlane.inputs.reading import read_bytes
+from fairlane.inputs.files import read_bytes
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from fairlane import _core
 from fairlane.engine import End, Iterations, Slice, drive
 from fairlane.fabric import columns
-from fairlane.inputs.reading import read_text
+from fairlane.inputs.files import read_text
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
 

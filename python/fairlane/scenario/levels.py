@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field
 
 from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
+from fairlane.inputs.files import read_text
 from fairlane.inputs.problems import Problems
-from fairlane.inputs.reading import read_text
 from fairlane.inputs.table import Table
 from fairlane.units import Written, whole_number
 

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fairlane.errors import FairlaneError
-from fairlane.inputs.parse import parse_json
-from fairlane.inputs.reading import MOST_STORED, read_bytes
+from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Kind, seal, unseal
 from fairlane.results.store import is_folder_of, new_folder

@@ -19,9 +19,8 @@ from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
 from fairlane.inputs.document import current_document
 from fairlane.inputs.expansion import ExpansionError, unpacked
-from fairlane.inputs.parse import parse_json
+from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
 from fairlane.inputs.problems import Problems, unfold
-from fairlane.inputs.reading import MOST_STORED, read_bytes
 from fairlane.inputs.table import Table
 from fairlane.units import Written
 from fairlane.workload.builder import CollectiveKind

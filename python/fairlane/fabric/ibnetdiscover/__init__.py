@@ -46,7 +46,7 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
     hosts = tuple(host for host in hosts if host in cabled)
     if not hosts:
         words = "no adapter is cabled to a switch, so there is no host: is the dump cut off?"
-        raise ScenarioError(Problem("", words, file=str(file)))
+        raise ScenarioError(Problem.of_file(file, words))
     switches = [vertex for vertex in vertices.values() if vertex.is_switch]
     return Wiring(
         hosts,

@@ -60,7 +60,7 @@ def _by_identifier(vertices: list[Vertex], file: Path) -> tuple[dict[str, Vertex
             twice = next((first[lid] for lid in lids if lid in first), None)
             if twice is not None or not lids:
                 before = twice or next(other for other in group if other is not vertex)
-                problem = Problem("", _same_identifier(vertex, before), file=str(file), line=vertex.line)
+                problem = Problem.of_file(file, _same_identifier(vertex, before), vertex.line)
                 problems.append(problem)
                 continue
             first.update(dict.fromkeys(lids, vertex))
@@ -121,7 +121,7 @@ def _counterparts(vertices: dict[str, Vertex], file: Path) -> list[Problem]:
                 words = f"{here}, which leads to {back.to}[{back.port}] (line {back.line}): a port used twice"
             else:
                 continue
-            problems.append(Problem("", words, file=str(file), line=link.line))
+            problems.append(Problem.of_file(file, words, link.line))
     return problems
 
 

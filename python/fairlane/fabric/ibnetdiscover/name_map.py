@@ -9,19 +9,15 @@ import re
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.reading import MOST_STORED, read_text
+from fairlane.inputs.files import MOST_STORED, read_text, reading
 
 _LINE = re.compile(r"""(0x[0-9a-fA-F]{1,16}|[SHR]-\S+)\s+(?:"([^"]+)"|'([^']+)'|([^\s"'#]+))\s*(?:#.*)?""")
 
 
 def read_name_map(file: Path) -> dict[str, str]:
     """The names by GUID (16 hexadecimal digits) or identifier; ``ScenarioError`` names every line that is wrong."""
-    try:
+    with reading(file):
         text = read_text(file, MOST_STORED, "utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(
-            Problem("", f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(file))
-        ) from None
     names: dict[str, str] = {}
     lines: dict[str, int] = {}
     problems = []
@@ -31,13 +27,13 @@ def read_name_map(file: Path) -> dict[str, str]:
         found = _LINE.fullmatch(line)
         if found is None:
             words = f"not a line of a node name map: {line[:60]!r}"
-            problems.append(Problem("", words, allowed='0xGUID "name"', file=str(file), line=number))
+            problems.append(Problem.of_file(file, words, number, allowed='0xGUID "name"'))
             continue
         key = f"{int(found[1], 16):016x}" if found[1].startswith("0x") else found[1]
         name = (found[2] or found[3] or found[4]).strip()
         if names.setdefault(key, name) != name:
             words = f"{found[1]} has another name on line {lines[key]}: {names[key]}"
-            problems.append(Problem("", words, file=str(file), line=number))
+            problems.append(Problem.of_file(file, words, number))
         lines.setdefault(key, number)
     if problems:
         raise ScenarioError(problems)

@@ -142,7 +142,7 @@ def read_sections(text: str, file: Path) -> Sections:
             else:
                 problem = f"not a line of ibnetdiscover: {line[:60]!r}; is the dump cut off?"
         if problem:
-            problems.append(Problem("", problem, file=str(file), line=number))
+            problems.append(Problem.of_file(file, problem, number))
     problems += _without_speed(found, file)
     if problems:
         raise ScenarioError(problems)
@@ -181,7 +181,7 @@ def _without_speed(found: Sections, file: Path) -> list[Problem]:
         found.remarks.append("no line names a speed: all cables have the fabric's default bandwidth")
         return []
     words = "not a whole line of a port: it names no speed; is the dump cut off?"
-    return [Problem("", words, file=str(file), line=link.line) for link in unknown]
+    return [Problem.of_file(file, words, link.line) for link in unknown]
 
 
 def _add_port(vertex: Vertex | None, line: str, number: int) -> str | None:
