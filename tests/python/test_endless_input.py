@@ -11,8 +11,7 @@ from fairlane.cli.exit import ExitCode
 from fairlane.cli.main import execute
 from fairlane.errors import FairlaneError
 from fairlane.folders import load
-from fairlane.inputs.files import read_bytes, read_text
-from fairlane.inputs.files import replacing
+from fairlane.inputs.files import read_bytes, read_text, replacing
 from fairlane.units import whole_number
 from fairlane.wording import significant
 
