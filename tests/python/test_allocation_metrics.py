@@ -125,7 +125,7 @@ def test_hop_bytes_is_never_worse_than_linear_and_small_ones_are_near_the_best(s
     assert cost <= 1.15 * best
 
 
-def test_hop_bytes_unfolds_a_ring_that_was_dealt_out_badly() -> None:
+def test_hop_bytes_unfolds_a_ring_on_hosts_in_random_order() -> None:
     ranks = 16
     traffic = np.roll(np.eye(ranks), 1, axis=1) * 100
     hosts = np.random.default_rng(3).permutation(ranks).tolist()

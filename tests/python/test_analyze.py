@@ -24,6 +24,7 @@ from fairlane.engine.measured import marks
 from fairlane.errors import FairlaneError, ScenarioError
 from fairlane.plot.analysis import flits_waits
 from fairlane.results import ResultsError
+from fairlane.scenario import Resolved
 from pictures import assert_drawn
 from sealed import reseal
 
@@ -205,7 +206,7 @@ def test_the_command_tells_and_draws_and_keeps_what_it_found(
         assert_drawn(out / f"{name}.png")
         assert f"{name}.png" in told
     # The second time nothing is simulated.
-    monkeypatch.setattr(Again, "_simulate", None)
+    monkeypatch.setattr(Resolved, "engine", None)
     again = look(plain, job="halo")
     show(analysis_parts(again))
     assert capsys.readouterr().out in told

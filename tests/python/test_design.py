@@ -49,7 +49,6 @@ def test_a_sample_is_of_different_combinations_and_even(levels: list[int], runs:
 
 def test_the_first_points_of_a_net_have_every_pair_of_levels_equally_often() -> None:
     """16 points of a Sobol' sequence in two dimensions have one in each of 4 x 4 squares."""
-    assert sorted(combinations([4, 4, 50], 16, seed=5)) != []
     assert {row[:2] for row in combinations([4, 4, 50], 16, seed=5)} == set(product(range(4), range(4)))
 
 

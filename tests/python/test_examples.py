@@ -11,6 +11,7 @@ from fairlane.cli.main import execute
 from fairlane.plot import draw_all
 from fairlane.results import load_run
 from fairlane.study import Study, run
+from pictures import assert_drawn
 from small_study import Here
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -36,7 +37,7 @@ def test_a_study_says_something_about_every_treatment(
     assert set(found.work["treatment"]) == {"default", *study.treatments}
     assert found.work["w"].is_between(-0.9, 0.9).all()
     picture = "work.png" if study.treatments else "conditions.png"
-    assert (tmp_path / "out" / picture).is_file()
+    assert_drawn(tmp_path / "out" / picture)
 
 
 @pytest.mark.timeout(120)
@@ -58,4 +59,5 @@ def test_a_scenario_runs_and_shows_every_job(file: Path, tmp_path: Path, capsys:
     run = load_run(tmp_path / "run")
     assert run.jobs["name"].to_list() == names
     assert run.jobs["w"].is_between(-0.9, 0.9).all()
-    assert all((tmp_path / "run" / f"{figure}.png").is_file() for figure in ("slowdown", "interference", "utilisation"))
+    for figure in ("slowdown", "interference", "utilisation"):
+        assert_drawn(tmp_path / "run" / f"{figure}.png")

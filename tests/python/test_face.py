@@ -17,6 +17,7 @@ import fairlane
 from fairlane.errors import ScenarioError
 from fairlane.results import ResultsError, Run
 from fairlane.results.schemas import RUN, types
+from pictures import assert_drawn
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = {"message_size": "4 KiB", "messages_per_iteration": 1}
@@ -75,7 +76,10 @@ def test_the_example_of_the_page_on_results_runs(tmp_path: Path, monkeypatch: py
     names: dict[str, Any] = {}
     exec(compile(example, "results.md", "exec"), names)
     assert names["left"].get_title() == "my title"
-    assert len(list((tmp_path / "runs" / "mine").glob("*.png"))) == 3
+    pictures = list((tmp_path / "runs" / "mine").glob("*.png"))
+    assert len(pictures) == 3
+    for picture in pictures:
+        assert_drawn(picture)
 
 
 def test_a_simulation_has_the_tables_of_a_run(run: Run) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fairlane
-from fairlane import Scenario, runner
+from fairlane import Scenario
 from fairlane.engine.measured import Work, frame, marks
 from fairlane.results.milestones import Milestones, common, enough, milestones
 from fairlane.results.notes import few, notes, sufficient
@@ -136,10 +136,7 @@ def test_w_of_a_longer_run_is_near_that_of_a_shorter_one() -> None:
 
 
 def simulated(duration: str, **more: object) -> fairlane.Run:
-    from tempfile import mkdtemp
-
-    folder = f"{mkdtemp()}/run"
-    return runner.run(scenario(duration, **more), out=folder)
+    return fairlane.run(scenario(duration, **more))
 
 
 def test_a_run_too_short_for_an_iteration_names_how_long_it_would_have_to_be() -> None:

@@ -48,7 +48,7 @@ def test_catalyst_is_filled_as_in_the_paper() -> None:
     assert caps == [65.0, 115.0], "nobody caps the interference"
 
 
-def test_both_adapters_are_dealt_to_the_processes_of_a_host() -> None:
+def test_both_adapters_are_assigned_to_the_processes_of_a_host() -> None:
     chosen = plan("patki2016", only="patki.dual-rail")
     (scenario,) = scenarios(chosen, "rails", application="ft", rails="both", balance="0-0", seed=1)
     jobs = decide(scenario).jobs

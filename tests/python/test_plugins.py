@@ -323,7 +323,7 @@ def test_files_of_every_kind_run_with_permission_only(
     if command[0] == "study":
         assert not json.loads((out / "study.json").read_text())["failures"]
     if command[0] == "plot":
-        assert (run / "picture.png").is_file()
+        assert_drawn(run / "picture.png")
 
 
 def test_check_lists_what_is_not_permitted_and_checks_the_rest(own: Path, capsys: pytest.CaptureFixture[str]) -> None:

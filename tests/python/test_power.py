@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
 
-from fairlane import Scenario, ScenarioError, Simulation, run
+from fairlane import Scenario, ScenarioError, Simulation, load, run
 from fairlane.plot import draw_all
 from fairlane.plot.power import draw
 from fairlane.power import JobPower, Pace, PowerTable, Socket, by_job, stretch
 from fairlane.units import POWER
+from pictures import assert_drawn
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8}
 TRACE = Path(__file__).parents[1] / "data" / "traces" / "npb_ft-64.tar.zst"
@@ -147,8 +148,10 @@ def test_energy_is_idle_power_all_the_time_and_dynamic_power_where_a_rank_is_at_
     energy = float(power["energy_j"].to_numpy().sum())
     assert job["energy_j"] == pytest.approx(energy)
     assert job["host_w"] == pytest.approx(energy / seconds / 4)
-    assert (tmp_path / "run" / "power.parquet").is_file()
-    assert [path.name for path in draw_all(found)][-1] == "power.png"
+    assert load(tmp_path / "run").tables()["power"].equals(power)
+    picture = draw_all(found)[-1]
+    assert picture.name == "power.png"
+    assert_drawn(picture)
     axes = draw(found)
     assert isinstance(axes, Axes)
     shown = np.concatenate([np.asarray(dots.get_offsets())[:, 0] for dots in axes.collections])

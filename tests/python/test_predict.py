@@ -15,6 +15,7 @@ from fairlane.models.regressors import REGRESSORS, estimator, freeze, one_thread
 from fairlane.models.validation import grouped_quantile
 from fairlane.predict import CounterTable, Predictor, compare, fit, local
 from fairlane.predict.validation import folds_of
+from pictures import assert_drawn
 
 pytest.importorskip("sklearn")
 
@@ -203,6 +204,8 @@ def test_all_models_are_compared_on_the_command_line(tmp_path: Path, capsys: pyt
         "predictions.png",
         "local.png",
     }
+    for name in ("predictions.png", "local.png"):
+        assert_drawn(tmp_path / "out" / name)
 
 
 @pytest.mark.parametrize(

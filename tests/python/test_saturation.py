@@ -13,6 +13,7 @@ from fairlane.results.errors import ResultsError
 from fairlane.saturation import ACCEPTED_IN_FULL, OpenLoopOptions, Saturation, loads_of, prepared, sweep
 from fairlane.saturation.measure import Measurement
 from fairlane.tasks.task import Answer, Stopwatch
+from pictures import assert_drawn
 
 DRAGONFLY = {
     "topology": "dragonfly",
@@ -235,7 +236,7 @@ def test_a_sweep_is_read_again_and_damage_is_named(tmp_path: Path, monkeypatch: 
     assert load(tmp_path / "few").points["accepted_low"].to_list() == [None], "one seed, and no message came in time"  # type: ignore[union-attr]
     (out / "saturation.png").unlink()
     assert execute(["plot", str(out)]) == 0
-    assert (out / "saturation.png").is_file()
+    assert_drawn(out / "saturation.png")
     (out / "runs.parquet").write_bytes((out / "runs.parquet").read_bytes() + b"x")
     with pytest.raises(ResultsError, match=r"runs\.parquet: has changed"):
         load(out)

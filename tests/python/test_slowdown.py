@@ -1,7 +1,6 @@
 """Slowdowns: features by hand, the fit recovers what it was made from, the file, schedules in which jobs run slower."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy
@@ -36,6 +35,7 @@ from fairlane.scheduler.slowdown.snapshots import draw_snapshot
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store
+from pictures import assert_drawn
 
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "tests" / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"
@@ -218,17 +218,31 @@ def test_verification_compares_with_simulations(forecast: Forecast) -> None:
     assert verify(replay(jobs[:1], forecast.fabric, PLACEMENTS["box"](), forecast=forecast), forecast, 2).error is None
 
 
-def test_the_claim_is_judged_by_its_bands(forecast: Forecast) -> None:
+@pytest.mark.parametrize(
+    ("slowdown", "utilisation", "verdicts"),
+    [(1.26, 0.784, [True, True]), (1.27, 0.784, [False, True]), (1.26, 0.783, [True, False]), (1.0, 0.9, [True, True])],
+)
+def test_pattern_aware_is_as_fast_as_contiguous_within_5_and_as_full_as_linear_within_2_percent(
+    slowdown: float, utilisation: float, verdicts: list[bool]
+) -> None:
+    """Against a mean slowdown of 1.2 of boxes, 1.05 times which is 1.26, and a linear utilisation of 0.8, 0.784."""
+    rows = {
+        "box": {"mean_slowdown": 1.2, "utilisation": 0.5},
+        "linear": {"mean_slowdown": 9.0, "utilisation": 0.8},
+        "pattern": {"mean_slowdown": slowdown, "utilisation": utilisation},
+    }
+    found = list(pattern_aware_findings(rows))
+    assert [held for _, held in found] == verdicts
+    assert f"{slowdown:.3f}" in found[0][0]
+
+
+def test_allocators_are_compared_in_the_order_given_by_the_work_that_they_get_done(forecast: Forecast) -> None:
     read = read_log(LOG, hosts=128, max_jobs=60)
     names = ("box", "linear", "pattern")
     found = compare_allocators(read.jobs, forecast.fabric, {one: PLACEMENTS[one]() for one in names}, forecast=forecast)
     assert found.table["allocator"].to_list() == list(names)
     rows = found.metrics
-    (slower, is_fast), (fuller, is_full) = pattern_aware_findings({name: asdict(row) for name, row in rows.items()})
-    assert is_fast == (rows["pattern"].mean_slowdown <= 1.05 * rows["box"].mean_slowdown)
-    assert is_full == (rows["pattern"].utilisation >= 0.98 * rows["linear"].utilisation)
-    assert f"{rows['pattern'].mean_slowdown:.3f}" in slower
-    assert ">= 0.98" in fuller
+    assert rows["pattern"].mean_slowdown < rows["linear"].mean_slowdown, "what it is made for"
     assert all(row.useful <= row.utilisation * 1.01 for row in rows.values())
 
 
@@ -240,7 +254,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     out = capsys.readouterr().out
     assert "pattern-aware allocation as fast as contiguous" in out
     assert "simulated" in out
-    assert picture.stat().st_size > 10_000
+    assert_drawn(picture)
     assert placed.read_text(encoding="utf-8").splitlines()[1].startswith("box,1,0,0.0,1451.0,1.0,0.0,128,host[0-127]")
     assert execute(["schedule", str(LOG), *options[:2], "--jobs", "40", "--allocator", "linear", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

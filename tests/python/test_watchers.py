@@ -13,6 +13,7 @@ from fairlane.cli.run_text import summary
 from fairlane.cli.tables import show
 from fairlane.results.iterations import distribution
 from fairlane.results.ports import by_link, by_role, over_time
+from pictures import assert_drawn
 
 FABRIC = {"topology": "dragonfly", "groups": 3, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 1}
 JOBS: list[dict[str, Any]] = [
@@ -106,7 +107,8 @@ def test_on_demand_tables_are_stored_asked_and_drawn(watched: Run) -> None:
     found = query(watched.folder, "select role, sum(bytes) as bytes from samples group by role order by role")
     assert found["role"].to_list() == ["global", "host", "local"]
     assert query(watched.folder, "select count(*) from iterations").item() > 40
-    assert {"timeline.png", "iterations.png"} <= {path.name for path in watched.folder.iterdir()}
+    for name in ("timeline.png", "iterations.png"):
+        assert_drawn(watched.folder / name)
 
 
 def test_the_summary_tells_quantiles(watched: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,8 +61,13 @@ def test_without_contention_only_the_hosts_links_are_of_this_world(quick: Plan) 
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_each_job_can_have_a_lane_of_its_own(quick: Plan, fabric: str) -> None:
-    for scenario in scenarios(quick, "fft", fabric=fabric, strategy="isolate", background="halo3d"):
-        scenario.resolve().engine()
+    (scenario,) = scenarios(quick, "fft", fabric=fabric, strategy="isolate", background="halo3d")
+    resolved = scenario.resolve()
+    levels = [job.service_level for job in resolved.jobs]
+    assert levels == list(range(len(resolved.jobs)))
+    lanes = [resolved.tables["qos"]["sl2vl"][level] for level in levels]
+    assert len(set(lanes)) == len(lanes) > 1
+    assert not resolved.engine().finished, "the fabric and its routing have the channels for all lanes"
 
 
 def test_isolate_on_the_dragonfly_takes_the_fewest_channels(full: Plan) -> None:

@@ -22,7 +22,7 @@ _MAX_LINE = 1 << 16
 """Letters of a line."""
 _MAX_LINES = 10_000_000
 """Of a log; the largest of the archive has five million jobs."""
-_MAX_PROBLEMS = 100_000
+MAX_PROBLEMS = 100_000
 """A file with so many lines that cannot be read is no job log."""
 _LARGEST = 10**15
 """The largest number that a field can have."""
@@ -69,8 +69,8 @@ def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_
             job = _job(line, number, hosts)
         except _WrongLineError as error:
             problems.append(error.problem.at(str(path), number))
-            if len(problems) >= _MAX_PROBLEMS:
-                words = f"{_MAX_PROBLEMS} lines cannot be read: not a job log"
+            if len(problems) >= MAX_PROBLEMS:
+                words = f"{MAX_PROBLEMS} lines cannot be read: not a job log"
                 raise ScenarioError([*problems[:_SHOWN], Problem("", words, file=str(path))]) from None
             continue
         if job is not None:
