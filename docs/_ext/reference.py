@@ -20,7 +20,7 @@ from typing import Any
 import schema
 import typer.main
 
-from fairlane.inputs.tables import BUILT_IN
+from fairlane.inputs.parameters import BUILT_IN
 
 PLACES = {
     "topologies": "`fabric.topology`",

@@ -12,7 +12,7 @@ from fairlane.engine import drive
 from fairlane.engine.measured import PS
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.parameters import named, resolve_parameters
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import refusing
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.units import DURATION
@@ -135,11 +135,8 @@ class Simulation:
 
     def set_arbiter(self, name: str, **parameters: Any) -> None:
         """Replaces every port's arbiter, from now on. Raises ``ScenarioError`` or ``BuildError`` if it does not fit."""
-        try:
-            entry = named("arbiter", name, "name")
-            resolved = resolve_parameters(entry, parameters)
-        except Problems as problems:
-            raise ScenarioError(problems.problems) from None
+        with refusing():
+            resolved = resolve_parameters(named("arbiter", name, "name"), parameters)
         self._set_arbiter({"name": name, "params": resolved})
 
     def set_weights(self, weights: list[int]) -> None:

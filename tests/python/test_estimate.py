@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairlane import FairlaneError, Scenario, ScenarioError, Simulation
-from fairlane.inputs.tables import entries
+from fairlane.inputs.parameters import entries
 from fairlane.pattern import program_of
 from fairlane.placement import PLACEMENTS
 from fairlane.scenario.estimate import bytes_text, machine_memory, seconds_text

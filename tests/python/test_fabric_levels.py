@@ -14,7 +14,7 @@ from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.fabric import Cable, Fabric, Wiring, survey
 from fairlane.fabric.view import columns
-from fairlane.inputs.tables import entries
+from fairlane.inputs.parameters import entries
 
 FAT_TREES = [example for example in entries("topology")["fat_tree"].schema["examples"] if "preset" not in example]
 

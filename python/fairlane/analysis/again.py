@@ -21,7 +21,7 @@ from fairlane.analysis.view import View, spec_of
 from fairlane.engine import Engine
 from fairlane.engine.measured import RECORD, frame, marks
 from fairlane.errors import ScenarioError
-from fairlane.inputs.document import Document, current_document
+from fairlane.inputs.document import Document
 from fairlane.results import Run, derive
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Sealed, seal
@@ -235,13 +235,10 @@ def _scenario(folder: Path, name: str, files: Path | None, *, allow_code: bool) 
     for base in _bases(folder, files):
         document = Document.read(path, allow_code=allow_code)
         document = replace(document, data={"name": name, **document.data}, file=base / SCENARIO)
-        token = current_document.set(document)
         try:
-            return Scenario(**document.data)
+            return Scenario.of(document)
         except ScenarioError as error:
             first = first or error
-        finally:
-            current_document.reset(token)
     assert first is not None, "there is a folder to try"
     raise first
 

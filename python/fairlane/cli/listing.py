@@ -11,8 +11,8 @@ from fairlane.cli.options import AllowCode
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
+    from fairlane.inputs.parameters import Entry
     from fairlane.inputs.registry import Registry
-    from fairlane.inputs.tables import Entry
 
 __all__ = ["COMMANDS", "KINDS", "entries_of"]
 
@@ -44,7 +44,7 @@ def _registry(kind: str) -> "Registry[Any]":
 
 def entries_of(kind: str) -> "Mapping[str, Entry]":
     """What there is of a kind, by name."""
-    from fairlane.inputs.tables import Entry, collectives, entries
+    from fairlane.inputs.parameters import Entry, collectives, entries
     from fairlane.placement import entries as placements
 
     special: dict[str, Callable[[], Mapping[str, Entry]]] = {
@@ -62,16 +62,14 @@ def entries_of(kind: str) -> "Mapping[str, Entry]":
 
 def _entry(kind: str, name: str) -> "Entry":
     """What there is by one name, also ``file.py:Name``. Raises ``ScenarioError`` if there is nothing."""
-    from fairlane.inputs.problems import Problems
+    from fairlane.inputs.problems import refusing
 
     known = entries_of(kind)
     if name in known:
         return known[name]
     if kind in REGISTRIES:
-        try:
+        with refusing("list"):
             return _registry(kind).entry(name)
-        except Problems as problems:
-            raise ScenarioError(problem.under("list") for problem in problems.problems) from None
     raise ScenarioError(Problem.unknown("list", kind, name, list(known), name))
 
 

@@ -51,7 +51,7 @@ TopologyName = Annotated[
     str | None,
     typer.Option(
         help="Name of a topology; its parameters are given by --set.",
-        autocompletion=completing("fairlane.inputs.tables:entries", "topology"),
+        autocompletion=completing("fairlane.inputs.parameters:entries", "topology"),
     ),
 ]
 """A topology's name."""

@@ -7,7 +7,6 @@ import typer
 
 from fairlane.cli.command import Answer, completing, out_option
 from fairlane.cli.options import Assignments
-from fairlane.errors import ScenarioError
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
@@ -44,15 +43,13 @@ def trace_pattern(
 
     Nearest neighbour, many-to-many, or hybrid with the size of its local units; with the evidence.
     """
-    from fairlane.inputs.problems import Problems
+    from fairlane.inputs.problems import refusing
     from fairlane.scenario.models import Job
     from fairlane.workload.trace import read_trace
 
     trace = read_trace(file)
-    try:
+    with refusing():
         return _answer(Job.model_validate({"trace": trace}), 0, str(trace), out)
-    except Problems as problems:
-        raise ScenarioError(problems.problems) from None
 
 
 def workload_pattern(

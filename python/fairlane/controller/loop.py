@@ -15,7 +15,7 @@ from fairlane.controller.fitting import check_jobs, fit, judged
 from fairlane.controller.online import Continuous
 from fairlane.controller.phases import endless, phases
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.problems import Problems, refusing, validated
 from fairlane.scenario.checks import late
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION
@@ -172,10 +172,8 @@ def controller_of(given: Controller | str | Mapping[str, Any]) -> Controller:
     """A controller by its name or a table with ``name`` and parameters; raises ``ScenarioError``."""
     from fairlane.controller import CONTROLLERS
 
-    try:
+    with refusing("controller"):
         found: Controller = CONTROLLERS.read(given)
-    except Problems as problems:
-        raise ScenarioError(problem.under("controller") for problem in problems.problems) from None
     return found
 
 
@@ -234,10 +232,8 @@ class _Options(BaseModel):
 
 
 def _options(**given: Any) -> _Options:
-    try:
+    with refusing():
         return validated(_Options, given)
-    except Problems as wrong:
-        raise ScenarioError(wrong.problems) from None
 
 
 def _check(mode: Mode, span: int, periods: int, scenario: "Scenario | Phases", draws: int | None) -> None:

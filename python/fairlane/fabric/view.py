@@ -12,7 +12,6 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane import _core
-from fairlane.errors import ScenarioError
 from fairlane.fabric.coverage import Coverage, measure
 from fairlane.fabric.exceptions import exceptions
 from fairlane.units import BANDWIDTH, DURATION
@@ -174,12 +173,10 @@ class Fabric:
         Raises ``ScenarioError`` for hosts that the fabric does not have.
         """
         from fairlane.inputs.hosts import host_numbers, read_hosts
-        from fairlane.inputs.problems import Problems
+        from fairlane.inputs.problems import refusing
 
-        try:
+        with refusing("hosts"):
             return host_numbers(read_hosts(hosts), self.host_names)
-        except Problems as problems:
-            raise ScenarioError(problem.under("hosts") for problem in problems.problems) from None
 
     def route(self, source: "Host", destination: "Host", rail: int = 0) -> list[int]:
         """The links that packets between two hosts take, in order, over the source's adapter ``rail``.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairlane.errors import Problem
-from fairlane.inputs.document import current_document
+from fairlane.inputs.document import current_document, override
 from fairlane.inputs.problems import Problems
 
 ENVIRONMENT = "FAIRLANE_ALLOW_CODE"
@@ -45,32 +45,21 @@ _listed: ContextVar[list[Code] | None] = ContextVar("_listed", default=None)
 def allow_code(wanted: bool = True) -> Iterator[None]:
     """Permits, within, that code runs which scenarios and studies name; with ``wanted`` false nothing changes."""
     document = current_document.get()
-    token = current_document.set(replace(document, allow_code=document.allow_code or wanted))
-    try:
+    with override(current_document, replace(document, allow_code=document.allow_code or wanted)):
         yield
-    finally:
-        current_document.reset(token)
 
 
-@contextmanager
-def asking(ask: Callable[[Code], bool]) -> Iterator[None]:
+def asking(ask: Callable[[Code], bool]) -> AbstractContextManager[None]:
     """Within, ``ask`` decides about code that is not permitted otherwise."""
-    token = _ask.set(ask)
-    try:
-        yield
-    finally:
-        _ask.reset(token)
+    return override(_ask, ask)
 
 
 @contextmanager
 def listing() -> Iterator[list[Code]]:
     """Within, code that is not permitted is noted in the list instead of refused, and does not run."""
     found: list[Code] = []
-    token = _listed.set(found)
-    try:
+    with override(_listed, found):
         yield found
-    finally:
-        _listed.reset(token)
 
 
 def may_run(code: Code, value: str) -> bool:

@@ -3,14 +3,16 @@
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import NestingError, parse_toml, read_text, reading
 
+_T = TypeVar("_T")
 KeyPath = tuple[str | int, ...]
 """Where a value stands: ("jobs", 2, "workload", "message_size")."""
 
@@ -110,6 +112,16 @@ class Document:
 _NOWHERE = Document({}, allow_code=False)
 current_document: ContextVar[Document] = ContextVar("current_document", default=_NOWHERE)
 """The document whose values are being validated: validators of paths ask it for its folder."""
+
+
+@contextmanager
+def override(variable: ContextVar[_T], value: _T) -> Iterator[None]:
+    """Within, a context variable has another value."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 def assign(data: Any, steps: Sequence[str | int], value: Any) -> None:

@@ -1,20 +1,23 @@
-"""Parameters of topologies and arbiters, judged by the JSON schema that the simulator gives for each.
+"""What the simulator knows by name: topologies, routings, arbiters and collective algorithms, with their parameters.
 
-So a new topology or arbiter needs no line of Python. A property is a quantity with a unit if its schema says so, by
+Parameters are validated by the JSON schema that the simulator gives for each, so a new topology or arbiter needs no
+line of Python. A property is a quantity with a unit if its schema says so, by
 ``x-unit`` or ``format`` ("bits_per_second", "picoseconds", "bytes") or by the name of the type that it refers to. A
 property with ``x-parameters-of-file`` names a JSON file that holds others, relative to the scenario's folder.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
+from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
 from fairlane.inputs.files import NestingError, parse_json
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.renamed import unknown
-from fairlane.inputs.tables import Entry, entries
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
 _KINDS: dict[str, Kind] = {
@@ -30,6 +33,44 @@ _TYPES = {"integer": "a whole number", "number": "a number", "string": "text", "
 _TYPES |= {"array": "a list", "object": "a table", "null": "nothing"}
 
 Schema = Mapping[str, Any]
+BUILT_IN = "built-in"
+"""The origin of what belongs to fairlane itself."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A thing that inputs name, as the simulator or a registry describes it."""
+
+    name: str
+    summary: str
+    schema: dict[str, Any] = field(default_factory=dict)
+    """JSON schema of its parameters; empty if it has none."""
+    routing: str = ""
+    """The routing that a topology is usually run with."""
+    origin: str = BUILT_IN
+    """Where it comes from: ``built-in``, a package with its version, or a file."""
+
+
+@cache
+def _tables() -> dict[str, list[dict[str, Any]]]:
+    tables: dict[str, list[dict[str, Any]]] = json.loads(_core.tables())
+    return tables
+
+
+def entries(table: str) -> dict[str, Entry]:
+    """The entries of ``topology``, ``routing`` or ``arbiter`` by name."""
+    rows = _tables()[table]
+    return {
+        row["name"]: Entry(row["name"], row["summary"], row.get("schema") or {}, row.get("routing", "")) for row in rows
+    }
+
+
+def collectives() -> dict[str, dict[str, str]]:
+    """Collective algorithms: name to summary, by kind."""
+    kinds: dict[str, dict[str, str]] = {}
+    for row in _tables()["collective"]:
+        kinds.setdefault(row["kind"], {})[row["name"]] = row["summary"]
+    return kinds
 
 
 def named(table: str, name: str, key: str) -> Entry:

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fairlane.errors import Problem, nearest
+from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.document import Document, KeyPath, dotted, undotted
 from fairlane.inputs.renamed import unknown
 
@@ -28,6 +29,24 @@ class Problems(ValueError):
     def __init__(self, *problems: Problem) -> None:
         self.problems = problems
         super().__init__("; ".join(str(problem) for problem in problems))
+
+
+@contextmanager
+def under(key: str) -> Iterator[None]:
+    """Within, the keys of ``Problems`` are relative to ``key``."""
+    try:
+        yield
+    except Problems as problems:
+        raise Problems(*(problem.under(key) for problem in problems.problems)) from None
+
+
+@contextmanager
+def refusing(key: str = "") -> Iterator[None]:
+    """Within, ``Problems`` are raised as a ``ScenarioError`` with keys relative to ``key``."""
+    try:
+        yield
+    except Problems as problems:
+        raise ScenarioError(problem.under(key) for problem in problems.problems) from None
 
 
 def validated(model: type[_Model], data: Any) -> _Model:

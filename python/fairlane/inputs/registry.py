@@ -24,10 +24,10 @@ from pydantic import BaseModel
 
 from fairlane.errors import Problem
 from fairlane.inputs.code import Code, may_run
-from fairlane.inputs.document import current_document
-from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.document import current_document, override
+from fairlane.inputs.parameters import BUILT_IN, Entry
+from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.table import Table
-from fairlane.inputs.tables import BUILT_IN, Entry
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -85,11 +85,8 @@ _used: ContextVar[list[Origin] | None] = ContextVar("_used", default=None)
 def used() -> Iterator[list[Origin]]:
     """Within, whatever inputs name that is not built in is noted in the list, once each."""
     found: list[Origin] = []
-    token = _used.set(found)
-    try:
+    with override(_used, found):
         yield found
-    finally:
-        _used.reset(token)
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -172,11 +169,8 @@ class Registry(Mapping[str, T], Generic[T]):
         table = {key: given} if isinstance(given, str) else given
         if not isinstance(table, Mapping) or not isinstance(table.get(key), str):
             raise ValueError(f"expected the name of a {self.kind}, or a table with its `{key}` and parameters")
-        try:
+        with under("" if isinstance(given, str) else key):
             found: Any = self.find(table[key])
-        except Problems as problems:
-            under = "" if isinstance(given, str) else key
-            raise Problems(*(problem.under(under) for problem in problems.problems)) from None
         return validated(found, {name: value for name, value in table.items() if name != key})
 
     def written(self, thing: Named) -> dict[str, Any]:

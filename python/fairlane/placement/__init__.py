@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from pydantic import ConfigDict
 
+from fairlane.inputs.parameters import Entry
 from fairlane.inputs.registry import Registry
-from fairlane.inputs.tables import Entry
 from fairlane.placement.base import Communication, FabricView, PlacementPolicy, Request
 from fairlane.placement.box import Box
 from fairlane.placement.domain import Domain, Packed

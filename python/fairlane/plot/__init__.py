@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from matplotlib.figure import Figure
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
 from fairlane.plot import (
     interference,
@@ -113,10 +113,8 @@ def show(results: Results, name: str | None = None, axes: Given = None) -> Drawn
 
 def _found(results: Results, name: str) -> Draw:
     """The function of a figure of such results; ``ScenarioError`` if there is none."""
-    try:
+    with refusing("figure"):
         draw = FIGURES.find(name)
-    except Problems as problems:
-        raise ScenarioError(problem.under("figure") for problem in problems.problems) from None
     subject = _subject(draw)
     if not isinstance(results, subject):
         words = f"draws a {subject.__name__}, and these results are a {type(results).__name__}"

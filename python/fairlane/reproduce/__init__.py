@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairlane.controller import CONTROLLERS
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import refusing
 from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.judging import HOLDS, Judged, judged
 from fairlane.reproduce.method import PAPER, PAPERS
@@ -27,10 +27,8 @@ def folder_of(paper: str | Path) -> Folder:
     """The folder of a paper: one that is known by its name, or any other. Raises ``ScenarioError``."""
     if str(paper) not in [*PAPERS] and (Path(paper) / PAPER).is_file():
         return Folder(Path(paper))
-    try:
+    with refusing("paper"):
         return Folder(PAPERS.find(str(paper)))
-    except Problems as problems:
-        raise ScenarioError(problem.under("paper") for problem in problems.problems) from None
 
 
 def plan(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.code import Code, may_run
 from fairlane.inputs.document import Document
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry
 
 if TYPE_CHECKING:
@@ -69,10 +69,8 @@ class Method:
             raise ScenarioError(Problem("method", "no such file and function", given, '"method.py:name"'))
         found = cls(path.resolve(), name)
         if BUILT_IN not in found.file.parents and not any(one in found.file.parents for one in PAPERS.values()):
-            try:
+            with refusing(given):
                 may_run(Code(path, name), given)
-            except Problems as problems:
-                raise ScenarioError(problem.under(given) for problem in problems.problems) from None
         return found
 
     @property

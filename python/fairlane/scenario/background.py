@@ -12,7 +12,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.distribution import Distribution, DurationDistribution, NumberDistribution, distribution
-from fairlane.inputs.problems import Problems, validated
+from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.table import Table
 from fairlane.scenario.models import Job, Placement, PlacementField
 from fairlane.seeds import LARGEST_SEED, Purpose, stream
@@ -40,12 +40,10 @@ class BackgroundJobs(Table):
     @model_validator(mode="after")
     def _known(self) -> Self:
         table = {"name": self.workload} if isinstance(self.workload, str) else self.workload
-        try:
+        with under("workload"):
             self._kind = WORKLOADS.find(str(table.get("name")))
             self._parameters = {key: _drawn(key, value) for key, value in table.items() if key != "name"}
             self.draw(numpy.random.default_rng(0))
-        except Problems as problems:
-            raise Problems(*(problem.under("workload") for problem in problems.problems)) from None
         return self
 
     def draw(self, rng: numpy.random.Generator) -> Workload:
@@ -62,10 +60,8 @@ def _drawn(key: str, value: Any) -> Any:
     """A parameter's distribution, or the value itself."""
     if not (isinstance(value, dict) and "dist" in value):
         return value
-    try:
+    with under(key):
         return distribution(value)
-    except Problems as problems:
-        raise Problems(*(problem.under(key) for problem in problems.problems)) from None
 
 
 class Background(Table):

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.fabric.table import FabricTable, Routing
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import refusing
 from fairlane.scenario.checks import lanes_of_levels, levels_in_use
 from fairlane.scenario.models import Qos
 from fairlane.scenario.resolve import without_strategy
@@ -33,10 +32,8 @@ def required_virtual_lanes(
     if routing is not None:
         named = {"name": routing} if isinstance(routing, str) else dict(routing)
         table = table.model_copy(update={"routing": Routing.read(named)})
-    try:
+    with refusing():
         lanes = _lanes(qos)
-    except Problems as problems:
-        raise ScenarioError(problems.problems) from None
     levels: dict[int, list[str]] = {}
     for level, lane in enumerate(lanes):
         levels.setdefault(lane, []).append(str(level))

@@ -1,7 +1,7 @@
 """The tables of a scenario, as pydantic models: their keys, defaults, units, and what is allowed for each."""
 
 from math import inf
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -14,11 +14,10 @@ from pydantic import (
 
 from fairlane.errors import Problem
 from fairlane.inputs.hosts import HostsField
-from fairlane.inputs.problems import Problems, validated
-from fairlane.inputs.registry import Registry
+from fairlane.inputs.parameters import collectives
+from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.renamed import unknown
 from fairlane.inputs.table import Parameterised, Table, TableModel, table_of_name
-from fairlane.inputs.tables import collectives
 from fairlane.placement import LIST, PLACEMENTS, PlacementPolicy
 from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
@@ -32,8 +31,6 @@ from fairlane.workload import WorkloadField
 from fairlane.workload.base import Workload
 from fairlane.workload.trace import Trace
 
-_T = TypeVar("_T")
-
 MOST_JOBS = 4096
 """Jobs on one fabric; the interference matrix has a cell for each pair of them."""
 MOST_RANKS = 2**26
@@ -41,14 +38,6 @@ MOST_RANKS = 2**26
 LARGEST_COUNT = 2**63 - 1
 """The largest whole number that the simulator counts to."""
 _GB_PER_S = 8 * 10**9
-
-
-def _found(registry: Registry[_T], key: str, name: str) -> _T:
-    """What a key names; ``Problems`` about the key if there is none."""
-    try:
-        return registry.find(name)
-    except Problems as problems:
-        raise Problems(*(problem.under(key) for problem in problems.problems)) from None
 
 
 class Network(Table):
@@ -137,7 +126,8 @@ class Qos(Table):
     @model_validator(mode="after")
     def _known(self) -> Self:
         if self.strategy is not None:
-            self._expand = _found(QOS_STRATEGIES, "strategy", self.strategy)
+            with under("strategy"):
+                self._expand = QOS_STRATEGIES.find(self.strategy)
         return self
 
 
@@ -214,7 +204,8 @@ class Placement(TableModel):
     @model_validator(mode="after")
     def _known(self) -> Self:
         given, own = self.model_extra or {}, list(type(self).model_fields)
-        kind = None if self.name == LIST else _found(PLACEMENTS, "name", self.name)
+        with under("name"):
+            kind = None if self.name == LIST else PLACEMENTS.find(self.name)
         known = [] if kind is None else list(kind.model_fields)
         if kind is None or kind.model_config.get("extra") != "allow":
             problems = {key: unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fairlane.errors import Problem
 from fairlane.fabric import Fabric
 from fairlane.inputs.hosts import host_numbers
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import Problems, under
 from fairlane.inputs.registry import blamed
 from fairlane.placement import LIST, Communication, PlacementPolicy, Request, fill, hosts_needed
 from fairlane.placement.mapping import Slots, mapped
@@ -138,10 +138,8 @@ def _check(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
     """Checks the placement policy and mapping of a table against the fabric and the jobs that it is for."""
     key, table = _key(jobs[0]), jobs[0].placement
     if table.allocator:
-        try:
+        with under(key):
             table.allocator.check(fabric, [job.hosts_needed for job in jobs])
-        except Problems as problems:
-            raise Problems(*(problem.under(key) for problem in problems.problems)) from None
     for job in jobs:
         problem = table.mapping.problem_with(job.ranks)
         if problem:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import Problems, under
 from fairlane.inputs.registry import blamed
 from fairlane.power.job import Pace, job_power
 from fairlane.qos import JobShare
@@ -222,10 +222,8 @@ def _recorded(table: "Job", key: str) -> _core.Program | None:
     """The program of a table's trace, if it has one."""
     if table.trace is None:
         return None
-    try:
+    with under(f"{key}.trace"):
         recorded = table.trace.program()
-    except Problems as problems:
-        raise Problems(*(problem.under(f"{key}.trace") for problem in problems.problems)) from None
     if table.ranks not in (None, recorded.ranks):
         raise Problems(Problem(f"{key}.ranks", f"the trace has {plural(recorded.ranks, 'rank')}", table.ranks))
     return recorded

@@ -1,7 +1,7 @@
 """The scenario: one fabric, its jobs, and how long they run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -9,7 +9,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from fairlane.errors import ScenarioError
 from fairlane.fabric.table import FabricTable
-from fairlane.inputs.document import Document, current_document
+from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.inputs.table import Table
 from fairlane.power.table import PowerTable
@@ -123,11 +123,13 @@ class Scenario(Table):
         for assignment in (*set, *(f"{key}={value}" for key, value in options.items() if value is not None)):
             document.set(assignment)
         document.data.setdefault("name", Path(path).stem)
-        token = current_document.set(document)
-        try:
+        return cls.of(document)
+
+    @classmethod
+    def of(cls, document: Document) -> Self:
+        """The scenario that a document holds."""
+        with override(current_document, document):
             return cls(**document.data)
-        finally:
-            current_document.reset(token)
 
     @property
     def file(self) -> Path | None:
@@ -151,19 +153,15 @@ class Scenario(Table):
         """
         from fairlane.scenario.resolve import resolve
 
-        try:
+        with self._located():
             return resolve(self)
-        except Problems as problems:
-            raise self.error(problems) from None
 
     def decide(self) -> "Resolved":
         """As ``resolve``, but without programs: nothing is calibrated, and no program is generated."""
         from fairlane.scenario.resolve import decide
 
-        try:
+        with self._located():
             return decide(self)
-        except Problems as problems:
-            raise self.error(problems) from None
 
     def with_background(self) -> Self:
         """The same with the jobs of its table ``background`` drawn and added to its own; itself if it has none.
@@ -172,19 +170,20 @@ class Scenario(Table):
         """
         from fairlane.scenario.background import with_background
 
-        try:
+        with self._located():
             return with_background(self)
-        except Problems as problems:
-            raise self.error(problems) from None
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Within, paths are relative to the scenario's file, and code runs if it may run in the scenario."""
+        return override(current_document, self._document)
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Within, paths are relative to the scenario's file, and code runs if it may run in the scenario."""
-        token = current_document.set(self._document)
+    def _located(self) -> Iterator[None]:
+        """Within, ``Problems`` are raised as a ``ScenarioError`` with their places in the file."""
         try:
             yield
-        finally:
-            current_document.reset(token)
+        except Problems as problems:
+            raise self.error(problems) from None
 
     def error(self, problems: Problems) -> ScenarioError:
         """The error for problems found after reading, with their places in the file."""

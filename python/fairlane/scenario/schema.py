@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from fairlane.inputs.parameters import editor_schema
+from fairlane.inputs.parameters import Entry, collectives, editor_schema, entries
 from fairlane.inputs.registry import Registry
-from fairlane.inputs.tables import Entry, collectives, entries
 from fairlane.placement import entries as placements
 from fairlane.placement.mapping import MAPPINGS
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES

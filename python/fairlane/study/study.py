@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.code import check_permission
-from fairlane.inputs.document import Document, KeyPath, current_document, dotted, undotted
+from fairlane.inputs.document import Document, KeyPath, current_document, dotted, override, undotted
 from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
@@ -109,14 +109,12 @@ class Study:
         """Raises ``ScenarioError`` if its cluster's jobs can run code of their own, and that is not permitted."""
         if self.table.cluster is None:
             return
-        token = current_document.set(self._document)
         try:
-            for key, what in self.table.cluster.code():
-                check_permission(f"cluster.{key}", what)
+            with override(current_document, self._document):
+                for key, what in self.table.cluster.code():
+                    check_permission(f"cluster.{key}", what)
         except Problems as problems:
             raise ScenarioError(self.error(problem) for problem in problems.problems) from None
-        finally:
-            current_document.reset(token)
 
     def _scenario_document(self) -> Document:
         given, own = self.table.scenario, self._document
@@ -178,12 +176,9 @@ class Study:
         Raises ``ScenarioError``.
         """
         document = self.written(point, treatment)
-        token = current_document.set(document)
-        try:
+        with override(current_document, document):
             found = Scenario(**document.data)
             return found.with_background() if background else found
-        finally:
-            current_document.reset(token)
 
     def written(self, point: Point, treatment: str | None = None) -> Document:
         """The same as it would stand in a file, and has not been judged."""

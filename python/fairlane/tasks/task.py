@@ -237,13 +237,9 @@ def perform(
 
 def read(task: Task) -> Scenario:
     """The task's scenario."""
-    from fairlane.inputs.document import Document, current_document
+    from fairlane.inputs.document import Document
     from fairlane.scenario import Scenario
 
     data = json.loads(json.dumps(dict(task.scenario)))
     # Whoever made the task has read the scenario that it is of, with permission for the code in it.
-    token = current_document.set(Document(data, Path(task.folder) / "scenario.toml", allow_code=True))
-    try:
-        return Scenario(**data)
-    finally:
-        current_document.reset(token)
+    return Scenario.of(Document(data, Path(task.folder) / "scenario.toml", allow_code=True))
