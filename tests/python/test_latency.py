@@ -17,7 +17,7 @@ from fairlane.cli.run_text import summary
 from fairlane.cli.tables import show
 from fairlane.results.latency import QUANTILES, Latency, summarize
 from fairlane.runner import run
-from fairlane.scenario.injection import injection_of
+from fairlane.scenario.resolved import injection_of
 from fairlane.workload import JobScript, OpenLoop
 
 BANDWIDTH, LATENCY, SWITCH, HEADER, MTU = 100 * 10**9, 100_000, 70_000, 26, 4096

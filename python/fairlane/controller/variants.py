@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairlane import _core
 from fairlane.scenario import Resolved
-from fairlane.scenario.injection import injection_of
+from fairlane.scenario.resolved import injection_of
 from fairlane.seeds import Purpose, stream
 from fairlane.workload.builder import JobScript
 from fairlane.workload.trace import Trace

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.fabric.subtrees import subtrees
-from fairlane.slurm.hostlist import compress
-from fairlane.slurm.names import can_hold, slurm_names, unused
+from fairlane.slurm.hostlist import can_hold, compress, slurm_names, unused
 
 
 def of_wiring(wiring: Wiring, *, merged: bool) -> str:

@@ -1,13 +1,60 @@
 """The table ``fabric`` of a scenario: a topology, its parameters, and a routing."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from fairlane.fabric.rails import RailsField
+from fairlane.errors import Problem
 from fairlane.inputs.parameters import named
-from fairlane.inputs.table import Parameterised, table_of_name
-from fairlane.units import Written
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Parameterised, Table, table_of_name
+from fairlane.units import Bandwidth, Duration, Written
+
+MAX_RAILS = 8
+"""Maximum number of adapters of a host."""
+
+
+class Adapter(Table):
+    """Properties of an adapter that differ from those of the topology's links."""
+
+    bandwidth: Annotated[Bandwidth, Field(gt=0)] | None = None
+    """Bandwidth of its cable, in both directions. Default: the topology's."""
+    latency: Annotated[Duration, Field(gt=0)] | None = None
+    """Latency of its cable, in both directions. Default: the topology's."""
+    message_gap: Duration = 0
+    """Minimum time between two messages that it sends: the inverse of its message rate, the gap of LogP."""
+
+
+class Rails(Table):
+    """The adapters (rails) of each host, if there are several."""
+
+    count: int = Field(ge=1, le=MAX_RAILS)
+    """Number of adapters of each host."""
+    wiring: Literal["planes", "shared"] = "planes"
+    """``planes``: each adapter is connected to a copy of the topology with switches of its own. ``shared``: all are
+    connected to one fabric; the topology's hosts are adapters then, and consecutive ones form a host."""
+    adapters: list[Adapter] = Field(default_factory=list)
+    """Properties of each adapter, in order. Default: all are equal."""
+
+    @model_validator(mode="after")
+    def _one_for_each(self) -> Self:
+        if self.adapters and len(self.adapters) != self.count:
+            words = f"describes {len(self.adapters)} of {self.count} adapters"
+            raise Problems(Problem("adapters", words, allowed=f"none, or one table for each of the {self.count}"))
+        return self
+
+    def spec(self) -> dict[str, Any]:
+        """The rails as the simulator takes them."""
+        return {"count": self.count, "wiring": self.wiring, "adapters": [dict(one) for one in self.adapters]}
+
+
+def _count(given: Any) -> Any:
+    """A number alone is that many adapters, all alike."""
+    return {"count": given} if isinstance(given, int) and not isinstance(given, bool) else given
+
+
+RailsField = Annotated[Written[Rails], BeforeValidator(_count, json_schema_input_type=Rails | int)]
+"""A model's field that takes how many adapters there are, or a table."""
 
 
 class Routing(Parameterised):

@@ -8,8 +8,7 @@ from pydantic import BeforeValidator
 
 from fairlane.errors import Problem, nearest
 from fairlane.inputs.problems import Problems
-from fairlane.slurm.hostlist import is_list, members, shortened
-from fairlane.slurm.names import slurm_names
+from fairlane.slurm.hostlist import is_list, members, shortened, slurm_names
 from fairlane.units import Written
 
 Host = int | str

@@ -17,9 +17,8 @@ from fairlane.engine import Engine, Slice, Watcher, drive
 from fairlane.engine.measured import Work, frame
 from fairlane.errors import RunError
 from fairlane.results.tables import Observed
-from fairlane.runner.counters import IterationCounters
+from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.runner.progress import Gauge, display
-from fairlane.runner.sampler import PortSampler
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved

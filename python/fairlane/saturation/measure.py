@@ -13,7 +13,7 @@ from fairlane import _core
 from fairlane.engine.measured import frame
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results.latency import Latency
-from fairlane.scenario.injection import injection_of
+from fairlane.scenario.resolved import injection_of
 from fairlane.tasks.task import Answer, Stopwatch, digest_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from fairlane.errors import Problem
 from fairlane.scenario.levels import MAX_LEVELS
-from fairlane.scenario.strategy import said_twice
 from fairlane.units import DURATION, POWER
 from fairlane.wording import plural
 
@@ -15,11 +14,14 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Placement, Qos
     from fairlane.scenario.scenario import Scenario
 
+WITH_STRATEGY = {"strategy", "lanes"}
+"""Keys of the table ``qos`` that are allowed together with a strategy."""
+
 
 def check(scenario: "Scenario") -> Iterator[Problem]:
     """Every contradiction between the keys of a scenario, before anything is built."""
     yield from _names(scenario)
-    yield from said_twice(scenario)
+    yield from _set_twice(scenario)
     yield from _observed(scenario)
     yield from _lanes(scenario)
     yield from listed_twice(scenario, lambda placement: placement.hosts or ())
@@ -63,6 +65,24 @@ def _observed(scenario: "Scenario") -> Iterator[Problem]:
     record = scenario.observe.record
     if record is not None and record.job not in names:
         yield Problem.unknown("observe.record.job", "job", record.job, names, record.job)
+
+
+def _set_twice(scenario: "Scenario") -> Iterator[Problem]:
+    """Keys that the QoS strategy sets, too."""
+    name = scenario.qos.strategy
+    if name is None:
+        return
+    keys = [
+        f"qos.{key}" for key in type(scenario.qos).model_fields if key in scenario.qos.model_fields_set - WITH_STRATEGY
+    ]
+    for at, job in enumerate(scenario.jobs):
+        keys += [
+            f"jobs[{at}].{key}"
+            for key, value in (("service_level", job.service_level), ("service_levels", job.service_levels))
+            if value is not None
+        ]
+    for key in keys:
+        yield Problem(key, f"is set by the QoS strategy {name}", allowed="either this key or qos.strategy")
 
 
 def levels_in_use(scenario: "Scenario") -> dict[int, str]:

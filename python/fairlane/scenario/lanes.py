@@ -8,9 +8,8 @@ from fairlane.fabric.table import FabricTable, Routing
 from fairlane.inputs.problems import refusing
 from fairlane.scenario.checks import lanes_of_levels, levels_in_use
 from fairlane.scenario.models import Qos
-from fairlane.scenario.resolve import without_strategy
+from fairlane.scenario.resolve import expand, without_strategy
 from fairlane.scenario.scenario import Scenario
-from fairlane.scenario.strategy import expand
 
 
 def required_virtual_lanes(

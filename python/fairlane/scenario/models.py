@@ -1,7 +1,7 @@
 """The tables of a scenario, as pydantic models: their keys, defaults, units, and what is allowed for each."""
 
 from math import inf
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     BeforeValidator,
@@ -24,7 +24,6 @@ from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.qos import Strategy as QosStrategy
 from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
 from fairlane.scenario.rails import RailPolicyField
-from fairlane.scenario.stay import Stay
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Bandwidth, Duration, Power, Size, Written
 from fairlane.workload import WorkloadField
@@ -224,6 +223,17 @@ def _read_placement(given: Any) -> Any:
 
 
 PlacementField = Annotated[Written[Placement], BeforeValidator(_read_placement, json_schema_input_type=Placement | str)]
+
+
+class Stay(NamedTuple):
+    """The time in which a job has its hosts, ps: with its start, without its end."""
+
+    start: float
+    end: float
+
+    def meets(self, other: "Stay") -> bool:
+        """Whether there is a time that lies in both."""
+        return self.start < other.end and other.start < self.end
 
 
 class Job(Table):

@@ -19,8 +19,8 @@ from fairlane.inputs.registry import blamed
 from fairlane.placement import LIST, Communication, PlacementPolicy, Request, fill, hosts_needed
 from fairlane.placement.mapping import Slots, mapped
 from fairlane.scenario.checks import listed_twice
+from fairlane.scenario.models import Stay
 from fairlane.scenario.resolved import ResolvedJob
-from fairlane.scenario.stay import Stay
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import plural
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane.errors import Problem
-from fairlane.fabric.rails import MAX_RAILS
+from fairlane.fabric.table import MAX_RAILS
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.units import Size, Written

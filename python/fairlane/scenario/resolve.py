@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from threading import Event
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
-from fairlane.inputs.problems import Problems, under
+from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.registry import blamed
 from fairlane.power.job import Pace, job_power
 from fairlane.qos import JobShare
@@ -19,11 +19,9 @@ from fairlane.scenario.background import with_background
 from fairlane.scenario.calibrate import CalibrationError, calibrate
 from fairlane.scenario.checks import sl2vl
 from fairlane.scenario.estimate import Path, estimate, fabric_parts, within_memory
-from fairlane.scenario.injection import injection_of
 from fairlane.scenario.placing import place
 from fairlane.scenario.rails import rail_notes
-from fairlane.scenario.resolved import Resolved, ResolvedJob
-from fairlane.scenario.strategy import expand
+from fairlane.scenario.resolved import Resolved, ResolvedJob, injection_of
 from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
 from fairlane.wording import plural
@@ -31,7 +29,7 @@ from fairlane.workload.builder import JobScript
 from fairlane.workload.trace import Trace
 
 if TYPE_CHECKING:
-    from fairlane.scenario.models import Job
+    from fairlane.scenario.models import Job, Qos
     from fairlane.scenario.scenario import Scenario
 
 _T = TypeVar("_T")
@@ -142,6 +140,27 @@ def _with_strategy(scenario: "Scenario", jobs: list[ResolvedJob]) -> tuple["Scen
     qos, levels = expand(scenario.qos, [JobShare(job.name, job.hosts_needed) for job in jobs])
     levelled = [replace(job, service_level=levels.get(job.name, job.service_level)) for job in jobs]
     return scenario.model_copy(update={"qos": qos}), levelled
+
+
+def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Mapping[str, int]]:
+    """The table that the strategy stands for, and the service level of each job that has one of its own."""
+    if qos.strategy is None or qos.expand is None:
+        return qos, {}
+    try:
+        found = qos.expand(jobs)
+        given = {"sl2vl": list(found.sl2vl), "kinds": dict(found.kinds), "arbiter": dict(found.arbiter)}
+    except ValueError as error:
+        raise Problems(Problem("qos.strategy", str(error), qos.strategy)) from None
+    except Exception as error:
+        problem = blamed(qos.expand, "qos.strategy", error)
+        if problem is None:
+            raise
+        raise Problems(problem) from error
+    try:
+        return validated(type(qos), {"lanes": qos.lanes, **given}), found.jobs
+    except Problems as problems:
+        words = f"the strategy {qos.strategy} makes of the jobs: "
+        raise Problems(*(replace(one, message=words + one.message).under("qos") for one in problems.problems)) from None
 
 
 def _result(job: Future[_T]) -> _T:

@@ -5,10 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy
+
 from fairlane import _core
+from fairlane.fabric import Fabric
 from fairlane.placement import hosts_needed
 from fairlane.power.job import JobPower
 from fairlane.scenario.models import Job, Placement
+from fairlane.workload.injection import Injection
 
 if TYPE_CHECKING:
     from fairlane.scenario.estimate import Estimate
@@ -154,3 +158,21 @@ class Resolved:
     def engine(self) -> _core.Simulation:
         """A fresh simulation; raises ``BuildError`` if the parts do not fit together."""
         return _core.Simulation(json.dumps(self.spec), self.programs)
+
+
+def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:
+    """What each rank of ``job`` can inject: ranks of a host share the links of the adapters that it uses evenly."""
+    fabric = Fabric.build(resolved.tables["fabric"])
+    policy = job.rails or {}
+    own = numpy.flatnonzero(fabric.links["from_host"] >= 0)  # the adapters' links, those of a host in order of rail
+    hosts, rates = fabric.links["from_host"][own], fabric.links["bandwidth"][own].astype(float)
+    if policy.get("policy") == "only":
+        order = numpy.argsort(hosts, kind="stable")
+        first = numpy.searchsorted(hosts[order], numpy.arange(fabric.hosts))
+        of_hosts = rates[order][first + policy["only"]]
+    else:
+        of_hosts = numpy.bincount(hosts, weights=rates, minlength=fabric.hosts)
+    ranks = numpy.bincount(job.hosts, minlength=fabric.hosts)
+    network = resolved.tables["network"]
+    bandwidths = [float(of_hosts[host] / ranks[host]) for host in job.hosts]
+    return Injection(bandwidths, network["mtu"], network["header"])

@@ -1,6 +1,5 @@
 """Names of hosts as Slurm has them: lists with brackets, and what a name may be. ``topology.conf`` is in ``fabric``."""
 
-from fairlane.slurm.hostlist import compress, expand, shortened
-from fairlane.slurm.names import can_hold, slurm_names
+from fairlane.slurm.hostlist import can_hold, compress, expand, shortened, slurm_names
 
 __all__ = ["can_hold", "compress", "expand", "shortened", "slurm_names"]

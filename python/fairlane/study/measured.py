@@ -99,8 +99,7 @@ def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
     """The answers to the queries about one run, by column; it ends with the job number ``until``, if there is one."""
     from fairlane.engine.iterations import job_finished
     from fairlane.results.tables import Links, Observed, Tables
-    from fairlane.runner.counters import IterationCounters
-    from fairlane.runner.sampler import PortSampler
+    from fairlane.runner.counters import IterationCounters, PortSampler
 
     until = arguments["until"]
     with watch.lap("set-up"):

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.cabling import checked_cabling
-from fairlane.fabric.ibnetdiscover.machines import name_vertices
-from fairlane.fabric.ibnetdiscover.name_map import read_name_map
+from fairlane.fabric.ibnetdiscover.machines import name_vertices, read_name_map
 from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, bandwidth, is_section, read_sections
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.wording import plural

@@ -7,15 +7,23 @@ stands at several cards. Such an adapter belongs to the host of a named adapter 
 called by the identifier of its first adapter ("H-e09d730300858468").
 
 A switch is called by its description if no other switch and no host has the same, else by its identifier.
+
+Node name maps have a GUID and a name in quotes on each line, as infiniband-diags and OpenSM read them:
+``0xe09d730300858468  "a08-p1-dgx-04-c01"  # comment``. The GUID is a node's or a system image's, or an identifier of
+the dump (``H-e09d730300858468``); one that the dump does not have is ignored, for maps are kept for whole sites.
 """
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.sections import Vertex
+from fairlane.inputs.files import MOST_STORED, read_text, reading
 from fairlane.wording import plural
 
+_MAP_LINE = re.compile(r"""(0x[0-9a-fA-F]{1,16}|[SHR]-\S+)\s+(?:"([^"]+)"|'([^']+)'|([^\s"'#]+))\s*(?:#.*)?""")
 MAX_ADAPTERS_PER_CARD = 16
 """Adapters that one system image GUID may hold together; more are taken for a masked GUID."""
 
@@ -103,3 +111,29 @@ def _switch_names(switches: Iterable[Vertex], hosts: set[str], overrides: Mappin
     return {
         name: words if words and counts[words] == 1 and words not in hosts else name for name, words in wanted.items()
     }
+
+
+def read_name_map(file: Path) -> dict[str, str]:
+    """The names by GUID (16 hexadecimal digits) or identifier; ``ScenarioError`` names every line that is wrong."""
+    with reading(file):
+        text = read_text(file, MOST_STORED, "utf-8-sig")
+    names: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    problems = []
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if not line or line.startswith("#"):
+            continue
+        found = _MAP_LINE.fullmatch(line)
+        if found is None:
+            words = f"not a line of a node name map: {line[:60]!r}"
+            problems.append(Problem.of_file(file, words, number, allowed='0xGUID "name"'))
+            continue
+        key = f"{int(found[1], 16):016x}" if found[1].startswith("0x") else found[1]
+        name = (found[2] or found[3] or found[4]).strip()
+        if names.setdefault(key, name) != name:
+            words = f"{found[1]} has another name on line {lines[key]}: {names[key]}"
+            problems.append(Problem.of_file(file, words, number))
+        lines.setdefault(key, number)
+    if problems:
+        raise ScenarioError(problems)
+    return names

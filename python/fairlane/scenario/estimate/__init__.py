@@ -6,8 +6,15 @@ refused, and the largest parts are named. Time is a number of packet-hops times 
 """
 
 from fairlane.scenario.estimate.machine import machine_memory
-from fairlane.scenario.estimate.parts import Estimate, Part, estimate, fabric_parts, within_memory
-from fairlane.scenario.estimate.text import bytes_text, seconds_text
+from fairlane.scenario.estimate.parts import (
+    Estimate,
+    Part,
+    bytes_text,
+    estimate,
+    fabric_parts,
+    seconds_text,
+    within_memory,
+)
 from fairlane.scenario.estimate.traffic import Path
 
 __all__ = [

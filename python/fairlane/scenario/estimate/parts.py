@@ -11,7 +11,6 @@ from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.scenario.estimate.machine import machine_memory
-from fairlane.scenario.estimate.text import bytes_text, seconds_text
 from fairlane.scenario.estimate.traffic import Load, Path, load_of, recorded_load
 from fairlane.workload.counting import Counted, counted
 
@@ -206,3 +205,27 @@ def _tables(
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def bytes_text(amount: float) -> str:
+    """As "1.2 GiB"."""
+    units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
+    while amount >= 1000 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{_two_digits(amount)} {units[0]}"
+
+
+def seconds_text(seconds: float) -> str:
+    """As "3 min": two digits, for it is an estimate."""
+    if seconds < 1:
+        return "less than a second"
+    for unit, size in (("s", 60), ("min", 60), ("h", 24), ("days", 365)):
+        if seconds < 1.5 * size:
+            return f"{_two_digits(seconds)} {unit}"
+        seconds /= size
+    return f"{_two_digits(seconds)} years"
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.1f}" if number < 10 else f"{float(f'{number:.2g}'):,.0f}"
