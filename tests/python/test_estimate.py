@@ -20,7 +20,7 @@ from fairlane.study.plan import plan
 from fairlane.tasks.pools import affordable
 from fairlane.workload import WORKLOADS, JobScript, Rank, Workload
 from fairlane.workload.counting import counted
-from fairlane.workload.tally import Tally
+from fairlane.workload.counting import Tally
 from peak_memory import measured
 from small_study import SCENARIO, STUDY
 

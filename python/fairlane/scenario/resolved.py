@@ -12,7 +12,7 @@ from fairlane.fabric import Fabric
 from fairlane.placement import hosts_needed
 from fairlane.power.job import JobPower
 from fairlane.scenario.models import Job, Placement
-from fairlane.workload.injection import Injection
+from fairlane.workload.builder import Injection
 
 if TYPE_CHECKING:
     from fairlane.scenario.estimate import Estimate

@@ -1,8 +1,8 @@
 """Workloads: what the ranks of a job do, written in Python.
 
-A workload is one file with one class (see ``flood_pairs.py``); a line in ``WORKLOADS`` gives it a name. Users bring
-their own without touching the package: ``workload = "path/to/file.py:ClassName"``, or the name of an entry point
-``fairlane.workloads`` of an installed package.
+A workload is a class (see ``pairs.py``); a line in ``WORKLOADS`` gives it a name. Users bring their own outside of the
+package: ``workload = "path/to/file.py:ClassName"``, or the name of an entry point ``fairlane.workloads`` of an
+installed package.
 """
 
 from typing import Annotated
@@ -11,36 +11,19 @@ from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
 from fairlane.inputs.registry import Registry
 from fairlane.units import Written
-from fairlane.workload.all_to_all import AllToAll
-from fairlane.workload.allreduce import Allreduce
 from fairlane.workload.base import Workload
-from fairlane.workload.builder import JobScript, Rank, Request
-from fairlane.workload.collectives import CollectiveCalls
-from fairlane.workload.comd import Comd
-from fairlane.workload.fft import Fft
-from fairlane.workload.flood_pairs import FloodPairs
-from fairlane.workload.ft import Ft
-from fairlane.workload.gridded import GriddedWorkload
-from fairlane.workload.halo3d import Halo3D
+from fairlane.workload.builder import JobScript, Rank
+from fairlane.workload.grid import GriddedWorkload
 from fairlane.workload.imbalance import Growing, Imbalance, OneRank, Uniform
-from fairlane.workload.incast import Incast, PutBroadcast
-from fairlane.workload.kripke import Kripke
-from fairlane.workload.lu import Lu
-from fairlane.workload.mg import Mg
-from fairlane.workload.milc import Milc
-from fairlane.workload.mini_amg import MiniAmg
-from fairlane.workload.mini_paradis import MiniParadis
-from fairlane.workload.nearest_neighbor import NearestNeighbor
+from fairlane.workload.lattices import Comd, Mg, Milc
+from fairlane.workload.neighbors import Halo3D, MiniAmg, MiniParadis, NearestNeighbor, PointToPointRing
 from fairlane.workload.one_sided import OneSidedCalls
 from fairlane.workload.open_loop import OpenLoop
-from fairlane.workload.persistent import PersistentCalls
-from fairlane.workload.pf3d import Pf3d
-from fairlane.workload.ping_pong import PingPong
-from fairlane.workload.random_pairs import RandomPairs
-from fairlane.workload.ring import PointToPointRing
-from fairlane.workload.shift import Shift
-from fairlane.workload.sweep3d import Sweep3D
-from fairlane.workload.uniform_random import UniformRandom
+from fairlane.workload.pairs import FloodPairs, PingPong, RandomPairs
+from fairlane.workload.sweeps import Kripke, Lu, Sweep3D
+from fairlane.workload.synthetic import Incast, PutBroadcast, Shift, UniformRandom
+from fairlane.workload.transforms import Allreduce, AllToAll, Fft, Ft, Pf3d
+from fairlane.workload.writer import CollectiveCalls, PersistentCalls, Request
 
 __all__ = [
     "WORKLOADS",
@@ -85,7 +68,7 @@ __all__ = [
 
 
 class _Unread(Workload):
-    """Stands for a workload whose code is not to run: it takes any parameters, and has no program."""
+    """In place of a workload whose code must not run: takes any parameters, has no program."""
 
     model_config = ConfigDict(extra="allow")
 

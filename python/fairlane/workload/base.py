@@ -1,6 +1,6 @@
 """What every workload has: messages, compute time, its imbalance and its small variations."""
 
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy
 from numpy.typing import NDArray
@@ -16,11 +16,13 @@ from fairlane.wording import plural
 from fairlane.workload.builder import JobScript, Rank
 from fairlane.workload.imbalance import ImbalanceField, Uniform
 
-__all__ = ["KIB", "Workload"]
-
 KIB = 1024
 LARGEST_NUMBER = 2**32 - 1
 """The largest whole number among a workload's parameters."""
+Count = Annotated[int, Field(ge=1)]
+"""A parameter that is a positive whole number; of an inherited one that gets another default, with its description."""
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A parameter between 0 and 1."""
 
 
 class Workload(Named):
@@ -39,7 +41,7 @@ class Workload(Named):
     """Whether how far its iterations come says how fast it is; not of load that is generated whatever becomes of it."""
 
     message_size: Size = Field(default=32 * KIB, description="bytes of a message")
-    messages_per_iteration: int = Field(default=1, ge=1, description="messages to each partner per iteration")
+    messages_per_iteration: Count = Field(default=1, description="messages to each partner per iteration")
     compute: Duration | None = Field(default=None, description="Y: compute time per iteration of the slowest rank")
     compute_share: float | None = Field(
         default=None,
@@ -48,22 +50,19 @@ class Workload(Named):
         description="compute share of the slowest rank in the isolated run; 0.65 without `compute`",
     )
     imbalance: ImbalanceField = Field(default_factory=Uniform, description="distribution of Y over the ranks")
-    memory_bound: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="share of the compute time that is memory-bound: a power cap does not slow it down",
+    memory_bound: Share = Field(
+        default=0.0, description="share of the compute time that is memory-bound: a power cap does not slow it down"
     )
     variant: int = Field(default=0, ge=0, description="number of the trace variant: each draws its own jitter")
     jitter: float = Field(
         default=0.02, ge=0, lt=1, description="maximum relative deviation of compute times, up and down"
     )
-    distinct_iterations: int = Field(
-        default=8, ge=1, description="number of iterations with jitter of their own; the program then repeats them"
+    distinct_iterations: Count = Field(
+        default=8, description="number of iterations with jitter of their own; the program then repeats them"
     )
 
     @model_validator(mode="after")
-    def _one_way_to_say_it(self) -> Self:
+    def _compute_given_once(self) -> Self:
         if self.compute is not None and self.compute_share is not None:
             raise ValueError("compute and compute_share exclude each other: give one")
         return self

@@ -1,11 +1,12 @@
-"""Writing the scripts of a job's ranks: a thin, typed hand on the simulator's program builder.
+"""The scripts of a job's ranks, written by typed calls of the simulator's program builder.
 
-A ``Rank`` is what a workload writes to. Times are picoseconds, sizes bytes, other ranks numbers in the job.
+A workload writes to a ``Rank``. Times are picoseconds, sizes bytes, other ranks numbers in the job.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,18 +16,37 @@ import numpy
 
 from fairlane import _core
 from fairlane.seeds import Purpose, stream
-from fairlane.workload.collectives import CollectiveCalls, CollectiveKind
 from fairlane.workload.one_sided import OneSidedCalls
-from fairlane.workload.persistent import PersistentCalls
-from fairlane.workload.writer import Request
+from fairlane.workload.writer import CollectiveCalls, PersistentCalls, Request
 
 if TYPE_CHECKING:
     from fairlane.power.job import Pace
-    from fairlane.workload.injection import Injection
-
-__all__ = ["CollectiveKind", "JobScript", "Rank", "Request"]
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Injection:
+    """Injection bandwidth of a job's ranks, and packets. By default links of 100 Gbit/s."""
+
+    bandwidths: Sequence[float] = (1e11,)
+    """Injection bandwidth of each rank, bit/s; a single value is that of every rank."""
+    mtu: int = 4096
+    """Payload of the largest packet, bytes."""
+    header: int = 26
+    """Header of each packet, bytes."""
+
+    def bandwidth(self, rank: int) -> float:
+        """The injection bandwidth of a rank, bits per second."""
+        return self.bandwidths[rank if len(self.bandwidths) > 1 else 0]
+
+    def packets(self, size: int) -> int:
+        """The packets of a message of ``size`` bytes."""
+        return max(1, -(-size // self.mtu))
+
+    def wire(self, size: int) -> int:
+        """The bytes of a message of ``size`` bytes on the wire, headers included."""
+        return size + self.packets(size) * self.header
 
 
 class JobScript:
@@ -42,7 +62,7 @@ class JobScript:
         iterations: int | None = None,
         pace: "Pace | None" = None,
         stop: Event | None = None,
-        injection: "Callable[[], Injection] | None" = None,
+        injection: Callable[[], Injection] = Injection,
         builder: _core.ProgramBuilder | None = None,
     ) -> None:
         self.ranks = ranks
@@ -59,11 +79,9 @@ class JobScript:
         self._drawn: dict[str, Any] = {}
 
     @cached_property
-    def injection(self) -> "Injection":
-        """What its ranks can inject; where there is no fabric to ask, that of links of 100 Gbit/s."""
-        from fairlane.workload.injection import UNKNOWN
-
-        return UNKNOWN if self._injection is None else self._injection()
+    def injection(self) -> Injection:
+        """What its ranks can inject; without a fabric, that of links of 100 Gbit/s."""
+        return self._injection()
 
     def stream(self, purpose: Purpose) -> numpy.random.Generator:
         """The job's random stream for ``purpose``; that of variants depends on the variant too."""

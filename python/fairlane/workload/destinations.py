@@ -1,7 +1,7 @@
 """Destination patterns of open-loop load."""
 
 from collections.abc import Callable
-from math import isqrt
+from math import isqrt, prod
 from typing import Annotated, ClassVar, Self
 
 import numpy
@@ -9,10 +9,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 from typing_extensions import override
 
 from fairlane.inputs.registry import Named, Registry
+from fairlane.inputs.table import Table
 from fairlane.units import Written
-from fairlane.workload.shift import Shift as ShiftWorkload
-
-__all__ = ["PATTERNS", "Destinations", "DestinationsField"]
 
 Draw = Callable[[], numpy.random.Generator]
 
@@ -33,7 +31,7 @@ class Destinations(Named):
         return None
 
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
-        """The targets of each rank, with equal probability. A rank that has itself for its target sends nothing."""
+        """The targets of each rank, with equal probability. A rank that is its own target sends nothing."""
         del draw
         return [[self.target(rank, ranks)] for rank in range(ranks)]
 
@@ -49,7 +47,6 @@ class Uniform(Destinations):
 
     @override
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
-        """None in particular."""
         return [[] for _ in range(ranks)]
 
 
@@ -58,7 +55,6 @@ class Permutation(Destinations):
 
     @override
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
-        """Drawn until no rank is its own target."""
         rng, own = draw(), numpy.arange(ranks)
         found = rng.permutation(ranks)
         while (found == own).any():
@@ -66,11 +62,8 @@ class Permutation(Destinations):
         return [[int(target)] for target in found]
 
 
-class Shift(Destinations):
-    """The rank at a fixed offset along each dimension of a grid of ranks, with wraparound.
-
-    ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of 8 x 8 whose hosts are the ranks in order.
-    """
+class Offsets(Table):
+    """A fixed offset along each dimension of a grid of ranks with wraparound."""
 
     sides: list[Annotated[int, Field(ge=1)]] | None = Field(
         default=None,
@@ -81,21 +74,34 @@ class Shift(Destinations):
 
     @model_validator(mode="after")
     def _as_many_steps_as_sides(self) -> Self:
-        self._grid()
+        if len(self.steps) != len(self.sides or [1]):
+            raise ValueError(f"steps needs one number for each side, {len(self.sides or [1])}")
         return self
 
-    def _grid(self) -> ShiftWorkload:
-        return ShiftWorkload(sides=self.sides, steps=self.steps)
-
-    @override
     def problem_with(self, ranks: int) -> str | None:
-        """The sides must multiply to the ranks."""
-        return self._grid().problem_with(ranks)
+        """The number of ranks that the sides make, if it is another one."""
+        product = prod(self.sides or [ranks])
+        return None if product == ranks else f"as many ranks as its sides make, {product}"
+
+    def further(self, rank: int, ranks: int, times: int) -> int:
+        """The rank at ``times`` x ``steps`` from ``rank``."""
+        found, stride, rest = 0, 1, rank
+        for side, step in zip(self.sides or [ranks], self.steps, strict=True):
+            rest, place = divmod(rest, side)
+            found += (place + times * step) % side * stride
+            stride *= side
+        return found
+
+
+class Shift(Offsets, Destinations):
+    """The rank at a fixed offset along each dimension of a grid of ranks, with wraparound.
+
+    ``sides = [8, 8], steps = [3, 3]`` is tornado traffic on a torus of 8 x 8 whose hosts are the ranks in order.
+    """
 
     @override
     def target(self, rank: int, ranks: int) -> int:
-        """The rank that many steps further."""
-        return self._grid().further(rank, ranks, 1)
+        return self.further(rank, ranks, 1)
 
 
 class NextGroup(Destinations):
@@ -106,7 +112,6 @@ class NextGroup(Destinations):
 
     @override
     def problem_with(self, ranks: int) -> str | None:
-        """Whole groups, and more than the steps come back to."""
         if ranks % self.group:
             return f"a multiple of {self.group} ranks, the group"
         back = self.steps % (ranks // self.group) == 0
@@ -114,7 +119,6 @@ class NextGroup(Destinations):
 
     @override
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
-        """The ranks of that group."""
         groups = ranks // self.group
         starts = [(rank // self.group + self.steps) % groups * self.group for rank in range(ranks)]
         return [list(range(start, start + self.group)) for start in starts]
@@ -125,7 +129,6 @@ class Complement(Destinations):
 
     @override
     def target(self, rank: int, ranks: int) -> int:
-        """Counted from the other end."""
         return ranks - 1 - rank
 
 
@@ -134,13 +137,11 @@ class Transpose(Destinations):
 
     @override
     def problem_with(self, ranks: int) -> str | None:
-        """A square number."""
-        return None if _side(ranks) ** 2 == ranks else "a square number of ranks"
+        return None if isqrt(ranks) ** 2 == ranks else "a square number of ranks"
 
     @override
     def target(self, rank: int, ranks: int) -> int:
-        """The mirror image at the diagonal."""
-        side = _side(ranks)
+        side = isqrt(ranks)
         return rank % side * side + rank // side
 
 
@@ -149,12 +150,10 @@ class BitReverse(Destinations):
 
     @override
     def problem_with(self, ranks: int) -> str | None:
-        """A power of two."""
         return _power_of_two(ranks)
 
     @override
     def target(self, rank: int, ranks: int) -> int:
-        """The bits from the other end."""
         bits = ranks.bit_length() - 1
         return int(f"{rank:0{bits}b}"[::-1], 2)
 
@@ -164,12 +163,10 @@ class Shuffle(Destinations):
 
     @override
     def problem_with(self, ranks: int) -> str | None:
-        """A power of two."""
         return _power_of_two(ranks)
 
     @override
     def target(self, rank: int, ranks: int) -> int:
-        """Twice the number, with the bit that leaves coming back."""
         return (2 * rank + 2 * rank // ranks) % ranks
 
 
@@ -184,17 +181,14 @@ class Hotspot(Destinations):
     @property
     @override
     def share(self) -> float:
-        """The part that goes to the hot ranks."""
         return self.fraction
 
     @override
     def problem_with(self, ranks: int) -> str | None:
-        """All hot ranks must be there."""
         return None if max(self.hot) < ranks else f"more than {max(self.hot)} ranks, for that one is hot"
 
     @override
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
-        """The hot ranks but for the sender."""
         hot = sorted(set(self.hot))
         return [[target for target in hot if target != rank] for rank in range(ranks)]
 
@@ -206,17 +200,11 @@ class Incast(Destinations):
 
     @override
     def problem_with(self, ranks: int) -> str | None:
-        """The receiver must be there."""
         return None if self.to < ranks else f"more than {self.to} ranks, for that one receives"
 
     @override
     def target(self, rank: int, ranks: int) -> int:
-        """The one."""
         return self.to
-
-
-def _side(ranks: int) -> int:
-    return isqrt(ranks)
 
 
 def _power_of_two(ranks: int) -> str | None:

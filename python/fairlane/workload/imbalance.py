@@ -5,11 +5,10 @@ from typing import Annotated
 import numpy
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PlainSerializer
+from typing_extensions import override
 
 from fairlane.inputs.registry import Named, Registry
 from fairlane.units import Written
-
-__all__ = ["IMBALANCES", "Growing", "Imbalance", "ImbalanceField", "OneRank", "Uniform"]
 
 Parts = NDArray[numpy.float64]
 
@@ -32,22 +31,22 @@ class Uniform(Imbalance):
 
     low: float = Field(default=0.0, ge=0, le=1, description="minimum share of Y; 1 means no imbalance")
 
+    @override
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
-        """Uniform between ``low`` and 1."""
-        return _uniform(self.low, ranks, rng)
+        return self.low + (1 - self.low) * rng.random(ranks)
 
 
 class OneRank(Imbalance):
     """One random rank computes Y, the others not at all."""
 
+    @override
     def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
-        """1 for one rank, 0 for the others."""
         parts = numpy.zeros(ranks)
         parts[int(rng.random() * ranks)] = 1.0
         return parts
 
 
-class Growing(Imbalance):
+class Growing(Uniform):
     """Growing imbalance: all compute times are equal at first, and in stages they diverge to ``low`` x Y to Y."""
 
     low: float = Field(default=0.0, ge=0, le=1, description="minimum share of Y at full imbalance")
@@ -61,18 +60,10 @@ class Growing(Imbalance):
         default=0.0, ge=0, le=1, description="imbalance at the start, for each step of `variant`"
     )
 
-    def parts(self, ranks: int, rng: numpy.random.Generator) -> Parts:
-        """Uniform between ``low`` and 1."""
-        return _uniform(self.low, ranks, rng)
-
+    @override
     def stages(self, variant: int) -> list[float]:
-        """Rises evenly from the variant's start to 1."""
         start = min(1.0, variant * self.per_variant)
         return [float(level) for level in numpy.linspace(start, 1.0, self.steps)] if start < 1 else [1.0]
-
-
-def _uniform(low: float, ranks: int, rng: numpy.random.Generator) -> Parts:
-    return low + (1 - low) * rng.random(ranks)
 
 
 IMBALANCES: Registry[type[Imbalance]] = Registry(

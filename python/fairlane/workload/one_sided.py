@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from fairlane import _core
 from fairlane.workload.writer import Request, Writer
 
-__all__ = ["OneSidedCalls"]
-
 
 @dataclass
 class _Window:

@@ -16,8 +16,6 @@ from fairlane.workload.base import KIB, Workload
 from fairlane.workload.builder import JobScript
 from fairlane.workload.destinations import DestinationsField, Uniform
 
-__all__ = ["OpenLoop"]
-
 _CLOSED = frozenset(
     {"compute", "compute_share", "imbalance", "memory_bound", "jitter", "distinct_iterations", "messages_per_iteration"}
 )

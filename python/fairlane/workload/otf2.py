@@ -12,8 +12,6 @@ from pathlib import Path
 
 from fairlane.errors import BuildError, RunError
 
-__all__ = ["describe_apart", "is_otf2"]
-
 CPU_S, CPU_S_PER_MB = 10, 1.0
 """Processor time that reading may take, s, and how much more for each megabyte: it takes 0.05 s on a slow machine."""
 WAITING = 4

@@ -8,15 +8,6 @@ from typing import Any
 from fairlane.errors import Problem, nearest
 from fairlane.wording import plural
 
-__all__ = [
-    "file_marks",
-    "iteration_problems",
-    "left_out_text",
-    "repeat_problems",
-    "unsupported_lines",
-    "unsupported_problems",
-]
-
 MOST_SHOWN = 8
 """Problems, or names, that an error lists; ``trace describe`` has all."""
 
@@ -104,9 +95,7 @@ def _never(key: str, value: str, does: str, missing: int, ranks: int, counts: Ma
 def file_marks(trace: Path) -> tuple[tuple[str, int, int], ...]:
     """Name, size and time of every file that the trace may consist of: a description holds as long as they stay."""
     folder = trace if trace.is_dir() else trace.parent
-    beside = sorted(folder.iterdir())
-    events = [
-        file for anchor in beside if anchor.suffix == ".otf2" for file in sorted((folder / anchor.stem).glob("*"))
-    ]
-    marks = ((str(file), file.stat()) for file in (*beside, *events) if file.is_file())
+    files = sorted(folder.iterdir())
+    events = [file for anchor in files if anchor.suffix == ".otf2" for file in sorted((folder / anchor.stem).glob("*"))]
+    marks = ((str(file), file.stat()) for file in (*files, *events) if file.is_file())
     return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in marks)

@@ -23,7 +23,7 @@ from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.inputs.table import Table
 from fairlane.units import Written
-from fairlane.workload.builder import CollectiveKind
+from fairlane.workload.base import Share
 from fairlane.workload.otf2 import describe_apart, is_otf2
 from fairlane.workload.recorded import (
     file_marks,
@@ -32,11 +32,10 @@ from fairlane.workload.recorded import (
     repeat_problems,
     unsupported_problems,
 )
+from fairlane.workload.writer import CollectiveKind
 
 if TYPE_CHECKING:
     from fairlane.power.job import Pace
-
-__all__ = ["Iteration", "Trace", "read_trace", "unpack"]
 
 MOST_MEMBERS = 1_000_000
 """Files in an archive."""
@@ -45,7 +44,7 @@ MOST_HEADER = 1 << 20
 MOST_DEPTH = 32
 """Folders within each other."""
 MOST_NAME = 1024
-"""Letters of a path in an archive."""
+"""Characters of a path in an archive."""
 _DAMAGE = (ValueError, OverflowError, LookupError, RecursionError)
 """What ``tarfile`` raises besides its own errors, as for a size in words; an ``ExpansionError`` is one."""
 _FILES, _SUMS = "files", "sha256.json"
@@ -79,8 +78,8 @@ def _in_folder(path: Path) -> Path:
     """The path seen from the scenario's folder."""
     found = current_document.get().folder / path
     if not found.exists():
-        beside = [str(path.with_name(other.name)) for other in found.parent.glob("*")]
-        raise Problems(Problem("", f"there is no {str(found)!r}", str(path), nearest=nearest(str(path), beside)))
+        others = [str(path.with_name(other.name)) for other in found.parent.glob("*")]
+        raise Problems(Problem("", f"there is no {str(found)!r}", str(path), nearest=nearest(str(path), others)))
     return found
 
 
@@ -101,11 +100,8 @@ class Trace(Table):
         default=(), description="calls that cannot be simulated and are skipped: names, or prefixes with *"
     )
     repeat: bool = Field(default=True, description="whether the trace is repeated when it ends")
-    memory_bound: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="share of the compute time that is memory-bound: a power cap does not slow it down",
+    memory_bound: Share = Field(
+        default=0.0, description="share of the compute time that is memory-bound: a power cap does not slow it down"
     )
 
     def program(self, pace: "Pace | None" = None) -> _core.Program:
@@ -123,7 +119,16 @@ class Trace(Table):
                 problems += repeat_problems(description, str(self.path))
             if problems:
                 raise Problems(*problems)
-            return _core.open_trace(str(trace), self._options(pace))
+            options = {
+                "compute_scale": self.compute_scale,
+                "rank_scales": pace.factors() if pace else [],
+                "message_scale": self.message_scale,
+                "iteration": self._iteration(),
+                "leave_out": self.exclude,
+                "repeat": self.repeat,
+                "otf2_library": _otf2_library(),
+            }
+            return _core.open_trace(str(trace), json.dumps(options))
         except (BuildError, RunError, OSError) as error:
             raise Problems(Problem("path", str(error).removeprefix("trace: "), str(self.path))) from None
 
@@ -138,8 +143,7 @@ class Trace(Table):
         never reach what bounds iterations, if there are any.
         """
         try:
-            trace = unpack(self.path)
-            description = self._description(trace)
+            return self._description(unpack(self.path))
         except Problems as problems:
             raise ScenarioError(
                 Problem("", problem.message, file=str(self.path)) for problem in problems.problems
@@ -148,7 +152,6 @@ class Trace(Table):
             message = str(error).removeprefix("trace: ")
             named = message.startswith(str(self.path))
             raise ScenarioError(Problem("", message, file=None if named else str(self.path))) from None
-        return description
 
     def _description(self, trace: Path) -> dict[str, Any]:
         options = {"iteration": self._iteration(), "otf2_library": _otf2_library()}
@@ -157,19 +160,6 @@ class Trace(Table):
 
     def _iteration(self) -> dict[str, str] | str:
         return self.iteration.model_dump(exclude_none=True) or "pass"
-
-    def _options(self, pace: "Pace | None" = None) -> str:
-        return json.dumps(
-            {
-                "compute_scale": self.compute_scale,
-                "rank_scales": pace.factors() if pace else [],
-                "message_scale": self.message_scale,
-                "iteration": self._iteration(),
-                "leave_out": self.exclude,
-                "repeat": self.repeat,
-                "otf2_library": _otf2_library(),
-            }
-        )
 
     def __str__(self) -> str:
         return self.path.name.split(".")[0]
@@ -252,7 +242,7 @@ def _trace_in(folder: Path, archive: Path) -> Path:
 
 
 def _extract(archive: Path, target: Path) -> None:
-    """Unpacks beside the target and renames at the end, so that nobody sees half a trace.
+    """Unpacks next to the target and renames at the end, so that no process reads half a trace.
 
     A target that has changed since it was unpacked is replaced.
     """
@@ -290,7 +280,6 @@ def _unpack_into(folder: Path, archive: Path) -> None:
 
 
 def _check_member(member: tarfile.TarInfo, room: int) -> None:
-    """Refuses what no recording has."""
     name = member.name if len(member.name) <= 60 else f"{member.name[:57]}..."
     if member.name.count("/") >= MOST_DEPTH or len(member.name) > MOST_NAME:
         raise ExpansionError(f"member {name!r}: a path with more than {MOST_DEPTH} levels or {MOST_NAME} characters")

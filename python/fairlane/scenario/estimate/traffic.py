@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fairlane import _core
 from fairlane.fabric import Fabric
 from fairlane.units import CLOCK_END
-from fairlane.workload.counting import Counted
-from fairlane.workload.tally import Traffic
+from fairlane.workload.counting import Counted, Traffic
 
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob

@@ -1,0 +1,119 @@
+"""Workloads of neighbouring ranks: in a plane, in space, on the grids of a multigrid solver, and in a ring."""
+
+from itertools import product
+from typing import Literal
+
+from pydantic import Field
+from typing_extensions import override
+
+from fairlane.units import Duration, Size
+from fairlane.workload.base import KIB, Count, Workload
+from fairlane.workload.builder import Rank
+from fairlane.workload.grid import GriddedWorkload, grid_shape, neighbours
+from fairlane.workload.imbalance import Growing, ImbalanceField
+
+_GRID, _WINDOW = 2, 0
+"""Names of the communicator with the grid, and of the window, of ``Halo3D``."""
+_FACES = [(-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (0, 0, 1)]
+
+
+class NearestNeighbor(Workload):
+    """Ranks in a two-dimensional grid exchange messages with their up to four neighbours, without wraparound.
+
+    Savoie 2020, section 5.3. By default 384 KiB each way with each neighbour: 0.35 ms of a 3.2 GB/s link for a rank
+    with three neighbours.
+    """
+
+    message_size: Size = 32 * KIB
+    messages_per_iteration: Count = 12
+
+    @override
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        peers = neighbours(rank.index, grid_shape(rank.ranks), [(-1, 0), (0, -1), (0, 1), (1, 0)])
+        rank.exchange(peers, self.message_size, self.messages_per_iteration)
+
+
+class MiniParadis(NearestNeighbor):
+    """Nearest neighbours whose compute times drift apart as the run goes on, as dislocations gather on some ranks.
+
+    The sum of the ranks' compute times stays the same. With ``imbalance.per_variant`` each variant starts further on
+    (Savoie 2020, section 5.3; Bulatov 2004).
+    """
+
+    imbalance: ImbalanceField = Field(default_factory=Growing, description="how Y is divided among the ranks")
+
+
+class MiniAmg(Workload):
+    """V-cycles of algebraic multigrid: on coarser grids a rank has more neighbours and smaller messages.
+
+    On level l of a three-dimensional grid of ranks the neighbours are those within l + 1 steps (by the sum of the
+    coordinates) and a message has ``message_size`` / 4^l bytes, at least 64; the cycle goes down to the coarsest level
+    and up again, and ends with the norm of the residual, eight bytes (Savoie 2020, section 5.3; Gahvari 2011). By
+    default about 0.4 MiB a rank and iteration with 32 ranks.
+    """
+
+    message_size: Size = 32 * KIB
+    levels: int = Field(default=4, ge=1, le=16, description="grids from finest to coarsest")
+
+    @override
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        shape = grid_shape(rank.ranks, 3)
+        down = range(self.levels)
+        for level in (*down, *reversed(down[:-1])):
+            size = max(64, self.message_size >> (2 * level))
+            reach = range(-level - 1, level + 2)
+            offsets = [offset for offset in product(reach, repeat=3) if 0 < sum(map(abs, offset)) <= level + 1]
+            rank.exchange(neighbours(rank.index, shape, offsets), size, self.messages_per_iteration)
+        rank.collective("allreduce", 8)
+
+
+class Halo3D(GriddedWorkload):
+    """Ranks in a three-dimensional grid exchange faces with their up to six neighbours: bound by bandwidth.
+
+    Wilke 2020, section V. By default faces of 2 MiB and no computation: 1 ms of a 100 Gb/s link for a rank inside the
+    grid.
+    """
+
+    message_size: Size = 2048 * KIB
+    compute: Duration | None = 0
+    exchange: Literal["neighbor_alltoall", "put"] | None = Field(
+        default=None, description="neighborhood collectives, or puts between fences. Default: messages"
+    )
+
+    @override
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        if self.exchange == "neighbor_alltoall":
+            rank.cart_create(_GRID, self.shape(rank.ranks))
+        elif self.exchange == "put":
+            rank.win_create(_WINDOW)
+            rank.win_fence(_WINDOW)
+        super().write(rank, stages)
+
+    @override
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        peers = neighbours(rank.index, self.shape(rank.ranks), _FACES)
+        if self.exchange is None:
+            rank.exchange(peers, self.message_size, self.messages_per_iteration)
+        elif self.exchange == "neighbor_alltoall":
+            for _ in range(self.messages_per_iteration):
+                rank.neighbor_alltoall(self.message_size, comm=_GRID)
+        else:
+            for peer in peers * self.messages_per_iteration:
+                rank.put(_WINDOW, peer, self.message_size)
+            rank.win_fence(_WINDOW)
+
+
+class PointToPointRing(Workload):
+    """Every rank exchanges messages with the rank before and the rank after it; with wraparound.
+
+    The point-to-point congestor of GPCNeT (Chunduri et al. 2019). By default four messages of 64 KiB each way.
+    """
+
+    message_size: Size = 64 * KIB
+    messages_per_iteration: Count = 4
+    compute: Duration | None = 0
+
+    @override
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        peers = {(rank.index - 1) % rank.ranks, (rank.index + 1) % rank.ranks}
+        rank.exchange(sorted(peers), self.message_size, self.messages_per_iteration)
