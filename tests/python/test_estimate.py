@@ -19,8 +19,7 @@ from fairlane.study import Study
 from fairlane.study.plan import plan
 from fairlane.tasks.pools import affordable
 from fairlane.workload import WORKLOADS, JobScript, Rank, Workload
-from fairlane.workload.counting import counted
-from fairlane.workload.counting import Tally
+from fairlane.workload.counting import Tally, counted
 from peak_memory import measured
 from small_study import SCENARIO, STUDY
 
