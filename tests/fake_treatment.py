@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
 
 from fairlane.study.treatments import Treatment
 from fairlane.study.work import simulate
@@ -29,11 +30,11 @@ class Fake(Treatment):
     """How many of its runs kill their process."""
     errors: int = 0
     """How many of its runs raise."""
-    seconds: float = 0.0
-    """How long a run takes at least."""
+    gates: dict[str, float] = Field(default_factory=dict)
+    """Named pipes, each of which a run passes when someone has opened and closed it, and the share done until there."""
 
     def treated(self, pinned: Pinned, name: str) -> Task:
-        arguments = {"notes": self.notes, "deaths": self.deaths, "errors": self.errors, "seconds": self.seconds}
+        arguments = {"notes": self.notes, "deaths": self.deaths, "errors": self.errors, "gates": self.gates}
         return pinned.task("fake_treatment:misbehave", name, {"name": name, **arguments})
 
 
@@ -46,5 +47,7 @@ def misbehave(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch
         os.kill(os.getpid(), signal.SIGKILL)
     if before < arguments["errors"]:
         raise ArithmeticError("no such luck")
-    time.sleep(arguments["seconds"])
+    for gate, share in arguments["gates"].items():
+        watch.reached(share)
+        Path(gate).read_bytes()
     return simulate(scenario, {}, watch)

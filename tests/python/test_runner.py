@@ -5,11 +5,11 @@ from __future__ import annotations
 import _thread
 import io
 import json
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -154,27 +154,31 @@ def test_a_folder_in_use_is_refused_before_anything_runs(tmp_path: Path) -> None
     assert scenario.opened == []
 
 
-def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
-    ended: list[float] = []
-    interrupted: list[float] = []
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes during the second slice of the co-run, which ends when the simulations have been told to stop."""
+    stop, watched, slices = Event(), Event(), list[int]()
+    wait = experiment.wait
 
-    class Slow(FakeEngine):
+    def watching(*futures: Any, **options: Any) -> Any:
+        watched.set()
+        return wait(*futures, **options)
+
+    monkeypatch.setattr(experiment, "Event", lambda: stop)
+    monkeypatch.setattr(experiment, "wait", watching)
+
+    class Interrupted(FakeEngine):
         def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
-            before = self.now
             reached = super().run_window_budget(picoseconds, max_hops)
-            time.sleep((self.now - before) / MS * 0.1)  # 1.7 s for all of it
-            ended.append(time.monotonic())
+            if len(self.jobs) == 2:
+                slices.append(self.now)
+                if len(slices) == 2:
+                    assert watched.wait(20)
+                    _thread.interrupt_main()
+                    assert stop.wait(20)
             return reached
 
-    def interrupt() -> None:
-        interrupted.append(time.monotonic())
-        _thread.interrupt_main()
-
-    timer = threading.Timer(0.4, interrupt)
-    timer.start()
-    run = simulate(FakeScenario(build=Slow), tmp_path / "run", figures=True)
-    timer.join()
-    assert ended[-1] - interrupted[0] < 1.0
+    run = simulate(FakeScenario(build=Interrupted), tmp_path / "run", figures=True)
+    assert [run.meta.simulated_ps] == slices[1:], "no slice comes after it"
     assert run.meta.partial
     assert load_run(tmp_path / "run").meta.partial
     assert 0 < run.meta.simulated_ps < DURATION

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
-from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -277,19 +277,21 @@ def test_progress_counts_what_is_done_of_a_task(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_worker_reports_how_far_its_task_is(tmp_path: Path) -> None:
-    scenario = {**tomllib.loads(SCENARIO), "duration": "40 ms"}
-    task = Task("fairlane.study.work:simulate", scenario, str(tmp_path), "slow")
+    gates = {str(tmp_path / name): share for name, share in (("first", 0.25), ("second", 0.75))}
+    for gate in gates:
+        os.mkfifo(gate)
+    arguments = {"name": "gated", "notes": str(tmp_path), "deaths": 0, "errors": 0, "gates": gates}
+    task = Task("fake_treatment:misbehave", tomllib.loads(SCENARIO), str(tmp_path), "gated", arguments)
     pool = Processes(1)
     try:
-        future, seen = pool.submit(task), set[float]()
-        while not future.done():
-            seen.add(pool.share(future) or 0.0)
-            wait([future], timeout=0.02)
+        future = pool.submit(task)
+        for gate, share in gates.items():
+            with Path(gate).open("wb"):  # open once the task waits at it, which goes on when it is closed
+                assert pool.share(future) == share
         assert future.result().answer
+        assert pool.share(future) == 1.0
     finally:
         pool.close()
-    assert len([share for share in seen if 0 < share < 1]) >= 2
-    assert all(0 <= share <= 1 for share in seen)
 
 
 def test_a_recordings_files_are_part_of_what_is_computed(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,17 @@ from small_study import CONTROLLED, SCENARIO, STUDY, Here
 TESTS = Path(__file__).parent.parent
 SIMULATIONS = 28
 """Of the small study with a controller."""
-COMMAND = [sys.executable, "-c", "from fairlane.cli import main; main()", "study"]
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
+
+
+def started(script: str, folder: Path, **options: Any) -> subprocess.Popen[bytes]:
+    """A process that computes the study in ``levels.toml`` with one worker.
+
+    Its output ends when it and its worker have ended, which have it open.
+    """
+    command = [sys.executable, "-c", script, "study", str(folder / "levels.toml"), "--out", str(folder / "out")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **options}
+    return subprocess.Popen([*command, "--workers", "1", "--quiet"], env=ENVIRONMENT, **pipes)
 
 
 @pytest.fixture
@@ -50,8 +61,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
         return computed(folder, STUDY + CONTROLLED, "whole")
 
 
-def fake(folder: Path, name: str, **how: float) -> str:
-    lines = [f"{key} = {value}" for key, value in how.items()]
+def fake(folder: Path, name: str, **how: object) -> str:
+    lines = [f"{key} = {json.dumps(value)}" for key, value in how.items()]
     return "\n".join([f"\n[treatments.{name}]", f'notes = "{folder}/notes"', *lines, ""])
 
 
@@ -96,15 +107,13 @@ def test_what_fails_twice_is_reported_and_the_others_go_on(folder: Path, capsys:
 def test_a_killed_study_goes_on(folder: Path, whole: StudyResults) -> None:
     (folder / "levels.toml").write_text(STUDY + CONTROLLED)
     out = folder / "out"
-    command = [*COMMAND, str(folder / "levels.toml"), "--out", str(out), "--workers", "1", "--quiet"]
-    study = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
-    while len(list(out.glob("answers/*.json"))) < 3 and time.monotonic() < deadline:
-        time.sleep(0.002)
-    study.send_signal(signal.SIGKILL)
-    study.wait()
+    study = started("from paused_study import paused; paused(3)", folder)
+    assert study.stdout is not None
+    assert study.stdout.readline() == b"3 stored\n"
+    study.kill()
+    study.communicate()
     before = {path.name: path.stat().st_mtime_ns for path in out.glob("answers/[!.]*.json")}
-    assert 3 <= len(before) < SIMULATIONS, "it was killed in the middle"
+    assert len(before) == 3
     assert not (out / "study.json").exists()
     again = computed(folder, STUDY + CONTROLLED, "out", 1, resume=True)
     after = {path.name: path.stat().st_mtime_ns for path in out.glob("answers/[!.]*.json")}
@@ -114,39 +123,33 @@ def test_a_killed_study_goes_on(folder: Path, whole: StudyResults) -> None:
 
 
 def test_a_killed_study_leaves_no_worker(folder: Path) -> None:
-    (folder / "levels.toml").write_text('scenario = "small.toml"\n' + fake(folder, "long", seconds=60))
-    script = (
+    gate = folder / "gate"
+    os.mkfifo(gate)
+    text = 'scenario = "small.toml"\n' + fake(folder, "long") + f'gates."{gate}" = 0.5\n'
+    (folder / "levels.toml").write_text(text)
+    study = started(
         "import fairlane.study.treatments as t; from fake_treatment import Fake; t.KINDS.insert(0, Fake); "
-        "from fairlane.cli import main; main()"
+        "from fairlane.cli import main; main()",
+        folder,
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
-    command = [sys.executable, "-c", script, "study", str(folder / "levels.toml"), "--out", str(folder / "out")]
-    study = subprocess.Popen([*command, "--workers", "1", "--quiet"], env=environment, start_new_session=True)
-    deadline = time.monotonic() + 20
-    while not list((folder / "notes").iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    members = _session(study.pid)
-    assert len(members) >= 2, "the study and its worker"
-    study.kill()
-    study.wait()
-    while _session(study.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert _session(study.pid) == []
+    with gate.open("wb"):  # open once the worker waits at it, which goes on only when it is closed
+        study.kill()
+        output, _ = study.communicate()
+    assert output == b"", "the output has ended, so the worker has"
 
 
 def test_ctrl_c_keeps_what_is_finished(folder: Path, whole: StudyResults) -> None:
     (folder / "levels.toml").write_text(STUDY + CONTROLLED)
-    out = folder / "out"
-    command = [*COMMAND, str(folder / "levels.toml"), "--out", str(out), "--workers", "1"]
-    study = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    deadline = time.monotonic() + 20
-    while not list(out.glob("answers/*.json")) and time.monotonic() < deadline:
-        time.sleep(0.002)
+    script = "from paused_study import paused; paused(1)"
+    study = started(script, folder, stderr=subprocess.PIPE, start_new_session=True)
+    assert study.stdout is not None
+    assert study.stdout.readline() == b"1 stored\n"
     os.killpg(study.pid, signal.SIGINT)
-    _, told = study.communicate(timeout=20)
-    assert study.returncode == 130
-    assert "continue with --resume --out" in told
-    assert "Traceback" not in told
+    _, errors = study.communicate()
+    assert study.returncode == ExitCode.INTERRUPTED
+    assert b"continue with --resume --out" in errors
+    assert b"Traceback" not in errors
+    assert list((folder / "out" / "answers").iterdir())
     assert computed(folder, STUDY + CONTROLLED, "out", 1, resume=True).meta.digest == whole.meta.digest
 
 
@@ -227,16 +230,3 @@ def test_another_study_does_not_go_on(folder: Path, monkeypatch: pytest.MonkeyPa
         computed(folder, STUDY, "out", resume=True)
     with pytest.raises(ResultsError, match=r"no study to resume"):
         computed(folder, STUDY, "elsewhere", resume=True)
-
-
-def _session(leader: int) -> list[int]:
-    """Processes of a session that are alive."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _parent, _group, session = stat.read_text().rpartition(")")[2].split()[:4]
-        except OSError:
-            continue
-        if int(session) == leader and state != "Z":
-            found.append(int(stat.parent.name))
-    return found
