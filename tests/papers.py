@@ -1,4 +1,4 @@
-"""Papers at the size of a test: plans with other changes for ``--quick``, and points of their studies."""
+"""Papers at the size of a test: plans with other changes for ``--quick``, points of their studies, verdicts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,9 +6,11 @@ from typing import Any
 
 from fairlane.reproduce import Reproduction, conclude, folder_of
 from fairlane.reproduce.folder import Change
+from fairlane.reproduce.judging import Finding, findings
 from fairlane.reproduce.planning import Options, Plan, plan_of
 from fairlane.scenario import Scenario
 from fairlane.study import Study
+from fairlane.study.sql import Database
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
 from small_study import Here
@@ -48,3 +50,22 @@ def scenarios(chosen: Plan, name: str, **levels: Any) -> list[Scenario]:
         for point in study.points()
         if all(point.parameters.get(key, getattr(point, key, None)) == value for key, value in levels.items())
     ]
+
+
+def tables_of(paper: str, database: Database, count: int | None = None) -> Database:
+    """The database with the tables that a paper makes by queries, or the first few of them."""
+    for one in folder_of(paper).paper.table[:count]:
+        assert one.sql is not None
+        database.put(one.name, database.ask(one.sql))
+    return database
+
+
+def judged(paper: str, claim: str, database: Database) -> list[Finding]:
+    """The findings of one claim of a paper."""
+    (found,) = [one for one in folder_of(paper).claims if one.id == claim]
+    return list(findings(found, database))
+
+
+def held(paper: str, claim: str, database: Database) -> list[bool]:
+    """Which clauses of a claim hold."""
+    return [one.holds for one in judged(paper, claim, database)]

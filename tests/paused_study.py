@@ -1,10 +1,11 @@
 """``fairlane study`` that stops when so many answers are stored: it prints a line and waits forever for the others."""
 
 import sys
+from concurrent.futures import wait
 from typing import Any
+from unittest.mock import patch
 
 from fairlane.cli import main
-from fairlane.tasks import executor
 from fairlane.tasks.store import Store
 
 __all__ = ["paused"]
@@ -12,7 +13,7 @@ __all__ = ["paused"]
 
 def paused(answers: int) -> None:
     """The command of this process's arguments."""
-    wait, keep, stored = executor.wait, Store.keep, list[object]()
+    keep, stored = Store.keep, list[object]()
 
     def kept(self: Store, *found: Any) -> None:
         keep(self, *found)
@@ -24,5 +25,5 @@ def paused(answers: int) -> None:
             sys.stdin.read()
         return wait(*futures, **options)
 
-    Store.keep, executor.wait = kept, waiting  # type: ignore[method-assign, assignment]
-    main()
+    with patch.object(Store, "keep", kept), patch("fairlane.tasks.executor.wait", waiting):
+        main()

@@ -17,6 +17,7 @@ from fairlane.controller import Controller, JobWork, Settings, Work, control, co
 from fairlane.controller.loop import Mode
 from fairlane.controller.phases import missing, phases
 from fairlane.errors import ScenarioError
+from samples import TREE
 
 US = 10**6
 
@@ -24,9 +25,8 @@ US = 10**6
 def scenario(*jobs: dict[str, Any], duration: str = "1 ms") -> Scenario:
     ring: dict[str, Any] = {"name": "nearest_neighbor", "compute": "20 us", "jitter": 0.2}
     ring |= {"message_size": "4 KiB", "messages_per_iteration": 1}
-    fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
     named = [{"name": f"job-{number}", "ranks": 4, "workload": ring, **job} for number, job in enumerate(jobs)]
-    return Scenario(fabric=fabric, jobs=named, duration=duration)
+    return Scenario(fabric=TREE, jobs=named, duration=duration)
 
 
 def marks(found: Scenario, job: int = 0) -> list[tuple[int, int]]:

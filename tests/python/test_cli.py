@@ -20,28 +20,10 @@ from fairlane.errors import BuildError
 from fairlane.placement import PLACEMENTS
 from fairlane.scenario import schema
 from fairlane.workload import WORKLOADS
+from pictures import assert_drawn
+from samples import PAIRS
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-SMALL = """
-duration = "200 us"
-[fabric]
-topology = "fat_tree"
-hosts = 16
-levels = 2
-radix = 8
-bandwidth = "3.2 GB/s"
-[[jobs]]
-name = "pairs"
-count = 2
-ranks = 4
-workload = { name = "flood_pairs", compute = "10 us" }
-"""
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    (tmp_path / "small.toml").write_text(SMALL)
-    return str(tmp_path / "small.toml")
 
 
 def test_a_folder_that_was_made_goes_with_any_error(tmp_path: Path) -> None:
@@ -62,7 +44,7 @@ def test_ctrl_c_while_calibrating_ends_the_run(
         raise CancelledError
 
     monkeypatch.setattr("fairlane.scenario.resolve.calibrate", calibrate)
-    text = SMALL.replace("count = 2", "count = 1").replace('compute = "10 us"', "compute_share = 0.5")
+    text = PAIRS.replace("count = 2", "count = 1").replace('compute = "10 us"', "compute_share = 0.5")
     (tmp_path / "small.toml").write_text(text)
     assert execute(["run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--quiet"]) == 130
     assert capsys.readouterr().err.split() == ["fairlane:", "interrupted"]
@@ -144,8 +126,8 @@ WRONG = [
 def test_a_wrong_scenario_is_told_with_file_line_key_and_value(
     old: str, new: str, subject: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = SMALL.replace(old, new)
-    assert text != SMALL
+    text = PAIRS.replace(old, new)
+    assert text != PAIRS
     file = tmp_path / "small.toml"
     file.write_text(text)
     assert execute(["run", str(file), "--out", str(tmp_path / "run")]) == 2
@@ -212,7 +194,10 @@ def test_a_run_can_be_queried(small: str, tmp_path: Path, capsys: pytest.Capture
     assert execute(["query", folder, "select name from jobs order by job"]) == 0
     assert capsys.readouterr().out.split() == ["name", "pairs-0", "pairs-1"]
     assert execute(["plot", folder]) == 0
-    assert all(Path(line).is_file() for line in capsys.readouterr().out.splitlines())
+    pictures = capsys.readouterr().out.splitlines()
+    assert pictures
+    for picture in pictures:
+        assert_drawn(Path(picture))
 
 
 @pytest.mark.parametrize(("ranks", "messages", "volume"), [(32, "512", "64 MiB"), (64, "1,024", "256 MiB")])

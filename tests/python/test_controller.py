@@ -15,15 +15,15 @@ from fairlane.controller.episodes import Episodes
 from fairlane.controller.fitting import fit
 from fairlane.controller.online import Continuous
 from pictures import assert_drawn
+from samples import TREE
 
-FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
 PERIOD = 10**9
 
 
 def scenario(**tables: Any) -> Scenario:
     workload = {"name": "flood_pairs", "compute": "20 us", "messages_per_iteration": 4}
     jobs = [{"name": name, "ranks": 8, "workload": workload} for name in ("one", "two")]
-    return Scenario(**{"fabric": FABRIC, "jobs": jobs, "seed": 3, **tables})
+    return Scenario(**{"fabric": TREE, "jobs": jobs, "seed": 3, **tables})
 
 
 def run(given: Any, controller: str, **options: Any) -> list[dict[str, Any]]:
@@ -340,7 +340,7 @@ def test_the_command_shows_periods_and_draws_them(tmp_path: Path, capsys: pytest
 def test_parameters_that_fit_no_job_are_refused(controller: str, parameters: dict[str, Any], words: str) -> None:
     jobs = [{"name": name, "ranks": 8, "workload": "ring"} for name in ("one", "two")]
     with pytest.raises(ScenarioError) as error:
-        control(Scenario(fabric=FABRIC, jobs=jobs), {"name": controller, **parameters})
+        control(Scenario(fabric=TREE, jobs=jobs), {"name": controller, **parameters})
     assert words in str(error.value)
 
 

@@ -11,20 +11,6 @@ from counters import made_up
 from fairlane.inputs.extras import EXTRAS
 
 TESTS = Path(__file__).parent.parent
-SCENARIO = """
-duration = "200 us"
-[fabric]
-topology = "fat_tree"
-hosts = 16
-levels = 2
-radix = 8
-bandwidth = "3.2 GB/s"
-[[jobs]]
-name = "pairs"
-count = 2
-ranks = 4
-workload = { name = "flood_pairs", compute = "10 us" }
-"""
 STUDY = """
 scenario = "small.toml"
 seeds = [1]
@@ -51,11 +37,11 @@ def without_extras(commands: list[list[str]], folder: Path) -> tuple[list[int], 
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "small.toml").write_text(SCENARIO)
-    (tmp_path / "study.toml").write_text(STUDY)
-    made_up(12, 4).write_csv(tmp_path / "counters.csv")
-    return tmp_path
+def folder(small: str) -> Path:
+    folder = Path(small).parent
+    (folder / "study.toml").write_text(STUDY)
+    made_up(12, 4).write_csv(folder / "counters.csv")
+    return folder
 
 
 @pytest.mark.timeout(120)  # fifteen commands one after the other

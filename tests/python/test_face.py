@@ -18,6 +18,7 @@ from fairlane.errors import ScenarioError
 from fairlane.results import ResultsError, Run
 from fairlane.results.schemas import RUN, types
 from pictures import assert_drawn
+from samples import TREE
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = {"message_size": "4 KiB", "messages_per_iteration": 1}
@@ -25,7 +26,6 @@ JOBS = [
     {"name": "halo", "ranks": 8, "workload": {"name": "nearest_neighbor", "compute": "20 us", **SMALL}},
     {"name": "<load>", "ranks": 8, "workload": {"name": "flood_pairs", "compute": "10 us", **SMALL}},
 ]
-FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
 EVERYTHING: dict[str, Any] = {
     "iterations": ["halo"],
     "interference_by_port": True,
@@ -34,7 +34,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 def scenario(**tables: Any) -> fairlane.Scenario:
-    return fairlane.Scenario(fabric=FABRIC, jobs=JOBS, duration="300 us", **tables)
+    return fairlane.Scenario(fabric=TREE, jobs=JOBS, duration="300 us", **tables)
 
 
 @pytest.fixture(scope="module")

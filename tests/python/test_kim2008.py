@@ -7,9 +7,8 @@ import pytest
 
 from fairlane import Fabric
 from fairlane.reproduce import folder_of, plan
-from fairlane.reproduce.judging import findings
 from fairlane.study.sql import Database
-from papers import performed, scenarios, small, study_of
+from papers import held, performed, scenarios, small, study_of
 from pictures import assert_drawn
 
 
@@ -38,7 +37,7 @@ def test_small_loads_are_accepted_whatever_the_routing(tmp_path: Path) -> None:
     assert_drawn(tmp_path / "loads.png")
 
 
-def judged(claim: str, accepted: dict[tuple[str, str], float], ratio: float = 2.0) -> list[bool]:
+def verdicts(claim: str, accepted: dict[tuple[str, str], float], ratio: float = 2.0) -> list[bool]:
     rows = [
         {"traffic": traffic, "routing": routing, "offered": offered, "accepted": min(offered, share), "hosts": 72}
         | {"mean_us": 2.0 * (ratio if routing == "ugal_l" else 1)}
@@ -48,8 +47,7 @@ def judged(claim: str, accepted: dict[tuple[str, str], float], ratio: float = 2.
     database = Database({"points": pl.DataFrame(rows)})
     (saturated,) = [one for one in folder_of("kim2008").paper.table if one.name == "saturated"]
     database.put("saturated", database.ask(saturated.sql or ""))
-    (found,) = [one for one in folder_of("kim2008").claims if one.id == claim]
-    return [one.holds for one in findings(found, database)]
+    return held("kim2008", claim, database)
 
 
 def test_claims_are_judged_by_what_is_accepted_at_the_highest_load() -> None:
@@ -57,9 +55,9 @@ def test_claims_are_judged_by_what_is_accepted_at_the_highest_load() -> None:
     ideal |= {("uniform", "ugal_l"): 0.88, ("adversarial", "minimal"): 1 / 8, ("adversarial", "valiant"): 0.48}
     ideal |= {("adversarial", "ugal_g"): 0.48, ("adversarial", "ugal_l"): 0.47}
     for claim, count in (("uniform", 2), ("adversarial", 2), ("ugal", 4), ("indirect-congestion", 1)):
-        assert judged(f"kim.{claim}", ideal) == [True] * count
+        assert verdicts(f"kim.{claim}", ideal) == [True] * count
     worse = ideal | {("adversarial", "minimal"): 0.2, ("adversarial", "ugal_g"): 0.3, ("uniform", "valiant"): 0.8}
-    assert judged("kim.adversarial", worse) == [False, True]
-    assert judged("kim.ugal", worse) == [True, False, True, True]
-    assert judged("kim.uniform", worse) == [True, False]
-    assert judged("kim.indirect-congestion", ideal, ratio=1.1) == [False]
+    assert verdicts("kim.adversarial", worse) == [False, True]
+    assert verdicts("kim.ugal", worse) == [True, False, True, True]
+    assert verdicts("kim.uniform", worse) == [True, False]
+    assert verdicts("kim.indirect-congestion", ideal, ratio=1.1) == [False]

@@ -16,9 +16,9 @@ from fairlane import Scenario
 from fairlane.engine.measured import Work, frame, marks
 from fairlane.results.milestones import Milestones, common, enough, milestones
 from fairlane.results.notes import few, notes, sufficient
+from samples import TREE
 
 MS = 10**9
-FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
 
 
 def every(pace: int, until: int, stride: int = 1) -> Milestones:
@@ -30,7 +30,7 @@ def every(pace: int, until: int, stride: int = 1) -> Milestones:
 def scenario(duration: str, **more: object) -> Scenario:
     flood = {"name": "flood_pairs", "compute": "10 us", "messages_per_iteration": 4}
     tables = {"jobs": [{"name": "flood", "ranks": 8, "count": 2, "workload": flood}], **more}
-    return Scenario(fabric=FABRIC, placement="random", duration=duration, **tables)  # type: ignore[arg-type]
+    return Scenario(fabric=TREE, placement="random", duration=duration, **tables)  # type: ignore[arg-type]
 
 
 @given(st.integers(1000, 3000), st.integers(1000, 3000), st.integers(3000, 100_000))

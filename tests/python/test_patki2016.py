@@ -5,11 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairlane.reproduce import folder_of, plan
-from fairlane.reproduce.judging import findings
+from fairlane.reproduce import plan
 from fairlane.scenario.resolve import decide
 from fairlane.study.sql import Database
-from papers import performed, scenarios, small, study_of
+from papers import held, performed, scenarios, small, study_of, tables_of
 from pictures import assert_drawn
 
 TINY = {
@@ -121,15 +120,11 @@ def measured(**times: float) -> Database:
     zero = ("computing", "network", "late_partner", "others", "own_queueing", "messages", "bytes", "collective_share")
     used = ("host_utilisation", "switch_utilisation", "mean_switch_utilisation", "energy_j", "interference_iterations")
     table = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.lit(0.0).alias(it) for it in (*zero, *used))
-    database = Database({"measured": table})
-    for one in folder_of("patki2016").paper.table:
-        database.put(one.name, database.ask(one.sql or ""))
-    return database
+    return tables_of("patki2016", Database({"measured": table}))
 
 
-def judged(claim: str, **times: float) -> list[bool]:
-    (found,) = [one for one in folder_of("patki2016").claims if one.id == claim]
-    return [one.holds for one in findings(found, measured(**times))]
+def verdicts(claim: str, **times: float) -> list[bool]:
+    return held("patki2016", claim, measured(**times))
 
 
 def test_shares_of_a_link_follow_the_weights() -> None:
@@ -141,14 +136,14 @@ def test_shares_of_a_link_follow_the_weights() -> None:
 
 def test_greatest_over_least_decides_about_adapters() -> None:
     claim = "patki.dual-rail"
-    assert judged(claim, rails_ft_both_30=3.0) == [True, True, True]
-    assert judged(claim, rails_ft_both_30=2.9) == [False, True, True]
-    assert judged(claim, rails_ft_both_30=4.0, rails_ft_0_00=2.0, rails_ft_1_00=2.1) == [True, True, False]
-    assert judged(claim, rails_ft_both_30_115_random_1=2.0, rails_ft_both_30_115_random_2=4.0)[0], "the mean of seeds"
+    assert verdicts(claim, rails_ft_both_30=3.0) == [True, True, True]
+    assert verdicts(claim, rails_ft_both_30=2.9) == [False, True, True]
+    assert verdicts(claim, rails_ft_both_30=4.0, rails_ft_0_00=2.0, rails_ft_1_00=2.1) == [True, True, False]
+    assert verdicts(claim, rails_ft_both_30_115_random_1=2.0, rails_ft_both_30_115_random_2=4.0)[0], "the mean of seeds"
 
 
 def test_each_part_decides_about_placements() -> None:
     claim = "patki.placement"
-    assert judged(claim) == [False, False, False]
-    assert judged(claim, power_kripke_0_30_65_spread=0.99) == [True, False, True]
-    assert judged(claim, power_lu_0_00_65_random=1.01) == [False, True, False]
+    assert verdicts(claim) == [False, False, False]
+    assert verdicts(claim, power_kripke_0_30_65_spread=0.99) == [True, False, True]
+    assert verdicts(claim, power_lu_0_00_65_random=1.01) == [False, True, False]

@@ -33,6 +33,7 @@ from fairlane.results.run import SCHEMA_VERSION, Source
 from fairlane.results.store import new_folder
 from fairlane.wording import percent, seconds, short_percent
 from fake_engine import MS, FakeEngine, fake_links, table
+from samples import TREE
 
 JOBS = [
     {"name": "flood-0", "hosts": [0, 1], "pace": MS},
@@ -158,9 +159,8 @@ def test_a_job_that_starts_later_is_compared_from_then_on() -> None:
 def test_who_delays_whom_is_in_percent_of_the_time_of_the_job(tmp_path: Path) -> None:
     """In the table and in what is printed: a job that is there for a quarter of the run has a quarter of the time."""
     flood = {"name": "flood_pairs", "compute": "10 us", "messages_per_iteration": 4}
-    fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s"}
     jobs = [{"name": "early", "ranks": 8, "workload": flood}, {"name": "late", "ranks": 8, "workload": flood}]
-    scenario = Scenario(fabric=fabric, jobs=[jobs[0], {**jobs[1], "start": "750 us"}], duration="1 ms")
+    scenario = Scenario(fabric=TREE, jobs=[jobs[0], {**jobs[1], "start": "750 us"}], duration="1 ms")
     found = runner.run(scenario, out=tmp_path / "run")
     assert found.jobs["span_ps"].to_list() == pytest.approx([10**9, 25 * 10**7], rel=1e-3)
     matrix = Interference.of(found)

@@ -7,6 +7,7 @@ import io
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -157,14 +158,13 @@ def test_a_folder_in_use_is_refused_before_anything_runs(tmp_path: Path) -> None
 def test_an_interrupt_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes during the second slice of the co-run, which ends when the simulations have been told to stop."""
     stop, watched, slices = Event(), Event(), list[int]()
-    wait = experiment.wait
 
     def watching(*futures: Any, **options: Any) -> Any:
         watched.set()
         return wait(*futures, **options)
 
     monkeypatch.setattr(experiment, "Event", lambda: stop)
-    monkeypatch.setattr(experiment, "wait", watching)
+    monkeypatch.setattr("fairlane.runner.experiment.wait", watching)
 
     class Interrupted(FakeEngine):
         def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:

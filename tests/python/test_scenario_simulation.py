@@ -8,8 +8,9 @@ import pytest
 from fairlane import BuildError, Scenario, ScenarioError, Simulation
 from fairlane.results.ports import by_link
 from fairlane.scenario import Resolved
+from samples import TREE
 
-FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "3.2 GB/s", "latency": "100 ns"}
+FABRIC = {**TREE, "latency": "100 ns"}
 QOS = {"service_levels": 2, "arbiter": {"name": "weighted_round_robin", "weights": [1, 8]}}
 LATENCY = 100_000
 JOBS = [{"name": name, "ranks": 8, "workload": {"name": "flood_pairs", "compute": "50 us"}} for name in ("one", "two")]

@@ -10,15 +10,14 @@ import polars as pl
 import pytest
 
 from fairlane.fabric import Fabric
-from fairlane.reproduce import Judged, Reproduction, folder_of, plan
-from fairlane.reproduce.judging import findings
+from fairlane.reproduce import Judged, Reproduction, plan
 from fairlane.reproduce.papers.smith2018.method import counted
 from fairlane.reproduce.running import Outcome
 from fairlane.runner.counters import FEATURES
 from fairlane.scenario.resolve import decide
 from fairlane.study.sql import Database
 from fairlane.tasks.task import Stopwatch
-from papers import performed, scenarios, small, study_of
+from papers import judged, performed, scenarios, small, study_of
 from pictures import assert_drawn
 
 pytestmark = pytest.mark.timeout(120)
@@ -202,8 +201,7 @@ def values(claim: str, tables: Mapping[str, pl.DataFrame], schema: str = "main")
     database = Database()
     for name, table in tables.items():
         database.put(name, table, schema)
-    (found,) = [one for one in folder_of("smith2018").claims if one.id == claim]
-    return [(round(one.value, 6), one.holds) for one in findings(found, database)]
+    return [(round(one.value, 6), one.holds) for one in judged("smith2018", claim, database)]
 
 
 def test_waits_in_the_quarters_of_flits_are_compared() -> None:

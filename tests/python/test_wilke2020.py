@@ -7,12 +7,11 @@ import polars as pl
 import pytest
 
 from fairlane import Fabric, required_virtual_lanes
-from fairlane.reproduce import folder_of, plan
-from fairlane.reproduce.judging import findings
+from fairlane.reproduce import plan
 from fairlane.reproduce.planning import Plan
 from fairlane.scenario.resolve import decide
 from fairlane.study.sql import Database
-from papers import performed, scenarios, small, study_of
+from papers import held, judged, performed, scenarios, small, study_of, tables_of
 from pictures import assert_drawn
 
 STRATEGIES = ("none", "split_priority", "bandwidth_weight", "isolate")
@@ -80,8 +79,8 @@ def test_isolate_on_the_dragonfly_takes_the_fewest_channels(full: Plan) -> None:
 
 def test_lanes_are_counted_by_trying(tmp_path: Path) -> None:
     chosen = small("wilke2020", "wilke.virtual-lanes", {"lanes": {"only": {"fabric": ["fat-tree"]}}})
-    (judged,) = performed(chosen, tmp_path).judged
-    assert [(one.value, one.holds) for one in judged.findings] == [(4.0, True)]
+    (claim,) = performed(chosen, tmp_path).judged
+    assert [(one.value, one.holds) for one in claim.findings] == [(4.0, True)]
 
 
 def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None:
@@ -115,16 +114,7 @@ def made_up(study: str, cells: dict[tuple[str, str, str], list[float]]) -> Datab
         for at, ((fabric, background, strategy), times) in enumerate(cells.items())
         for number, time in enumerate([None, *times], 1)
     ]
-    database = Database({"times": pl.DataFrame(rows, infer_schema_length=None)})
-    for one in folder_of("wilke2020").paper.table:
-        assert one.sql is not None
-        database.put(one.name, database.ask(one.sql))
-    return database
-
-
-def judged(claim: str, tables: Database) -> list[tuple[str, bool]]:
-    (found,) = [one for one in folder_of("wilke2020").claims if one.id == claim]
-    return [(one.words, one.holds) for one in findings(found, tables)]
+    return tables_of("wilke2020", Database({"times": pl.DataFrame(rows, infer_schema_length=None)}))
 
 
 def test_outliers_decide_about_allreduce() -> None:
@@ -134,21 +124,18 @@ def test_outliers_decide_about_allreduce() -> None:
         for strategy in STRATEGIES
         for reach in [8 if strategy == "none" and fabric.startswith("dragonfly") else 2]
     }
-    found = judged("wilke.allreduce", made_up("allreduce", cells))
-    assert len(found) == 3 + 4 * 3
-    assert all(held for _, held in found)
+    assert held("wilke2020", "wilke.allreduce", made_up("allreduce", cells)) == [True] * (3 + 4 * 3)
     cells["fat-tree", "halo3d", "isolate"] = [1e-5] * 99 + [4e-5]
-    found = judged("wilke.allreduce", made_up("allreduce", cells))
-    assert [words for words, held in found if not held] == ["fat-tree, isolate: max / median 4.0 (<= 3)"]
+    found = judged("wilke2020", "wilke.allreduce", made_up("allreduce", cells))
+    assert [one.words for one in found if not one.holds] == ["fat-tree, isolate: max / median 4.0 (<= 3)"]
 
 
 def test_the_strategy_with_the_least_tail_decides_about_fft() -> None:
     tails = {"none": 4.0, "split_priority": 1.0, "bandwidth_weight": 2.0, "isolate": 3.0}
     cells = {("fat-tree", "halo3d", name): [1e-6] * 9 + [1e-5 * tail] * 91 for name, tail in tails.items()}
-    held = [it for _, it in judged("wilke.fft", made_up("fft", cells))]
-    assert held == [True, True, False]
+    assert held("wilke2020", "wilke.fft", made_up("fft", cells)) == [True, True, False]
     cells["fat-tree", "halo3d", "isolate"] = [1e-6] * 100
-    assert [it for _, it in judged("wilke.fft", made_up("fft", cells))] == [False, True, True]
+    assert held("wilke2020", "wilke.fft", made_up("fft", cells)) == [False, True, True]
 
 
 def test_throughput_is_told_apart_by_size() -> None:
@@ -157,8 +144,7 @@ def test_throughput_is_told_apart_by_size() -> None:
     times = [2e-6 * (1 + sizes[iteration // 4]) for iteration in range(1, 4 * len(sizes))]
     tables = made_up("pingpong", {("dragonfly-par", "halo3d", "none"): times})
     tables.put("times", tables.ask("SELECT * FROM times UNION ALL SELECT * REPLACE (1 AS rank) FROM times"))
-    for one in folder_of("wilke2020").paper.table:
-        tables.put(one.name, tables.ask(one.sql or ""))
+    tables_of("wilke2020", tables)
     found = dict(tables.ask("SELECT kib, mean FROM rates").iter_rows())
     assert list(found) == sizes
     assert found == pytest.approx({size: 1024 * size / (1e-6 * (1 + size)) for size in sizes})

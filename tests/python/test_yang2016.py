@@ -12,14 +12,14 @@ from fairlane import Fabric
 from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS
 from fairlane.reproduce import folder_of, plan
-from fairlane.reproduce.judging import findings
+from fairlane.reproduce.judging import Finding
 from fairlane.reproduce.planning import RECORDINGS
 from fairlane.reproduce.running import Called
 from fairlane.scenario.resolve import decide
 from fairlane.scheduler import Forecast, compare_allocators, load_model, read_log
 from fairlane.study.sql import Database
 from fairlane.workload.trace import Trace
-from papers import performed, scenarios, small, study_of
+from papers import judged, performed, scenarios, small, study_of, tables_of
 from pictures import assert_drawn
 
 
@@ -131,9 +131,9 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
     changes: dict[str, dict[str, Any]] = {"dimensions": change, "patterns": patterns}
     found = performed(small("yang2016", "yang.dimensions", changes), tmp_path)
     assert not found.failed
-    (judged,) = found.judged
-    assert [one.holds for one in judged.findings] == [True]
-    assert judged.findings[0].words.startswith("Crystal Router: median 3D ")
+    (claim,) = found.judged
+    assert [one.holds for one in claim.findings] == [True]
+    assert claim.findings[0].words.startswith("Crystal Router: median 3D ")
     times = pl.read_csv(tmp_path / "times.csv")
     assert times["box"].to_list() == ["3D", "5D", "7D"]
     assert (times["min_ms"] <= times["median_ms"]).all()
@@ -186,7 +186,7 @@ LEVELS = {
 }
 
 
-def judged(study: str, **times: list[float]) -> list[tuple[str, bool]]:
+def found_of(study: str, **times: list[float]) -> list[Finding]:
     """The verdicts for these times of one rank, ms, by application and level."""
     key, levels = LEVELS[study]
     rows = [
@@ -196,20 +196,17 @@ def judged(study: str, **times: list[float]) -> list[tuple[str, bool]]:
         for place, (level, time) in enumerate(zip(levels, of, strict=True))
     ]
     database = Database({"transfers": pl.DataFrame(rows)})
-    folder = folder_of("yang2016")
-    for one in folder.paper.table[:2]:
-        database.put(one.name, database.ask(one.sql or ""))
-    (claim,) = [one for one in folder.claims if study in one.studies]
-    return [(one.words, one.holds) for one in findings(claim, database)]
+    (claim,) = [one.id for one in folder_of("yang2016").claims if study in one.studies]
+    return judged("yang2016", claim, tables_of("yang2016", database, 2))
 
 
 def held(study: str, **times: list[float]) -> list[bool]:
-    return [it for _, it in judged(study, **times)]
+    return [one.holds for one in found_of(study, **times)]
 
 
 def test_medians_have_to_fall() -> None:
     assert held("dimensions", amg=[3, 2, 1], crystal=[3, 2, 2]) == [True, False]
-    words = [words for words, _ in judged("bandwidth", multigrid=[3, 2, 1])]
+    words = [one.words for one in found_of("bandwidth", multigrid=[3, 2, 1])]
     assert words == ["MultiGrid: median 2 GiB/s 3.00, 4 GiB/s 2.00, 8 GiB/s 1.00 ms (falls)"]
 
 
@@ -220,5 +217,5 @@ def test_each_application_has_its_own_band() -> None:
     assert held("contiguity", amg=[1, 1.05], crystal=[1, 1.2], multigrid=[1, 1.3]) == [True] * 3
     assert held("contiguity", amg=[1, 1.1], crystal=[1, 1.0], multigrid=[1, 0.9]) == [False] * 3
     assert held("contiguity", multigrid=[1, 2]) == [], "there is nothing to compare it with"
-    found = held("unit-size", amg=[1, 1, 1.03, 1.1], crystal=[1, 1, 1.06, 1.1], multigrid=[1, 1.9, 2, 2.1])
-    assert found == [True, True, False, True, True, True]
+    each = held("unit-size", amg=[1, 1, 1.03, 1.1], crystal=[1, 1, 1.06, 1.1], multigrid=[1, 1.9, 2, 2.1])
+    assert each == [True, True, False, True, True, True]

@@ -1,0 +1,167 @@
+"""The reproduction of Savoie et al. 2020: its studies share runs and keep hosts, and made-up periods are judged."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fairlane.reproduce import folder_of, plan
+from fairlane.reproduce.planning import Prepared
+from fairlane.reproduce.running import Keyed, perform
+from fairlane.scenario import Scenario
+from fairlane.study import Study
+from fairlane.study.plan import Plan as StudyPlan
+from fairlane.study.plan import plan as plan_study
+from fairlane.study.sql import Database
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.store import Store
+from papers import held, tables_of
+from small_study import Here
+
+STUDIES = Path(__file__).parents[2] / "docs" / "reproduction" / "savoie2020" / "studies"
+
+CONTROL = "process_prioritization"
+
+
+def studied(prepared: Prepared) -> Study:
+    assert prepared.study is not None
+    return prepared.study
+
+
+def calibrated(name: str, compute: int = 10**8, **options: Any) -> StudyPlan:
+    """A study of savoie2020 with made-up compute times."""
+    chosen = plan("savoie2020", quick=True, **options)
+    found = plan_study(studied(chosen.studies[name]))
+    for cell in found.cells:
+        cell.decide([compute] * len(cell.workloads), found.study.treatments)
+    return found
+
+
+def test_default_runs_are_shared_among_studies() -> None:
+    names = ("small.static", "small.threshold-0.4", "small.long-observation", "small.adaptive-routing")
+    cells = {name: calibrated(name).cells[0] for name in names}
+    runs = [run for cell in cells.values() for run in cell.runs]
+    assert len({run.task.digest for run in runs if run.treatment == "default"}) == 1
+    assert len({run.task.digest for run in runs if run.treatment != "default"}) == 4
+
+
+def test_another_routing_keeps_hosts_and_compute_times() -> None:
+    (cell,) = calibrated("small.adaptive-routing").cells
+    default, treated = (cell.of(treatment)[0].task.scenario for treatment in ("default", "adaptive"))
+    assert default["jobs"] == treated["jobs"]
+    assert (default["fabric"]["routing"]["name"], treated["fabric"]["routing"]["name"]) == ("d_mod_k", "adaptive")
+
+
+def test_a_controller_beside_is_run_and_not_judged() -> None:
+    chosen = plan("savoie2020", quick=True, beside=["slack"])
+    kinds = {
+        name: list(studied(one).treatments) for name, one in chosen.studies.items() if one.entry.file == "control.toml"
+    }
+    assert all(treatments == [CONTROL, "slack"] for treatments in kinds.values())
+    assert list(studied(chosen.studies["small.adaptive-routing"]).treatments) == ["adaptive"]
+    assert chosen.studies["small.arrivals"].arguments["controllers"] == [CONTROL, "slack"]
+    (cell,) = calibrated("small.static", beside=["slack"]).cells
+    (alike,) = calibrated("small.static").cells
+    assert cell.of(CONTROL)[0].task.digest == alike.of(CONTROL)[0].task.digest
+
+
+def test_upper_bounds_are_noted() -> None:
+    chosen = plan("savoie2020", placements=3, periods=7, only=["savoie.small.static", "savoie.small.arrivals"])
+    assert chosen.left_out == {
+        "small.static": "placements 3 of 8; periods 7 of 500",
+        "small.arrivals": "placements 3 of 8; periods 7 of 2500",
+    }
+    assert len(list(studied(chosen.studies["small.static"]).points())) == 3
+    assert plan("savoie2020", only="savoie.large.static").left_out == {}
+
+
+@pytest.mark.parametrize(("name", "hosts"), [("small", 64), ("medium", 324), ("large", 1296)])
+def test_the_systems_have_room_for_their_jobs_and_studies_of_controllers_use_them(name: str, hosts: int) -> None:
+    study = Study.load(STUDIES / f"{name}.toml")
+    found = study.scenario(next(study.points()))
+    own = Scenario.load(folder_of("savoie2020").path / f"{name}.toml")
+    assert found.jobs == own.jobs
+    assert found.fabric == own.fabric
+    assert own.fabric.parameters["hosts"] == hosts
+    assert sum(job.count * (job.ranks or 0) for job in own.jobs) <= hosts
+    assert set(study.treatments) == {"algorithm1", "slack"}
+
+
+def test_another_simulator_or_controller_makes_other_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    (cell,) = calibrated("small.static").cells
+    task = cell.of(CONTROL)[0].task
+    before = Keyed(task).digest
+    assert Keyed(task, "another method").digest != before
+    monkeypatch.setattr("fairlane.reproduce.running.sources", lambda controller: f"another {controller}")
+    assert Keyed(task).digest != before
+    few, many = ({cell.of(CONTROL)[0].task.digest for cell in plan_with(placements).cells} for placements in (2, 3))
+    assert few < many, "more placements leave runs as they are"
+
+
+def plan_with(placements: int) -> StudyPlan:
+    chosen = plan("savoie2020", only="savoie.small.static", placements=placements)
+    found = plan_study(studied(chosen.studies["small.static"]))
+    for cell in found.cells:
+        cell.decide([10**8] * 8, found.study.treatments)
+    return found
+
+
+def test_arrivals_keep_hosts_and_are_compared_with_the_default(tmp_path: Path) -> None:
+    chosen = plan("savoie2020", only="savoie.small.arrivals", quick=True, periods=2)
+    with Executor(Here(), Store(tmp_path)) as executor:
+        outcome = perform(chosen, executor)
+    assert not outcome.failures
+    jobs = outcome.tables.ask("SELECT job, workload, w_default FROM jobs")
+    assert jobs["job"].to_list()[:2] == ["flood-0", "flood-1"]
+    assert "flood-2" in jobs["job"], "the first job of a workload gives way to another"
+    assert jobs["w_default"].drop_nulls().is_between(-1, 0.5).all()
+
+
+def periods(rows: list[dict[str, Any]], study: str = "small.static", treatment: str = CONTROL) -> pl.DataFrame:
+    common = {"study": study, "point": 0, "placement": 0, "treatment": treatment, "state": "RUNNING", "accepted": True}
+    return pl.DataFrame([{**common, "period": 0, "isolated_iterations": 1000, **row} for row in rows])
+
+
+def made_up(table: pl.DataFrame, workload: str = "flood_pairs") -> Database:
+    """The tables that the paper makes of these periods."""
+    work = table.select("study", "point", "name").unique().with_columns(workload=pl.lit(workload))
+    return tables_of("savoie2020", Database({"periods": table, "work": work}))
+
+
+def gains(values: list[float]) -> Database:
+    """Everyone does 1000 alone, 900 by default, and so much more with QoS."""
+    done = [{"name": f"job-{at}", "iterations": round(900 * (1 + it))} for at, it in enumerate(values)]
+    return made_up(periods([{**row, "default_iterations": 900} for row in done]))
+
+
+def test_the_static_claim_is_judged_by_its_bands() -> None:
+    assert held("savoie2020", "savoie.small.static", gains([0.2, 0.12, 0.11, 0.105, 0.02, -0.04])) == [True] * 5
+    assert held("savoie2020", "savoie.small.static", gains([0.5, -0.1, -0.1, 0.0])) == [False] * 4 + [True]
+
+
+def test_w_and_improvement_are_ratios_of_sums() -> None:
+    row = gains([0.1]).ask("SELECT * FROM jobs").row(0, named=True)
+    assert row["w_default"] == pytest.approx(-0.1)
+    assert row["w_treated"] == pytest.approx(-0.01)
+    assert row["improvement"] == pytest.approx(0.1)
+
+
+def test_an_algorithm_that_starts_over_has_accepted_nothing() -> None:
+    states = ["DEFAULT", "RUNNING", "RUNNING", "RUNNING", "DEFAULT", "RUNNING", "RUNNING"]
+    accepted = [False, True, True, False, False, True, False]
+    rows = [
+        {"name": "a", "period": at, "state": state, "accepted": it, "iterations": 100 + gain, "default_iterations": 100}
+        for at, (state, it, gain) in enumerate(zip(states, accepted, [0, 0, 10, 20, 40, 80, 160], strict=True))
+    ]
+    found = made_up(periods(rows)).ask("SELECT adopted, improvement FROM progress")
+    means = {0: (0 + 0 + 0.4 + 0.8) / 4, 1: (0.1 + 1.6) / 2, 2: 0.2}
+    assert dict(found.iter_rows()) == pytest.approx(means)
+
+
+def test_another_routing_is_judged_against_the_jobs_alone_under_the_first() -> None:
+    static = periods([{"name": "a", "iterations": 945, "default_iterations": 900}])
+    other = periods([{"name": "a", "iterations": 980, "default_iterations": 900}], "small.adaptive-routing", "adaptive")
+    tables = made_up(pl.concat([static, other]))
+    assert tables.ask("SELECT w_rerouted, w_treated FROM rerouted").row(0) == pytest.approx((-0.02, -0.055))
+    assert held("savoie2020", "savoie.small.adaptive-routing", tables) == [True]
