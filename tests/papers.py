@@ -8,6 +8,7 @@ from fairlane.reproduce import Reproduction, conclude, folder_of
 from fairlane.reproduce.folder import Change
 from fairlane.reproduce.judging import Finding, findings
 from fairlane.reproduce.planning import Options, Plan, plan_of
+from fairlane.reproduce.running import stored_as
 from fairlane.scenario import Scenario
 from fairlane.study import Study
 from fairlane.study.sql import Database
@@ -31,7 +32,7 @@ def small(name: str, only: str, changes: Mapping[str, Mapping[str, Any]]) -> Pla
 
 def performed(chosen: Plan, out: Path) -> Reproduction:
     """The plan, run in this process."""
-    with Executor(Here(), Store(out)) as executor:
+    with Executor(Here(), Store(out, stored_as)) as executor:
         return conclude(chosen, executor, out)
 
 

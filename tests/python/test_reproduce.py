@@ -11,6 +11,7 @@ from fairlane.cli.main import execute
 from fairlane.reproduce import PAPERS, conclude, folder_of, plan
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import HOLDS, findings
+from fairlane.reproduce.running import stored_as
 from fairlane.study.sql import Database
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
@@ -132,7 +133,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(place: Path | str, out: Path, **options: Any) -> Any:
-    with Executor(Here(), Store(out)) as executor:
+    with Executor(Here(), Store(out, stored_as)) as executor:
         return conclude(plan(place, **options), executor, out)
 
 

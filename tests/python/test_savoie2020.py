@@ -8,10 +8,10 @@ import pytest
 
 from fairlane.reproduce import folder_of, plan
 from fairlane.reproduce.planning import Prepared
-from fairlane.reproduce.running import Keyed, perform
+from fairlane.reproduce.running import perform, stored_as
 from fairlane.scenario import Scenario
 from fairlane.study import Study
-from fairlane.study.plan import Plan as StudyPlan
+from fairlane.study.plan import ComparedPlan
 from fairlane.study.plan import plan as plan_study
 from fairlane.study.sql import Database
 from fairlane.tasks.executor import Executor
@@ -29,7 +29,7 @@ def studied(prepared: Prepared) -> Study:
     return prepared.study
 
 
-def calibrated(name: str, compute: int = 10**8, **options: Any) -> StudyPlan:
+def calibrated(name: str, compute: int = 10**8, **options: Any) -> ComparedPlan:
     """A study of savoie2020 with made-up compute times."""
     chosen = plan("savoie2020", quick=True, **options)
     found = plan_study(studied(chosen.studies[name]))
@@ -60,7 +60,9 @@ def test_a_controller_beside_is_run_and_not_judged() -> None:
     }
     assert all(treatments == [CONTROL, "slack"] for treatments in kinds.values())
     assert list(studied(chosen.studies["small.adaptive-routing"]).treatments) == ["adaptive"]
-    assert chosen.studies["small.arrivals"].arguments["controllers"] == [CONTROL, "slack"]
+    arrivals = studied(chosen.studies["small.arrivals"]).table.measure
+    assert arrivals is not None
+    assert arrivals.arguments["controllers"] == [CONTROL, "slack"]
     (cell,) = calibrated("small.static", beside=["slack"]).cells
     (alike,) = calibrated("small.static").cells
     assert cell.of(CONTROL)[0].task.digest == alike.of(CONTROL)[0].task.digest
@@ -91,15 +93,14 @@ def test_the_systems_have_room_for_their_jobs_and_studies_of_controllers_use_the
 def test_another_simulator_or_controller_makes_other_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     (cell,) = calibrated("small.static").cells
     task = cell.of(CONTROL)[0].task
-    before = Keyed(task).digest
-    assert Keyed(task, "another method").digest != before
+    before = stored_as(task)
     monkeypatch.setattr("fairlane.reproduce.running.sources", lambda controller: f"another {controller}")
-    assert Keyed(task).digest != before
+    assert stored_as(task) != before
     few, many = ({cell.of(CONTROL)[0].task.digest for cell in plan_with(placements).cells} for placements in (2, 3))
     assert few < many, "more placements leave runs as they are"
 
 
-def plan_with(placements: int) -> StudyPlan:
+def plan_with(placements: int) -> ComparedPlan:
     chosen = plan("savoie2020", only="savoie.small.static", placements=placements)
     found = plan_study(studied(chosen.studies["small.static"]))
     for cell in found.cells:
@@ -109,7 +110,7 @@ def plan_with(placements: int) -> StudyPlan:
 
 def test_arrivals_keep_hosts_and_are_compared_with_the_default(tmp_path: Path) -> None:
     chosen = plan("savoie2020", only="savoie.small.arrivals", quick=True, periods=2)
-    with Executor(Here(), Store(tmp_path)) as executor:
+    with Executor(Here(), Store(tmp_path, stored_as)) as executor:
         outcome = perform(chosen, executor)
     assert not outcome.failures
     jobs = outcome.tables.ask("SELECT job, workload, w_default FROM jobs")

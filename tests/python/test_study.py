@@ -53,7 +53,7 @@ def simulations(folder: Path, text: str) -> tuple[int, int]:
     planned = plan(study(folder, text))
     for cell in planned.cells:
         cell.decide([None] * len(cell.workloads), planned.study.treatments)
-    tasks = [task.digest for cell in planned.cells for task in cell.tasks()]
+    tasks = [task.digest for task in planned.tasks()]
     return len(tasks), len(set(tasks))
 
 

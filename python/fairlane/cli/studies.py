@@ -29,10 +29,11 @@ def study(
     profile: Annotated[bool, typer.Option("--profile", help="Say where the time went.")] = False,
     quiet: Quiet = False,
 ) -> Answer:
-    """Compare treatments over placements, seeds and parameters.
+    """Compare treatments over placements, seeds and parameters, or measure runs.
 
-    Every run is compared with the default run and with each job alone, on the same hosts. What is finished is stored at
-    once; after an interruption --resume continues.
+    Every run is compared with the default run and with each job isolated, on the same hosts; of a study with a table
+    `measure` the tables are kept that it asks for. What is finished is stored at once; after an interruption --resume
+    continues.
     """
     from fairlane.cli.study_text import profile_lines, study_parts
     from fairlane.study import Study, run
@@ -51,7 +52,7 @@ def study(
         tell(f"finished simulations are stored; continue with --resume{where}")
         raise
     tell_damaged(found.meta.recomputed, found.folder)
-    tables = {name: getattr(found, name) for name in ("work", "failures")}
+    tables = {name: table for name, table in found.tables().items() if name not in ("runs", "periods")}
     time = list(profile_lines(found.meta.profile)) if profile else []
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},

@@ -45,6 +45,8 @@ MOST_ROWS = 48
 """With more rows than this, conditions are shown over all workloads."""
 MOST_SINGLE = 24
 """With more repetitions than this, they are in the table ``work`` only."""
+MOST_MEASURED = 24
+"""Of a table that was measured with more rows, the others are in the folder."""
 MOST_FAILURES = 5
 """With more failures than this, the others are only counted."""
 
@@ -64,6 +66,8 @@ def study_parts(study: StudyResults) -> Iterator[Part]:
         yield Text(ABOUT_ALONE if alone_everywhere(study.work) else ABOUT, style="dim")
         notes = (timeless(study.work), *comparison_notes(study.work))
         yield from (long(note, "yellow") for note in notes if note)
+    for name, table in (study.measured or {}).items():
+        yield measured_table(name, table)
     if study.folder and (study.folder / EFFECTS).is_file():
         yield effects_table(read_parquet(study.folder / EFFECTS, STUDY["effects"]))
     for failure in study.failures.head(MOST_FAILURES).iter_rows(named=True):
@@ -197,6 +201,15 @@ def comparison_notes(work: pl.DataFrame) -> Iterator[str]:
         time = sufficient(rows)
         begin = "No W without a completed iteration" if kind == "without" else "Too few iterations for a reliable W"
         yield f"{begin}: {where}" + (f"; {FEW_ITERATIONS} take about {time}{stops(rows)}." if time else ".")
+
+
+def measured_table(name: str, table: pl.DataFrame) -> Table:
+    """The first rows of what was measured, without conditions that are the same in all of them."""
+    conditions = table.columns[: table.columns.index("seed") + 1]
+    same = [it for it in conditions if it == "point" or table[it].n_unique() < 2]
+    shown = [Column(it, it, left=not kind.is_numeric()) for it, kind in table.schema.items() if it not in same]
+    note = f"The first {MOST_MEASURED} of {table.height} rows." if table.height > MOST_MEASURED else ""
+    return Table(shown, table.head(MOST_MEASURED).to_dicts(), name, note)
 
 
 def effects_table(found: pl.DataFrame) -> Table:

@@ -242,7 +242,7 @@ class Registry(Mapping[str, T], Generic[T]):
             raise Problems(Problem("", f"there is no file {str(file)!r}", name))
         if not may_run(Code(file, attribute), name):
             return self._stand_in(attribute)
-        module = _imported(file, name)
+        module = import_file(file, name)
         defined = {
             key: value
             for key, value in vars(module).items()
@@ -352,8 +352,8 @@ def _package(offer: "EntryPoint") -> str:
     return f"{offer.dist.name} {offer.dist.version}" if offer.dist else offer.module
 
 
-def _imported(file: Path, name: str) -> ModuleType:
-    """The module of a user's file; each time anew, as it may have changed."""
+def import_file(file: Path, name: str) -> ModuleType:
+    """The module of a user's file, imported anew, as it may have changed; raises ``Problems`` about the key ``""``."""
     called = f"{_OWN}{sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(called, file)
     if spec is None or spec.loader is None:

@@ -12,10 +12,9 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.judging import HOLDS, Judged, judged
-from fairlane.reproduce.method import PAPER, PAPERS
 from fairlane.reproduce.output import Reproduction, store
-from fairlane.reproduce.planning import Options, Plan, plan_of
-from fairlane.reproduce.running import Outcome, perform
+from fairlane.reproduce.planning import PAPER, PAPERS, Options, Plan, plan_of
+from fairlane.reproduce.running import Outcome, perform, stored_as
 from fairlane.tasks.executor import Executor, Watcher
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.store import Store
@@ -80,7 +79,7 @@ def reproduce(
         workers: How many processes of this machine; None for all cores.
         dask: Address of a Dask scheduler whose workers to use instead.
     """
-    with Executor(open_pool(workers, dask), Store(folder), watcher) as executor:
+    with Executor(open_pool(workers, dask), Store(folder, stored_as), watcher) as executor:
         return conclude(chosen, executor, folder)
 
 
@@ -89,7 +88,7 @@ def conclude(chosen: Plan, executor: Executor, folder: Path) -> Reproduction:
     outcome = perform(chosen, executor)
     folder.mkdir(parents=True, exist_ok=True)
     kept = executor.store
-    unused = len(kept.digests() - outcome.done.keys()) if kept else 0
+    unused = len(kept.digests() - {kept.key(done.task) for done in outcome.done.values()}) if kept else 0
     found = Reproduction(chosen, outcome, judge(chosen, outcome), kept.damaged if kept else (), unused)
     store(found, folder)
     return found

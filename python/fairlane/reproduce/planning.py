@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from os import environ
@@ -11,15 +11,48 @@ from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.document import Document
+from fairlane.inputs.problems import refusing
+from fairlane.inputs.registry import Registry
 from fairlane.reproduce.folder import Change, Claim, Folder, StudyEntry
-from fairlane.reproduce.method import Method
+from fairlane.study.method import Method
 from fairlane.study.setting import steps_of
 from fairlane.study.study import Study
 
-__all__ = ["RECORDINGS", "Options", "Plan", "Prepared", "plan_of"]
+__all__ = ["PAPER", "PAPERS", "RECORDINGS", "Options", "Plan", "Prepared", "method_of", "plan_of", "trusted"]
 
 RECORDINGS = Path(__file__).with_name("recordings")
 """The folder of the recordings that fairlane comes with."""
+
+
+PAPER = "paper.toml"
+"""The file by which the folder of a paper is known."""
+BUILT_IN = Path(__file__).with_name("papers")
+"""The folder of the papers that fairlane comes with: their code needs no permission."""
+
+
+class _Papers(Registry[Path]):
+    """Folders of papers, by name."""
+
+    own = f"a folder with a {PAPER}"
+    wanted = f"a Python package with a {PAPER} in its folder"
+
+    def accepted(self, thing: Any) -> Path | None:
+        """The folder of a paper's package; None if it holds none."""
+        found = Path(getattr(thing, "__file__", None) or "").parent
+        return found if (found / PAPER).is_file() else None
+
+    def summary(self, thing: Path) -> str:
+        """The title."""
+        return str(Document.read(thing / PAPER).data.get("title", thing.name))
+
+
+PAPERS = _Papers(
+    "paper",
+    "fairlane.papers",
+    {file.parent.name: file.parent for file in sorted(BUILT_IN.glob(f"*/{PAPER}"))},
+    unread=BUILT_IN,
+)
+"""The folders of the papers that fairlane or an installed package comes with, by name."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +83,7 @@ class Prepared:
     entry: StudyEntry
     study: Study | None
     method: Method | None = None
-    """The function in place of a study file, or that measures the runs of one."""
+    """The function in place of a study file."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -99,7 +132,7 @@ class MissingError(Exception):
 def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options, notes: list[str]) -> Prepared:
     if entry.call is not None:
         arguments = _recordings({**entry.set, **quick.set})
-        return Prepared(entry, None, Method.of(folder.path, entry.call), arguments)
+        return Prepared(entry, None, method_of(folder, entry.call), arguments)
     document = _document(folder, entry, quick, options)
     data = document.data
     notes += _fewer(data, folder.paper.beside, options)
@@ -109,9 +142,20 @@ def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options
             data[key] = _recordings(data[key])
     study = Study(document)
     study.name = entry.name
-    asked = study.table.measure
-    method = Method.of(folder.path, asked.function) if asked and asked.function else None
-    return Prepared(entry, study, method, asked.arguments if asked else {})
+    if study.table.measure is not None and study.table.measure.function is not None:
+        study.method(trusted())
+    return Prepared(entry, study)
+
+
+def trusted() -> Iterable[Path]:
+    """The folders whose code needs no permission: those of papers that fairlane or an installed package comes with."""
+    return (BUILT_IN, *PAPERS.values())
+
+
+def method_of(folder: Folder, given: str) -> Method:
+    """The function behind ``method.py:name`` in a paper's folder. Raises ``ScenarioError`` if it may not run."""
+    with refusing("call"):
+        return Method.of(folder.path, given, trusted())
 
 
 def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options) -> Document:

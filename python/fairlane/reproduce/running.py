@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
+from typing_extensions import override
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import Derived
-from fairlane.reproduce.method import Method
-from fairlane.reproduce.planning import Plan, Prepared
-from fairlane.study.measured import measured_runs, measured_tables
-from fairlane.study.plan import plan as plan_study
+from fairlane.reproduce.planning import Plan, Prepared, method_of, trusted
+from fairlane.study.measured import plan_of
+from fairlane.study.method import MEASURE, Method
+from fairlane.study.plan import Plan as Tasks
 from fairlane.study.sql import Database, QueryError
-from fairlane.study.tables import tables as study_tables
-from fairlane.tasks.executor import Executor, Failure
+from fairlane.tasks.executor import Executor
 from fairlane.tasks.sources import sources
 from fairlane.tasks.task import Answer, Computable, Stopwatch, Task
 from fairlane.wording import plural
 
-__all__ = ["Done", "Keyed", "Outcome", "perform"]
-
-MEASURE = "fairlane.reproduce.method:measure"
+__all__ = ["Called", "Done", "Outcome", "made", "perform", "stored_as"]
 
 
 @dataclass(frozen=True)
@@ -41,41 +39,6 @@ class Done:
     """Processor time that it took."""
     error: str | None = None
     """Why it has no answer."""
-
-
-@dataclass(frozen=True)
-class Keyed:
-    """A task of a study that is another one when the simulator, or the method that it uses, changes."""
-
-    task: Task
-    method: str = ""
-    """The digest of the method's file."""
-
-    @property
-    def label(self) -> str:
-        """The task's."""
-        return self.task.label
-
-    @property
-    def cost(self) -> float:
-        """The task's."""
-        return self.task.cost
-
-    @cached_property
-    def digest(self) -> str:
-        """The same for tasks that have the same result."""
-        controller = self.task.arguments.get("controller", "none")
-        key = [self.task.digest, sources(str(controller)), self.method]
-        return sha256(json.dumps(key).encode()).hexdigest()[:32]
-
-    @property
-    def description(self) -> Mapping[str, Any]:
-        """The task's scenario."""
-        return self.task.description
-
-    def compute(self, watch: Stopwatch) -> Answer:
-        """As the task."""
-        return self.task.compute(watch)
 
 
 @dataclass(frozen=True)
@@ -117,76 +80,17 @@ def _data() -> str:
     return found.hexdigest()[:16]
 
 
-class _Part(Protocol):
-    """A study of the plan on its way."""
+class _CalledPlan(Tasks):
+    """The plan of a study that is a function."""
 
-    def first(self) -> Iterable[Computable]:
-        """Tasks that the others need the answers of."""
+    def __init__(self, task: Called) -> None:
+        self._task = task
 
-    def second(self, executor: Executor, /) -> Iterable[Computable]:
-        """All others."""
-
-    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
-        """What came of them."""
-
-
-class _Compared(_Part):
-    """A study with treatments."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        assert prepared.study is not None, "it has a study file"
-        self._plan = plan_study(prepared.study)
-
-    def first(self) -> Iterable[Computable]:
-        return [Keyed(task) for task in self._plan.calibrations()]
-
-    def second(self, executor: Executor) -> Iterable[Computable]:
-        self._plan.calibrate(_unkeyed(executor, self.first()))
-        return self._tasks()
-
-    def _tasks(self) -> list[Keyed]:
-        return [Keyed(run.task) for cell in self._plan.cells for run in cell.runs]
-
-    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
-        return study_tables(self._plan, _unkeyed(executor, [*self.first(), *self._tasks()]))
-
-
-class _Measured(_Part):
-    """A study of single runs that are measured."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        assert prepared.study is not None, "it has a study file"
-        method = prepared.method
-        if method is None:
-            self._runs = list(measured_runs(prepared.study))
-        else:
-            arguments = {"file": str(method.file), "name": method.name, "arguments": prepared.arguments}
-            self._runs = list(measured_runs(prepared.study, MEASURE, arguments))
-        self._tasks = [Keyed(run.task, method.digest if method else "") for run in self._runs]
-
-    def first(self) -> Iterable[Computable]:
-        return []
-
-    def second(self, _executor: Executor) -> Iterable[Computable]:
-        return self._tasks
-
-    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
-        return measured_tables(self._runs, _unkeyed(executor, self._tasks))
-
-
-class _CalledPart(_Part):
-    """A study that is a function."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        assert prepared.method is not None, "it has a function"
-        self._task = Called(prepared.method, prepared.arguments, prepared.entry.name)
-
-    def first(self) -> Iterable[Computable]:
-        return []
-
-    def second(self, _executor: Executor) -> Iterable[Computable]:
+    @override
+    def tasks(self) -> Sequence[Computable]:
         return [self._task]
 
+    @override
     def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
         answer = executor.answer(self._task)
         if answer is None:
@@ -194,17 +98,20 @@ class _CalledPart(_Part):
         return {name: pl.DataFrame(columns) for name, columns in answer["tables"].items()}
 
 
-def _unkeyed(executor: Executor, tasks: Iterable[Computable]) -> Executor:
-    """What came of tasks, by the digests that their studies know them by."""
-    found = Executor(executor.pool)
-    for one in tasks:
-        assert isinstance(one, Keyed), "tasks of study files are keyed"
-        if one.digest in executor.outcomes:
-            found.outcomes[one.task.digest] = executor.outcomes[one.digest]
-        elif one.digest in executor.failures:
-            failure = executor.failures[one.digest]
-            found.failures[one.task.digest] = Failure(one.task, failure.error, failure.description)
-    return found
+def _tasks_of(prepared: Prepared) -> Tasks:
+    if prepared.study is not None:
+        return plan_of(prepared.study, trusted(), judge=False)
+    assert prepared.method is not None, "it has a function"
+    return _CalledPlan(Called(prepared.method, prepared.arguments, prepared.entry.name))
+
+
+def stored_as(task: Computable) -> str:
+    """The digest that the answer of a task is stored by: another one when the simulator or its own method changes."""
+    if not isinstance(task, Task):
+        return task.digest
+    method = Method(Path(task.arguments["file"]), "").digest if task.function == MEASURE else ""
+    key = [task.digest, sources(str(task.arguments.get("controller", "none"))), method]
+    return sha256(json.dumps(key).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -240,23 +147,19 @@ def perform(plan: Plan, executor: Executor) -> Outcome:
 
     A task that fails twice is reported with its error, and the others go on.
     """
-    parts = {name: _part(prepared) for name, prepared in plan.studies.items()}
-    first = {task.digest: task for part in parts.values() for task in part.first()}
+    parts = {name: _tasks_of(prepared) for name, prepared in plan.studies.items()}
+    first = {task.digest: task for part in parts.values() for task in part.calibrations()}
     if first:
         executor.run(first.values())
-    tasks = first | {task.digest: task for part in parts.values() for task in part.second(executor)}
+    for part in parts.values():
+        part.calibrate(executor)
+    tasks = first | {task.digest: task for part in parts.values() for task in part.tasks()}
     executor.run([task for digest, task in tasks.items() if digest not in first])
     found = {name: part.tables(executor) for name, part in parts.items()}
     counts = {name: tables["failures"].height for name, tables in found.items() if "failures" in tables}
     failures = {name: count for name, count in counts.items() if count}
     done = {digest: _done(task, executor) for digest, task in tasks.items()}
     return _derived(plan, _stored(plan, found, Outcome(Database(), {}, failures, done)))
-
-
-def _part(prepared: Prepared) -> _Part:
-    if prepared.study is None:
-        return _CalledPart(prepared)
-    return _Compared(prepared) if prepared.study.table.measure is None else _Measured(prepared)
 
 
 def _done(task: Computable, executor: Executor) -> Done:
@@ -314,7 +217,7 @@ def _derived(plan: Plan, outcome: Outcome) -> Outcome:
 
 def _made(plan: Plan, one: Derived, tables: Database) -> dict[str, pl.DataFrame]:
     if one.call is not None:
-        answer = Method.of(plan.folder.path, one.call).function()(tables)
+        answer = method_of(plan.folder, one.call).function()(tables)
         return dict(answer) if isinstance(answer, Mapping) else {one.name: answer}
     assert one.sql is not None, "a table has a query or a function"
     return {one.name: tables.ask(one.sql)}

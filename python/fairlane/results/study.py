@@ -1,5 +1,6 @@
 """A study's results: its tables as data frames, and the folder that they live in."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -14,7 +15,7 @@ from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
-from fairlane.results.schemas import STUDY
+from fairlane.results.schemas import STUDY, types
 from fairlane.wording import html_table, percent, plural
 
 META = "study.json"
@@ -45,6 +46,8 @@ class StudyMeta(BaseModel):
     """Runs that failed."""
     treatments: list[str]
     """Names of the treatments."""
+    measured: list[str] | None = None
+    """Names of the tables that are measured of each run; None of a study that compares."""
     placements: list[str] = []
     """What the numbers of placements in the tables stand for."""
     wall_s: float
@@ -71,13 +74,34 @@ class StudyResults(Results):
     """One row per period and job of the runs with a controller."""
     failures: pl.DataFrame
     """One row per run that failed, with where its scenario is."""
+    measured: Mapping[str, pl.DataFrame] | None = None
+    """What was measured of each run, by name; then ``work`` and ``periods`` have no rows. None of one that compares."""
     folder: Path | None = None
     """Where it is stored."""
 
     TABLES = ("runs", "work", "periods", "failures")
     FIGURE = "work"
 
+    @classmethod
+    def of(cls, meta: StudyMeta, tables: Mapping[str, pl.DataFrame], folder: Path | None = None) -> Self:
+        """The results with these tables."""
+        measured = None if meta.measured is None else {name: tables[name] for name in meta.measured}
+        work, periods = (
+            tables[name] if measured is None else pl.DataFrame(schema=types(STUDY[name]))
+            for name in ("work", "periods")
+        )
+        return cls(meta, tables["runs"], work, periods, tables["failures"], measured, folder)
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Every table by name."""
+        if self.measured is None:
+            return super().tables()
+        return {"runs": self.runs, "failures": self.failures, **self.measured}
+
     def _repr_html_(self) -> str:
+        if self.measured is not None:
+            sizes = [(name, table.height) for name, table in self.measured.items()]
+            return html_table(f"Study {self.headline()}", ("table", "rows"), sizes)
         compared = self.work.group_by("treatment", "workload", maintain_order=True).agg(
             pl.col("name").n_unique().alias("jobs"), pl.col("w", "improvement").median()
         )
@@ -119,5 +143,8 @@ class StudyResults(Results):
             raise ResultsError(f"{path}: {words}")
         sealed = Sealed.open(folder, "study", STUDY_SCHEMA_VERSION)
         sealed.path(META)
-        tables = read_tables(sealed, {name: STUDY[name] for name in cls.TABLES})
-        return cls(meta=meta, folder=folder, **tables)
+        if meta.measured is None:
+            schemas = {name: STUDY[name] for name in cls.TABLES}
+        else:
+            schemas = {"runs": STUDY["runs"], "failures": STUDY["failures"], **{name: {} for name in meta.measured}}
+        return cls.of(meta, read_tables(sealed, schemas), folder)

@@ -6,17 +6,20 @@ condition, for whoever asks about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from pydantic import Field, model_validator
+from typing_extensions import override
 
 from fairlane.errors import Problem, RunError, ScenarioError
-from fairlane.inputs.problems import Problems
-from fairlane.inputs.table import Table
+from fairlane.study.method import MEASURE
+from fairlane.study.plan import DEFAULT, Plan, decided_of, judged, plan
 from fairlane.study.sql import Database, QueryError
+from fairlane.study.table import RUN_TABLES
+from fairlane.study.tables import points_table, table_of, with_points
 from fairlane.tasks.task import Task
 from fairlane.units import DURATION
 
@@ -28,30 +31,9 @@ if TYPE_CHECKING:
     from fairlane.tasks.executor import Executor
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["Measure", "MeasuredRun", "measure", "measured_runs", "measured_tables"]
+__all__ = ["MeasuredPlan", "MeasuredRun", "columns_of", "measure", "plan_of"]
 
-FUNCTION = "fairlane.study.measured:measure"
-
-
-class Measure(Table):
-    """What is measured of every run: tables, each asked for in SQL, or what a function returns."""
-
-    until: str | None = None
-    """The job with which a run ends, also as ``{factor}``; by default it lasts for the scenario's duration."""
-    tables: dict[str, str] = Field(default_factory=dict)
-    """SQL over the tables of a run, and a table ``run`` with one row, by the name of what it makes."""
-    function: str | None = None
-    """``file.py:name`` of a function that simulates in its own way and returns tables by column, by name."""
-    arguments: dict[str, Any] = Field(default_factory=dict)
-    """The arguments of the function."""
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if bool(self.tables) == (self.function is not None):
-            raise Problems(Problem("tables", "says nothing, or beside a function", allowed="tables or a function"))
-        if self.function is not None and self.until is not None:
-            raise Problems(Problem("until", "is up to the function", self.until, "nothing"))
-        return self
+QUERIES = "fairlane.study.measured:measure"
 
 
 @dataclass(frozen=True)
@@ -62,20 +44,56 @@ class MeasuredRun:
     task: Task
 
 
-def measured_runs(
-    study: Study, function: str = FUNCTION, arguments: Mapping[str, Any] | None = None
-) -> Iterator[MeasuredRun]:
-    """The runs of a study that measures. Raises ``ScenarioError``.
+class MeasuredPlan(Plan):
+    """The runs of a study that measures: one for each point.
 
-    A study that names a function of its own is run by ``function``, as ``module:name``, with these arguments.
+    A function that it names is in a file beside the study file, and needs permission unless that is in a folder that
+    is ``trusted``. With ``judge`` every scenario is tried before anything runs, as far as it is simulated as it stands.
+    Raises ``ScenarioError``.
     """
-    asked = study.table.measure
-    assert asked is not None, "asked for of studies that measure only"
-    for point in study.points():
+
+    def __init__(self, study: Study, trusted: Iterable[Path] = (), *, judge: bool = True) -> None:
+        asked = study.table.measure
+        assert asked is not None, "asked for of studies that measure only"
+        self._judge = judge and asked.function is None
+        self._arguments: dict[str, Any] = {"tables": asked.tables}
+        if asked.function is not None:
+            method = study.method(trusted)
+            self._arguments = {"file": str(method.file), "name": method.name, "arguments": asked.arguments}
+        self.runs = judged(study, lambda point: self._run(study, point))
+
+    def _run(self, study: Study, point: Point) -> MeasuredRun:
         scenario = study.scenario(point, background=False)  # drawn where it is simulated
-        given = arguments or {"until": _until(study, point, scenario), "tables": asked.tables}
+        if self._judge:
+            decided = decided_of(scenario.with_background())
+            self.memory = max(self.memory, decided.estimate.memory if decided.estimate else 0.0)
+            self.allowed = max(self.allowed, scenario.memory or 0)
+        function, arguments = MEASURE, self._arguments
+        if "tables" in arguments:
+            function, arguments = QUERIES, {"until": _until(study, point, scenario), **arguments}
+        cost = sum(job.count * (job.ranks or 32) for job in scenario.jobs if job.start < scenario.duration)
         label, data = f"{study.name}: {point}", study.written(point).data
-        yield MeasuredRun(point, Task(function, data, study.folder, label, given, _cost(scenario)))
+        return MeasuredRun(point, Task(function, data, study.folder, label, arguments, float(cost)))
+
+    @override
+    def tasks(self) -> list[Task]:
+        return [run.task for run in self.runs]
+
+    @override
+    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
+        return measured_tables(self.runs, executor)
+
+    @override
+    def described(self) -> list[dict[str, Any]]:
+        return [
+            {"point": str(run.point), "scenario": run.task.scenario, "runs": [{"answer": run.task.digest}]}
+            for run in self.runs
+        ]
+
+
+def plan_of(study: Study, trusted: Iterable[Path] = (), *, judge: bool = True) -> Plan:
+    """What there is to compute, whether the study compares or measures; see ``plan`` and ``MeasuredPlan``."""
+    return plan(study) if study.table.measure is None else MeasuredPlan(study, trusted, judge=judge)
 
 
 def _until(study: Study, point: Point, scenario: Scenario) -> int | None:
@@ -89,10 +107,6 @@ def _until(study: Study, point: Point, scenario: Scenario) -> int | None:
     if name not in names:
         raise ScenarioError(study.error(Problem.unknown("measure.until", "job", name, names, name)))
     return names.index(name)
-
-
-def _cost(scenario: Scenario) -> float:
-    return float(sum(job.count * (job.ranks or 32) for job in scenario.jobs if job.start < scenario.duration))
 
 
 def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
@@ -158,34 +172,36 @@ def _observed(made: Tables, engine: Engine, until: str | None, asked: str) -> di
 
 
 def measured_tables(runs: Sequence[MeasuredRun], executor: Executor) -> dict[str, pl.DataFrame]:
-    """What runs have measured, with the columns of their points; ``runs`` and ``failures`` with a row for each run.
+    """``runs`` and ``failures`` as of any study, and what runs have measured; all with the columns of their points.
 
-    Raises ``ScenarioError`` if a table has a column that says of every row which point it is of.
+    Raises ``ScenarioError`` if a table has a name or a column that every study has.
     """
-    from fairlane.study.tables import points_table
-
-    points = points_table([run.point for run in runs])
-    rows: dict[str, list[pl.DataFrame]] = {}
+    simulations: dict[str, int] = {}
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in RUN_TABLES}
+    measured: dict[str, list[pl.DataFrame]] = {}
     for number, run in enumerate(runs):
-        answer, failure = executor.answer(run.task), executor.failures.get(run.task.digest)
-        if answer is None:
-            failed = {"error": failure and failure.error, "scenario": failure and failure.description}
-            rows.setdefault("failures", []).append(_rows(number, pl.DataFrame([failed])))
-            continue
-        made = {"packet_hops": answer.get("packet_hops"), "digest": answer.get("digest")}
-        for name, columns in {"runs": {key: [value] for key, value in made.items()}, **answer["tables"]}.items():
-            rows.setdefault(name, []).append(_rows(number, pl.DataFrame(columns)))
-    found = {}
-    for name, parts in rows.items():
+        answer, failure = executor.answer(run.task) or {}, executor.failures.get(run.task.digest)
+        whole = {"point": number, "baseline": "", "treatment": DEFAULT, "job": None}
+        simulated = {
+            "simulation": simulations.setdefault(run.task.digest, len(simulations)),
+            "packet_hops": answer.get("packet_hops"),
+            "digest": answer.get("digest"),
+            "failed": failure is not None,
+        }
+        rows["runs"].append({**whole, **simulated})
+        if failure is not None:
+            del whole["baseline"]
+            rows["failures"].append({**whole, "error": failure.error, "scenario": failure.description})
+        for name, columns in answer.get("tables", {}).items():
+            table = pl.DataFrame(columns).select(pl.lit(number, pl.UInt32).alias("point"), pl.all())
+            measured.setdefault(name, []).append(table)
+    points = points_table([run.point for run in runs])
+    found = {name: table_of(name, rows[name]) for name in RUN_TABLES}
+    for name, parts in measured.items():
         table = pl.concat(parts, how="diagonal_relaxed")
         again = [column for column in table.columns[1:] if column in points.columns]
-        if again:
-            raise ScenarioError(Problem(f"measure.tables.{name}", "is a column of every table", again[0]))
-        joined = points.join(table, on="point", how="right", maintain_order="right")
-        found[name] = joined.select(*points.columns, *table.columns[1:])
-    return found
-
-
-def _rows(point: int, table: pl.DataFrame) -> pl.DataFrame:
-    """Rows of a point."""
-    return table.select(pl.lit(point, pl.UInt32).alias("point"), pl.all())
+        if again or name in RUN_TABLES:
+            words = "is a column of every table" if again else "is a table of every study"
+            raise ScenarioError(Problem(f"measure.tables.{name}", words, again[0] if again else None))
+        found[name] = table
+    return {name: with_points(table, points) for name, table in found.items()}

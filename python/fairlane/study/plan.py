@@ -1,15 +1,19 @@
-"""What a study has to compute: a cell for each point, and the tasks that cells share.
+"""What a study has to compute: tasks, and the tables that come of their answers.
 
-A cell is everything about one point, placement and seed: the default run, each job isolated, and a run per treatment,
-all with the same programs on the same hosts. Compute times are found first, on the default scenario, and hold for all.
+Of a study that compares there is a cell for each point, and cells share tasks. A cell is everything about one point,
+placement and seed: the default run, each job isolated, and a run per treatment, all with the same programs on the same
+hosts. Compute times are found first, on the default scenario, and hold for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from typing_extensions import override
 
 from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.inputs.problems import Problems
@@ -19,12 +23,26 @@ from fairlane.study.pinned import Pinned, pin
 from fairlane.study.study import Point, Study
 from fairlane.study.treatments import Treatment
 from fairlane.study.treatments.overrides import Overrides
-from fairlane.tasks.task import Task
+from fairlane.tasks.task import Computable, Task
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fairlane.tasks.executor import Executor
 
-__all__ = ["DEFAULT", "ISOLATED", "Cell", "CellRun", "Plan", "plan"]
+__all__ = [
+    "DEFAULT",
+    "ISOLATED",
+    "Cell",
+    "CellRun",
+    "ComparedPlan",
+    "Plan",
+    "decided_of",
+    "judged",
+    "plan",
+]
+
+T = TypeVar("T")
 
 CALIBRATE = "fairlane.study.work:calibrate"
 FIXED = ("name", "seed", "duration")
@@ -97,10 +115,6 @@ class Cell:
             treated = kind.treated(self.treated[name].with_compute_times(compute), name)
             self.runs.append(CellRun(kind.baseline, name, None, treated, kind))
 
-    def tasks(self) -> list[Task]:
-        """What its runs are computed by."""
-        return [run.task for run in self.runs]
-
     def of(self, treatment: str, baseline: str | None = None) -> list[CellRun]:
         """Its runs with a treatment, or without: of one baseline or of all."""
         return [run for run in self.runs if run.treatment == treatment and baseline in (None, run.baseline)]
@@ -114,54 +128,94 @@ class Cell:
         return {"point": str(self.point), "scenario": self.pinned.data, "runs": runs}
 
 
+class Plan(ABC):
+    """What there is to compute, and the tables that come of it."""
+
+    memory: float = 0.0
+    """Bytes of memory that the largest simulation takes, about."""
+    allowed: int = 0
+    """Bytes of memory that its scenarios allow, 0 if none says so."""
+
+    def calibrations(self) -> Iterable[Computable]:
+        """Tasks that the others need the answers of."""
+        return ()
+
+    def calibrate(self, _executor: Executor, /) -> None:
+        """Makes the tasks that need these answers; of those whose calibration has failed there are none."""
+        return
+
+    @abstractmethod
+    def tasks(self) -> Sequence[Computable]:
+        """All others; several may be the same."""
+
+    @abstractmethod
+    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
+        """What came of them."""
+
+    def described(self) -> list[dict[str, Any]]:
+        """For each point its scenario, and the answers that are its runs."""
+        return []
+
+
 @dataclass
-class Plan:
-    """All cells of a study."""
+class ComparedPlan(Plan):
+    """All cells of a study whose runs are compared."""
 
     study: Study
     cells: list[Cell]
 
-    @property
-    def memory(self) -> float:
-        """Bytes of memory that the largest simulation takes, about."""
-        return max((cell.memory for cell in self.cells), default=0.0)
+    def __post_init__(self) -> None:
+        self.memory = max((cell.memory for cell in self.cells), default=0.0)
+        self.allowed = max((cell.allowed or 0 for cell in self.cells), default=0)
 
-    @property
-    def allowed(self) -> int:
-        """Bytes of memory that its scenarios allow, 0 if none says so."""
-        return max((cell.allowed or 0 for cell in self.cells), default=0)
-
-    def calibrations(self) -> Iterator[Task]:
-        """What finds the compute times, which all runs of a point share."""
+    @override
+    def calibrations(self) -> Iterable[Task]:
         return (task for cell in self.cells for task in cell.calibrations if task)
 
+    @override
     def calibrate(self, executor: Executor) -> None:
-        """Makes the tasks of the cells whose compute times are known now; the others have none."""
         for cell in self.cells:
             known = {task.digest: answer for task in cell.calibrations if task and (answer := executor.answer(task))}
             if all(task is None or task.digest in known for task in cell.calibrations):
                 compute = [None if task is None else known[task.digest]["compute"][0] for task in cell.calibrations]
                 cell.decide(compute, self.study.treatments)
 
+    @override
+    def tasks(self) -> list[Task]:
+        return [run.task for cell in self.cells for run in cell.runs]
 
-def plan(study: Study) -> Plan:
-    """Judges every scenario of the study, and says what there is to compute.
+    @override
+    def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
+        from fairlane.study.tables import tables
+
+        return tables(self.cells, executor)
+
+    @override
+    def described(self) -> list[dict[str, Any]]:
+        return [cell.described() for cell in self.cells]
+
+
+def plan(study: Study) -> ComparedPlan:
+    """Judges every scenario of a study that compares, and says what there is to compute.
 
     Raises ``ScenarioError`` with everything that is wrong, before anything runs.
     """
-    if study.table.measure is not None:
-        words = "is for studies that belong to a paper: fairlane reproduce FOLDER runs them"
-        raise ScenarioError(study.error(Problem("measure", words)))
+    cells = judged(study, lambda point: _cell(study, point))
+    return ComparedPlan(study, cells)
+
+
+def judged(study: Study, judge: Callable[[Point], T]) -> list[T]:
+    """What comes of every point of a study. Raises ``ScenarioError`` with all that is wrong, each once."""
     problems: dict[str, Problem] = {}
-    cells = []
+    found = []
     for point in study.points():
         try:
-            cells.append(_cell(study, point))
+            found.append(judge(point))
         except ScenarioError as error:
             problems.update({str(problem): problem for problem in error.problems})
     if problems:
         raise ScenarioError(problems.values())
-    return Plan(study, cells)
+    return found
 
 
 def _cell(study: Study, point: Point) -> Cell:
@@ -170,7 +224,7 @@ def _cell(study: Study, point: Point) -> Cell:
         wrong = list(Overrides().check(scenario))
         if wrong:
             raise scenario.error(Problems(*wrong))
-    decided = _decided(scenario)
+    decided = decided_of(scenario)
     pinned = pin(scenario, decided, study.folder, str(point))
     treated: dict[str, Pinned] = {}
     problems: list[Problem] = []
@@ -180,7 +234,7 @@ def _cell(study: Study, point: Point) -> Cell:
             wrong = list(_located(study, name, other, treatment.check(other)))
             problems += wrong
             fitted = other if wrong else treatment.fitted(other)
-            outcome = pin(fitted, _decided(fitted), study.folder, str(point))
+            outcome = pin(fitted, decided_of(fitted), study.folder, str(point))
         except ScenarioError as error:
             problems += error.problems
             continue
@@ -203,7 +257,8 @@ def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Pro
             yield study.error(problem.under(f"treatments.{name}"))
 
 
-def _decided(scenario: Scenario) -> Resolved:
+def decided_of(scenario: Scenario) -> Resolved:
+    """The scenario with all decisions made. Raises ``ScenarioError`` with the place in the file."""
     try:
         return decide(scenario)
     except Problems as problems:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from fairlane.errors import ScenarioError
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
 from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
-from fairlane.study.plan import plan
+from fairlane.study.measured import plan_of
 from fairlane.study.study import Study
-from fairlane.study.tables import tables
+from fairlane.study.table import RUN_TABLES
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import affordable, open_pool
 from fairlane.tasks.progress import TaskProgress
@@ -66,7 +66,7 @@ def run(
         find(dask)  # planning takes a while
     if dask is None and workers is None:
         study.check_code()
-    planned = plan(study)
+    planned = plan_of(study)
     if dask is None and (workers is not None or study.table.cluster is None):
         workers = affordable(planned.memory, planned.allowed, workers)
     planning = time.monotonic() - begun
@@ -91,23 +91,25 @@ def run(
             shown.stage("calibrating")
             executor.run(planned.calibrations())
             planned.calibrate(executor)
-            store.write(CELLS, json.dumps([cell.described() for cell in planned.cells]))
+            cells = planned.described()
+            store.write(CELLS, json.dumps(cells))
             shown.stage("simulating")
-            executor.run(task for cell in planned.cells for task in cell.tasks())
+            executor.run(planned.tasks())
             many, spent = pool.workers, time.monotonic() - opened
     writing = time.monotonic()
-    found = tables(planned, executor)
+    found = planned.tables(executor)
     executor.spent("writing", time.monotonic() - writing)
     wall = time.monotonic() - begun
     meta = StudyMeta(
         version=version("fairlane"),
         study=study.name,
         digest=StudyResults.digest_of(found),
-        points=len(planned.cells),
+        points=len(cells),
         runs=found["runs"].height,
         simulations=found["runs"]["simulation"].n_unique(),
         failures=found["failures"].height,
         treatments=list(study.treatments),
+        measured=None if study.table.measure is None else [name for name in found if name not in RUN_TABLES],
         placements=[placement_name(table) for table in study.table.placements or [{}]],
         wall_s=wall,
         started=started,
@@ -120,7 +122,7 @@ def run(
         kept["effects"] = effects(kept["dataset"])
         store.write(SHEET, data_sheet(study, kept["dataset"], meta))
     store.finish("study", STUDY_SCHEMA_VERSION, kept, {META: meta.model_dump_json(indent=2) + "\n"})
-    return StudyResults(meta=meta, folder=store.folder, **found)
+    return StudyResults.of(meta, found, store.folder)
 
 
 def profile(laps: Mapping[str, float], workers: int, spent: float, wall: float) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from math import prod
@@ -18,6 +19,7 @@ from fairlane.inputs.document import Document, KeyPath, current_document, dotted
 from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
+from fairlane.study.method import Method
 from fairlane.study.setting import Change, changes, steps_of
 from fairlane.study.table import Case, StudyTable
 from fairlane.wording import html_table, plural
@@ -107,12 +109,29 @@ class Study:
 
     def check_code(self) -> None:
         """Raises ``ScenarioError`` if its cluster's jobs can run code of their own, and that is not permitted."""
-        if self.table.cluster is None:
-            return
-        try:
-            with override(current_document, self._document):
+        if self.table.cluster is not None:
+            with self._reading():
                 for key, what in self.table.cluster.code():
                     check_permission(f"cluster.{key}", what)
+
+    def method(self, trusted: Iterable[Path] = ()) -> Method:
+        """The function that measures its runs; in a folder that is ``trusted`` it needs no permission.
+
+        Raises ``ScenarioError`` if there is none or it may not run.
+        """
+        with self._reading():
+            try:
+                asked = self.table.measure
+                return Method.of(self._document.folder, (asked and asked.function) or "", trusted)
+            except Problems as problems:
+                raise Problems(*(problem.under("measure.function") for problem in problems.problems)) from None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Within, code is permitted as in the study's file, and problems get their place in it."""
+        try:
+            with override(current_document, self._document):
+                yield
         except Problems as problems:
             raise ScenarioError(self.error(problem) for problem in problems.problems) from None
 

@@ -15,12 +15,11 @@ from fairlane.inputs.table import Table
 from fairlane.placement import LIST
 from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
-from fairlane.study.measured import Measure
 from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.tasks.cluster import Cluster
 
-__all__ = ["Case", "Design", "Rule", "StudyTable"]
+__all__ = ["RUN_TABLES", "Case", "Design", "Measure", "Rule", "StudyTable"]
 
 RESERVED = ("default", "isolated")
 """Names of runs that every study has."""
@@ -31,6 +30,8 @@ COLUMNS: Mapping[KeyPath, str] = {
 """Scenario keys that are columns of the tables already, and what to say instead of going through their values."""
 MOST_PLACEMENTS = 100_000
 """So many can be asked for by their number."""
+RUN_TABLES = ("runs", "failures")
+"""Tables that every study has, with a row for each run or for each one that failed."""
 POINT = ("point", "case", "placement", "seed")
 """Columns that say of every row which point it is of, beside those of parameters and factors."""
 
@@ -90,6 +91,29 @@ def _placements(given: Any) -> Any:
 def _listed(given: Any) -> Any:
     """``hosts`` without a name is an explicit list."""
     return {"name": LIST, **given} if isinstance(given, dict) and "hosts" in given else given
+
+
+class Measure(Table):
+    """What is measured of every run: tables, each asked for in SQL, or what a function returns."""
+
+    until: str | None = None
+    """The job with which a run ends, also as ``{factor}``; by default it lasts for the scenario's duration."""
+    tables: dict[str, str] = Field(default_factory=dict)
+    """SQL over the tables of a run, and a table ``run`` with one row, by the name of what it makes."""
+    function: str | None = None
+    """``file.py:name``, seen from the study's folder, of a function that simulates by itself and returns tables."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """The arguments of the function."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if wrong := [name for name in self.tables if name in RUN_TABLES or not name.isidentifier()]:
+            raise Problems(Problem("tables", "cannot be the name of a table", wrong[0], "another word"))
+        if bool(self.tables) == (self.function is not None):
+            raise Problems(Problem("tables", "needs queries, or a function instead", allowed="tables or a function"))
+        if self.function is not None and self.until is not None:
+            raise Problems(Problem("until", "is up to the function", self.until, "nothing"))
+        return self
 
 
 class StudyTable(Table):

@@ -11,13 +11,13 @@ import polars as pl
 from fairlane.results.derive import change
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
-from fairlane.study.plan import DEFAULT, ISOLATED, Cell, Plan
+from fairlane.study.plan import DEFAULT, ISOLATED, Cell
 from fairlane.study.study import Point
 from fairlane.study.treatments import Progress
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Task
 
-__all__ = ["points_table", "tables"]
+__all__ = ["points_table", "table_of", "tables", "with_points"]
 
 Row = dict[str, Any]
 
@@ -27,11 +27,11 @@ _SPANS = {"default_span_ps": pl.UInt64, "isolated_span_ps": pl.UInt64, "timed": 
 """Columns that they are computed from, and that are then left out."""
 
 
-def tables(plan: Plan, executor: Executor) -> dict[str, pl.DataFrame]:
-    """The tables ``runs``, ``work``, ``periods`` and ``failures``."""
+def tables(cells: Sequence[Cell], executor: Executor) -> dict[str, pl.DataFrame]:
+    """The tables ``runs``, ``work``, ``periods`` and ``failures`` of a study that compares."""
     rows: dict[str, list[Row]] = {"runs": [], "work": [], "periods": [], "failures": []}
     simulations: dict[str, int] = {}
-    for number, cell in enumerate(plan.cells):
+    for number, cell in enumerate(cells):
         point = {"point": number}
         for name, task in zip(cell.pinned.names, cell.calibrations, strict=True):
             rows["failures"] += [{**point, **row} for row in _failures(executor, DEFAULT, name, task)]
@@ -52,17 +52,14 @@ def tables(plan: Plan, executor: Executor) -> dict[str, pl.DataFrame]:
             rows["failures"] += [{**point, **row} for row in _failures(executor, run.treatment, run.job, run.task)]
         rows["work"] += [{**point, **row} for row in _work(cell, executor)]
         rows["periods"] += [{**point, **row} for row in _periods(cell, executor)]
-    points = points_table([cell.point for cell in plan.cells])
-    found = {name: _table(name, rows[name]) for name in ("runs", "work", "periods", "failures")}
+    points = points_table([cell.point for cell in cells])
+    found = {name: table_of(name, rows[name]) for name in ("runs", "work", "periods", "failures")}
     found["work"] = _compared(found["work"])
-    for name, table in found.items():
-        joined = table.join(points, on="point", how="left", maintain_order="left")
-        found[name] = joined.select(*points.columns, *table.columns[1:])
-    return found
+    return {name: with_points(table, points) for name, table in found.items()}
 
 
-def _table(name: str, rows: list[Row]) -> pl.DataFrame:
-    """A table, but for the columns of its points. Rows of ``periods`` may say more than the schema."""
+def table_of(name: str, rows: list[Row]) -> pl.DataFrame:
+    """A table of a study, but for the columns of its points. Rows of ``periods`` may say more than the schema."""
     of_points = ("case", "placement", "seed")
     schema = {column: kind for column, kind in types(STUDY[name]).items() if column not in of_points}
     if name == "work":
@@ -70,6 +67,12 @@ def _table(name: str, rows: list[Row]) -> pl.DataFrame:
     if name == "periods" and rows:
         return pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
     return pl.DataFrame(rows, schema)
+
+
+def with_points(table: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
+    """The table with the columns of its rows' points in front."""
+    joined = table.join(points, on="point", how="left", maintain_order="left")
+    return joined.select(*points.columns, *table.columns[1:])
 
 
 def points_table(points: Sequence[Point]) -> pl.DataFrame:

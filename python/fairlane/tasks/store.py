@@ -40,11 +40,13 @@ FAILED = "failed"
 
 
 class Store:
-    """A folder of answers."""
+    """A folder of answers, by the digest of their tasks or another ``key``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, key: Callable[[Computable], str] = lambda task: task.digest) -> None:
         self.folder = folder
         """Where it is."""
+        self.key = key
+        """The name that a task's answer is stored by."""
         self.damaged: list[str] = []
         """Stored answers that have changed since they were stored: they are computed again."""
         self._found = folder.exists()
@@ -182,7 +184,8 @@ class Store:
 
         An answer that is not the one that was stored is none: it is named in ``damaged``, and computed again.
         """
-        name = f"{ANSWERS}/{task.digest}.json"
+        key = self.key(task)
+        name = f"{ANSWERS}/{key}.json"
         try:
             found = parse_json(read_bytes(self.folder / name, MOST_STORED))
         except FileNotFoundError:
@@ -191,7 +194,7 @@ class Store:
             raise ResultsError(f"{self.folder / name}: cannot be read: {error.strerror}") from error
         except ValueError:  # a machine that went down may leave half an answer
             found = None
-        whole = isinstance(found, dict) and isinstance(found.get("answer"), dict) and found.get("task") == task.digest
+        whole = isinstance(found, dict) and isinstance(found.get("answer"), dict) and found.get("task") == key
         if whole and found.pop("sha256", None) == _checksum(found):
             return Outcome(found["answer"], laps=found.get("laps", {}), cpu=found.get("cpu", 0.0))
         if name not in self.damaged:
@@ -201,14 +204,15 @@ class Store:
     def keep(self, task: Computable, found: Outcome) -> None:
         """Stores the answer of a task."""
         kept = {"answer": found.answer, "laps": found.laps, "cpu": found.cpu}
-        record = {"task": task.digest, "label": task.label, **kept}
-        self.write(f"{ANSWERS}/{task.digest}.json", json.dumps({"sha256": _checksum(record), **record}))
+        key = self.key(task)
+        record = {"task": key, "label": task.label, **kept}
+        self.write(f"{ANSWERS}/{key}.json", json.dumps({"sha256": _checksum(record), **record}))
 
     def fail(self, task: Computable) -> str:
         """Stores what a task that failed is about; its file, seen from the folder."""
         import tomlkit
 
-        name = f"{FAILED}/{task.digest}.toml"
+        name = f"{FAILED}/{self.key(task)}.toml"
         self.write(name, f"# {task.label}\n{tomlkit.dumps(_given(task.description))}")
         return name
 
