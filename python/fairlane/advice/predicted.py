@@ -13,7 +13,7 @@ import polars as pl
 from fairlane.advice.sharing import condition, weights
 from fairlane.advice.simulated import neighbours_of, reference_of
 from fairlane.errors import Problem, ScenarioError
-from fairlane.power.job import Pace
+from fairlane.power.model import Pace
 
 if TYPE_CHECKING:
     from fairlane.advice.model import RunTimeModel

@@ -1,12 +1,11 @@
 """Hosts with power: what sockets draw, what a cap does to computations, and the energy of a run.
 
-``Socket`` and ``stretch`` are the model, ``PowerTable`` the machine as a scenario describes it, ``JobPower`` a job on
-its sockets, and ``power`` and ``by_job`` the observations.
+``Socket``, ``stretch`` and ``JobPower`` are the model, ``PowerTable`` the machine as a scenario describes it, and
+``power`` and ``by_job`` the observations.
 """
 
 from fairlane.power.account import by_job, power
-from fairlane.power.job import JobPower, Pace, job_power
-from fairlane.power.model import Socket, stretch
+from fairlane.power.model import JobPower, Pace, Socket, job_power, stretch
 from fairlane.power.table import PowerTable
 
 __all__ = ["JobPower", "Pace", "PowerTable", "Socket", "by_job", "job_power", "power", "stretch"]

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairlane.power.job import JobPower
+from fairlane.power.model import JobPower
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = ["by_job", "power"]
 
 _PS = 1e-12
 

@@ -1,4 +1,4 @@
-"""What a socket draws, how fast it runs under a cap, and how much longer that makes a computation.
+"""What a socket draws, how fast it runs under a cap, how much longer that makes a computation, and jobs on sockets.
 
 At the share ``f`` of its full frequency a busy socket draws
 
@@ -16,9 +16,9 @@ A computation of which the part ``m`` waits for memory, which keeps its own cloc
 times as long (C.-H. Hsu and U. Kremer, PLDI 2003).
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-__all__ = ["Socket", "stretch"]
 
 
 @dataclass(frozen=True)
@@ -46,3 +46,65 @@ class Socket:
 def stretch(frequency: float, memory_bound: float) -> float:
     """Relative duration of a computation at this relative frequency; exactly 1 at full frequency."""
     return 1.0 if frequency == 1.0 else memory_bound + (1.0 - memory_bound) / frequency
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much longer a job's computations take on its sockets than at full frequency."""
+
+    frequencies: tuple[float, ...]
+    """Relative frequency of each rank."""
+    memory_bound: float
+    """The memory-bound share of computations that do not specify it."""
+
+    def stretched(self, rank: int, picoseconds: int, memory_bound: float | None = None) -> int:
+        """The time of a computation; unchanged, to the picosecond, at full frequency."""
+        frequency = self.frequencies[rank]
+        if frequency == 1.0:
+            return picoseconds
+        part = self.memory_bound if memory_bound is None else memory_bound
+        return round(picoseconds * stretch(frequency, part))
+
+    def factors(self) -> list[float]:
+        """Relative duration of a computation at the default memory-bound share, by rank."""
+        return [stretch(frequency, self.memory_bound) for frequency in self.frequencies]
+
+
+@dataclass(frozen=True)
+class JobPower:
+    """The sockets of a job's hosts. Each rank has an equal part of its host's sockets, in order of rank."""
+
+    cap: float | None
+    """Power cap of a socket, W; None for no cap."""
+    waiting: float
+    """Dynamic power of a rank in an MPI call, relative to computing."""
+    hosts: tuple[int, ...]
+    """The host of each rank."""
+    sockets: dict[int, list[Socket]]
+    """The sockets of each of its hosts."""
+
+    def places(self) -> list[range]:
+        """The sockets of each rank, as numbers within its host."""
+        ranks, seen, found = Counter(self.hosts), Counter[int](), []
+        for host in self.hosts:
+            place, count, sockets = seen[host], ranks[host], len(self.sockets[host])
+            seen[host] += 1
+            first = place * sockets // count
+            found.append(range(first, max(first + 1, (place + 1) * sockets // count)))
+        return found
+
+    def frequencies(self) -> tuple[float, ...]:
+        """Relative frequency of each rank: that of its slowest socket."""
+        return tuple(
+            min(self.sockets[host][socket].frequency(self.cap) for socket in places)
+            for host, places in zip(self.hosts, self.places(), strict=True)
+        )
+
+    def capped(self) -> bool:
+        """Whether the cap slows any of its ranks down."""
+        return any(frequency < 1.0 for frequency in self.frequencies())
+
+
+def job_power(cap: int | None, waiting: float, hosts: Sequence[int], machine: Sequence[list[Socket]]) -> JobPower:
+    """A job on these hosts of a machine, under a cap in milliwatts."""
+    return JobPower(None if cap is None else cap / 1000, waiting, tuple(hosts), {at: machine[at] for at in set(hosts)})

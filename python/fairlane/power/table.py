@@ -12,8 +12,6 @@ from fairlane.power.model import Socket
 from fairlane.seeds import Purpose, stream
 from fairlane.units import POWER, Power
 
-__all__ = ["FARTHEST", "PowerTable"]
-
 FARTHEST = 3.0
 """No socket is further from the mean than this many standard deviations."""
 _MILLI = 1000

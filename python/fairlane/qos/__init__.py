@@ -1,16 +1,22 @@
 """Quality of service by name: strategies that choose service levels, lanes and shares for all jobs of a scenario.
 
-A strategy is one file with one function; a line in ``STRATEGIES`` gives it a name. ``qos = { strategy = "isolate" }``
+A strategy is a function; a line in ``STRATEGIES`` gives it a name. ``qos = { strategy = "isolate" }``
 in a scenario stands for what the function makes of its jobs. Users bring their own as ``file.py:function``, or by the
 name of an entry point ``fairlane.strategies`` of an installed package.
 """
 
 from fairlane.inputs.registry import Registry
-from fairlane.qos.bandwidth_weight import bandwidth_weight
-from fairlane.qos.base import KINDS, Expansion, JobShare, Strategy, TrafficClass
-from fairlane.qos.isolate import isolate
-from fairlane.qos.none import none
-from fairlane.qos.split_priority import split_priority
+from fairlane.qos.strategies import (
+    KINDS,
+    Expansion,
+    JobShare,
+    Strategy,
+    TrafficClass,
+    bandwidth_weight,
+    isolate,
+    none,
+    split_priority,
+)
 
 __all__ = ["KINDS", "STRATEGIES", "Expansion", "JobShare", "Strategy", "TrafficClass"]
 

@@ -35,7 +35,7 @@ from fairlane.workload.recorded import (
 from fairlane.workload.writer import CollectiveKind
 
 if TYPE_CHECKING:
-    from fairlane.power.job import Pace
+    from fairlane.power.model import Pace
 
 MOST_MEMBERS = 1_000_000
 """Files in an archive."""

@@ -1,0 +1,132 @@
+"""QoS strategies: from the jobs of a scenario to service levels, lanes and an arbiter.
+
+``split_priority`` and ``bandwidth_weight`` are those of Wilke 2020, section III.B.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from math import gcd
+from typing import Any
+
+SHARE = 25
+"""Percent of a link up to which a class keeps its priority in ``split_priority``."""
+COLLECTIVE = 64
+"""A collective class's weight in its table in ``bandwidth_weight``, 64 bytes each: one packet of 4 KiB."""
+POINT_TO_POINT = 192
+"""A point-to-point class's weight: three packets, so that collectives have 25%."""
+MOST_JOBS = 16
+"""Maximum number of jobs of ``isolate``: the number of service levels."""
+MOST_PACKETS = 16
+"""Packets of the largest job in a round of ``isolate``: the others wait for that long, so weights are not exact."""
+
+
+class TrafficClass(IntEnum):
+    """The traffic classes of Wilke 2020 (figure 3), from the lowest priority to the highest.
+
+    The value is its service level and its lane, so that a routing for each lane can tell low from high by number.
+    """
+
+    POINT_TO_POINT_DATA = 0
+    COLLECTIVE_DATA = 1
+    POINT_TO_POINT_CONTROL = 2
+    COLLECTIVE_CONTROL = 3
+
+
+KINDS: Mapping[str, TrafficClass] = {
+    "control": TrafficClass.POINT_TO_POINT_CONTROL,
+    "eager": TrafficClass.POINT_TO_POINT_CONTROL,
+    "bulk": TrafficClass.POINT_TO_POINT_DATA,
+    "collective": TrafficClass.COLLECTIVE_DATA,
+    "collective_control": TrafficClass.COLLECTIVE_CONTROL,
+    "collective_eager": TrafficClass.COLLECTIVE_CONTROL,
+}
+"""The class of each traffic kind.
+
+Small messages (``eager``, ``collective_eager``) go with control messages, as both are latency-sensitive.
+"""
+
+
+@dataclass(frozen=True)
+class JobShare:
+    """What a QoS strategy may know of a job."""
+
+    name: str
+    hosts: int
+    """How many hosts it has."""
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What a QoS strategy expands to, as keys of a scenario."""
+
+    sl2vl: Sequence[int]
+    """Virtual lane of each service level that it uses."""
+    arbiter: Mapping[str, Any]
+    """The arbiter: its name and its parameters."""
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    """Service level by kind of traffic."""
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    """Service level by job."""
+
+
+Strategy = Callable[[Sequence[JobShare]], Expansion]
+"""Chooses service levels, lanes and their shares for these jobs; raises ``ValueError`` if it cannot."""
+
+
+def none(_jobs: Sequence[JobShare], /) -> Expansion:
+    """One service level and one lane for everything."""
+    return Expansion(sl2vl=[0], arbiter={"name": "weighted_round_robin"})
+
+
+def split_priority(_jobs: Sequence[JobShare], /) -> Expansion:
+    """Control before data, within both collectives before point-to-point; a class has priority up to 25% of a link."""
+    classes = [int(one) for one in sorted(TrafficClass)]
+    shares = [[one, SHARE] for one in classes]
+    return Expansion(
+        sl2vl=classes,
+        kinds={kind: int(one) for kind, one in KINDS.items()},
+        arbiter={"name": "strict_priority", "order": classes[::-1], "shares": shares},
+    )
+
+
+def bandwidth_weight(_jobs: Sequence[JobShare], /) -> Expansion:
+    """Control before data; within both, collectives get at least 25% of the link, point-to-point the rest."""
+    return Expansion(
+        sl2vl=[int(one) for one in sorted(TrafficClass)],
+        kinds={kind: int(one) for kind, one in KINDS.items()},
+        arbiter={
+            "name": "vlarb",
+            "vlarb_high": [
+                [int(TrafficClass.COLLECTIVE_CONTROL), COLLECTIVE],
+                [int(TrafficClass.POINT_TO_POINT_CONTROL), POINT_TO_POINT],
+            ],
+            "vlarb_low": [
+                [int(TrafficClass.COLLECTIVE_DATA), COLLECTIVE],
+                [int(TrafficClass.POINT_TO_POINT_DATA), POINT_TO_POINT],
+            ],
+            "high_limit": 255,
+        },
+    )
+
+
+def isolate(jobs: Sequence[JobShare], /) -> Expansion:
+    """A service level and a lane for each job, with bandwidth in proportion to the job's hosts."""
+    if not 0 < len(jobs) <= MOST_JOBS:
+        raise ValueError(
+            f"gives each job a service level: 1 to {MOST_JOBS} jobs, "
+            f"and there {'is' if len(jobs) == 1 else 'are'} {len(jobs)}"
+        )
+    return Expansion(
+        sl2vl=list(range(len(jobs))),
+        jobs={job.name: level for level, job in enumerate(jobs)},
+        arbiter={"name": "weighted_round_robin", "weights": packets([job.hosts for job in jobs])},
+    )
+
+
+def packets(hosts: Sequence[int]) -> list[int]:
+    """Packets a round: exactly in proportion if the largest needs no more than allowed, else rounded, at least 1."""
+    unit = gcd(*hosts)
+    if max(hosts) <= MOST_PACKETS * unit:
+        return [count // unit for count in hosts]
+    return [max(1, round(MOST_PACKETS * count / max(hosts))) for count in hosts]
