@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairlane import Scenario, ScenarioError, allow_code
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.inputs.code import ENVIRONMENT, Code, asking, listing
 from fairlane.study import Study

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.inputs import expansion

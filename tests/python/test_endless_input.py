@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.errors import FairlaneError
 from fairlane.folders import load

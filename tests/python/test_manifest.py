@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from fairlane import load
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.results import ResultsError, schemas
 from fairlane.results.manifest import MANIFEST

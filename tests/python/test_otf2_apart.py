@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.workload import otf2
 from fairlane.workload.trace import Trace, read_trace

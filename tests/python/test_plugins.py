@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 import fairlane
 from fairlane import Scenario, ScenarioError
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.controller import CONTROLLERS
 from fairlane.inputs.code import ENVIRONMENT

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.results import ResultsError, StudyResults
 from fairlane.study import Study, run, treatments

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, stored
@@ -18,26 +18,24 @@ if TYPE_CHECKING:
     from fairlane.advice.model import RunTimeModel
     from fairlane.cli.tables import Part, Row, Table
 
-__all__ = ["COMMANDS"]
-
 
 def advise(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The scenario: application and neighbours.", show_default=False)
+        Path, Argument(metavar="FILE", help="The scenario: application and neighbours.", show_default=False)
     ],
     assignments: Assignments = None,
-    job: Annotated[str | None, typer.Option(help="The application; by default the first job.")] = None,
-    cap: Annotated[str | None, typer.Option(help="Its power cap, e.g. '65 W'.")] = None,
-    level: Annotated[list[int] | None, typer.Option(help="A service level that it may have; by default all.")] = None,
-    length: Annotated[str | None, typer.Option(help="Length of each simulation, e.g. '2 ms'.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds, and so placements, of each alternative.")] = 3,
+    job: Annotated[str | None, Option(help="The application; by default the first job.")] = None,
+    cap: Annotated[str | None, Option(help="Its power cap, e.g. '65 W'.")] = None,
+    level: Annotated[list[int] | None, Option(help="A service level that it may have; by default all.")] = None,
+    length: Annotated[str | None, Option(help="Length of each simulation, e.g. '2 ms'.")] = None,
+    seeds: Annotated[int, Option(min=1, help="Seeds, and so placements, of each alternative.")] = 3,
     model: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A model that predicts the run times, from 'fairlane learn'.")
+        Path | None, Option(metavar="FILE", help="A model that predicts the run times, from 'fairlane learn'.")
     ] = None,
     check: Annotated[
-        str | None, typer.Option(metavar="LENGTH", help="Simulate all alternatives for '8 ms' with other seeds, too.")
+        str | None, Option(metavar="LENGTH", help="Simulate all alternatives for '8 ms' with other seeds, too.")
     ] = None,
-    show: Annotated[int, typer.Option(min=1, help="How many alternatives to print.")] = 5,
+    show: Annotated[int, Option(min=1, help="How many alternatives to print.")] = 5,
     workers: Workers = None,
     out: Annotated[Path | None, out_option("Folder of the simulations.", "DIR")] = None,
     resume: Resume = False,
@@ -134,7 +132,7 @@ def _checked(found: "Check") -> Iterator[str]:
 
 def learn(
     files: Annotated[
-        list[Path], typer.Argument(metavar="RUNS...", help="Tables of runs, CSV or Parquet.", show_default=False)
+        list[Path], Argument(metavar="RUNS...", help="Tables of runs, CSV or Parquet.", show_default=False)
     ],
     out: Annotated[Path, out_option("The model's file.")] = Path("model.json"),
 ) -> Answer:
@@ -157,7 +155,3 @@ def _learned(model: "RunTimeModel", out: Path) -> Iterator[str]:
         yield f"    80% interval: {coverage}, upper / lower end {found.interval_ratio:.2f}"
         yield f"    regret of the advised alternative {found.regret:.1%}, of a random one {found.random_regret:.1%}"
     yield f"The model is in {out}."
-
-
-COMMANDS = {"advise": advise, "learn": learn}
-"""The commands of this module, as they are typed."""

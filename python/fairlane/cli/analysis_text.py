@@ -1,7 +1,5 @@
 """An analysis on the terminal: tables, and the walk in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,14 +12,9 @@ from fairlane.analysis.packets import NO_ROOM
 from fairlane.cli.tables import Column, Part, Row, Table, columns, time_ps
 from fairlane.wording import percent, plural, seconds
 
-__all__ = ["analysis_facts", "analysis_parts", "walk_lines"]
-
-MOST_STEPS = 12
-"""Of longer walks the last steps before the cause are printed, and how many are left out."""
-MOST_CALLS = 6
-"""How many calls are listed."""
-MOST_LINKS = 5
-"""How many links of the slow message are listed."""
+MOST_STEPS = 12  # of longer walks the last steps before the cause are printed, and how many are left out
+MOST_CALLS = 6  # how many calls are listed
+MOST_LINKS = 5  # how many links of the slow message are listed
 
 
 def analysis_parts(found: Analysis) -> Iterator[Part]:
@@ -76,11 +69,7 @@ def _calls(found: Analysis) -> Table | None:
     if found.calls.is_empty():
         return None
     title = f"MPI calls: waits and allreduce take {percent(dominant_share(found.calls))} of the time in MPI"
-    shown = [
-        *columns(call="call", count="calls"),
-        Column("time", "time_s", seconds),
-        Column("share", "share", percent),
-    ]
+    shown = [*columns(call="call", count="calls"), Column("time", "time_s", seconds), Column("share", "share", percent)]
     return Table(shown, found.calls.head(MOST_CALLS).to_dicts(), title)
 
 

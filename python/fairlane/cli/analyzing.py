@@ -5,37 +5,32 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from fairlane.cli.command import Answer, Quiet, out_option
 from fairlane.cli.options import AllowCode, RunFolder, duration_of, folder_of, refused
-
-__all__ = ["COMMANDS"]
 
 
 def analyze(
     run: RunFolder,
     job: Annotated[
-        str | None,
-        typer.Option(help="The job; by default that whose iterations were kept, or the one slowed down most."),
+        str | None, Option(help="The job; by default that whose iterations were kept, or the one slowed down most.")
     ] = None,
     iterations: Annotated[
-        str | None,
-        typer.Option(metavar="FIRST..LAST", help="Consider only these iterations; 20.. is from 20 on."),
+        str | None, Option(metavar="FIRST..LAST", help="Consider only these iterations; 20.. is from 20 on.")
     ] = None,
     threshold: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Only longer waits count as delays, e.g. '10 us'; by default the 99th percentile of the isolated run."
         ),
     ] = None,
     between_collectives: Annotated[
-        bool,
-        typer.Option("--between-collectives", help="Analyse only the most delayed round between collectives."),
+        bool, Option("--between-collectives", help="Analyse only the most delayed round between collectives.")
     ] = False,
     files: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder that relative paths in the scenario refer to, e.g. those of traces."),
+        Option(metavar="DIR", help="Folder that relative paths in the scenario refer to, e.g. those of traces."),
     ] = None,
     out: Annotated[Path | None, out_option("Folder of the pictures; by default RUN/analysis.", "DIR")] = None,
     allow_code: AllowCode = False,
@@ -70,8 +65,7 @@ def analyze(
     )
 
 
-_LAST = 2**62
-"""No run has so many iterations."""
+_LAST = 2**62  # no run has so many iterations
 
 
 def _span(given: str) -> tuple[int | None, int | None]:
@@ -83,7 +77,3 @@ def _span(given: str) -> tuple[int | None, int | None]:
         raise refused("--iterations", "no range of iterations", given, "FIRST..LAST, FIRST.., ..LAST, ONE")
     first, last = (min(whole_number(number), _LAST) if number else None for number in (found[1], found[3]))
     return (first, last) if found[2] else (first, first)
-
-
-COMMANDS = {"analyze": analyze}
-"""The commands of this module, as they are typed."""

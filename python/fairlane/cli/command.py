@@ -1,13 +1,10 @@
 """What all commands have in common: the standard options, and how an answer becomes text, JSON or an exit code.
 
-A command is a function of its arguments that returns an ``Answer``; it neither prints nor knows in which form the
-answer is wanted. Every command has ``--help``/``-h``, ``--out``/``-o``, ``--json`` and ``--quiet``/``-q``; every
-command that draws random numbers has ``--seed``. What the function does not have itself is added: ``--json``; an
-``--out`` that takes what would be printed; and a ``--quiet``, which leaves the exit code only unless the command stores
-something by an ``--out`` of its own.
+A command is a function of its arguments that returns an ``Answer``; it does not print. Every command has
+``--help``/``-h``, ``--out``/``-o``, ``--json`` and ``--quiet``/``-q``; ``add`` adds those that the function does not
+have: ``--json``; an ``--out`` that takes what would be printed; and a ``--quiet``, which leaves only the exit code
+unless the command stores something by an ``--out`` of its own.
 """
-
-from __future__ import annotations
 
 import functools
 import inspect
@@ -16,73 +13,52 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-
-from fairlane.cli.exit import ExitCode
+from typer import Option
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fairlane.cli.tables import Part
 
-__all__ = [
-    "Answer",
-    "AsJson",
-    "OutFile",
-    "OutFolder",
-    "Quiet",
-    "Seed",
-    "add",
-    "completing",
-    "out_option",
-    "print_json",
-    "write_table",
-    "write_text",
-]
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    RUN_FAILED = 1
+    WRONG_INPUT = 2
+    DISK_FULL = 3
+    INTERRUPTED = 130
 
 
 def out_option(help: str, metavar: str = "FILE") -> Any:
     """The option ``--out`` of a command that stores something."""
-    return typer.Option("--out", "-o", metavar=metavar, help=help)
+    return Option("--out", "-o", metavar=metavar, help=help)
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-"""Print JSON instead of text."""
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress and no tables; print only where the results are.")
-]
-"""No progress and no tables."""
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Replace the scenario's seed.")]
-"""A seed that replaces the scenario's."""
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress and no tables; print only where the results are.")]
+Seed = Annotated[int | None, Option("--seed", min=0, help="Replace the scenario's seed.")]
 OutFolder = Annotated[Path | None, out_option("Folder of the results.", "DIR")]
-"""A folder for the results."""
 OutFile = Annotated[Path | None, out_option("Write what is printed to FILE.")]
-"""A file that takes what would be printed."""
-_Silent = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; only set the exit code.")]
-_STANDARD: dict[str, tuple[Any, Any]] = {
-    "as_json": (AsJson, False),
-    "out": (OutFile, None),
-    "quiet": (_Silent, False),
-}
+_Silent = Annotated[bool, Option("--quiet", "-q", help="Print nothing; only set the exit code.")]
+_STANDARD: dict[str, tuple[Any, Any]] = {"as_json": (AsJson, False), "out": (OutFile, None), "quiet": (_Silent, False)}
 
 
 @dataclass(frozen=True)
 class Answer:
     """What a command has found."""
 
-    data: Any = None
-    """For ``--json``; or a function that makes it."""
-    text: Iterable[Part] = ()
-    """For people; made only if it is shown."""
-    where: object = None
-    """Folder or file of the results, all that ``--quiet`` prints."""
-    files: Iterable[Path | str] = ()
-    """Files written besides; their names are printed, on standard error if the output is JSON."""
-    code: ExitCode = ExitCode.DONE
-    """How the command ended."""
+    data: Any = None  # for ``--json``; or a function that makes it
+    text: "Iterable[Part]" = ()  # for people; made only if it is shown
+    where: object = None  # folder or file of the results: the only output of ``--quiet``
+    files: Iterable[Path | str] = ()  # also written; printed on standard error if the output is JSON
+    code: ExitCode = ExitCode.DONE  # how the command ended
 
     def print(self, *, as_json: bool, quiet: bool) -> None:
         """Prints it in the form that is wanted."""
@@ -97,7 +73,7 @@ class Answer:
             typer.echo(file, err=as_json)
 
 
-def _print_text(parts: Iterable[Part]) -> None:
+def _print_text(parts: "Iterable[Part]") -> None:
     """Strings are printed as they are made, without loading what draws tables."""
     for part in parts:
         if isinstance(part, str):
@@ -185,7 +161,7 @@ def write_text(file: Path, text: str) -> None:
         raise ScenarioError(Problem("--out", f"cannot be written: {error.strerror}", str(file))) from None
 
 
-def write_table(table: pl.DataFrame, path: Path) -> None:
+def write_table(table: "pl.DataFrame", path: Path) -> None:
     """Writes a table wholly or not at all: Parquet by the file's name, else CSV. Raises ``ResultsError``."""
     from fairlane.inputs.files import replacing
     from fairlane.results.errors import writing

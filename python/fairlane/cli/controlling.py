@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from fairlane.cli.command import Answer, AsJson, Quiet, Seed, completing, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, duration_of, folder_for, fresh, refused, stored
@@ -16,28 +17,26 @@ if TYPE_CHECKING:
     from fairlane.cli.tables import Table
     from fairlane.controller import JobWork, Outcome, Work
 
-__all__ = ["COMMANDS"]
-
 
 def control(
     scenario: ScenarioFile,
     controller: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Its name (see fairlane list controllers), or file.py:ClassName.",
             autocompletion=completing("fairlane.controller:CONTROLLERS"),
         ),
     ],
     parameters: Annotated[
         list[str] | None,
-        typer.Option("--with", metavar="KEY=VALUE", help="A parameter, e.g. threshold=0.9; can be given many times."),
+        Option("--with", metavar="KEY=VALUE", help="A parameter, e.g. threshold=0.9; can be given many times."),
     ] = None,
     assignments: Assignments = None,
-    mode: Annotated[str, typer.Option(help="episodes (fresh short simulations) or online.")] = "episodes",
-    period: Annotated[str, typer.Option(help="How long a period is.")] = "60 ms",
-    periods: Annotated[int, typer.Option(min=1, help="How many there are.")] = 50,
+    mode: Annotated[str, Option(help="episodes (fresh short simulations) or online.")] = "episodes",
+    period: Annotated[str, Option(help="How long a period is.")] = "60 ms",
+    periods: Annotated[int, Option(min=1, help="How many there are.")] = 50,
     seed: Seed = None,
-    draws: Annotated[int | None, typer.Option(min=1, help="Different combinations of variants; for episodes.")] = None,
+    draws: Annotated[int | None, Option(min=1, help="Different combinations of variants; for episodes.")] = None,
     out: Annotated[Path | None, out_option("Folder for the table and the picture.", "DIR")] = None,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
@@ -149,7 +148,3 @@ def _total(works: "Iterable[Work]", job: str) -> "JobWork":
     parts = [work.jobs[job] for work in works if job in work.jobs]
     done, seconds = sum(part.done for part in parts), sum(part.seconds or 0.0 for part in parts)
     return JobWork((done,), compute=(), waiting=(), seconds=seconds)
-
-
-COMMANDS = {"control": control}
-"""The commands of this module, as they are typed."""

@@ -1,29 +1,20 @@
 """Fabrics in words, for people."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from fairlane.cli.options import tell
 from fairlane.cli.tables import Column, Table, columns
-from fairlane.fabric.coverage import share_text
+from fairlane.fabric import Comparison, FabricDescription, Survey
+from fairlane.fabric.coverage import Coverage, share_text
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.wording import plural, significant
 
-if TYPE_CHECKING:
-    from fairlane.fabric import Comparison, FabricDescription, Survey
-    from fairlane.fabric.coverage import Coverage
-
-__all__ = ["comparison_lines", "fabric_lines", "lanes_text", "routes_text", "survey_lines", "tell_renamed"]
-
-MOST_PAIRS = 8
-"""Pairs of groups that are listed, those with most differences."""
-MOST_RENAMED = 20
-"""Changed names that are reported one by one."""
+MOST_PAIRS = 8  # pairs of groups that are listed, those with most differences
+MOST_RENAMED = 20  # changed names that are reported one by one
 
 
 def fabric_lines(fabric: FabricDescription) -> Iterator[str]:

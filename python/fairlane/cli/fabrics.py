@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option, write_text
 from fairlane.cli.options import Assignments, TopologyName, refused, tell
@@ -12,15 +12,11 @@ from fairlane.cli.options import Assignments, TopologyName, refused, tell
 if TYPE_CHECKING:
     from fairlane.fabric import Fabric
 
-__all__ = ["COMMANDS"]
-
 _SOURCE = "A scenario (.toml), a fabric's file as fabric import reads, or TOPOLOGY[:KEY=VALUE]..."
 
 _ScenarioOrTopology = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="SCENARIO", help="A scenario (.toml), or a file of fabric import (.json); or give --topology."
-    ),
+    Argument(metavar="SCENARIO", help="A scenario (.toml), or a file of fabric import (.json); or give --topology."),
 ]
 
 
@@ -28,7 +24,7 @@ def describe_fabric(
     scenario: _ScenarioOrTopology = None,
     topology: TopologyName = None,
     routing: Annotated[
-        str | None, typer.Option(help="Name of a routing, with --topology; by default that of the topology.")
+        str | None, Option(help="Name of a routing, with --topology; by default that of the topology.")
     ] = None,
     assignments: Assignments = None,
 ) -> Answer:
@@ -62,7 +58,7 @@ def draw_fabric(
 def import_fabric(
     file: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="FILE",
             help="Output of ibnetdiscover, a CSV list of links, or the cabling of a Cray Cascade; also packed by xz.",
             show_default=False,
@@ -70,14 +66,13 @@ def import_fabric(
     ],
     out: Annotated[Path | None, out_option("Where to write it; by default NAME.fabric.json here.")] = None,
     tables: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Forwarding tables, as dump_lfts or ibroute print them.")
+        Path | None, Option(metavar="FILE", help="Forwarding tables, as dump_lfts or ibroute print them.")
     ] = None,
     node_name_map: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help='Names that override descriptions, one line 0xGUID "name" each.'),
+        Path | None, Option(metavar="FILE", help='Names that override descriptions, one line 0xGUID "name" each.')
     ] = None,
     switches_only: Annotated[
-        bool, typer.Option("--switches-only", help="The dump of ibnetdiscover has the sections of switches only.")
+        bool, Option("--switches-only", help="The dump of ibnetdiscover has the sections of switches only.")
     ] = False,
 ) -> Answer:
     """Read the fabric of a real cluster, describe it, and write it as a file for scenarios.
@@ -100,15 +95,14 @@ def import_fabric(
 def write_topology_conf(
     source: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             metavar="SOURCE", help="A scenario (.toml), or a fabric's file as fabric import reads; or give --topology."
         ),
     ] = None,
     topology: TopologyName = None,
     assignments: Assignments = None,
     merged: Annotated[
-        bool,
-        typer.Option("--merged", help="One switch for all that join the same ones below, and a root: a strict tree."),
+        bool, Option("--merged", help="One switch for all that join the same ones below, and a root: a strict tree.")
     ] = False,
     out: Annotated[Path | None, out_option("Where to write it; by default it is printed.")] = None,
 ) -> Answer:
@@ -138,8 +132,8 @@ def write_topology_conf(
 
 
 def compare_fabrics(
-    first: Annotated[str, typer.Argument(metavar="FIRST", help=_SOURCE, show_default=False)],
-    second: Annotated[str, typer.Argument(metavar="SECOND", help="The other fabric, likewise.", show_default=False)],
+    first: Annotated[str, Argument(metavar="FIRST", help=_SOURCE, show_default=False)],
+    second: Annotated[str, Argument(metavar="SECOND", help="The other fabric, likewise.", show_default=False)],
 ) -> Answer:
     """Compare two fabrics cable by cable. Both must have the same number of switches; switches are compared by number.
 
@@ -196,13 +190,3 @@ def _of_table(table: dict[str, Any], assignments: list[str] | None) -> dict[str,
     from fairlane.fabric.table import FabricTable
 
     return FabricTable.read(table, assignments or ()).spec
-
-
-COMMANDS = {
-    "fabric describe": describe_fabric,
-    "fabric draw": draw_fabric,
-    "fabric import": import_fabric,
-    "fabric compare": compare_fabrics,
-    "fabric topology-conf": write_topology_conf,
-}
-"""The commands of this module, as they are typed."""

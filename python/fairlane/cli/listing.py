@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from fairlane.cli.command import Answer, completing
 from fairlane.cli.options import AllowCode
@@ -13,8 +14,6 @@ from fairlane.errors import Problem, ScenarioError
 if TYPE_CHECKING:
     from fairlane.inputs.parameters import Entry
     from fairlane.inputs.registry import Registry
-
-__all__ = ["COMMANDS", "KINDS", "entries_of"]
 
 REGISTRIES = {
     "workloads": "fairlane.workload:WORKLOADS",
@@ -31,8 +30,7 @@ REGISTRIES = {
 """The registry of each kind that plug-ins can extend."""
 SIMULATOR = {"topologies": "topology", "routings": "routing", "arbiters": "arbiter"}
 """The simulator's table of each kind."""
-KINDS = (*SIMULATOR, "collectives", *REGISTRIES)
-"""Everything that can be listed."""
+KINDS = (*SIMULATOR, "collectives", *REGISTRIES)  # everything that can be listed
 
 
 def _registry(kind: str) -> "Registry[Any]":
@@ -76,14 +74,14 @@ def _entry(kind: str, name: str) -> "Entry":
 def list_(
     kind: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="KIND",
             help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; by default all.",
             autocompletion=completing("fairlane.cli.listing:KINDS"),
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show the parameters of this one; also file.py:Name.")
+        str | None, Argument(metavar="NAME", help="Show the parameters of this one; also file.py:Name.")
     ] = None,
     allow_code: AllowCode = False,
 ) -> Answer:
@@ -144,13 +142,9 @@ def _described(found: "Entry", *, simulator: bool) -> Iterator[str]:
             yield f"      {' '.join(row.meaning.split())}"
 
 
-def schema(as_json: Annotated[bool, typer.Option("--json", help="A schema is JSON in any case.")] = False) -> None:
+def schema(as_json: Annotated[bool, Option("--json", help="A schema is JSON in any case.")] = False) -> None:
     """Print the JSON schema of scenario files, for editors."""
     del as_json
     from fairlane.scenario import schema as scenario_schema
 
     typer.echo(json.dumps(scenario_schema(), indent=2))
-
-
-COMMANDS = {"list": list_, "schema": schema}
-"""The commands of this module, as they are typed."""

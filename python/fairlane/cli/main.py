@@ -2,10 +2,12 @@
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from fairlane.cli import (
@@ -24,11 +26,8 @@ from fairlane.cli import (
     studies,
     traces,
 )
-from fairlane.cli.command import add
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import ExitCode, add
 from fairlane.errors import FairlaneError, RunError, disk_full
-
-__all__ = ["app", "execute", "main"]
 
 # What typer raises for wrong options and commands; where it keeps the class depends on its version.
 UsageError: Any = typer.BadParameter.__base__
@@ -66,51 +65,57 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     del version
 
 
-MODULES = (
-    runs,
-    analyzing,
-    placing,
-    scheduling,
-    slowdown,
-    studies,
-    saturating,
-    advising,
-    predicting,
-    controlling,
-    reproducing,
-    listing,
-    fabrics,
-    traces,
-)
-"""Each has a table of its ``COMMANDS``."""
-GROUPS = {
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "run": runs.run,
+    "check": runs.check,
+    "plot": runs.plot,
+    "query": runs.query,
+    "analyze": analyzing.analyze,
+    "place": placing.place,
+    "schedule": scheduling.schedule,
+    "slowdown fit": slowdown.fit,
+    "slowdown show": slowdown.show,
+    "study": studies.study,
+    "saturate": saturating.saturate,
+    "advise": advising.advise,
+    "learn": advising.learn,
+    "predict fit": predicting.fit,
+    "predict apply": predicting.apply,
+    "predict compare": predicting.compare,
+    "predict pairs": predicting.pairs,
+    "control": controlling.control,
+    "reproduce": reproducing.reproduce,
+    "list": listing.list_,
+    "schema": listing.schema,
+    "fabric describe": fabrics.describe_fabric,
+    "fabric draw": fabrics.draw_fabric,
+    "fabric import": fabrics.import_fabric,
+    "fabric compare": fabrics.compare_fabrics,
+    "fabric topology-conf": fabrics.write_topology_conf,
+    "trace describe": traces.trace_describe,
+    "trace pattern": traces.trace_pattern,
+    "workload pattern": traces.workload_pattern,
+}
+GROUPS = {  # of commands of two words: what they are about, by the first word
     "slowdown": "Models of how allocations and neighbours slow jobs down.",
     "predict": "Run times from counters; slowdowns of pairs of jobs before they run.",
     "fabric": "Import, describe, draw and compare fabrics.",
     "trace": "Describe recorded traces and their communication patterns.",
     "workload": "Communication patterns of workloads.",
 }
-"""What commands of two words are about, by the first word."""
 
 
-def _add_commands() -> None:
-    groups = {name: typer.Typer(help=words, no_args_is_help=True) for name, words in GROUPS.items()}
-    for module in MODULES:
-        for words, function in module.COMMANDS.items():
-            group, _, name = words.rpartition(" ")
-            add(groups[group] if group else app, function, name)
-    for name, group_app in groups.items():
-        app.add_typer(group_app, name=name)
-
-
-_add_commands()
+_groups = {name: typer.Typer(help=words, no_args_is_help=True) for name, words in GROUPS.items()}
+for words, function in COMMANDS.items():
+    group, _, name = words.rpartition(" ")
+    add(_groups.get(group, app), function, name)
+for name, group_app in _groups.items():
+    app.add_typer(group_app, name=name)
 
 
 def main() -> None:

@@ -6,69 +6,32 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from fairlane.cli.command import completing
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 
-__all__ = [
-    "AllowCode",
-    "Assignments",
-    "Dask",
-    "Parameters",
-    "RandomSeed",
-    "Resume",
-    "RunFolder",
-    "ScenarioFile",
-    "TopologyName",
-    "Workers",
-    "duration_of",
-    "folder_for",
-    "folder_of",
-    "fresh",
-    "one_of",
-    "refused",
-    "stored",
-    "tell",
-    "tell_damaged",
-]
-
-ScenarioFile = Annotated[
-    Path, typer.Argument(metavar="SCENARIO", help="The scenario, a TOML file.", show_default=False)
-]
-"""A scenario's file."""
+ScenarioFile = Annotated[Path, Argument(metavar="SCENARIO", help="The scenario, a TOML file.", show_default=False)]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help='Replace a value, e.g. network.mtu="2 KiB"; can be given many times.'
-    ),
+    Option("--set", metavar="KEY=VALUE", help='Replace a value, e.g. network.mtu="2 KiB"; can be given many times.'),
 ]
-"""Values that replace those of the file."""
 AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Permit code that the input names, e.g. the workload own.py:Ring.")
+    bool, Option("--allow-code", help="Permit code that the input names, e.g. the workload own.py:Ring.")
 ]
-"""Whether code that a scenario names may run."""
 TopologyName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="Name of a topology; its parameters are given by --set.",
         autocompletion=completing("fairlane.inputs.parameters:entries", "topology"),
     ),
 ]
-"""A topology's name."""
-Parameters = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the topology.")
-]
-"""Parameters of a topology that is named by an option."""
-RandomSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of random choices.")]
-"""A seed of a command that has no scenario."""
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")]
-"""How many processes simulate."""
-Dask = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")]
-"""A Dask cluster in place of processes."""
-Resume = Annotated[bool, typer.Option("--resume", help="Compute only what is not stored yet.")]
-"""Whether to continue in a folder of results."""
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
-"""A run's folder."""
+Parameters = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="A parameter of the topology.")]
+RandomSeed = Annotated[int, Option("--seed", min=0, help="Seed of random choices.")]
+Workers = Annotated[int | None, Option(min=1, help="Processes; by default one for each core.")]
+Dask = Annotated[str | None, Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")]
+Resume = Annotated[bool, Option("--resume", help="Compute only what is not stored yet.")]
+RunFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
 
 
 def refused(option: str, words: str, value: object = None, allowed: str = "") -> ScenarioError:

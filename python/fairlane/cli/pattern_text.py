@@ -8,8 +8,6 @@ from typing import Any
 from fairlane.pattern import BULK, Pattern, Traffic
 from fairlane.wording import data_size, percent, plural, significant
 
-__all__ = ["pattern_json", "pattern_lines"]
-
 
 def pattern_lines(found: Pattern) -> Iterator[str]:
     """What ``trace pattern`` and ``workload pattern`` print."""

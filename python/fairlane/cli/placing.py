@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from fairlane.cli.tables import Part
     from fairlane.fabric import Fabric
 
-__all__ = ["COMMANDS"]
-
-LISTED = 48
-"""Characters of a list of hosts that are shown."""
+LISTED = 48  # characters of a list of hosts that are shown
 
 
 def place(
@@ -28,9 +25,7 @@ def place(
     seed: Seed = None,
     slurm: Annotated[
         bool,
-        typer.Option(
-            "--slurm", help="Print each job's hosts as a Slurm node list, and nothing else; with --json as JSON."
-        ),
+        Option("--slurm", help="Print each job's hosts as a Slurm node list, and nothing else; with --json as JSON."),
     ] = False,
     allow_code: AllowCode = False,
 ) -> Answer:
@@ -104,7 +99,3 @@ def _named(fabric: "Fabric", hosts: Sequence[int]) -> dict[str, list[str]]:
     leaves = dict.fromkeys(fabric.leaf_of[host] for host in hosts)
     switches = [fabric.switch_names[leaf] for leaf in leaves if leaf >= 0]
     return {"host_names_of_ranks": [fabric.host_names[host] for host in hosts], "switch_names": switches}
-
-
-COMMANDS = {"place": place}
-"""The commands of this module, as they are typed."""

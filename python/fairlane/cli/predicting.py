@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
+from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, stored, tell
@@ -22,29 +22,26 @@ if TYPE_CHECKING:
     from fairlane.predict import Comparison, CounterTable, Predictor
     from fairlane.predict.parts import PartsName
 
-__all__ = ["COMMANDS"]
-
-_SHOWN = 10
-"""How many features are printed with their importance."""
+_SHOWN = 10  # how many features are printed with their importance
 _Table = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="A row for each run and timestep, CSV or Parquet.", show_default=False)
+    Path, Argument(metavar="TABLE", help="A row for each run and timestep, CSV or Parquet.", show_default=False)
 ]
 _Features = Annotated[
-    str | None, typer.Option(help="Names of counters, e.g. 'flits_*,stalls_*'; by default all other numeric columns.")
+    str | None, Option(help="Names of counters, e.g. 'flits_*,stalls_*'; by default all other numeric columns.")
 ]
-_Run = Annotated[str, typer.Option(help="Column that identifies runs.")]
-_Timestep = Annotated[str, typer.Option(help="Column with the number of the timestep.")]
-_Target = Annotated[str, typer.Option(help="Column with the time of the timestep.")]
-_Folds = Annotated[int, typer.Option(min=2, help="Cross-validation folds that the runs are assigned to.")]
+_Run = Annotated[str, Option(help="Column that identifies runs.")]
+_Timestep = Annotated[str, Option(help="Column with the number of the timestep.")]
+_Target = Annotated[str, Option(help="Column with the time of the timestep.")]
+_Folds = Annotated[int, Option(min=2, help="Cross-validation folds that the runs are assigned to.")]
 
 
 def fit(
     table: _Table,
     out: Annotated[Path, out_option("The model's file.")] = Path("model.json"),
-    model: Annotated[str, typer.Option(help="gbm, forest, histogram or ridge.")] = "gbm",
-    parts: Annotated[str, typer.Option(help="What of the counters: base, low-rank or sparse.")] = "sparse",
-    clusters: Annotated[int, typer.Option(min=1, help="Groups of runs with a model of their own.")] = 1,
-    coverage: Annotated[float, typer.Option(help="Share of the timesteps that the interval is to hold.")] = 0.9,
+    model: Annotated[str, Option(help="gbm, forest, histogram or ridge.")] = "gbm",
+    parts: Annotated[str, Option(help="What of the counters: base, low-rank or sparse.")] = "sparse",
+    clusters: Annotated[int, Option(min=1, help="Groups of runs with a model of their own.")] = 1,
+    coverage: Annotated[float, Option(help="Share of the timesteps that the interval is to hold.")] = 0.9,
     folds: _Folds = 10,
     seed: RandomSeed = 1,
     features: _Features = None,
@@ -71,7 +68,7 @@ def fit(
 
 
 def apply(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model's file.", show_default=False)],
+    model: Annotated[Path, Argument(metavar="MODEL", help="The model's file.", show_default=False)],
     table: _Table,
     out: Annotated[Path | None, out_option("Where the rows go, CSV or Parquet; by default printed.")] = None,
     run: _Run = "run",
@@ -108,7 +105,7 @@ def _errors(found: "pl.DataFrame", target: "NDArray[np.float64]", known: "Predic
 def compare(
     table: _Table,
     out: Annotated[Path | None, out_option("Folder for the tables and pictures of some runs.", "DIR")] = None,
-    local: Annotated[bool, typer.Option(help="Also compare one, two and three local models.")] = True,
+    local: Annotated[bool, Option(help="Also compare one, two and three local models.")] = True,
     folds: _Folds = 10,
     seed: RandomSeed = 1,
     features: _Features = None,
@@ -162,9 +159,9 @@ def _compared(models: "Comparison", clusters: "Comparison | None") -> Iterator["
 
 def pairs(
     table: Annotated[
-        Path | None, typer.Argument(metavar="[TABLE]", help="Pairs simulated before; by default they are simulated.")
+        Path | None, Argument(metavar="[TABLE]", help="Pairs simulated before; by default they are simulated.")
     ] = None,
-    count: Annotated[int, typer.Option(min=5, help="Pairs to simulate on each of three fabrics.")] = 150,
+    count: Annotated[int, Option(min=5, help="Pairs to simulate on each of three fabrics.")] = 150,
     out: Annotated[Path, out_option("Where simulated pairs go, CSV or Parquet.")] = Path("pairs.parquet"),
     seed: RandomSeed = 1,
     quiet: Quiet = False,
@@ -272,7 +269,3 @@ def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") 
         write_table(clusters.predictions, folder / "local-predictions.parquet")
         lines = {"one model": {"clusters": 1}, "two local models": {"clusters": 2}}
         write(lambda: draw_predictions(clusters.predictions, lines), folder / "local.png")
-
-
-COMMANDS = {"predict fit": fit, "predict apply": apply, "predict compare": compare, "predict pairs": pairs}
-"""The commands of this module, as they are typed."""

@@ -5,22 +5,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from fairlane.cli.command import AsJson, Quiet, completing, out_option, print_json
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import AsJson, ExitCode, Quiet, completing, out_option, print_json
 from fairlane.cli.options import AllowCode, folder_for, tell_damaged
 from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
     from fairlane.reproduce import Judged, Plan, Reproduction
 
-__all__ = ["COMMANDS"]
-
 
 def reproduce(
     paper: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="PAPER",
             help="A paper that fairlane comes with, as savoie2020, or a folder with a paper.toml.",
             show_default=False,
@@ -28,24 +26,21 @@ def reproduce(
         ),
     ],
     only: Annotated[
-        list[str] | None, typer.Option(metavar="CLAIM", help="Only what this claim needs; can be given many times.")
+        list[str] | None, Option(metavar="CLAIM", help="Only what this claim needs; can be given many times.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A scaled version, in a few minutes.")] = False,
+    quick: Annotated[bool, Option("--quick", help="A scaled version, in a few minutes.")] = False,
     out: Annotated[Path | None, out_option("Folder of cells, tables and figures.", "DIR")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on in a folder that has cells already.")] = False,
-    placements: Annotated[int | None, typer.Option(help="At most so many placements.")] = None,
-    periods: Annotated[int | None, typer.Option(help="At most so many iterations of the algorithm.")] = None,
+    resume: Annotated[bool, Option("--resume", help="Go on in a folder that has cells already.")] = False,
+    placements: Annotated[int | None, Option(help="At most so many placements.")] = None,
+    periods: Annotated[int | None, Option(help="At most so many iterations of the algorithm.")] = None,
     beside: Annotated[
-        list[str] | None, typer.Option(metavar="CONTROLLER", help="Also run and show this controller, e.g. slack.")
+        list[str] | None, Option(metavar="CONTROLLER", help="Also run and show this controller, e.g. slack.")
     ] = None,
     cabling: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="One of the ways in which the paper's machine can be cabled."),
+        str | None, Option(metavar="NAME", help="One of the ways in which the paper's machine can be cabled.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one for each core.")] = None,
-    dask: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")
-    ] = None,
+    workers: Annotated[int | None, Option(min=1, help="Processes; by default one for each core.")] = None,
+    dask: Annotated[str | None, Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")] = None,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -146,7 +141,3 @@ def _claims(found: "Reproduction") -> None:
     for run in found.failed:
         typer.echo(f"\nfailed: {run.task.label}: {run.error}")
     typer.echo("")
-
-
-COMMANDS = {"reproduce": reproduce}
-"""The commands of this module, as they are typed."""

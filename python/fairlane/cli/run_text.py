@@ -1,7 +1,5 @@
 """What the terminal shows after a run: its jobs, latencies, power, who delayed whom, and where the folder is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Literal
@@ -19,12 +17,9 @@ from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.wording import number, percent, plural, seconds, short_percent, wall_time
 
-__all__ = ["frame_parts", "summary"]
-
 MOST_COLUMNS = 12
 """With more jobs than this latencies and the matrix are shown by workload; the matrix also where it is too wide."""
-NOTICEABLE = 0.005
-"""Changes of work below this are not coloured."""
+NOTICEABLE = 0.005  # changes of work below this are not coloured
 ABOUT_W = "W: throughput change against the isolated run, the same job alone on its hosts, at the same iteration."
 ABOUT_PERCENT = "Packets queue concurrently: 200% is two queueing packets per rank, all the time."
 

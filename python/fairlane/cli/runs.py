@@ -5,20 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from fairlane.cli.command import Answer, Quiet, Seed, completing, out_option
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import Answer, ExitCode, Quiet, Seed, completing, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
 
-__all__ = ["COMMANDS"]
-
 ResultsFolder = Annotated[
-    Path, typer.Argument(metavar="RUN", help="The folder of a run, a study or a sweep of loads.", show_default=False)
+    Path, Argument(metavar="RUN", help="The folder of a run, a study or a sweep of loads.", show_default=False)
 ]
 """A folder of results."""
 
@@ -27,12 +24,10 @@ def run(
     scenario: ScenarioFile,
     assignments: Assignments = None,
     seed: Seed = None,
-    duration: Annotated[str | None, typer.Option(help='Replace the simulated time, e.g. "60 ms".')] = None,
+    duration: Annotated[str | None, Option(help='Replace the simulated time, e.g. "60 ms".')] = None,
     out: Annotated[Path | None, out_option("Folder of the run; by default a new one in runs/.", "DIR")] = None,
     allow_code: AllowCode = False,
-    isolated: Annotated[
-        bool, typer.Option(help="Also simulate each job alone, to compute its throughput change W.")
-    ] = True,
+    isolated: Annotated[bool, Option(help="Also simulate each job alone, to compute its throughput change W.")] = True,
     quiet: Quiet = False,
 ) -> Answer:
     """Simulate a scenario and show which jobs slow each other down."""
@@ -116,7 +111,7 @@ def plot(
     run: ResultsFolder,
     figure: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="Only this figure (see fairlane list figures), or file.py:function; can be given many times.",
             autocompletion=completing("fairlane.plot:FIGURES"),
@@ -141,7 +136,7 @@ def query(
     run: ResultsFolder,
     sql: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="SQL", help="A SELECT over its tables, in a run jobs, ranks, calls, ports, interference and more."
         ),
     ],
@@ -152,7 +147,3 @@ def query(
 
     found = ask(run, sql)
     return Answer(found, frame_parts(found, on_terminal=sys.stdout.isatty()))
-
-
-COMMANDS = {"run": run, "check": check, "plot": plot, "query": query}
-"""The commands of this module, as they are typed."""

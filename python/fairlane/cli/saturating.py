@@ -4,12 +4,10 @@ from datetime import datetime
 from typing import Annotated
 
 import typer
+from typer import Option
 
-from fairlane.cli.command import Answer, OutFolder, Quiet, Seed, completing
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, Seed, completing
 from fairlane.cli.options import AllowCode, Assignments, Resume, ScenarioFile, tell, tell_damaged
-
-__all__ = ["COMMANDS"]
 
 
 def saturate(
@@ -17,32 +15,32 @@ def saturate(
     assignments: Assignments = None,
     load: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="LOADS",
             help="Offered loads as shares of the injection bandwidth: a range, or a list such as 0.1,0.5.",
         ),
     ] = "0.05..1",
-    loads: Annotated[int, typer.Option(min=1, help="How many loads a range is divided into.")] = 20,
-    replicates: Annotated[int, typer.Option(min=1, help="How many seeds each load is simulated with.")] = 3,
+    loads: Annotated[int, Option(min=1, help="How many loads a range is divided into.")] = 20,
+    replicates: Annotated[int, Option(min=1, help="How many seeds each load is simulated with.")] = 3,
     seed: Seed = None,
     duration: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Simulated time, warm-up included; by default that of the scenario, 400 us without an open-loop job."
         ),
     ] = None,
     warm_up: Annotated[
-        str | None, typer.Option(help="Simulated time before measurement begins; by default 3/8 of the duration.")
+        str | None, Option(help="Simulated time before measurement begins; by default 3/8 of the duration.")
     ] = None,
     pattern: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Destination pattern: a name, or a table such as '{ name = \"next_group\", group = 8 }'.",
             autocompletion=completing("fairlane.workload.destinations:PATTERNS"),
         ),
     ] = None,
-    message_size: Annotated[str | None, typer.Option(help='Message size, e.g. "4 KiB".')] = None,
-    arrivals: Annotated[str | None, typer.Option(help="Arrivals of messages: poisson or fixed.")] = None,
+    message_size: Annotated[str | None, Option(help='Message size, e.g. "4 KiB".')] = None,
+    arrivals: Annotated[str | None, Option(help="Arrivals of messages: poisson or fixed.")] = None,
     allow_code: AllowCode = False,
     resume: Resume = False,
     out: OutFolder = None,
@@ -77,7 +75,3 @@ def saturate(
         found.folder,
         code=ExitCode.INTERRUPTED if partial else ExitCode.DONE,
     )
-
-
-COMMANDS = {"saturate": saturate}
-"""The commands of this module, as they are typed."""

@@ -1,7 +1,5 @@
 """What the terminal shows of a sweep of loads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -9,8 +7,6 @@ from fairlane.cli.options import stored
 from fairlane.cli.tables import Column, Part, Row, Table, columns, fixed, long, time_ps
 from fairlane.saturation.results import ACCEPTED_IN_FULL, CONFIDENCE, FEW, Saturation
 from fairlane.wording import plural
-
-__all__ = ["saturation_parts"]
 
 
 def saturation_parts(found: Saturation) -> Iterator[Part]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Parameters, RandomSeed, refused, tell
@@ -19,56 +20,50 @@ if TYPE_CHECKING:
     from fairlane.placement import Communication, PlacementPolicy
     from fairlane.scheduler import Comparison, Forecast, LoggedJob, Verification
 
-__all__ = ["COMMANDS"]
-
-MOST_TOLD = 20
-"""Lines of a log that are reported one by one."""
+MOST_TOLD = 20  # lines of a log that are reported one by one
 
 
 def schedule(
-    log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="A job log in the Standard Workload Format, gzipped or not.")
-    ],
+    log: Annotated[Path, Argument(metavar="LOG", help="A job log in the Standard Workload Format, gzipped or not.")],
     slowdown: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="MODEL", help="Stretch run times: a model by file or name; fabric and patterns are the model's."
         ),
     ] = None,
     fabric: Annotated[
-        str | None, typer.Option(help="Name of a topology, by default torus; its parameters come by --set.")
+        str | None, Option(help="Name of a topology, by default torus; its parameters come by --set.")
     ] = None,
     assignments: Parameters = None,
     allocator: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME[:KEY=VALUE]...",
             help="An allocator, e.g. units:size=4 or file.py:ClassName; can be given many times. By default box (or "
             "domain), linear, and pattern.",
         ),
     ] = None,
     mix: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Communication patterns of the jobs by share, a TOML file.")
+        Path | None, Option(metavar="FILE", help="Communication patterns of the jobs by share, a TOML file.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Only the first so many jobs.")] = None,
-    load: Annotated[float, typer.Option(min=0.001, help="Arrival-rate factor.")] = 1.0,
+    jobs: Annotated[int | None, Option(min=1, help="Only the first so many jobs.")] = None,
+    load: Annotated[float, Option(min=0.001, help="Arrival-rate factor.")] = 1.0,
     seed: RandomSeed = 1,
     verify: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Simulate so many snapshots of each schedule by packets."),
+        int | None, Option(metavar="N", min=1, help="Simulate so many snapshots of each schedule by packets.")
     ] = None,
     claim: Annotated[
-        bool, typer.Option("--claim", help="Judge whether pattern is as fast as box and as full as linear allocation.")
+        bool, Option("--claim", help="Judge whether pattern is as fast as box and as full as linear allocation.")
     ] = False,
     out: Annotated[Path | None, out_option("Draw hosts over time: .png, .svg or .pdf.")] = None,
     hours: Annotated[
-        str | None, typer.Option(metavar="FROM:TO", help="The hours to draw; by default the busiest 48.")
+        str | None, Option(metavar="FROM:TO", help="The hours to draw; by default the busiest 48.")
     ] = None,
     placed: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every job with its Slurm node list, a CSV file.")
+        Path | None, Option(metavar="FILE", help="Write every job with its Slurm node list, a CSV file.")
     ] = None,
     allow_code: AllowCode = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at lines that cannot be used.")] = False,
+    strict: Annotated[bool, Option("--strict", help="Stop at lines that cannot be used.")] = False,
     quiet: Quiet = False,
 ) -> Answer:
     """Replay a job log with EASY backfilling, and compare allocators.
@@ -316,7 +311,3 @@ def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: 
     count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
     title = f"{log.name.split('.')[0]}: {plural(count, 'job')} on {plural(machine.fabric.hosts, 'host')}"
     return write(lambda: gantt.draw(found, machine.fabric, title, kind_of, shown), out)
-
-
-COMMANDS = {"schedule": schedule}
-"""The commands of this module, as they are typed."""

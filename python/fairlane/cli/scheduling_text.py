@@ -8,8 +8,6 @@ from fairlane.cli.tables import Column, Table, change, columns, fixed
 from fairlane.scheduler import Comparison, ScheduleMetrics, SlowdownModel, Verification
 from fairlane.wording import percent
 
-__all__ = ["claim_lines", "model_tables", "schedule_table", "verification_table"]
-
 
 def schedule_table(rows: Mapping[str, ScheduleMetrics]) -> Table:
     """A row for each allocator; what slowdowns do only where there are some."""
@@ -32,10 +30,7 @@ def schedule_table(rows: Mapping[str, ScheduleMetrics]) -> Table:
 
 def verification_table(checked: Mapping[str, Verification]) -> Table:
     """The model's errors on the simulated snapshots."""
-    shown = [
-        *columns(allocator="allocator", snapshots="snapshots\nsimulated", count="jobs"),
-        *_errors(),
-    ]
+    shown = [*columns(allocator="allocator", snapshots="snapshots\nsimulated", count="jobs"), *_errors()]
     rows = [
         {"allocator": name, "snapshots": one.snapshots, "count": 0, **_error(one.error)}
         for name, one in checked.items()

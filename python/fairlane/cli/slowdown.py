@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option
 from fairlane.cli.options import AllowCode, Assignments, RandomSeed
@@ -11,22 +11,20 @@ from fairlane.cli.options import AllowCode, Assignments, RandomSeed
 if TYPE_CHECKING:
     from fairlane.scheduler import SlowdownModel
 
-__all__ = ["COMMANDS"]
-
 
 def fit(
     mix: Annotated[
-        Path, typer.Argument(metavar="MIX", help="Patterns with their workloads, a TOML file.", show_default=False)
+        Path, Argument(metavar="MIX", help="Patterns with their workloads, a TOML file.", show_default=False)
     ],
-    fabric: Annotated[str, typer.Option(help="Name of a topology; its parameters come by --set.")] = "torus",
+    fabric: Annotated[str, Option(help="Name of a topology; its parameters come by --set.")] = "torus",
     assignments: Assignments = None,
-    snapshots: Annotated[int, typer.Option(min=5, help="How many snapshots to simulate.")] = 200,
+    snapshots: Annotated[int, Option(min=5, help="How many snapshots to simulate.")] = 200,
     seed: RandomSeed = 1,
     out: Annotated[Path, out_option("The model's file, TOML.")] = Path("slowdown.toml"),
     keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep simulations in DIR, and use those that are there.")
+        Path | None, Option(metavar="DIR", help="Keep simulations in DIR, and use those that are there.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Threads; by default one for each core.")] = None,
+    workers: Annotated[int | None, Option(min=1, help="Threads; by default one for each core.")] = None,
     allow_code: AllowCode = False,
     quiet: Quiet = False,
 ) -> Answer:
@@ -59,7 +57,7 @@ def fit(
 
 def show(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A model's file, or the name of one that comes with fairlane.")
+        str, Argument(metavar="MODEL", help="A model's file, or the name of one that comes with fairlane.")
     ],
 ) -> Answer:
     """What a model predicts, and its error on held-out snapshots."""
@@ -74,7 +72,3 @@ def _answer(model: "SlowdownModel", *written: str) -> Answer:
     from fairlane.cli.scheduling_text import model_tables
 
     return Answer(model.model_dump(mode="json"), model_tables(model), files=written)
-
-
-COMMANDS = {"slowdown fit": fit, "slowdown show": show}
-"""The commands of this module, as they are typed."""

@@ -4,29 +4,26 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from fairlane.cli.command import Answer, Quiet, out_option
-from fairlane.cli.exit import ExitCode
+from fairlane.cli.command import Answer, ExitCode, Quiet, out_option
 from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, Workers, tell, tell_damaged
-
-__all__ = ["COMMANDS"]
 
 
 def study(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study, a TOML file.", show_default=False)],
+    file: Annotated[Path, Argument(metavar="FILE", help="The study, a TOML file.", show_default=False)],
     assignments: Assignments = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Simulate this seed only.")] = None,
+    seed: Annotated[int | None, Option("--seed", min=0, help="Simulate this seed only.")] = None,
     out: Annotated[Path | None, out_option("Folder of the study; by default a new one in runs/.", "DIR")] = None,
     resume: Resume = False,
     workers: Workers = None,
     dask: Dask = None,
     cpu_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0, help="Begin no simulation after this much processor time of workers."),
+        Option(metavar="SECONDS", min=0, help="Begin no simulation after this much processor time of workers."),
     ] = None,
     allow_code: AllowCode = False,
-    profile: Annotated[bool, typer.Option("--profile", help="Say where the time went.")] = False,
+    profile: Annotated[bool, Option("--profile", help="Say where the time went.")] = False,
     quiet: Quiet = False,
 ) -> Answer:
     """Compare treatments over placements, seeds and parameters, or measure runs.
@@ -60,7 +57,3 @@ def study(
         "\n".join([str(found.folder), *time]),
         code=ExitCode.RUN_FAILED if found.failures.height else ExitCode.DONE,
     )
-
-
-COMMANDS = {"study": study}
-"""The commands of this module, as they are typed."""

@@ -1,7 +1,5 @@
 """What the terminal shows after a study: work by workload and treatment, what failed, and where the folder is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,8 +18,6 @@ from fairlane.study.conditions import CONDITION, median_time, timeless, with_con
 from fairlane.study.design import EFFECTS
 from fairlane.wording import listed, number, percent, plural, seconds
 
-__all__ = ["profile_lines", "study_parts"]
-
 ABOUT = (
     "W: throughput change against the isolated run. Improvement: throughput change against the default run. "
     "Medians over jobs, placements and seeds."
@@ -39,16 +35,11 @@ PROFILE = {
     "writing": "this process storing answers and tables",
 }
 OF_WORKERS = ("simulating", "set-up", "waiting")
-MOST_TERMS = 8
-"""Of a job with more terms, the others are in the table ``effects``."""
-MOST_ROWS = 48
-"""With more rows than this, conditions are shown over all workloads."""
-MOST_SINGLE = 24
-"""With more repetitions than this, they are in the table ``work`` only."""
-MOST_MEASURED = 24
-"""Of a table that was measured with more rows, the others are in the folder."""
-MOST_FAILURES = 5
-"""With more failures than this, the others are only counted."""
+MOST_TERMS = 8  # of a job with more terms, the others are in the table ``effects``
+MOST_ROWS = 48  # with more rows than this, conditions are shown over all workloads
+MOST_SINGLE = 24  # with more repetitions than this, they are in the table ``work`` only
+MOST_FAILURES = 5  # with more failures than this, the others are only counted
+MOST_MEASURED = 24  # rows of a measured table that are shown
 
 
 def study_parts(study: StudyResults) -> Iterator[Part]:

@@ -4,12 +4,10 @@ What a command shows is a sequence of parts: strings, printed as they are; ``Tex
 terminal; and ``Table``. Formats of numbers are those of ``fairlane.wording``.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -18,14 +16,9 @@ from rich.text import Text
 
 from fairlane.wording import percent, seconds, significant
 
-__all__ = ["Column", "Part", "Row", "Table", "change", "columns", "count", "fixed", "long", "show", "time_ps"]
-
-Row = Mapping[str, Any]
-"""The values of a row by name."""
-EMPTY = "–"
-"""What stands for a value that there is not."""
-WIDTH = 140
-"""Characters of a line where the output is no terminal."""
+Row = Mapping[str, Any]  # the values of a row by name
+EMPTY = "–"  # what stands for a value that there is not
+WIDTH = 140  # characters of a line where the output is no terminal
 _UNLIMITED = 1000
 
 
@@ -61,22 +54,16 @@ def _plain(value: Any) -> str | Text:
 class Column:
     """A column of a table."""
 
-    header: str
-    """Its heading; may have several lines."""
-    value: str | Callable[[Row], Any]
-    """The key of the row, or a function of the row."""
-    form: Callable[[Any], str | Text] = _plain
-    """How a value is written; None is always a dash."""
+    header: str  # its heading; may have several lines
+    value: str | Callable[[Row], Any]  # the key of the row, or a function of the row
+    form: Callable[[Any], str | Text] = _plain  # how a value is written; None is always a dash
     left: bool | None = None
     """Whether it is aligned to the left; by default the first column of a table is, and no other."""
-    wrap: bool = False
-    """Whether long values take several lines."""
-    width: int | None = None
-    """Longer values are cut off."""
+    wrap: bool = False  # whether long values take several lines
+    width: int | None = None  # longer values are cut off
     drop: int = 0
     """Where the terminal is too narrow, columns with the greatest number are left out first; those with 0 stay."""
-    note: str = ""
-    """An explanation below the table."""
+    note: str = ""  # an explanation below the table
 
     def cell(self, row: Row) -> str | Text:
         """The value in a row, as text."""
@@ -96,12 +83,9 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Row | None]
     title: str = ""
-    note: str = ""
-    """An explanation below, after those of the columns."""
-    sparse: bool = False
-    """Whether rows that have nothing in the columns that are shown are left out."""
-    otherwise: Callable[[], Table] | None = None
-    """What is shown instead where the terminal is too narrow."""
+    note: str = ""  # an explanation below, after those of the columns
+    sparse: bool = False  # whether rows that have nothing in the columns that are shown are left out
+    otherwise: Callable[[], Self] | None = None  # what is shown instead where the terminal is too narrow
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self.otherwise is not None and not self._fits(console, self.columns, 1):
@@ -145,8 +129,7 @@ class Table:
         return table
 
 
-Part = str | Text | Table
-"""A part of what a command shows."""
+Part = str | Text | Table  # a part of what a command shows
 
 
 def long(text: str, style: str = "") -> Text:

@@ -7,8 +7,6 @@ from typing import Any
 from fairlane.wording import data_size, seconds
 from fairlane.workload.recorded import unsupported_lines
 
-__all__ = ["trace_lines"]
-
 
 def trace_lines(trace: Mapping[str, Any]) -> Iterator[str]:
     """The lines about a trace; what it has none of is left out."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from fairlane.cli.command import Answer, completing, out_option
 from fairlane.cli.options import Assignments
@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from fairlane.pattern import Pattern
     from fairlane.scenario.models import Job
 
-__all__ = ["COMMANDS"]
-
 _Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg or .pdf.")]
 _Archive = Annotated[
-    Path, typer.Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.", show_default=False)
+    Path, Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.", show_default=False)
 ]
 
 
@@ -35,10 +33,7 @@ def trace_describe(file: _Archive) -> Answer:
     return Answer(description, trace_lines(description))
 
 
-def trace_pattern(
-    file: _Archive,
-    out: _Picture = None,
-) -> Answer:
+def trace_pattern(file: _Archive, out: _Picture = None) -> Answer:
     """Who sends how much to whom in a recorded trace, and what kind of pattern that is.
 
     Nearest neighbour, many-to-many, or hybrid with the size of its local units; with the evidence.
@@ -55,14 +50,14 @@ def trace_pattern(
 def workload_pattern(
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="NAME",
             help="A workload, or file.py:ClassName.",
             show_default=False,
             autocompletion=completing("fairlane.workload:WORKLOADS"),
         ),
     ],
-    ranks: Annotated[int, typer.Option(min=1, help="How many ranks.")] = 64,
+    ranks: Annotated[int, Option(min=1, help="How many ranks.")] = 64,
     assignments: Assignments = None,
     out: _Picture = None,
 ) -> Answer:
@@ -94,7 +89,3 @@ def _drawn(found: "Pattern", title: str, out: Path | None) -> "Iterator[Path]":
         from fairlane.plot.files import write
 
         yield write(lambda: pattern.draw(found, title), out)
-
-
-COMMANDS = {"trace describe": trace_describe, "trace pattern": trace_pattern, "workload pattern": workload_pattern}
-"""The commands of this module, as they are typed."""

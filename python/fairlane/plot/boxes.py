@@ -1,7 +1,5 @@
 """Distributions side by side: box plots out to the tail, and strips in which every value is a dot."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,14 +10,10 @@ from matplotlib.cbook import boxplot_stats
 
 from fairlane.plot.style import INK
 
-__all__ = ["Floats", "draw_boxes", "draw_dots", "draw_strips", "spread"]
-
 Floats = npt.NDArray[np.float64]
 
-TAILS = (1.0, 99.0)
-"""Percentiles that the whiskers reach."""
-QUARTILES = 1.5
-"""Whiskers of Tukey's box plots reach the last value within so many interquartile ranges."""
+TAILS = (1.0, 99.0)  # percentiles that the whiskers reach
+QUARTILES = 1.5  # whiskers of Tukey's box plots reach the last value within so many interquartile ranges
 MOST_DOTS = 2000
 """Of more outliers than this in a box, those that are evenly spaced in order, the extremes among them, are drawn."""
 

@@ -11,8 +11,6 @@ from fairlane.plot.style import INK, colours, percentages
 if TYPE_CHECKING:
     from fairlane.controller import Outcome
 
-__all__ = ["draw"]
-
 
 def draw(outcomes: "Sequence[Outcome]", title: str, axes: Given = None) -> Drawn:
     """The improvement over the default of the same period."""

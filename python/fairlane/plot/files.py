@@ -1,7 +1,5 @@
 """Writing a picture into a file that a user has named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,10 +10,7 @@ from fairlane.inputs.files import replacing
 from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
 
-__all__ = ["FORMATS", "write"]
-
-FORMATS = (".png", ".svg", ".pdf")
-"""What a picture's file may be called."""
+FORMATS = (".png", ".svg", ".pdf")  # what a picture's file may be called
 
 
 def write(draw: Callable[[], Drawn | Figure], path: Path) -> Path:

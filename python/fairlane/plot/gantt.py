@@ -7,8 +7,6 @@ Bars have the colour of the job's pattern, or of its size where patterns are not
 What is not covered is free.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,14 +24,9 @@ from fairlane.plot.style import PALETTE
 from fairlane.scheduler import Comparison, Placed, Schedule
 from fairlane.wording import percent
 
-__all__ = ["WINDOW_H", "busiest_window", "draw"]
-
-WINDOW_H = 48.0
-"""Hours that are shown of a longer schedule."""
-_SHADES = (0.0, 0.22, 0.42)
-"""How much white is mixed into a colour: jobs take turns."""
-_SIZES = (1, 8, 32, 128)
-"""Bounds of the sizes that have a colour of their own."""
+WINDOW_H = 48.0  # hours that are shown of a longer schedule
+_SHADES = (0.0, 0.22, 0.42)  # how much white is mixed into a colour: jobs take turns
+_SIZES = (1, 8, 32, 128)  # bounds of the sizes that have a colour of their own
 
 
 def draw(

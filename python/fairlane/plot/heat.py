@@ -1,7 +1,5 @@
 """Heat maps: a matrix in colours whose order survives any colour vision and a grey printer, with its colour bar."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 
@@ -13,12 +11,9 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter
 
-__all__ = ["HEAT", "draw_heat"]
-
 # Lightness falls evenly from end to end.
 HEAT = LinearSegmentedColormap.from_list("heat", ["#fff5e8", "#fdc48d", "#ee6a4d", "#a8163a", "#45041f"])
-EMPTY = "#eeeeee"
-"""Colour of masked cells."""
+EMPTY = "#eeeeee"  # colour of masked cells
 
 
 def draw_heat(

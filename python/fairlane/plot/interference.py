@@ -1,7 +1,5 @@
 """The interference matrix as a heat map: rows are victims, columns aggressors, a grey column is a job's own packets."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
@@ -17,16 +15,11 @@ from fairlane.wording import number, percent, seconds, significant
 
 Floats = npt.NDArray[np.float64]
 
-MOST_NUMBERS = 12
-"""Cells carry numbers up to this many rows."""
-MOST_JOBS = 60
-"""With more jobs than this, rows and columns are workloads."""
-FEW_LARGE = 30.0
-"""Colours are logarithmic when the largest cell is this many times the median."""
-FEW_ROWS = 4
-"""Up to so many rows the label of the colour bar has two lines."""
-GAP = 0.5
-"""Space between the matrix and the grey column, in cells."""
+MOST_NUMBERS = 12  # cells carry numbers up to this many rows
+MOST_JOBS = 60  # with more jobs than this, rows and columns are workloads
+FEW_LARGE = 30.0  # colours are logarithmic when the largest cell is this many times the median
+FEW_ROWS = 4  # up to so many rows the label of the colour bar has two lines
+GAP = 0.5  # space between the matrix and the grey column, in cells
 
 GREYS = LinearSegmentedColormap.from_list("own", ["#f5f5f5", "#9c9c9c"])
 

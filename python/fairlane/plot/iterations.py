@@ -1,7 +1,5 @@
 """How long iterations take: a box out to 99% for each job, and what is beyond."""
 
-from __future__ import annotations
-
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import colours

@@ -1,7 +1,5 @@
 """Legends below a panel: words with a line, a dot or a square."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,10 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
-__all__ = ["DOT", "LINE", "SQUARE", "WIDE", "legend_below"]
-
-LINE, WIDE, DOT, SQUARE = "-", "=", "o", "s"
-"""Marks of a legend."""
+LINE, WIDE, DOT, SQUARE = "-", "=", "o", "s"  # marks of a legend
 WIDTHS = {LINE: 2.0, WIDE: 5.0}
 
 

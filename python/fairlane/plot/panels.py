@@ -4,12 +4,10 @@ Every figure is a function ``draw(data, axes=None)`` that returns the axes it ha
 several panels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any
+from typing import Any, Self
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,14 +16,9 @@ from fairlane.plot.style import canvas, headline_of, what_of
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 
-__all__ = ["Drawn", "Given", "Panels", "figure_of"]
-
-TITLE_LETTERS_AN_INCH = 9.0
-"""How many letters of the title of a caller's panel fit on an inch."""
-Given = Axes | Sequence[Axes] | None
-"""Axes to draw on: as many as there are panels, or None for a new figure."""
-Drawn = Axes | list[Axes]
-"""Axes that were drawn on."""
+TITLE_LETTERS_AN_INCH = 9.0  # how many letters of the title of a caller's panel fit on an inch
+Given = Axes | Sequence[Axes] | None  # axes to draw on: as many as there are panels, or None for a new figure
+Drawn = Axes | list[Axes]  # axes that were drawn on
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ class Panels:
     """Whether the figure is a new one; else it has the caller's layout, and no legend or note outside of the axes."""
 
     @classmethod
-    def of(cls, given: Given, size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any) -> Panels:
+    def of(cls, given: Given, size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any) -> Self:
         """A grid of panels in a figure of this size in inches, or the axes given.
 
         ``options`` are those of ``Figure.subplots``. Raises ``ResultsError`` if the number of axes is not that of the

@@ -1,7 +1,5 @@
 """A job's communication matrix, rank by rank in logarithmic colours, and what each rank sends and receives."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
@@ -12,8 +10,6 @@ from fairlane.plot.heat import draw_heat
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, PALETTE
 from fairlane.wording import data_size, percent, significant
-
-__all__ = ["draw"]
 
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 

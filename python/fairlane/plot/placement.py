@@ -4,8 +4,6 @@ Cells have the colour of the job that has the host. They stand in blocks: a bloc
 dimensions of a grid, a group, or what hangs below one switch of the level under the top.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +24,9 @@ from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import MUTED, PALETTE
 
 FREE = "#ececec"
-MOST_NAMED = 24
-"""Jobs that the legend names."""
-GAP = 1.6
-"""Space between blocks, in cells."""
-SHAPE = 1.5
-"""Width over height that the blocks together should have."""
+MOST_NAMED = 24  # jobs that the legend names
+GAP = 1.6  # space between blocks, in cells
+SHAPE = 1.5  # width over height that the blocks together should have
 
 Ints = npt.NDArray[np.int64]
 
@@ -43,10 +38,8 @@ class _Layout:
     block: Ints
     column: Ints
     row: Ints
-    names: Sequence[str]
-    """What each block is called."""
-    what: str
-    """What blocks, columns and rows are, in words."""
+    names: Sequence[str]  # what each block is called
+    what: str  # what blocks, columns and rows are, in words
 
 
 def draw(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str, axes: Given = None) -> Drawn:

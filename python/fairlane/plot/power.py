@@ -1,7 +1,5 @@
 """How fast sockets run under their caps: a dot for every socket of each job's hosts."""
 
-from __future__ import annotations
-
 from fairlane.plot.boxes import draw_strips
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import colours, percentages

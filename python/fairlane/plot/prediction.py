@@ -1,7 +1,5 @@
 """Run times as models predict them, against the truth, timestep by timestep, for some runs that they have not seen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import polars as pl
@@ -10,8 +8,6 @@ from matplotlib.ticker import MaxNLocator
 
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import GRID, INK, MUTED, PALETTE
-
-__all__ = ["draw_predictions", "telling_runs"]
 
 
 def telling_runs(predictions: pl.DataFrame, count: int = 4) -> list[str | int]:

@@ -1,7 +1,5 @@
 """Load against accepted throughput and latency."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
@@ -14,8 +12,7 @@ from fairlane.plot.style import MUTED, PALETTE
 from fairlane.saturation.results import CONFIDENCE, Saturation
 from fairlane.wording import plural, seconds, time_unit
 
-_WIDE_RANGE = 20
-"""Latencies that differ by more than this factor are drawn on a logarithmic axis."""
+_WIDE_RANGE = 20  # latencies that differ by more than this factor are drawn on a logarithmic axis
 
 
 def draw(found: Saturation, axes: Given = None) -> Drawn | None:

@@ -1,7 +1,5 @@
 """The throughput change of each job against its isolated run, W; bars of too few iterations are hatched."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,10 +14,8 @@ from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.run import Run
 from fairlane.wording import listed, percent, plural
 
-MOST_BARS = 48
-"""With more jobs than this, a row is a workload and a dot is a job."""
-NOTICEABLE = 0.005
-"""A job is called slowed down when it gets this share less work done."""
+MOST_BARS = 48  # with more jobs than this, a row is a workload and a dot is a job
+NOTICEABLE = 0.005  # a job is called slowed down when it gets this share less work done
 
 
 def draw(run: Run, axes: Given = None) -> Drawn | None:

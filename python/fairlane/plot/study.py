@@ -5,8 +5,6 @@ treatment, on the right the improvement of every job, from the greatest to the l
 treatments is in the picture of ``study_conditions``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from textwrap import fill
 
@@ -23,8 +21,7 @@ from fairlane.results.study import StudyResults
 from fairlane.study.conditions import varied, with_condition
 from fairlane.wording import percent, plural
 
-LEGEND_INCHES = 2.6
-"""Room for a row of the legend."""
+LEGEND_INCHES = 2.6  # room for a row of the legend
 BOX_INCHES = 0.3
 
 

@@ -4,8 +4,6 @@ Dots are jobs at single placements and seeds, bars their medians; colours are tr
 panels. With more than ``MOST_CONDITIONS`` conditions there is one for each parameter instead, over all others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
@@ -23,16 +21,12 @@ from fairlane.results.study import StudyResults
 from fairlane.study.conditions import CONDITION, condition_of, median_time, timeless, varied, with_condition
 from fairlane.wording import percent, plural, seconds
 
-__all__ = ["draw"]
-
 MOST_CONDITIONS, MOST_WORKLOADS = 16, 4
 RELATIVE = "relative"
 """Time per iteration over the job's median over conditions: what jobs of many workloads have in common."""
-TIMED = "timed"
-"""Whether a job has a time per iteration anywhere: some workloads have no iterations."""
+TIMED = "timed"  # whether a job has a time per iteration anywhere: some workloads have no iterations
 PANEL_INCHES, CONDITION_INCHES, LETTER_INCHES = 3.9, 0.34, 0.075
-LABEL_LETTERS, TITLE_LETTERS = 34, 6.6
-"""Letters of a line of a condition's label, and of the title per inch."""
+LABEL_LETTERS, TITLE_LETTERS = 34, 6.6  # letters of a line of a condition's label, and of the title per inch
 
 
 @dataclass(frozen=True)

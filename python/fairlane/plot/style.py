@@ -1,7 +1,5 @@
 """How every figure looks: one palette that colour-blind readers can tell apart, large labels, few lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from textwrap import wrap
@@ -19,8 +17,7 @@ from fairlane.wording import seconds
 INK = "#222222"
 MUTED = "#6b6b6b"
 GRID = "#dddddd"
-LETTERS_AN_INCH = 11.5
-"""How many letters of a note fit on an inch."""
+LETTERS_AN_INCH = 11.5  # how many letters of a note fit on an inch
 PALETTE = [to_hex(colour) for colour in matplotlib.color_sequences["petroff8"]]
 """Chosen by Petroff for people with and without colour vision (arXiv:2107.02270)."""
 

@@ -1,7 +1,5 @@
 """How busy and how blocked the ports are over time, by their role in the fabric."""
 
-from __future__ import annotations
-
 import polars as pl
 from matplotlib.axes import Axes
 
@@ -11,8 +9,7 @@ from fairlane.results.ports import over_time
 from fairlane.results.run import Run
 from fairlane.wording import percent, seconds, time_unit
 
-LEAST_RANGE = 0.01
-"""A panel shows at least this share of time, so that next to nothing looks like it."""
+LEAST_RANGE = 0.01  # a panel shows at least this share of time, so that next to nothing looks like it
 
 
 def draw(run: Run, axes: Given = None) -> Drawn | None:

@@ -1,7 +1,5 @@
 """The runs of a study in its figures: default runs in greys, treatments in colours."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from fairlane.plot.style import PALETTE
-
-__all__ = ["DEFAULT", "RunKind", "draw_legend", "run_kinds"]
 
 DEFAULT = "default"
 GREYS = ("#8c8c8c", "#bdbdbd", "#dedede")
@@ -23,8 +19,7 @@ class RunKind:
 
     baseline: str
     treatment: str
-    name: str
-    """What the legend calls them."""
+    name: str  # what the legend calls them
     colour: str
 
     @property

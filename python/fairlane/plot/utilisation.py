@@ -1,7 +1,5 @@
 """How busy and how blocked the ports are, by level of the tree or class of link."""
 
-from __future__ import annotations
-
 import polars as pl
 from matplotlib.axes import Axes
 
@@ -12,8 +10,7 @@ from fairlane.results.ports import by_link
 from fairlane.results.run import Run
 from fairlane.wording import percent
 
-LEAST_RANGE = 0.05
-"""A panel shows at least this share of time, so that next to nothing looks like it."""
+LEAST_RANGE = 0.05  # a panel shows at least this share of time, so that next to nothing looks like it
 
 
 def draw(run: Run, axes: Given = None) -> Drawn | None:

@@ -3,8 +3,6 @@
 A new figure is a file and a line in ``FIGURES``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from matplotlib.figure import Figure

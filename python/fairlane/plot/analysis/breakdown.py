@@ -1,7 +1,5 @@
 """Computing and communication per rank, and the MPI calls that take most of it (Smith et al. 2018, Figure 3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
@@ -13,8 +11,7 @@ from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, PALETTE, bare, percentages
 from fairlane.wording import percent, plural, seconds, time_unit
 
-MOST_CALLS = 8
-"""How many calls are drawn."""
+MOST_CALLS = 8  # how many calls are drawn
 
 
 def draw(found: Analysis, axes: Given = None) -> Drawn | None:

@@ -1,7 +1,5 @@
 """The walk from the longest wait back to its cause: a timeline of its ranks, and where the slow message waited."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
@@ -18,12 +16,9 @@ from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import GRID, INK, MUTED, PALETTE, bare
 from fairlane.wording import percent, seconds, time_unit
 
-MOST_RANKS = 16
-"""Steps of longer walks are drawn up to this rank."""
-MOST_LINKS = 6
-"""How many links of the slow message are drawn, those with most waiting."""
-ARROW = PALETTE[1]
-"""The colour of the slow message."""
+MOST_RANKS = 16  # steps of longer walks are drawn up to this rank
+MOST_LINKS = 6  # how many links of the slow message are drawn, those with most waiting
+ARROW = PALETTE[1]  # the colour of the slow message
 
 
 def draw(found: Analysis, axes: Given = None) -> Drawn | None:

@@ -1,7 +1,5 @@
 """Waiting by neighbours, split into late partners and the network, and what the two-sided inference makes of it."""
 
-from __future__ import annotations
-
 import polars as pl
 from matplotlib.axes import Axes
 
@@ -11,8 +9,7 @@ from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import PALETTE, bare
 from fairlane.wording import percent, seconds, time_unit
 
-COLOURS = {LATE: PALETTE[4], SLOW: PALETTE[2]}
-"""Of the two kinds of delay, in every picture."""
+COLOURS = {LATE: PALETTE[4], SLOW: PALETTE[2]}  # of the two kinds of delay, in every picture
 
 
 def draw(found: Analysis, axes: Given = None) -> Drawn | None:

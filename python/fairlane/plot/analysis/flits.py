@@ -1,7 +1,5 @@
 """How flits are spread over the links, in the co-run and in the isolated run (compare Smith et al. 2018, Fig. 9)."""
 
-from __future__ import annotations
-
 import polars as pl
 from matplotlib.patches import Patch
 

@@ -3,8 +3,6 @@
 Beside it what only a simulator knows: how long the message was under way, whether somebody waited for it or not.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

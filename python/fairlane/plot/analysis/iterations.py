@@ -1,7 +1,5 @@
 """The time of every iteration of a job, in the co-run and isolated (compare Smith et al. 2018, Figure 10)."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import polars as pl

@@ -1,7 +1,5 @@
 """The longest wait of every rank in an iteration and in the same of the isolated run (as Smith et al. 2018, Fig. 5)."""
 
-from __future__ import annotations
-
 import polars as pl
 
 from fairlane.analysis.result import Analysis, apart_from_collectives

@@ -3,8 +3,6 @@
 Dragonflies are rings of groups with global links as chords, tori grids of grids, trees rows of levels.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fairlane.fabric.view import Fabric

@@ -1,7 +1,5 @@
 """Tori, meshes and HyperX as grids of grids: dimensions 0 and 1 span planes, 2 and 3 a grid of planes, and so on."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 
@@ -16,12 +14,9 @@ from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.wording import plural
 
-MOST_SWITCHES = 4096
-"""Switches up to which all of them are drawn; beyond it, those at the beginning of each dimension."""
-MOST_ARCS = 6
-"""Switches of a line that are joined all to all, up to which the links of all lines are drawn alike."""
-SHAPE = 1.3
-"""Width over height that the whole should have."""
+MOST_SWITCHES = 4096  # switches up to which all of them are drawn; beyond it, those at the beginning of each dimension
+MOST_ARCS = 6  # switches of a line that are joined all to all, up to which the links of all lines are drawn alike
+SHAPE = 1.3  # width over height that the whole should have
 NAMES = {"ring": "Torus", "open": "Mesh", "full": "HyperX"}
 
 
@@ -86,8 +81,7 @@ class _Step:
 
     axis: int
     offset: float
-    block: tuple[float, float]
-    """Width and height of what is repeated along it."""
+    block: tuple[float, float]  # width and height of what is repeated along it
 
 
 def _steps(sides: list[int]) -> list[_Step]:

@@ -1,7 +1,5 @@
 """Dragonfly, Cascade, Dragonfly+: a ring of groups with global links as chords; if there are many, one by itself."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 
@@ -17,14 +15,10 @@ from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import INK, PALETTE
 from fairlane.wording import plural
 
-MOST_IN_FULL = 64
-"""Switches up to which all of them are drawn."""
-MOST_HOSTS = 8
-"""Hosts of a switch up to which all of them are drawn."""
-MOST_CHORDS = 48
-"""Groups up to which the cables of all are drawn, not only those of one."""
-GREEN, BLACK, BLUE = "#2e8b57", "#333333", PALETTE[0]
-"""Cray's colours of a Cascade's links."""
+MOST_IN_FULL = 64  # switches up to which all of them are drawn
+MOST_HOSTS = 8  # hosts of a switch up to which all of them are drawn
+MOST_CHORDS = 48  # groups up to which the cables of all are drawn, not only those of one
+GREEN, BLACK, BLUE = "#2e8b57", "#333333", PALETTE[0]  # Cray's colours of a Cascade's links
 
 
 @dataclass(frozen=True)
@@ -241,8 +235,7 @@ def _rows_and_columns(axes: Axes, shape: _Shape) -> None:
     axes.set_xlim(-1.9, shape.row)
     axes.set_ylim(-1.6 * rows, 1.9)
     axes.set_title(
-        f"One group: {plural(rows, 'row')} of {shape.row} switches; global links: {sum(ends.values())}",
-        fontsize=12,
+        f"One group: {plural(rows, 'row')} of {shape.row} switches; global links: {sum(ends.values())}", fontsize=12
     )
     black = {count for (a, b), count in shape.cables.items() if b < shape.size and a // shape.row != b // shape.row}
     legend = [("switch", INK, SQUARE), ("green: along a row, one each", GREEN, LINE)]

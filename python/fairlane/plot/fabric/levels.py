@@ -1,7 +1,5 @@
 """Trees by levels: hosts below, tops above. Large ones by subtree: what hangs together below the top."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +15,11 @@ from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.wording import plural
 
-MOST_IN_FULL = 48
-"""Switches of a level up to which all are drawn."""
+MOST_IN_FULL = 48  # switches of a level up to which all are drawn
 MOST_HOSTS = 160
 MOST_SUBTREES = 10
-NAME_LETTERS = 150
-"""Letters of names of switches that fit side by side."""
-SHORTEST_NAME = 5
-"""Names are left out where each would have fewer letters."""
+NAME_LETTERS = 150  # letters of names of switches that fit side by side
+SHORTEST_NAME = 5  # names are left out where each would have fewer letters
 NAMES: dict[int, tuple[str, ...]] = {1: ("switch",), 2: ("leaf", "spine"), 3: ("leaf", "aggregation", "core")}
 
 

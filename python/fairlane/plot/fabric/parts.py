@@ -1,7 +1,5 @@
 """What the pictures of fabrics are made of: dots, lines, chords, a title."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence

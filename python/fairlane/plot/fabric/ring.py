@@ -1,7 +1,5 @@
 """Fabrics without levels or plan: switches around a circle, so that joined ones stand near each other."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
