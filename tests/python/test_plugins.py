@@ -438,7 +438,8 @@ def test_every_class_of_the_folder_is_in_its_table(
     package: ModuleType, registry: Registry[type[Named]], bases: set[str]
 ) -> None:
     root = next(kind for kind in next(iter(registry.builtin.values())).__mro__ if kind.__name__ in bases)
-    modules = [import_module(found.name) for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    inner = pkgutil.walk_packages(getattr(package, "__path__", []), f"{package.__name__}.")
+    modules = [package, *(import_module(found.name) for found in inner)]
     defined = {
         value
         for module in modules

@@ -1,28 +1,25 @@
 """Placement: which hosts a job gets, and which of its ranks runs on which of them.
 
-A placement policy allocates hosts; it is one file with one class, and a line in ``PLACEMENTS`` gives it a name. Users
-bring their own as ``name = "path/to/file.py:ClassName"``, or by the name of an entry point ``fairlane.placements`` of
-an installed package. An explicit list needs no policy. A mapping assigns ranks to the allocated hosts
+A placement policy allocates hosts; it is a class, and a line in ``PLACEMENTS`` gives it a name. Users bring their own
+as ``name = "path/to/file.py:ClassName"``, or by the name of an entry point ``fairlane.placements`` of an installed
+package. An explicit list needs no policy. A mapping assigns ranks to the allocated hosts
 (``fairlane.placement.mapping``).
 """
 
 from collections.abc import Sequence
 
 from pydantic import ConfigDict
+from typing_extensions import override
 
 from fairlane.inputs.parameters import Entry
 from fairlane.inputs.registry import Registry
 from fairlane.placement.base import Communication, FabricView, PlacementPolicy, Request
 from fairlane.placement.box import Box
-from fairlane.placement.domain import Domain, Packed
-from fairlane.placement.fragmented import Fragmented
-from fairlane.placement.groups import Groups
-from fairlane.placement.linear import Linear
+from fairlane.placement.domain import Domain, Packed, Spread
+from fairlane.placement.linear import Linear, Units
 from fairlane.placement.metrics import AllocationMetrics, measure
 from fairlane.placement.pattern import Pattern
-from fairlane.placement.random import Random
-from fairlane.placement.spread import Spread
-from fairlane.placement.units import Units
+from fairlane.placement.random import Fragmented, Groups, Random
 
 __all__ = [
     "ALLOCATORS",
@@ -54,13 +51,12 @@ LIST = "list"
 
 
 class _Unread(PlacementPolicy):
-    """Stands for a policy whose code must not run: it takes any parameters, and the first free hosts."""
+    """In place of a policy whose code must not run: takes any parameters, and the first free hosts."""
 
     model_config = ConfigDict(extra="allow")
 
+    @override
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
-        """The first free hosts."""
-        del fabric
         return list(free[: request.hosts]) if request.hosts <= len(free) else None
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from fairlane.inputs.registry import Named
 
-__all__ = ["Communication", "FabricView", "PlacementPolicy", "Request", "by_leaf"]
-
 
 class FabricView(Protocol):
     """What a placement policy may know of the fabric."""

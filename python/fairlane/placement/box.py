@@ -11,8 +11,10 @@ from math import prod
 from typing import Annotated, Literal
 
 import numpy
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
@@ -20,8 +22,6 @@ from fairlane.placement.base import FabricView, PlacementPolicy, Request
 from fairlane.placement.domain import Fit
 from fairlane.placement.grid import sides_of
 from fairlane.wording import plural
-
-__all__ = ["Box", "named_shape"]
 
 Name = Literal["cube", "prism", "plane"]
 Shape = tuple[int, ...]
@@ -39,8 +39,8 @@ class Box(PlacementPolicy):
     rotate: bool = False
     """Whether a given shape may be rotated; named shapes always are."""
 
+    @override
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
-        """The hosts of a free box, dimension 0 fastest."""
         sides = sides_of(fabric)
         if sides is None:
             return None
@@ -68,8 +68,8 @@ class Box(PlacementPolicy):
             if len(one) == len(sides) and all(length <= side for length, side in zip(one, sides, strict=True)):
                 yield one
 
+    @override
     def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
-        """The box must fit the grid, and the jobs the box."""
         sides = sides_of(fabric)
         if sides is None:
             words = f"needs a grid of switches (the fabric is laid out as {fabric.plan['kind']!r})"
@@ -92,8 +92,8 @@ class Box(PlacementPolicy):
                 )
             )
 
+    @override
     def wanted(self) -> str:
-        """A box in one piece."""
         shape = self.shape if isinstance(self.shape, str) else f"box of {_written(self.shape)} switches"
         return f"a free {shape} in one piece"
 
@@ -139,29 +139,16 @@ def _place(grid: Ints, shape: Shape, fit: Fit, *, is_ring: bool) -> tuple[int, .
     return tuple(int(at) for at in numpy.unravel_index(chosen, grid.shape, order="F"))
 
 
+def _padded(cells: Ints, axis: int, before: int, after: int, *, is_ring: bool) -> Ints:
+    """The cells with more along an axis: those of the other end of a ring, or zeros."""
+    widths = [(before, after) if at == axis else (0, 0) for at in range(cells.ndim)]
+    return numpy.pad(cells, widths, mode="wrap" if is_ring else "constant")
+
+
 def _sums(cells: Ints, axis: int, length: int, *, is_ring: bool) -> Ints:
-    """For every cell the sum of ``length`` cells along an axis, itself first; beyond an end there is zero."""
-    if length == 1:
-        return cells
-    side = cells.shape[axis]
-    beyond = cells if is_ring else numpy.zeros_like(cells)
-    first = numpy.take(beyond, range(length - 1), axis)
-    running = numpy.cumsum(numpy.concatenate([cells, first], axis), axis)
-    upper = numpy.take(running, range(length - 1, length - 1 + side), axis)
-    before = numpy.take(running, range(side - 1), axis)
-    found: Ints = upper
-    found[(slice(None),) * axis + (slice(1, None),)] -= before
+    """For every cell the sum of ``length`` cells along an axis, itself first."""
+    found: Ints = sliding_window_view(_padded(cells, axis, 0, length - 1, is_ring=is_ring), length, axis).sum(axis=-1)
     return found
-
-
-def _shifted(cells: Ints, axis: int, step: int, *, is_ring: bool) -> Ints:
-    """For every cell the one ``step`` further along an axis."""
-    moved = numpy.roll(cells, -step, axis)
-    if not is_ring and step:
-        cut = [slice(None)] * cells.ndim
-        cut[axis] = slice(-step, None) if step > 0 else slice(None, -step)
-        moved[tuple(cut)] = 0
-    return moved
 
 
 def _around(grid: Ints, shape: Shape, *, is_ring: bool) -> Ints:
@@ -174,9 +161,10 @@ def _around(grid: Ints, shape: Shape, *, is_ring: bool) -> Ints:
         for other, breadth in enumerate(shape):
             if other != axis:
                 face = _sums(face, other, breadth, is_ring=is_ring)
-        total += _shifted(face, axis, length, is_ring=is_ring)
-        if not (is_ring and side == length + 1):  # else the layer before is the layer behind
-            total += _shifted(face, axis, -1, is_ring=is_ring)
+        layers = _padded(face, axis, 1, length, is_ring=is_ring)
+        total += numpy.take(layers, range(length + 1, length + 1 + side), axis)
+        if not (is_ring and side == length + 1):  # else the layer before is the layer after
+            total += numpy.take(layers, range(side), axis)
     return total
 
 

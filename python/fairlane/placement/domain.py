@@ -5,16 +5,16 @@ A job goes into one domain if one has room, else into as few as possible, like S
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from fairlane.errors import Problem
 from fairlane.fabric.subtrees import subtrees
 from fairlane.inputs.problems import Problems
 from fairlane.placement.base import FabricView, PlacementPolicy, Request, by_leaf
-
-__all__ = ["Domain", "Fit", "Packed", "fewest"]
 
 Fit = Literal["first", "best"]
 """The first place that has room, or the one that leaves least behind."""
@@ -32,13 +32,12 @@ class Domain(PlacementPolicy):
     split: bool = True
     """Whether a job that fits into no single domain may use several."""
 
+    @override
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
-        """Hosts of as few domains as possible."""
         return fewest(self._rooms(free, fabric), request.hosts, self.fit, split=self.split)
 
+    @override
     def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
-        """Groups and subtrees need a fabric that has them."""
-        del hosts
         if self.of == "group" and fabric.plan["kind"] != "groups":
             words = f"the fabric has no groups (it is laid out as {fabric.plan['kind']!r})"
             raise Problems(Problem("of", words, self.of, "leaf; subtree on a fabric with levels"))
@@ -48,8 +47,8 @@ class Domain(PlacementPolicy):
         if self.of == "subtree" and self.level > top:
             raise Problems(Problem("level", "the fabric has no such level", self.level, f"1 to {top}"))
 
+    @override
     def wanted(self) -> str:
-        """One domain, unless it may have several."""
         return "free hosts" if self.split else f"free hosts of one {self.of}"
 
     def _rooms(self, free: Sequence[int], fabric: FabricView) -> dict[int, list[int]]:
@@ -71,9 +70,20 @@ class Domain(PlacementPolicy):
 class Packed(PlacementPolicy):
     """Hosts under as few leaf switches as possible; the last switch is the fullest one that has room for the rest."""
 
+    @override
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
-        """Hosts of as few leaf switches as possible."""
         return fewest(by_leaf(free, fabric), request.hosts, "best", split=True)
+
+
+class Spread(PlacementPolicy):
+    """Free hosts of the leaf switches, round-robin: neighbouring ranks are under different switches."""
+
+    @override
+    def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
+        if len(free) < request.hosts:
+            return None
+        rounds = zip_longest(*by_leaf(free, fabric).values())
+        return [host for hosts in rounds for host in hosts if host is not None][: request.hosts]
 
 
 def fewest(rooms: Mapping[int, list[int]], count: int, fit: Fit, *, split: bool) -> list[int] | None:

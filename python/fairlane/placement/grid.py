@@ -16,8 +16,6 @@ from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.placement.base import FabricView
 
-__all__ = ["Curve", "check_curve", "coordinates", "host_order", "sides_of"]
-
 Curve = Literal["number", "snake", "hilbert"]
 """An order of all hosts."""
 

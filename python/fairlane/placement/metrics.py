@@ -12,8 +12,6 @@ import numpy
 if TYPE_CHECKING:
     from fairlane.fabric.view import Fabric
 
-__all__ = ["AllocationMetrics", "links_used", "measure", "pieces"]
-
 
 @dataclass(frozen=True)
 class AllocationMetrics:

@@ -8,13 +8,13 @@ units that hold what is local in its traffic, wherever they are, and the smalles
 
 from collections.abc import Iterator, Sequence
 
+from typing_extensions import override
+
 from fairlane.placement.base import Communication, FabricView, PlacementPolicy, Request
 from fairlane.placement.box import Box
 from fairlane.placement.domain import Domain, Packed
 from fairlane.placement.grid import host_order, sides_of
 from fairlane.placement.linear import runs
-
-__all__ = ["Pattern"]
 
 
 class Pattern(PlacementPolicy):
@@ -23,8 +23,8 @@ class Pattern(PlacementPolicy):
     wait: bool = True
     """Whether a job with many-to-many traffic gets no hosts if no compact set is free, or any free hosts."""
 
+    @override
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
-        """Hosts that suit the job's pattern."""
         if len(free) < request.hosts:
             return None
         found = request.communication() if request.communication else Communication("unclear")
@@ -38,8 +38,8 @@ class Pattern(PlacementPolicy):
             return None
         return _in_units(free, request.hosts, min(found.unit or 1, request.hosts), fabric)
 
+    @override
     def wanted(self) -> str:
-        """A compact place."""
         return "a compact place for its many-to-many traffic"
 
 
