@@ -1,10 +1,11 @@
 """OTF2 archives are read by a process with limits before this one reads anything of them."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from fairlane import Scenario, ScenarioError, Simulation
+from fairlane import RunError, Scenario, ScenarioError, Simulation
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.workload import otf2
@@ -45,14 +46,27 @@ def test_limits_end_the_process_with_a_message(
     assert str(copy) in str(raised.value)
 
 
-def test_a_process_that_crashes_is_a_message() -> None:
-    for code, words in (
-        (-11, "signal SIGSEGV"),
-        (-6, "signal SIGABRT"),
-        (3, "exit code 3"),
-        (-24, "of processor time"),
-    ):
-        assert words in otf2._death(code, 10, 1 << 30, b"")
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("kill -SEGV $$", "within 1024 MiB of memory (signal SIGSEGV)"),
+        ("kill -ABRT $$", "within 1024 MiB of memory (signal SIGABRT)"),
+        ("exit 3", "within 1024 MiB of memory (exit code 3)"),
+        ("echo malloc failed >&2; exit 3", "within 1024 MiB of memory (malloc failed)"),
+        ("kill -XCPU $$", "takes more than 10 s of processor time"),
+        ("kill -KILL $$", "takes more than 10 s of processor time"),
+    ],
+)
+def test_a_process_that_crashes_is_a_message(
+    end: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = tmp_path / "child"
+    child.write_text(f"#!/bin/sh\n{end}\n")
+    child.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(child))
+    with pytest.raises(RunError) as raised:
+        otf2.describe_apart(str(WHOLE), "{}", size=0)
+    assert words in str(raised.value)
 
 
 def test_what_the_other_process_has_read_is_replayed() -> None:

@@ -325,16 +325,29 @@ def test_what_has_helped_is_tried_more_often() -> None:
     assert share() > 1.5 * before
 
 
-def test_slack_learns_what_helps() -> None:
+def test_slack_learns_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing helps but spreading ranks or no longer, hardly anything else is tried after a while."""
+    candidates: list[Candidate] = []
+    draw = Changes.draw
+
+    def noted(changes: Changes, best: Candidate) -> Candidate:
+        candidates.append(draw(changes, best))
+        return candidates[-1]
+
+    monkeypatch.setattr(Changes, "draw", noted)
     controller = Slack(default_periods=1, patience=1000)
-    until(controller, "CLIMB", 0.05)
+    settings, best = until(controller, "CLIMB", 0.05), Settings()
     tried, gain = [], 0.05
     for _ in range(300):
-        kind = controller._current.change if controller._current is not controller._best else None
-        tried += [kind] if kind else []
-        controller.observe(made_up(gain + {None: 0, "spread": 0.05}.get(kind, -0.001)))
+        on_trial = [one for one in candidates[-1:] if one.settings(16) == settings != best]
+        tried += [one.change for one in on_trial]
+        helps = {"spread": 0.05}
+        settings, before = (
+            controller.observe(made_up(gain + sum(helps.get(one.change, -0.001) for one in on_trial))),
+            settings,
+        )
         gain += 0.05 * controller.accepted
+        best = before if controller.accepted or not on_trial else best
     first, last = tried[: len(tried) // 3], tried[-len(tried) // 3 :]
     assert last.count("spread") / len(last) > 0.7
     assert {"lift", "lower"} <= set(first)
