@@ -166,6 +166,15 @@ def test_a_table_leaves_out_columns_and_then_gaps_where_the_terminal_is_narrow()
     assert "count" not in _printed([other], 8)
 
 
+def test_a_sparse_table_leaves_out_rows_that_have_nothing_in_the_columns_shown() -> None:
+    shown = [Column("name", "name"), Column("count", "count"), Column("time", "time", time_ps, drop=1)]
+    rows = [{"name": "both", "count": 1, "time": 1000}, {"name": "none"}, {"name": "timed", "time": 2000}]
+    for width, left in ((60, ["both", "timed"]), (14, ["both"])):
+        lines = _printed([Table(shown, rows, sparse=True)], width).splitlines()
+        assert [line.split()[0] for line in lines if line[:1].isalpha()][1:] == left
+    assert "none" in _printed([Table(shown, rows)], 60)
+
+
 def test_a_long_note_stays_one_line_and_loses_nothing() -> None:
     words = "word " * 40
     assert _printed([long(words)], 60) == f"{words}\n"

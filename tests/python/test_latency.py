@@ -255,7 +255,7 @@ def test_the_same_seed_generates_the_same_load_and_another_another() -> None:
 PATTERNS: dict[str, tuple[int, Any, list[list[int]]]] = {
     "shift": (4, {"name": "shift"}, [[1], [2], [3], [0]]),
     "tornado": (4, {"name": "shift", "sides": [2, 2], "steps": [1, 0]}, [[1], [0], [3], [2]]),
-    "next_group": (4, {"name": "next_group", "group": 2}, [[2, 3], [2, 3], [0, 1], [0, 1]]),
+    "next_group": (6, {"name": "next_group", "group": 2}, [[2, 3]] * 2 + [[4, 5]] * 2 + [[0, 1]] * 2),
     "complement": (4, "complement", [[3], [2], [1], [0]]),
     "transpose": (9, "transpose", [[], [3], [6], [1], [], [7], [2], [5], []]),
     "bit_reverse": (8, "bit_reverse", [[], [4], [], [6], [1], [], [3], []]),

@@ -184,6 +184,14 @@ def test_cells_say_percent_and_seconds() -> None:
     assert figure.get_suptitle() == "job-2 delays job-1 most: queueing delay 5.00 s, 12.5% of its rank time"
 
 
+def test_cells_say_milliseconds_where_seconds_are_few() -> None:
+    run = make_run(3)
+    short = replace(run, interference=run.interference.with_columns(pl.col("queueing_s") / 1000))
+    numbers = texts(drawn(interference.draw(short)))
+    assert {"1.00", "2.00", "4.00", "5.00"} <= set(numbers), "a + 2 b thousandths of a second"
+    assert not {"0.00", "0.01"} & set(numbers)
+
+
 def test_a_large_matrix_has_no_numbers_and_a_huge_one_is_by_workload() -> None:
     assert texts(drawn(interference.draw(make_run(13)))) == []
     huge = drawn(interference.draw(make_run(80)))

@@ -73,6 +73,8 @@ def test_a_later_row_of_the_same_kind_is_taken_apart_by_itself() -> None:
     assert np.linalg.norm(later - sparse[200:]) < 0.02 * np.linalg.norm(sparse[200:])
     alone = split((low + sparse)[210:211], found.axes, found.strengths, found.weight, found.penalty)
     assert np.abs(alone - later[10]).max() < 1e-10
+    longer = split((low + sparse)[200:], found.axes, found.strengths, found.weight, found.penalty, steps=20_000)
+    assert (longer == later).all(), "each row ends when it has converged, and steps are not used up"
 
 
 def test_counters_that_never_change_and_matrices_of_zeros_do_no_harm() -> None:

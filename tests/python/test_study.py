@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tomllib
@@ -12,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from rich.console import Console
 
 import fairlane
 from fairlane import Scenario, runner
@@ -274,6 +276,26 @@ def test_progress_counts_what_is_done_of_a_task(monkeypatch: pytest.MonkeyPatch)
     shown.done(task)
     shown.update(2, [(task, 0.5)])
     assert shown.text(2) == "1 of 10, running: 50%, about 340 s left"
+
+
+@pytest.mark.parametrize(("wanted", "terminal"), [(True, True), (True, False), (False, True)])
+def test_progress_is_a_bar_on_terminals_and_lines_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, wanted: bool, terminal: bool
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("fairlane.tasks.progress.time.monotonic", lambda: now[0])
+    console = Console(file=io.StringIO(), width=100, force_terminal=terminal, _environ={"TERM": "xterm"})
+    task = Task("any:thing", {}, "", "one")
+    with TaskProgress(wanted=wanted, console=console) as shown:
+        shown.begin([task] * 4, [])
+        now[0] = 60.0
+        shown.done(task)
+        shown.update(1)
+    assert isinstance(console.file, io.StringIO)
+    printed = console.file.getvalue()
+    assert ("1 of 4, about 180 s left" in printed) == wanted
+    hidden, visible = "\x1b[?25l", "\x1b[?25h"  # of the cursor: Rich hides it while it shows a bar
+    assert (hidden in printed) == (visible in printed) == (wanted and terminal)
 
 
 def test_a_worker_reports_how_far_its_task_is(tmp_path: Path) -> None:
