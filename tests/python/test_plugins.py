@@ -30,6 +30,7 @@ from fairlane.study import Study
 from fairlane.study.plan import plan
 from fairlane.tasks.sources import code_digest, sources
 from fairlane.workload import WORKLOADS
+from own_code import CODE, STUDY, scenario
 from pictures import assert_drawn
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
@@ -213,145 +214,6 @@ def test_a_package_that_is_broken_is_named_and_harms_nobody_else(
     )
 
 
-OWN = """
-from pathlib import Path
-
-from matplotlib.figure import Figure
-
-from fairlane.controller import Controller, Settings
-from fairlane.placement import PlacementPolicy
-from fairlane.placement.mapping import Mapping
-from fairlane.qos import Expansion
-
-Path(__file__).with_name("ran").touch()
-
-
-class Last(PlacementPolicy):
-    offset: int = 0
-
-    def allocate(self, free, request, fabric):
-        return [host + self.offset for host in free[-request.hosts:]]
-
-
-class Backwards(Mapping):
-    def places(self, slots):
-        return list(reversed(range(len(slots.hosts))))
-
-
-class Quiet(Controller):
-    def observe(self, work):
-        return Settings()
-
-
-def one_lane(jobs):
-    if len(jobs) > 2:
-        raise KeyError("too many")
-    return Expansion(sl2vl=[0], arbiter={"name": "weighted_round_robin"})
-
-
-def picture(run):
-    figure = Figure()
-    figure.add_subplot().plot([1, 1 / run.jobs.height])
-    return figure
-"""
-SCENARIO = """
-duration = "200 us"
-[fabric]
-topology = "fat_tree"
-hosts = 8
-levels = 1
-[placement]
-name = "own.py:Last"
-mapping = "own.py:Backwards"
-[qos]
-strategy = "own.py:one_lane"
-[[jobs]]
-name = "pairs"
-ranks = 4
-workload = { name = "flood_pairs", compute = "5 us" }
-"""
-
-
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A scenario that names a file beside it."""
-    monkeypatch.delenv(ENVIRONMENT, raising=False)
-    (tmp_path / "own.py").write_text(OWN)
-    file = tmp_path / "scenario.toml"
-    file.write_text(SCENARIO)
-    return file
-
-
-def ran(file: Path) -> bool:
-    mark = file.with_name("ran")
-    found = mark.exists()
-    mark.unlink(missing_ok=True)
-    return found
-
-
-COMMANDS = [
-    ["run", "{own}", "--no-isolated", "--quiet", "--out", "{out}"],
-    ["control", "{plain}", "--controller", "{code}:Quiet", "--with", "service_levels=2", "--periods", "1"],
-    ["study", "{study}", "--workers", "1", "--quiet", "--out", "{out}"],
-    ["schedule", str(LOG), "--set", "sides=[8,4]", "--jobs", "5", "--allocator", "{code}:Last"],
-    ["plot", "{run}", "--figure", "{code}:picture"],
-    ["list", "mappings", "{code}:Backwards"],
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_files_of_every_kind_run_with_permission_only(
-    command: list[str], own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plain, out, study, run = (tmp_path / name for name in ("plain.toml", "out", "study.toml", "run"))
-    text = SCENARIO.replace('"own.py:Last"', '"linear"').replace('"own.py:Backwards"', '"linear"')
-    plain.write_text(text.replace('[qos]\nstrategy = "own.py:one_lane"\n', ""))
-    study.write_text(
-        'scenario = "plain.toml"\n[treatments.quiet]\ncontroller = { name = "own.py:Quiet", service_levels = 2 }\n'
-        'period = "50 us"\nperiods = 2\n'
-    )
-    if command[0] == "plot":
-        told(capsys, "run", plain, "--no-isolated", "--quiet", "--out", run)
-    code = own.with_name("own.py")
-    given = [word.format(own=own, plain=plain, out=out, study=study, run=run, code=code) for word in command]
-    refused = told(capsys, *given, code=ExitCode.WRONG_INPUT)
-    assert "which is not permitted; allowed: --allow-code" in refused
-    assert not ran(own)
-    assert not out.exists()
-    told(capsys, *given, "--allow-code")
-    assert ran(own)
-    if command[0] == "study":
-        assert not json.loads((out / "study.json").read_text())["failures"]
-    if command[0] == "plot":
-        assert_drawn(run / "picture.png")
-
-
-def test_check_lists_what_is_not_permitted_and_checks_the_rest(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    listed = told(capsys, "check", own)
-    for name in ("Last", "Backwards", "one_lane"):
-        assert f"names code: {name} of {own.with_name('own.py')}; it has not run" in listed
-    assert not ran(own)
-    refused = told(capsys, "check", own, "--set", "jobs[0].ranks=9", code=ExitCode.WRONG_INPUT)
-    assert "jobs[0].ranks = 9" in refused
-    assert not ran(own)
-    assert "runs code: placement Last of " in told(capsys, "check", own, "--allow-code")
-    resolved = Scenario.load(own, allow_code=True).resolve()
-    assert list(resolved.jobs[0].hosts) == [7, 6, 5, 4]
-
-
-def test_code_in_a_folder_of_results_never_runs(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "run"
-    told(capsys, "run", own, "--no-isolated", "--quiet", "--out", folder, "--allow-code")
-    (folder / "own.py").write_text(OWN)
-    for command in (
-        ["plot", folder, "--figure", f"{folder}/own.py:picture"],
-        ["list", "placements", f"{folder}/own.py:Last"],
-        ["control", own, "--controller", f"{folder}/own.py:Quiet"],
-    ):
-        assert "where none runs" in told(capsys, *command, "--allow-code", code=ExitCode.WRONG_INPUT)
-    assert not (folder / "ran").exists()
-
-
 def test_wrong_answers_and_errors_of_plug_ins_are_wrong_input(
     own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -362,11 +224,11 @@ def test_wrong_answers_and_errors_of_plug_ins_are_wrong_input(
     assert "it allocates [7, 8, 9, 10] to a job of 4 hosts; allowed: free hosts" in wrong
     wrong = told(capsys, *run, 'placement.offset="many"', code=ExitCode.WRONG_INPUT)
     assert "placement.offset" in wrong
-    line = next(number for number, text in enumerate(OWN.splitlines(), 1) if "KeyError" in text)
+    line = next(number for number, text in enumerate(CODE.splitlines(), 1) if "KeyError" in text)
     wrong = told(capsys, *run, "jobs[0].count=2", "--set", "jobs[0].ranks=2", code=ExitCode.DONE)
     wrong = told(capsys, *run, "jobs[0].count=4", "--set", "jobs[0].ranks=2", code=ExitCode.WRONG_INPUT)
     assert f"own.py:{line}: qos.strategy: KeyError: 'too many'" in wrong
-    own.with_name("own.py").write_text(OWN.replace("1 / run.jobs.height", "1 / 0"))
+    own.with_name("own.py").write_text(CODE.replace("1 / run.jobs.height", "1 / 0"))
     picture = f"{own.with_name('own.py')}:picture"
     wrong = told(capsys, "plot", folder, "--figure", picture, "--allow-code", code=ExitCode.WRONG_INPUT)
     assert "ZeroDivisionError" in wrong
@@ -378,12 +240,8 @@ def test_wrong_answers_and_errors_of_plug_ins_are_wrong_input(
 
 def test_a_study_notices_that_the_file_of_its_controller_has_changed(own: Path, tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
-    own.write_text(SCENARIO.replace("own.py:Last", "linear").replace("own.py:Backwards", "linear"))
-    own.write_text(own.read_text().replace('strategy = "own.py:one_lane"', ""))
-    study.write_text(
-        'scenario = "scenario.toml"\n[treatments.quiet]\ncontroller = { name = "own.py:Quiet", service_levels = 2 }\n'
-        'period = "50 us"\nperiods = 2\n'
-    )
+    own.write_text(scenario())
+    study.write_text(STUDY)
 
     def digests() -> set[str]:
         found = plan(Study.load(study, allow_code=True))
@@ -394,7 +252,7 @@ def test_a_study_notices_that_the_file_of_its_controller_has_changed(own: Path, 
     before = digests()
     assert before
     assert digests() == before
-    own.with_name("own.py").write_text(f"{OWN}\n")
+    own.with_name("own.py").write_text(f"{CODE}\n")
     assert digests().isdisjoint(before)
 
 
