@@ -168,7 +168,11 @@ def test_a_table_leaves_out_columns_and_then_gaps_where_the_terminal_is_narrow()
 
 def test_a_sparse_table_leaves_out_rows_that_have_nothing_in_the_columns_shown() -> None:
     shown = [Column("name", "name"), Column("count", "count"), Column("time", "time", time_ps, drop=1)]
-    rows = [{"name": "both", "count": 1, "time": 1000}, {"name": "none"}, {"name": "timed", "time": 2000}]
+    rows: list[dict[str, Any]] = [
+        {"name": "both", "count": 1, "time": 1000},
+        {"name": "none"},
+        {"name": "timed", "time": 2000},
+    ]
     for width, left in ((60, ["both", "timed"]), (14, ["both"])):
         lines = _printed([Table(shown, rows, sparse=True)], width).splitlines()
         assert [line.split()[0] for line in lines if line[:1].isalpha()][1:] == left
