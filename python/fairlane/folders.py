@@ -1,7 +1,5 @@
 """Folders of results of any kind: reading them, and SQL over their tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import polars as pl

@@ -3,8 +3,6 @@
 Quantities of the simulator's own units, which are read back as they are written, are in ``fairlane.units``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 from math import floor, isfinite, log10

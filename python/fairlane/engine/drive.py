@@ -1,7 +1,5 @@
 """The loop that every simulation runs in: slices, between which it is watched, reported on and can be stopped."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +9,7 @@ from typing import Protocol
 
 from fairlane.units import CLOCK_END
 
-SLICE_S = 0.1
-"""Wall time that a slice of its own length aims at, s: stopping takes at most a few of them."""
+SLICE_S = 0.1  # wall time that a slice of its own length aims at, s: stopping takes at most a few of them
 FIRST_HOPS, FIRST_WINDOW = 20_000, 10**9
 """Packet-hops and simulated time, ps, of the first slice, before the speed is known."""
 
@@ -90,7 +87,7 @@ class Slice:
     window: int = CLOCK_END
     """Simulated time of the first slice, ps."""
     growth: int = 1
-    """By what the window grows from slice to slice."""
+    """Factor by which the window grows from slice to slice."""
     longest: int = CLOCK_END
     """The longest window, ps."""
 

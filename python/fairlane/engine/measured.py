@@ -1,7 +1,5 @@
 """What one simulation measured, taken from the engine as exact integers (picoseconds, bytes, counts)."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 
@@ -10,8 +8,7 @@ import polars as pl
 
 from fairlane.engine.drive import Engine, RawTable
 
-PS = 1e-12
-"""Seconds in a picosecond."""
+PS = 1e-12  # seconds in a picosecond
 
 
 def _no_marks() -> pl.DataFrame:
@@ -22,10 +19,8 @@ def _no_marks() -> pl.DataFrame:
 class Work:
     """How far each rank of a simulation came, and what it spent its time on."""
 
-    now: int
-    """Simulated time, ps; until the last rank ended where all have."""
-    ranks: pl.DataFrame
-    """One row per rank, in the engine's own columns."""
+    now: int  # simulated time, ps; until the last rank ended where all have
+    ranks: pl.DataFrame  # one row per rank, in the engine's own columns
     marks: pl.DataFrame = field(default_factory=_no_marks)
     """When jobs completed their iterations: ``job``, ``iteration`` from 1, ``time``."""
     first_iteration: int | None = None
@@ -34,7 +29,7 @@ class Work:
     """For how long each rank has computed or been in a call at the end: ``ranks`` has what is over."""
 
     @classmethod
-    def of(cls, engine: Engine) -> Work:
+    def of(cls, engine: Engine) -> "Work":
         """What ``engine`` has done so far."""
         ranks = frame(engine.table("ranks"))
         marks, under_way = frame(engine.table("job_marks")), frame(engine.table("under_way"))
@@ -45,19 +40,14 @@ class Work:
 class Measured(Work):
     """Everything that one simulation measured, in the engine's own columns."""
 
-    packet_hops: int
-    """Packets times links crossed."""
-    digest: str
-    """The engine's fingerprint of everything measured."""
-    calls: pl.DataFrame
-    """One row per job and MPI call."""
-    ports: pl.DataFrame
-    """One row per port and virtual lane."""
-    interference: pl.DataFrame
-    """One row per (delayed job, delaying job)."""
+    packet_hops: int  # packets times links crossed
+    digest: str  # the engine's fingerprint of everything measured
+    calls: pl.DataFrame  # one row per job and MPI call
+    ports: pl.DataFrame  # one row per port and virtual lane
+    interference: pl.DataFrame  # one row per (delayed job, delaying job)
 
     @classmethod
-    def of(cls, engine: Engine) -> Measured:
+    def of(cls, engine: Engine) -> "Measured":
         """What ``engine`` has measured so far."""
         work = Work.of(engine)
         return cls(
@@ -85,8 +75,7 @@ def marks(engine: Engine) -> pl.DataFrame:
     return found.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"))
 
 
-RECORD = ("messages", "waits", "departures")
-"""The engine's tables of single messages and packets."""
+RECORD = ("messages", "waits", "departures")  # the engine's tables of single messages and packets
 
 
 def frame(raw: RawTable) -> pl.DataFrame:

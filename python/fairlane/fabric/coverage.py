@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 
 from fairlane import _core
 
-_BUDGET = 50_000_000
-"""Hops that are followed, and links that are walked, before destinations and sources are sampled."""
-_LOW = 0.75
-"""A smaller share of minimal routes, or of minimal paths, gets a warning."""
-_NAMED = 3
-"""Links of a class that are named."""
+_BUDGET = 50_000_000  # hops that are followed, and links that are walked, before destinations and sources are sampled
+_LOW = 0.75  # a smaller share of minimal routes, or of minimal paths, gets a warning
+_NAMED = 3  # links of a class that are named
 
 
 @dataclass(frozen=True)

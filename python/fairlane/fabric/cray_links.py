@@ -27,8 +27,7 @@ _ORDER = ("green", "black", "blue")
 """Ports of a switch are in this order behind those of hosts; ways within a group take green before black."""
 _WITHIN = {"green": "two switches of a row", "black": "two switches of a column", "blue": "two groups"}
 
-_Place = tuple[int, int, int]
-"""Group, row, column."""
+_Place = tuple[int, int, int]  # group, row, column
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +36,11 @@ class _Lane:
 
     line: int
     blade: str
-    aries: str
-    """Name of the switch."""
+    aries: str  # name of the switch
     number: int
     place: _Place
     colour: str
-    far: tuple[str, int] | None
-    """Switch and lane at the other end."""
+    far: tuple[str, int] | None  # switch and lane at the other end
     far_place: _Place | None
     unused: bool
 

@@ -16,10 +16,8 @@ from fairlane.units import BANDWIDTH, DURATION, Kind
 _REQUIRED = ("from", "to")
 _OPTIONAL = ("from_port", "to_port", "bandwidth", "latency", "cables", "from_kind", "to_kind")
 _KINDS = ("host", "switch")
-_MOST = {"from_port": 65_535, "to_port": 65_535, "cables": 4096}
-"""The largest numbers that there may be."""
-_MOST_CABLES = 4_000_000
-"""More cables than any fabric has; they are kept in memory one by one."""
+_MOST = {"from_port": 65_535, "to_port": 65_535, "cables": 4096}  # the largest numbers that there may be
+_MOST_CABLES = 4_000_000  # more cables than any fabric has; they are kept in memory one by one
 
 
 def is_csv(text: str) -> bool:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fairlane.fabric.view import Fabric
 
-_NAMED = 4
-"""Hosts, switches and cables of one kind that are named."""
+_NAMED = 4  # hosts, switches and cables of one kind that are named
 
 
 def exceptions(fabric: "Fabric") -> Iterator[str]:

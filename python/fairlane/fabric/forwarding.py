@@ -15,8 +15,7 @@ from fairlane.inputs.files import read_text, reading
 _BLOCK = re.compile(r"Unicast lids .*guid (0x[0-9a-fA-F]{1,16})")
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*(:.*)?$")
 _END = re.compile(r"(\d{1,9}) (?:valid )?lids dumped")
-_LARGEST_ENTRY = 256
-"""Bytes that a destination of a switch may take."""
+_LARGEST_ENTRY = 256  # bytes that a destination of a switch may take
 _HEADING = re.compile(r"\s*(Lid\s+Out|Port\s+Info|#)")
 
 

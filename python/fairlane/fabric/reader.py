@@ -14,10 +14,8 @@ from fairlane.inputs.files import parse_json, read_bytes, reading
 from fairlane.units import BANDWIDTH, DURATION
 
 _XZ = b"\xfd7zXZ\x00"
-_XZ_MEMORY = 128 << 20
-"""Bytes that unpacking may take."""
-_LARGEST = 256 << 20
-"""Bytes of the largest unpacked file."""
+_XZ_MEMORY = 128 << 20  # bytes that unpacking may take
+_LARGEST = 256 << 20  # bytes of the largest unpacked file
 
 
 def read_wiring(

@@ -10,8 +10,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Parameterised, Table, table_of_name
 from fairlane.units import Bandwidth, Duration, Written
 
-MAX_RAILS = 8
-"""Maximum number of adapters of a host."""
+MAX_RAILS = 8  # maximum number of adapters of a host
 
 
 class Adapter(Table):

@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
     from fairlane.inputs.hosts import Host
 
-_MOST_STEPS = 200_000_000
-"""Links that are walked to measure the diameter."""
-_MOST_DISTANCES = 2**24
-"""Distances that are held at a time."""
-_VIRTUAL_LANES = 16
-"""Virtual lanes whose channels a description counts: one for each service level there can be."""
+_MOST_STEPS = 200_000_000  # links that are walked to measure the diameter
+_MOST_DISTANCES = 2**24  # distances that are held at a time
+_VIRTUAL_LANES = 16  # virtual lanes whose channels a description counts: one for each service level there can be
 
 
 def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:

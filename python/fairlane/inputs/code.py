@@ -4,8 +4,6 @@ Permission is an option (``--allow-code``), an argument (``allow_code=True``), t
 ``FAIRLANE_ALLOW_CODE=1`` of the environment, or an answer at the terminal. Code in a folder of results never runs.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -17,8 +15,7 @@ from fairlane.errors import Problem
 from fairlane.inputs.document import current_document, override
 from fairlane.inputs.problems import Problems
 
-ENVIRONMENT = "FAIRLANE_ALLOW_CODE"
-"""The environment variable that permits code if it is ``1``."""
+ENVIRONMENT = "FAIRLANE_ALLOW_CODE"  # the environment variable that permits code if it is ``1``
 _RESULTS = (("run.json", "resolved.json"), ("spec.json", "answers"), ("study.json", "work.parquet"))
 """Files that are together in a folder of results."""
 _ALLOWED = f"--allow-code, {ENVIRONMENT}=1 or, in Python, allow_code=True"
@@ -28,10 +25,8 @@ _ALLOWED = f"--allow-code, {ENVIRONMENT}=1 or, in Python, allow_code=True"
 class Code:
     """Code that an input names."""
 
-    file: Path
-    """The file that would run."""
-    name: str
-    """What is taken from it."""
+    file: Path  # the file that would run
+    name: str  # what is taken from it
 
     def __str__(self) -> str:
         return f"{self.name} of {self.file}"

@@ -21,10 +21,8 @@ class Key:
     """A key of an object."""
 
     name: str
-    type: str
-    """The type of its value, with its limits."""
-    default: str
-    """The default as it would be written in a file, "required", or nothing."""
+    type: str  # the type of its value, with its limits
+    default: str  # the default as it would be written in a file, "required", or nothing
     meaning: str
 
 

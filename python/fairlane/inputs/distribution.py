@@ -26,26 +26,19 @@ _BOUNDS = ("min", "max")
 _PLACE = ("loc", "scale")
 
 
-LARGEST = 1e100
-"""The largest plain number."""
+LARGEST = 1e100  # the largest plain number
 
 
 @dataclass(frozen=True)
 class Distribution:
     """What a value is drawn from."""
 
-    given: Any
-    """As in the file."""
-    kind: Kind | None
-    """What quantity it is; None for a plain number."""
-    constant: float | None = None
-    """The value that it always has, in base units, if it has one."""
-    law: Any = None
-    """The distribution with its parameters, in base units."""
-    minimum: float = float("-inf")
-    """Values below are never drawn."""
-    maximum: float = float("inf")
-    """Values above are never drawn."""
+    given: Any  # as in the file
+    kind: Kind | None  # what quantity it is; None for a plain number
+    constant: float | None = None  # the value that it always has, in base units, if it has one
+    law: Any = None  # the distribution with its parameters, in base units
+    minimum: float = float("-inf")  # values below are never drawn
+    maximum: float = float("inf")  # values above are never drawn
 
     def draw(self, rng: "numpy.random.Generator") -> float:
         """A value in base units; takes one number of the stream, whatever it is drawn from."""

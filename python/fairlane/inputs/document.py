@@ -13,12 +13,10 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import NestingError, parse_toml, read_text, reading
 
 _T = TypeVar("_T")
-KeyPath = tuple[str | int, ...]
-"""Where a value stands: ("jobs", 2, "workload", "message_size")."""
+KeyPath = tuple[str | int, ...]  # where a value stands: ("jobs", 2, "workload", "message_size")
 
 
-_MOST_PARSED = 8 << 20
-"""Letters that are parsed to find the lines of keys; what comes later has no lines in messages."""
+_MOST_PARSED = 8 << 20  # letters that are parsed to find the lines of keys; what comes later has no lines in messages
 
 
 def dotted(path: Sequence[str | int]) -> str:
@@ -40,8 +38,7 @@ class Document:
     file: Path | None = None
     text: str = ""
     lines: dict[KeyPath, int] = field(default_factory=dict)
-    assignments: dict[KeyPath, str] = field(default_factory=dict)
-    """What the command line set, by path."""
+    assignments: dict[KeyPath, str] = field(default_factory=dict)  # what the command line set, by path
     places: dict[KeyPath, tuple[str, int | None, KeyPath]] = field(default_factory=dict)
     """File and line of what another file, such as a study, has set, and how it is called there; by path."""
     allow_code: bool = field(default_factory=lambda: current_document.get().allow_code)

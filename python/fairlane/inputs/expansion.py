@@ -4,8 +4,6 @@ A stream may expand to ``FREE`` bytes whatever its size, from there on to ``RATI
 beyond ``most``. Traces expand 3 to 9 times, job logs 4 to 12 times; zstd reaches 30,000 times on zeros, gzip 1,000.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import sys
@@ -15,10 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-RATIO = 200
-"""How many times its compressed size a stream may expand to."""
-FREE = 64 << 20
-"""Up to so many bytes the ratio is not looked at."""
+RATIO = 200  # how many times its compressed size a stream may expand to
+FREE = 64 << 20  # up to so many bytes the ratio is not looked at
 
 
 class ExpansionError(ValueError):

@@ -19,14 +19,10 @@ from typing import Any
 from fairlane.errors import Problem, ScenarioError
 from fairlane.wording import data_size
 
-MOST_TEXT = 16 << 20
-"""Bytes of a file that people write, as a scenario."""
-MOST_STORED = 256 << 20
-"""Bytes of a file that programs write, as a fitted model."""
-MOST_DEPTH = 40
-"""Levels of tables and lists within each other; the deepest of a scenario have six."""
-CHECKSUM = "sha256"
-"""The key of the checksum."""
+MOST_TEXT = 16 << 20  # bytes of a file that people write, as a scenario
+MOST_STORED = 256 << 20  # bytes of a file that programs write, as a fitted model
+MOST_DEPTH = 40  # levels of tables and lists within each other; the deepest of a scenario have six
+CHECKSUM = "sha256"  # the key of the checksum
 
 
 class NestingError(ValueError):

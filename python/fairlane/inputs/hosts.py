@@ -11,12 +11,10 @@ from fairlane.inputs.problems import Problems
 from fairlane.slurm.hostlist import is_list, members, shortened, slurm_names
 from fairlane.units import Written
 
-Host = int | str
-"""A host by its number, from 0, or by its name."""
+Host = int | str  # a host by its number, from 0, or by its name
 Hosts = tuple[Host, ...]
 _ALLOWED = 'numbers from 0, names, or lists as "cn[001-016,020],login1"'
-_MOST_SHOWN = 20
-"""Unknown names that are reported one by one."""
+_MOST_SHOWN = 20  # unknown names that are reported one by one
 
 
 def read_hosts(given: Any) -> Any:

@@ -33,8 +33,7 @@ _TYPES = {"integer": "a whole number", "number": "a number", "string": "text", "
 _TYPES |= {"array": "a list", "object": "a table", "null": "nothing"}
 
 Schema = Mapping[str, Any]
-BUILT_IN = "built-in"
-"""The origin of what belongs to fairlane itself."""
+BUILT_IN = "built-in"  # the origin of what belongs to fairlane itself
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,9 @@ class Entry:
 
     name: str
     summary: str
-    schema: dict[str, Any] = field(default_factory=dict)
-    """JSON schema of its parameters; empty if it has none."""
-    routing: str = ""
-    """The routing that a topology is usually run with."""
-    origin: str = BUILT_IN
-    """Where it comes from: ``built-in``, a package with its version, or a file."""
+    schema: dict[str, Any] = field(default_factory=dict)  # JSON schema of its parameters; empty if it has none
+    routing: str = ""  # the routing that a topology is usually run with
+    origin: str = BUILT_IN  # where it comes from: ``built-in``, a package with its version, or a file
 
 
 @cache

@@ -33,12 +33,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
-_OWN = "fairlane_own_"
-"""How the modules of users' files are called."""
-_GROUPS = "fairlane."
-"""How the groups of entry points begin."""
-_PLUGIN = "_fairlane_plugin"
-"""The attribute of what is not built in that says where it comes from."""
+_OWN = "fairlane_own_"  # how the modules of users' files are called
+_GROUPS = "fairlane."  # how the groups of entry points begin
+_PLUGIN = "_fairlane_plugin"  # the attribute of what is not built in that says where it comes from
 
 
 class Named(Table):

@@ -3,8 +3,6 @@
 The simulations do not depend on each other, so they run on all cores; the results do not depend on how many there are.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace
@@ -28,7 +26,7 @@ __all__ = ["run"]
 
 
 def run(
-    scenario: Scenario,
+    scenario: "Scenario",
     *,
     out: str | Path | None = None,
     isolated: bool = True,

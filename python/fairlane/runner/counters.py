@@ -9,8 +9,6 @@ An iteration counts as over when half of the ranks have done it: until the last 
 much of what belongs to the next.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,12 +23,9 @@ if TYPE_CHECKING:
     from fairlane.scenario import Resolved
     from fairlane.scenario.observe import SwitchCounters
 
-VIRTUAL_CHANNELS = 8
-"""Virtual channels that the table has columns for, as Aries has; lanes beyond them are left out."""
-COUNTERS = ("flits", "stalls")
-"""What is counted."""
-STATISTICS = ("sum", "mean", "max")
-"""What is said of a counter over all links into the visible switches."""
+VIRTUAL_CHANNELS = 8  # virtual channels that the table has columns for, as Aries has; lanes beyond them are left out
+COUNTERS = ("flits", "stalls")  # what is counted
+STATISTICS = ("sum", "mean", "max")  # over all links into the visible switches
 
 FEATURES = [
     f"{counter}_{statistic}_vc{channel}"
@@ -85,7 +80,7 @@ class PortSampler:
 class IterationCounters:
     """What the switches that a job sees counted, from one iteration of half of its ranks to the next."""
 
-    def __init__(self, resolved: Resolved, asked: SwitchCounters) -> None:
+    def __init__(self, resolved: "Resolved", asked: "SwitchCounters") -> None:
         self._job = [job.name for job in resolved.jobs].index(asked.job)
         self._links = _visible(resolved, self._job, everywhere=asked.all_switches)
         self._units = {"flits": ("bytes", asked.flit), "stalls": ("onward_waiting", asked.cycle)}
@@ -153,7 +148,7 @@ def _ends(marks: pl.DataFrame, job: int, ranks: int) -> pl.DataFrame:
     )
 
 
-def _visible(resolved: Resolved, job: int, *, everywhere: bool) -> NDArray[np.int64]:
+def _visible(resolved: "Resolved", job: int, *, everywhere: bool) -> NDArray[np.int64]:
     """The links that end at the switches of the job's hosts, or at any switch, ascending."""
     from fairlane.fabric import Fabric
 

@@ -1,7 +1,5 @@
 """All simulations of a run, on all cores, watched, and stopped by Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence
@@ -23,38 +21,29 @@ from fairlane.runner.progress import Gauge, display
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
 
-WATCH_S = 0.1
-"""How often progress is shown, s."""
+WATCH_S = 0.1  # how often progress is shown, s
 LATER_HOPS = 1_000_000
 """How many packet-hops an isolated run may always have on the way to its first iteration, if it has none in time."""
-LATER_PS = 10**15
-"""The simulated time after which no first iteration is waited for, ps."""
+LATER_PS = 10**15  # the simulated time after which no first iteration is waited for, ps
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What the simulations of a run measured."""
 
-    together: Observed
-    """All jobs at once."""
-    alone: Sequence[Work | None]
-    """Each job on its own; None where there is nothing that can be compared."""
-    partial: bool
-    """Whether some simulation was stopped before its end."""
-    samples: pl.DataFrame | None = None
-    """What ports did from time to time, all jobs at once, if that was asked for."""
-    counted: pl.DataFrame | None = None
-    """What was counted in each iteration of a job, if that was asked for."""
-    engine_s: float = 0.0
-    """Wall time in which the engine simulated the co-run, s."""
-    isolated_s: float = 0.0
-    """The same of all isolated runs, summed over them, s."""
+    together: Observed  # all jobs at once
+    alone: Sequence[Work | None]  # each job on its own; None where there is nothing that can be compared
+    partial: bool  # whether some simulation was stopped before its end
+    samples: pl.DataFrame | None = None  # what ports did from time to time, all jobs at once, if that was asked for
+    counted: pl.DataFrame | None = None  # what was counted in each iteration of a job, if that was asked for
+    engine_s: float = 0.0  # wall time in which the engine simulated the co-run, s
+    isolated_s: float = 0.0  # the same of all isolated runs, summed over them, s
 
 
 class Experiment:
     """All jobs together and each alone. Threads suffice: the engine lets go of the interpreter while it simulates."""
 
-    def __init__(self, scenario: Resolved, *, isolated: bool) -> None:
+    def __init__(self, scenario: "Resolved", *, isolated: bool) -> None:
         self._scenario = scenario
         self._stop = Event()
         self._together = Gauge(scenario.duration)
@@ -126,7 +115,7 @@ class Experiment:
 
 
 def simulate(
-    scenario: Resolved, gauge: Gauge, stop: Event | None = None, watchers: Sequence[Watcher] = ()
+    scenario: "Resolved", gauge: Gauge, stop: Event | None = None, watchers: Sequence[Watcher] = ()
 ) -> tuple[Engine, bool]:
     """One simulation of the scenario's duration, and whether it is complete. Raises ``RunError``."""
     engine = scenario.engine()

@@ -1,7 +1,5 @@
 """Shows on standard error how far the simulations are: bars on a terminal, a line now and then elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,26 +11,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from fairlane.engine import Engine
 from fairlane.wording import plural, seconds, significant, time_unit
 
-FIRST_LINE_S = 2.0
-"""Wall time before the first line, s: what is done by then needs none."""
-LINES_S = 10.0
-"""Wall time between lines, s."""
+FIRST_LINE_S = 2.0  # wall time before the first line, s: what is done by then needs none
+LINES_S = 10.0  # wall time between lines, s
 
 
 @dataclass
 class Gauge:
     """How far a simulation is; one thread writes it, another reads it."""
 
-    duration: int
-    """Simulated time to reach, ps."""
-    now: int = 0
-    """Simulated time reached, ps."""
-    packet_hops: int = 0
-    """Packet-hops so far."""
-    started: float | None = None
-    """When it began, on the monotonic clock, s."""
-    ended: float | None = None
-    """When it was complete or stopped."""
+    duration: int  # simulated time to reach, ps
+    now: int = 0  # simulated time reached, ps
+    packet_hops: int = 0  # packet-hops so far
+    started: float | None = None  # when it began, on the monotonic clock, s
+    ended: float | None = None  # when it was complete or stopped
 
     def reach(self, engine: Engine) -> None:
         """The simulation has come this far."""

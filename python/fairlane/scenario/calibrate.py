@@ -28,14 +28,10 @@ from fairlane.workload.builder import JobScript
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import Resolved
 
-ITERATIONS = 6
-"""Iterations that a measurement takes; the first one only fills the pipes."""
-PRECISION = 0.003
-"""How near to the wanted share is near enough."""
-STALLED = 0.0005
-"""If twice the compute time raises the share by less than this, nothing will."""
-FIRST_GUESS = 10**6
-"""Compute time, ps, on which the time for communication is measured first."""
+ITERATIONS = 6  # iterations that a measurement takes; the first one only fills the pipes
+PRECISION = 0.003  # how near to the wanted share is near enough
+STALLED = 0.0005  # if twice the compute time raises the share by less than this, nothing will
+FIRST_GUESS = 10**6  # compute time, ps, on which the time for communication is measured first
 STEP = Slice(hops=50_000, window=10**9, growth=2, longest=10**15)
 """How far a measurement goes before its iterations are counted again."""
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Placement, Qos
     from fairlane.scenario.scenario import Scenario
 
-WITH_STRATEGY = {"strategy", "lanes"}
-"""Keys of the table ``qos`` that are allowed together with a strategy."""
+WITH_STRATEGY = {"strategy", "lanes"}  # keys of the table ``qos`` that are allowed together with a strategy
 
 
 def check(scenario: "Scenario") -> Iterator[Problem]:

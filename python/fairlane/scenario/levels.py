@@ -15,11 +15,9 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.units import Written, whole_number
 
-MAX_LEVELS = 16
-"""How many service levels InfiniBand's four-bit field has."""
+MAX_LEVELS = 16  # how many service levels InfiniBand's four-bit field has
 
-Level = Annotated[int, Field(ge=0, le=MAX_LEVELS - 1)]
-"""A service level, 0 to 15."""
+Level = Annotated[int, Field(ge=0, le=MAX_LEVELS - 1)]  # a service level, 0 to 15
 
 
 class RankLevels(Table):

@@ -30,12 +30,9 @@ from fairlane.workload import WorkloadField
 from fairlane.workload.base import Workload
 from fairlane.workload.trace import Trace
 
-MOST_JOBS = 4096
-"""Jobs on one fabric; the interference matrix has a cell for each pair of them."""
-MOST_RANKS = 2**26
-"""Ranks of a job, and of a host: more than any machine's memory has room for."""
-LARGEST_COUNT = 2**63 - 1
-"""The largest whole number that the simulator counts to."""
+MOST_JOBS = 4096  # jobs on one fabric; the interference matrix has a cell for each pair of them
+MOST_RANKS = 2**26  # ranks of a job, and of a host: more than any machine's memory has room for
+LARGEST_COUNT = 2**63 - 1  # the largest whole number that the simulator counts to
 _GB_PER_S = 8 * 10**9
 
 

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_HEED_S = 0.1
-"""How often Ctrl-C is heeded, s."""
+_HEED_S = 0.1  # how often Ctrl-C is heeded, s
 
 
 def resolve(scenario: "Scenario") -> Resolved:

@@ -18,12 +18,9 @@ _PARTS = re.compile(r"(.*?)(\d*)", re.DOTALL)
 _ENTRY = re.compile(r"\s*([^\[\],\s]*(?:\[[^\[\]]*\](?:[^\[\],\s]*(?=\[))?)*)\s*(?:,|$)")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
-_MOST = 1_000_000
-"""Names that a list may stand for."""
-_MOST_BRACKETS, _LONGEST = 8, 255
-"""Brackets of an entry, and letters of a name."""
-_LARGEST = 18
-"""Digits of the longest number that is counted; longer ones stand as they are."""
+_MOST = 1_000_000  # names that a list may stand for
+_MOST_BRACKETS, _LONGEST = 8, 255  # brackets of an entry, and letters of a name
+_LARGEST = 18  # digits of the longest number that is counted; longer ones stand as they are
 
 
 def can_hold(name: str) -> bool:

@@ -24,8 +24,7 @@ from fairlane.inputs.files import MOST_STORED, read_text, reading
 from fairlane.wording import plural
 
 _MAP_LINE = re.compile(r"""(0x[0-9a-fA-F]{1,16}|[SHR]-\S+)\s+(?:"([^"]+)"|'([^']+)'|([^\s"'#]+))\s*(?:#.*)?""")
-MAX_ADAPTERS_PER_CARD = 16
-"""Adapters that one system image GUID may hold together; more are taken for a masked GUID."""
+MAX_ADAPTERS_PER_CARD = 16  # adapters that one system image GUID may hold together; more are taken for a masked GUID
 
 _ADAPTER = r"(?:HCA-?\d*|(?:mlx|hfi|qib|ibp|ib|mthca|bnxt|cxgb|i40iw|irdma|ocrdma)\w*)"
 _MACHINE = re.compile(rf"(\S+)\s+{_ADAPTER}", re.IGNORECASE)

@@ -52,17 +52,14 @@ _NOT_OF_THE_DUMP = {
 class Vertex:
     """A switch or an adapter, as its section of the dump describes it."""
 
-    name: str
-    """Its identifier; the same as another's only while masked GUIDs are not resolved."""
+    name: str  # its identifier; the same as another's only while masked GUIDs are not resolved
     is_switch: bool
     ports: int
     description: str
     line: int
     guid: int | None
-    card: str | None
-    """The system image GUID: what adapters of one card have in common."""
-    lid: int | None = None
-    """A switch's local identifier."""
+    card: str | None  # the system image GUID: what adapters of one card have in common
+    lid: int | None = None  # a switch's local identifier
     links: dict[int, "Link"] = field(default_factory=dict)
 
     def is_like(self, other: "Vertex") -> bool:
@@ -83,14 +80,10 @@ class Link:
 
     to: str
     port: int
-    speed: str
-    """Lanes and rate, as ``4xNDR``; empty in dumps of tools that do not print it."""
-    lid: int | None
-    """The port's own local identifier, if it is an adapter's."""
-    far_lid: int | None
-    """The local identifier at the other end."""
-    description: str
-    """What the line calls the other end."""
+    speed: str  # lanes and rate, as ``4xNDR``; empty in dumps of tools that do not print it
+    lid: int | None  # the port's own local identifier, if it is an adapter's
+    far_lid: int | None  # the local identifier at the other end
+    description: str  # what the line calls the other end
     line: int
 
 

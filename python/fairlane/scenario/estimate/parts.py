@@ -18,37 +18,24 @@ if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 
-BASE = 200 * 2**20
-"""Bytes of Python with the libraries that a run loads."""
-DRAW = 24
-"""Bytes of a random number that makes a compute time, while it is drawn."""
-MESSAGES_AT_ONCE = 64
-"""Messages of a rank that are under way at the same time, at most."""
+BASE = 200 * 2**20  # bytes of Python with the libraries that a run loads
+DRAW = 24  # bytes of a random number that makes a compute time, while it is drawn
+MESSAGES_AT_ONCE = 64  # messages of a rank that are under way at the same time, at most
 PER_LINK, PER_OPERATION, PER_RANK = 4e-6, 1.2e-6, 4e-5
 """Seconds for a link, an operation of a program and a rank, until a simulation can start."""
-START = 2.0
-"""Seconds until Python and its libraries have started, and for a small run's figures."""
-GRAPH = 110
-"""Bytes of a link in the graph, while it is built."""
-WAY = 6
-"""Bytes of a switch's way to a leaf, in routings that list them, while they are found."""
-RANK = 700
-"""Bytes of a rank besides the simulator's record of it: its host, in lists and tables."""
-MESSAGE = 400
-"""Bytes of a message that is under way, with its packets."""
-PORT_ROW = 450
-"""Bytes of a port's lane in tables that are made at the end."""
+START = 2.0  # seconds until Python and its libraries have started, and for a small run's figures
+GRAPH = 110  # bytes of a link in the graph, while it is built
+WAY = 6  # bytes of a switch's path to a leaf, in routings that list them, while they are found
+RANK = 700  # bytes of a rank besides the simulator's record of it: its host, in lists and tables
+MESSAGE = 400  # bytes of a message that is under way, with its packets
+PORT_ROW = 450  # bytes of a port's lane in tables that are made at the end
 SAMPLE_ROW = 100
 DEPARTURE = 230
 MARK = 60
-_FIXED = ("d_mod_k", "minimal", "dimension_order", "up_down", "tables")
-"""Routings that do not look at loads."""
-MOST_BYTES = 2**40
-"""The largest message."""
-SHOWN = 3
-"""How many parts a refusal names."""
-LARGE = 40_000
-"""Ports of a fabric whose records fit no cache: there a packet-hop takes longest."""
+_FIXED = ("d_mod_k", "minimal", "dimension_order", "up_down", "tables")  # routings that do not look at loads
+MOST_BYTES = 2**40  # the largest message
+SHOWN = 3  # parts that a refusal names
+LARGE = 40_000  # ports of a fabric whose records fit no cache: there a packet-hop takes longest
 
 
 @dataclass(frozen=True)
@@ -56,9 +43,7 @@ class Part:
     """What a key of the scenario takes."""
 
     key: str
-    """The key."""
-    what: str
-    """What it makes so large."""
+    what: str  # what makes it so large, as "4,096 ranks"
     bytes: float
 
     def __str__(self) -> str:
@@ -69,12 +54,9 @@ class Part:
 class Estimate:
     """What a run of the scenario takes."""
 
-    parts: tuple[Part, ...]
-    """What depends on the scenario, the largest first."""
-    packet_hops: float
-    """Of all jobs together; jobs alone are simulated besides."""
-    seconds: float
-    """Time on one core, jobs alone and tables included."""
+    parts: tuple[Part, ...]  # what depends on the scenario, the largest first
+    packet_hops: float  # of all jobs together; jobs alone are simulated besides
+    seconds: float  # time on one core, jobs alone and tables included
 
     @property
     def memory(self) -> float:

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 
-ROUTES = 48
-"""Routes that are looked at for the mean length."""
-CONTROL = 3
-"""Control messages of a rendezvous."""
+ROUTES = 48  # routes that are looked at for the mean length
+CONTROL = 3  # control messages of a rendezvous
 
 
 @dataclass(frozen=True)
@@ -31,16 +29,11 @@ class Path:
     """What a packet meets on its way."""
 
     fabric: Mapping[str, Any]
-    links: int
-    """Links of the fabric."""
-    lanes: Sequence[tuple[int, int]]
-    """Lanes of every port."""
-    hops: float
-    """Mean number of links between two hosts."""
-    bandwidth: float
-    """Bits per second of a host's link, the mean."""
-    latency: float
-    """Of a packet without payload from host to host, ps."""
+    links: int  # links of the fabric
+    lanes: Sequence[tuple[int, int]]  # lanes of every port
+    hops: float  # mean number of links between two hosts
+    bandwidth: float  # bits per second of a host's link, the mean
+    latency: float  # of a packet without payload from host to host, ps
 
     @classmethod
     def of(cls, spec: Mapping[str, Any], fabric: Fabric, virtual_lanes: int, switch_latency: int) -> "Path":
@@ -60,8 +53,7 @@ class Load:
     """What a job does in the simulated time."""
 
     packet_hops: float
-    iterations: float
-    """Iterations of a rank."""
+    iterations: float  # iterations of a rank
 
 
 def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: Path) -> Load:
