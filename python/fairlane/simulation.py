@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from fairlane import _core
 from fairlane.engine import drive
 from fairlane.engine.measured import PS
-from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import refusing
 from fairlane.scenario import Resolved, Scenario
@@ -151,8 +151,7 @@ class Simulation:
             words = f"the arbiter {name} has no list of weights: replace its parameters with set_arbiter"
             example = f'set_arbiter("{name}", ...) with {", ".join(known)}'
             raise ScenarioError(Problem("weights", words, list(weights), example))
-        parameters = {**self._arbiter["params"], "weights": list(weights)}
-        self._set_arbiter({"name": self._arbiter["name"], "params": parameters})
+        self._set_arbiter({"name": name, "params": {**self._arbiter["params"], "weights": list(weights)}})
 
     def _set_arbiter(self, arbiter: dict[str, Any]) -> None:
         self._core.set_arbiter(json.dumps(arbiter))
@@ -197,11 +196,11 @@ class Simulation:
         """
         from fairlane.results.schemas import RUN
 
-        found = self._tables().table(name) if name in RUN else None
-        if found is None:
-            if name in RUN:
-                raise ScenarioError(Problem(name, "the scenario does not ask for this table (see its table observe)"))
+        if name not in RUN:
             raise ScenarioError(Problem.unknown(name, "table", name, list(RUN)))
+        found = self._tables().table(name)
+        if found is None:
+            raise ScenarioError(Problem(name, "the scenario does not ask for this table (see its table observe)"))
         return found
 
     def _tables(self) -> "Tables":
@@ -237,10 +236,7 @@ class Simulation:
 
     def _number(self, job: str) -> int:
         if job not in self._numbers:
-            known = list(self._numbers)
-            raise ScenarioError(
-                Problem(job, "there is no such job", allowed=", ".join(known), nearest=nearest(job, known))
-            )
+            raise ScenarioError(Problem.unknown(job, "job", job, self.jobs))
         return self._numbers[job]
 
 

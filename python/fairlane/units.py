@@ -174,12 +174,6 @@ POWER = Kind("power", "milliwatt", "milliwatts", '"65 W"', _POWERS, decimals=3)
 """Powers, in milliwatts."""
 
 
-def _schema(kind: Kind) -> dict[str, Any]:
-    """The schema that editors get for a field of this kind."""
-    quantity = {"type": "string", "pattern": r"^\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*\S.*$"}
-    return {"anyOf": [quantity, {"const": 0}], "examples": [kind.example.strip('"')]}
-
-
 T = TypeVar("T")
 if TYPE_CHECKING:
     Written: TypeAlias = T | Any
@@ -195,20 +189,18 @@ else:
             return kind
 
 
-Duration = Annotated[
-    Written[int], BeforeValidator(DURATION.parse), PlainSerializer(DURATION.format), WithJsonSchema(_schema(DURATION))
-]
+def _field(kind: Kind) -> tuple[Any, ...]:
+    """How a model's field reads and writes a quantity, with its schema for editors."""
+    quantity = {"type": "string", "pattern": r"^\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*\S.*$"}
+    schema = {"anyOf": [quantity, {"const": 0}], "examples": [kind.example.strip('"')]}
+    return BeforeValidator(kind.parse), PlainSerializer(kind.format), WithJsonSchema(schema)
+
+
+Duration = Annotated[Written[int], *_field(DURATION)]
 """A model's field that reads "100 ns" and holds picoseconds."""
-Bandwidth = Annotated[
-    Written[int],
-    BeforeValidator(BANDWIDTH.parse),
-    PlainSerializer(BANDWIDTH.format),
-    WithJsonSchema(_schema(BANDWIDTH)),
-]
+Bandwidth = Annotated[Written[int], *_field(BANDWIDTH)]
 """A model's field that reads "3.2 GB/s" and holds bits per second."""
-Size = Annotated[Written[int], BeforeValidator(SIZE.parse), PlainSerializer(SIZE.format), WithJsonSchema(_schema(SIZE))]
+Size = Annotated[Written[int], *_field(SIZE)]
 """A model's field that reads "4 KiB" and holds bytes."""
-Power = Annotated[
-    Written[int], BeforeValidator(POWER.parse), PlainSerializer(POWER.format), WithJsonSchema(_schema(POWER))
-]
+Power = Annotated[Written[int], *_field(POWER)]
 """A model's field that reads "65 W" and holds milliwatts."""

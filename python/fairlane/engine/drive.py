@@ -92,31 +92,23 @@ class Slice:
     """The longest window, ps."""
 
 
-class _Timed:
-    """Slices that take about ``SLICE_S``, whatever the speed."""
+class _Size:
+    """How far the next slice goes: as given, or for about ``SLICE_S``, whatever the speed."""
 
-    def __init__(self) -> None:
-        self.hops, self.window = FIRST_HOPS, FIRST_WINDOW
+    def __init__(self, given: Slice | None) -> None:
+        self._given = given
+        self.hops, self.window = (given.hops, given.window) if given else (FIRST_HOPS, FIRST_WINDOW)
 
     def ended(self, hops: int, simulated: int, seconds: float) -> None:
         """Adapts what ended the slice, and only that: a long silence must not allow a long slice of traffic after."""
+        if self._given is not None:
+            self.window = min(self.window * self._given.growth, self._given.longest)
+            return
         factor = min(2.0, max(0.5, SLICE_S / max(seconds, 1e-6)))
         if hops >= self.hops:
             self.hops = max(1000, round(self.hops * factor))
         elif simulated >= self.window:
             self.window = min(CLOCK_END, max(FIRST_WINDOW, round(self.window * factor)))
-
-
-class _Fixed:
-    """Slices of a given size."""
-
-    def __init__(self, size: Slice) -> None:
-        self._size = size
-        self.hops, self.window = size.hops, size.window
-
-    def ended(self, _hops: int, _simulated: int, _seconds: float) -> None:
-        """The next window."""
-        self.window = min(self.window * self._size.growth, self._size.longest)
 
 
 def drive(
@@ -147,7 +139,7 @@ def drive(
     Raises:
         RunError: The simulation cannot go on: deadlock, ranks that wait for ever, wrong use of MPI.
     """
-    size = _Fixed(every or Slice()) if every or done else _Timed()
+    size = _Size(every or (Slice() if done else None))
     begun = engine.packet_hops
     while True:
         if engine.finished:
@@ -165,7 +157,7 @@ def drive(
             return End.DONE
 
 
-def _slice(engine: Engine, until: int, size: _Timed | _Fixed, watchers: Sequence[Watcher]) -> None:
+def _slice(engine: Engine, until: int, size: _Size, watchers: Sequence[Watcher]) -> None:
     clock, now, hops = time.monotonic(), engine.now, engine.packet_hops
     target = min([until, now + size.window, *(watcher.due for watcher in watchers)])
     engine.run_window_budget(target, size.hops)

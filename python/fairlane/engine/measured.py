@@ -49,12 +49,8 @@ class Measured(Work):
     @classmethod
     def of(cls, engine: Engine) -> "Measured":
         """What ``engine`` has measured so far."""
-        work = Work.of(engine)
         return cls(
-            now=work.now,
-            ranks=work.ranks,
-            marks=work.marks,
-            under_way=work.under_way,
+            **vars(Work.of(engine)),
             packet_hops=engine.packet_hops,
             digest=engine.digest(),
             calls=frame(engine.table("calls")),

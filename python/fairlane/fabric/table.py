@@ -59,18 +59,15 @@ RailsField = Annotated[Written[Rails], BeforeValidator(_count, json_schema_input
 class Routing(Parameterised):
     """The routing algorithm with its parameters (see ``fairlane list routings``)."""
 
+    of_table = "routing"
     name: str
     """Name of the routing."""
-
-    @model_validator(mode="after")
-    def _known(self) -> Self:
-        self._resolve("routing", self.name, "name")
-        return self
 
 
 class FabricTable(Parameterised):
     """Hosts, switches and links: a topology with its parameters (see ``fairlane list topologies``), and a routing."""
 
+    of_table = name_key = "topology"
     topology: str
     """Name of the topology."""
     routing: (
@@ -79,11 +76,6 @@ class FabricTable(Parameterised):
     """The routing's name, or a table with name and parameters. Default: the topology's default routing."""
     rails: RailsField | None = None
     """Adapters of each host: a number or a table. Default: one, or as many as an imported fabric has."""
-
-    @model_validator(mode="after")
-    def _known(self) -> Self:
-        self._resolve("topology", self.topology, "topology")
-        return self
 
     @property
     def spec(self) -> dict[str, Any]:

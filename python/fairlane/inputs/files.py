@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
@@ -116,7 +117,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield path
         return
     target = path.resolve()
-    scratch = target.with_name(f".{os.getpid()}-{target.name}")
+    scratch = target.with_name(f".{os.getpid()}-{get_ident()}-{target.name}")
     try:
         yield scratch
         scratch.replace(target)

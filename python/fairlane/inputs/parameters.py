@@ -7,7 +7,7 @@ property with ``x-parameters-of-file`` names a JSON file that holds others, rela
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -77,23 +77,23 @@ def named(table: str, name: str, key: str) -> Entry:
     return known[name]
 
 
-def resolve_parameters(entry: Entry, given: Mapping[str, Any], beside: Sequence[str] = ()) -> dict[str, Any]:
+def resolve_parameters(entry: Entry, given: Mapping[str, Any], other_keys: Collection[str] = ()) -> dict[str, Any]:
     """``given`` with every quantity in base units; ``Problems`` with everything that the schema does not allow.
 
-    ``beside`` names the keys of the same table that are no parameters, for the nearest name of a misspelt one.
+    ``other_keys`` are the keys of the same table that are no parameters, for the nearest name of a misspelt one.
     """
     problems: list[Problem] = []
     given = _with_files(entry.schema, given)
     resolved = _convert(entry.schema, dict(given), "", entry.schema, problems)
     if not problems:
-        problems = list(_judge(entry.schema, resolved, given, beside))
+        problems = list(_judge(entry.schema, resolved, given, other_keys))
     if problems:
         raise Problems(*problems)
     return dict(resolved)
 
 
 def _with_files(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
-    """``given`` with the parameters that files hold; those given beside the file replace them."""
+    """``given`` with the parameters that files hold; those given next to the file replace them."""
     found = dict(given)
     for key, inner in schema.get("properties", {}).items():
         if inner.get("x-parameters-of-file") and isinstance(found.get(key), str):
@@ -167,14 +167,14 @@ def _convert(schema: Any, value: Any, path: str, root: Schema, problems: list[Pr
     return value
 
 
-def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], beside: Sequence[str]) -> Iterator[Problem]:
+def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], other_keys: Collection[str]) -> Iterator[Problem]:
     """Validation errors of the parameters, as problems."""
     from jsonschema import Draft202012Validator
 
     for error in Draft202012Validator(schema).iter_errors(resolved):
         path = error.json_path.removeprefix("$").removeprefix(".")
         if error.validator == "additionalProperties":
-            allowed = [*(() if path else beside), *error.schema.get("properties", {})]
+            allowed = [*(() if path else other_keys), *error.schema.get("properties", {})]
             for key in sorted(set(error.instance) - set(error.schema.get("properties", {}))):
                 yield unknown(f"{path}.{key}".lstrip("."), "key", key, allowed, error.instance[key])
         elif error.validator == "required":

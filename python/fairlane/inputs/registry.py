@@ -50,11 +50,6 @@ class Named(Table):
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
-    @classmethod
-    def summary(cls) -> str:
-        """One line about it: the first of its documentation."""
-        return summary_of(cls)
-
     def parameters(self) -> dict[str, Any]:
         """Its parameters, quantities as strings with units."""
         return self.model_dump(mode="json", exclude_none=True)

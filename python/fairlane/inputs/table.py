@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
 from fairlane.errors import ScenarioError
 from fairlane.inputs.document import Document
@@ -43,9 +43,13 @@ class Table(TableModel):
 
 
 class Parameterised(TableModel):
-    """A table that names something of the simulator, such as a topology, and holds its parameters beside the name."""
+    """A table that names something of the simulator, such as a topology, and holds its parameters next to the name."""
 
     model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+    of_table: ClassVar[str]
+    """The simulator's table that has it: ``topology``."""
+    name_key: ClassVar[str] = "name"
+    """The key of its name."""
     _resolved: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @property
@@ -53,10 +57,11 @@ class Parameterised(TableModel):
         """The parameters in base units, as the simulator takes them."""
         return self._resolved
 
-    def _resolve(self, table: str, name: str, key: str) -> None:
-        self._resolved = resolve_parameters(
-            named(table, name, key), self.model_extra or {}, beside=list(type(self).model_fields)
-        )
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        entry = named(self.of_table, getattr(self, self.name_key), self.name_key)
+        self._resolved = resolve_parameters(entry, self.model_extra or {}, type(self).model_fields)
+        return self
 
 
 def table_of_name(given: Any) -> Any:

@@ -1,6 +1,5 @@
 """All simulations of a run, on all cores, watched, and stopped by Ctrl-C."""
 
-import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -17,6 +16,7 @@ from fairlane.errors import RunError
 from fairlane.results.tables import Observed
 from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.runner.progress import Gauge, display
+from fairlane.scenario.estimate import machine_cores
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
@@ -58,7 +58,7 @@ class Experiment:
 
     def perform(self, *, progress: bool) -> Outcome:
         """Simulates everything, or what Ctrl-C leaves time for."""
-        pool = ThreadPoolExecutor(max_workers=_cores())
+        pool = ThreadPoolExecutor(max_workers=machine_cores())
         try:
             first = pool.submit(self._simulate_together)
             others = {job: pool.submit(self._simulate_alone, job) for job in self._alone}
@@ -138,8 +138,3 @@ def later_iteration(engine: Engine, stop: Event | None = None) -> int | None:
         drive(engine, LATER_PS, done=lambda engine: min(engine.progress()[0]) > 0, every=step, budget=budget, stop=stop)
     found = frame(engine.table("job_marks"))["time"]
     return int(found[0]) if found.len() else None
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

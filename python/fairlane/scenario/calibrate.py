@@ -7,7 +7,6 @@ kept in the user's cache, by everything that they depend on.
 
 import inspect
 import json
-import os
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -15,13 +14,13 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from threading import Event, get_ident
+from threading import Event
 from typing import TYPE_CHECKING
 
 from fairlane import _core
 from fairlane.engine import End, Iterations, Slice, drive
 from fairlane.fabric import columns
-from fairlane.inputs.files import read_text
+from fairlane.inputs.files import read_text, replacing
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
 
@@ -66,14 +65,10 @@ def _stored(file: Path) -> int | None:
 
 def _store(file: Path, found: int) -> None:
     """Stores a compute time with a checksum. Where that cannot be, as on a full disk, it is found again next time."""
-    scratch = file.with_name(f".{file.name}.{os.getpid()}-{get_ident()}")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with replacing(file) as scratch:
             scratch.write_text(f"{found} {_checksum(file, str(found))}\n", encoding="ascii")
-            scratch.replace(file)
-        finally:
-            scratch.unlink(missing_ok=True)
 
 
 def _checksum(file: Path, value: str) -> str:

@@ -3,14 +3,7 @@
 from math import inf
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.hosts import HostsField
@@ -53,22 +46,17 @@ class Network(Table):
     @model_validator(mode="after")
     def _room_for_a_packet(self) -> Self:
         if self.buffer < self.mtu + self.header:
-            raise Problems(
-                Problem("buffer", f"too small for one packet of {self.mtu + self.header} B", f"{self.buffer} B")
-            )
+            words = f"too small for one packet of {self.mtu + self.header} B"
+            raise Problems(Problem("buffer", words, f"{self.buffer} B"))
         return self
 
 
 class Arbiter(Parameterised):
     """How a port shares its link among lanes: an arbiter with its parameters (see ``fairlane list arbiters``)."""
 
+    of_table = "arbiter"
     name: str
     """Name of the arbiter."""
-
-    @model_validator(mode="after")
-    def _known(self) -> Self:
-        self._resolve("arbiter", self.name, "name")
-        return self
 
 
 class Kinds(Table):
@@ -151,16 +139,12 @@ class Mpi(Table):
     @classmethod
     def _known(cls, given: dict[str, str]) -> dict[str, str]:
         known = collectives()
-        wrong = [
-            Problem.unknown(kind, "collective", kind, list(known), name)
-            for kind, name in given.items()
-            if kind not in known
-        ]
-        wrong += [
-            Problem.unknown(kind, f"algorithm of {kind}", name, list(known[kind]), name)
-            for kind, name in given.items()
-            if kind in known and name not in known[kind]
-        ]
+        wrong = []
+        for kind, name in given.items():
+            if kind not in known:
+                wrong.append(Problem.unknown(kind, "collective", kind, list(known), name))
+            elif name not in known[kind]:
+                wrong.append(Problem.unknown(kind, f"algorithm of {kind}", name, list(known[kind]), name))
         if wrong:
             raise Problems(*wrong)
         return given
@@ -215,11 +199,7 @@ class Placement(TableModel):
         return self
 
 
-def _read_placement(given: Any) -> Any:
-    return {"name": given} if isinstance(given, str) else given
-
-
-PlacementField = Annotated[Written[Placement], BeforeValidator(_read_placement, json_schema_input_type=Placement | str)]
+PlacementField = Annotated[Written[Placement], BeforeValidator(table_of_name, json_schema_input_type=Placement | str)]
 
 
 class Stay(NamedTuple):
@@ -319,17 +299,10 @@ class Job(Table):
         wrong = self.workload.problem_with(self.ranks) if self.workload and self.ranks else None
         if wrong:
             problems.append(Problem("ranks", "does not fit the workload", self.ranks, wrong))
-        outside = (
-            [rank for rank in self.service_levels.ranks if self.ranks and rank >= self.ranks]
-            if self.service_levels
-            else []
-        )
-        if outside:
-            problems.append(
-                Problem(
-                    "service_levels", f"rank {min(outside)} is not in the job", None, f"0 to {(self.ranks or 0) - 1}"
-                )
-            )
+        listed = self.service_levels.ranks if self.service_levels else ()
+        if self.ranks and (outside := [rank for rank in listed if rank >= self.ranks]):
+            words = f"rank {min(outside)} is not in the job"
+            problems.append(Problem("service_levels", words, None, f"0 to {self.ranks - 1}"))
         if problems:
             raise Problems(*problems)
         return self

@@ -5,7 +5,7 @@ refused, and the largest parts are named. Time is a number of packet-hops times 
 ``docs/performance.md`` for how near they come.
 """
 
-from fairlane.scenario.estimate.machine import machine_memory
+from fairlane.scenario.estimate.machine import machine_cores, machine_memory
 from fairlane.scenario.estimate.parts import (
     Estimate,
     Part,
@@ -24,6 +24,7 @@ __all__ = [
     "bytes_text",
     "estimate",
     "fabric_parts",
+    "machine_cores",
     "machine_memory",
     "seconds_text",
     "within_memory",

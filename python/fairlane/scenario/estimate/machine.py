@@ -1,4 +1,4 @@
-"""The memory that this process may have."""
+"""The memory and cores that this process may have."""
 
 import os
 import resource
@@ -15,6 +15,11 @@ def machine_memory() -> int:
     if soft != resource.RLIM_INFINITY:
         found.append(soft)
     return min([*found, *_group_limits()])
+
+
+def machine_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _group_limits() -> list[int]:

@@ -1,7 +1,6 @@
 """The parts of a scenario's memory, and its packet-hops."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.scenario.estimate.machine import machine_memory
+from fairlane.scenario.estimate.machine import machine_cores, machine_memory
 from fairlane.scenario.estimate.traffic import Load, Path, load_of, recorded_load
 from fairlane.workload.counting import Counted, counted
 
@@ -85,7 +84,7 @@ def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
 def fabric_parts(fabric: Mapping[str, Any], lanes: int) -> list[Part]:
     """What a fabric takes that has not been built; raises ``BuildError`` if it cannot be."""
     _, switches, links = _core.fabric_size(json.dumps(fabric))
-    engines = min(2, _cores())  # one is tried out before; at the end jobs alone run beside all together
+    engines = min(2, machine_cores())  # one is tried out before; at the end jobs alone run beside all together
     adaptive = fabric["routing"] not in _FIXED
     port, _, _ = _core.footprint(lanes, adaptive)
     ways = WAY * min(switches, links // 2) * switches / 2 if fabric["routing"] in ("up_down", "tables") else 0
@@ -183,10 +182,6 @@ def _tables(
         if job.name in kept:
             marks = loads[job.name].iterations
             yield Part("observe.iterations", f"{marks:,.0f} iterations a rank", MARK * marks * job.ranks)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def bytes_text(amount: float) -> str:
