@@ -25,6 +25,12 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
+def some(words: Iterable[str], most: int) -> str:
+    """The first of many, and how many more there are: "a, b, c and 3 more"."""
+    every = list(words)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+
+
 def html_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]], most: int = 12) -> str:
     """A title and a small table for notebooks; of more than ``most`` rows the first ones, and how many there are."""
     every = list(rows)

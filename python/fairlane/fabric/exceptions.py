@@ -1,8 +1,10 @@
 """What does not fit the levels of a tree: hosts above the leaves, cables within a level, cables that skip one."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from fairlane.wording import some
 
 if TYPE_CHECKING:
     from fairlane.fabric.view import Fabric
@@ -26,10 +28,11 @@ def exceptions(fabric: "Fabric") -> Iterator[str]:
             across[level].append(f"{begin} to {end}")
         elif abs(level - other) > 1:
             skipping[min(level, other), max(level, other)].append(f"{begin} to {end}")
+    cables = "cables between switches join"
     for level, found in sorted(across.items()):
-        yield f"{len(found)} of {total} cables between switches join two of level {level}: {_some(found)}"
+        yield f"{len(found)} of {total} {cables} two of level {level}: {some(found, _NAMED)}"
     for (low, high), found in sorted(skipping.items()):
-        yield f"{len(found)} of {total} cables between switches join level {low} with level {high}: {_some(found)}"
+        yield f"{len(found)} of {total} {cables} level {low} with level {high}: {some(found, _NAMED)}"
 
 
 def _hosts_above(fabric: "Fabric") -> Iterator[str]:
@@ -44,11 +47,6 @@ def _hosts_above(fabric: "Fabric") -> Iterator[str]:
             names[switch] = end
     for level, switches in sorted(by_level.items()):
         hosts = {host for found in switches.values() for host in found}
-        words = [f"{names[switch]} ({_some(list(found))})" for switch, found in sorted(switches.items())]
+        words = [f"{names[switch]} ({some(found, _NAMED)})" for switch, found in sorted(switches.items())]
         verb = "is at a switch" if len(hosts) == 1 else "are at switches"
-        yield f"{len(hosts)} of {fabric.hosts} hosts {verb} of level {level}: {_some(words)}"
-
-
-def _some(words: Sequence[str]) -> str:
-    rest = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
-    return ", ".join(words[:_NAMED]) + rest
+        yield f"{len(hosts)} of {fabric.hosts} hosts {verb} of level {level}: {some(words, _NAMED)}"

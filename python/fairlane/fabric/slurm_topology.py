@@ -69,18 +69,11 @@ def _merged(fabric: Fabric, names: Sequence[str], leaves: set[int]) -> dict[str,
         for number, members in enumerate(parts.values()):
             below = list(dict.fromkeys(tops[leaf] for leaf in members))
             if len(below) > 1:
-                name = _unused(f"{word}{number}", used)
+                name = unused(f"{word}{number}", used)
                 found[name] = below
                 tops.update(dict.fromkeys(members, name))
     rest = list(dict.fromkeys(tops.values()))
-    return {**found, _unused("fabric", used): rest} if len(rest) > 1 else found
-
-
-def _unused(name: str, used: set[str]) -> str:
-    """The name, with a number if a switch has it; from now on it is used."""
-    found = unused(name, used)
-    used.add(found)
-    return found
+    return {**found, unused("fabric", used): rest} if len(rest) > 1 else found
 
 
 def _domains(fabric: Fabric) -> list[tuple[str, list[int]]]:

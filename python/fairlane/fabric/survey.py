@@ -10,6 +10,10 @@ from numpy import bincount
 
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.units import BANDWIDTH
+from fairlane.wording import some
+
+_NAMED = 3  # cables, trunks and hosts that an anomaly names
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,6 @@ def survey(wiring: Wiring) -> Survey:
 
 
 def _kind(cable: Cable) -> str:
-    from fairlane.units import BANDWIDTH
-
     return cable.kind or (BANDWIDTH.format(cable.bandwidth) if cable.bandwidth else "default")
 
 
@@ -80,10 +82,8 @@ def _bandwidths(fabric: Fabric, switches: Iterable[str]) -> tuple[dict[str, int]
 
 def _trunks(wiring: Wiring, levels: dict[str, int]) -> Counter[tuple[str, str]]:
     """Parallel cables of each pair of joined switches, the lower one first."""
-    pairs = (
-        sorted(cable.ends, key=lambda end: levels[end]) for cable in wiring.cables if set(cable.ends) <= set(levels)
-    )
-    return Counter((low, high) for low, high in pairs)
+    between = (cable.ends for cable in wiring.cables if set(cable.ends) <= levels.keys())
+    return Counter((low, high) for low, high in (sorted(ends, key=levels.__getitem__) for ends in between))
 
 
 def _tree(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> str:
@@ -104,13 +104,11 @@ def _tree(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> str:
         missing += [(low, high) for low in lower for high in upper if (low, high) not in trunks]
     shape = " - ".join(str(sum(found == level for found in levels.values())) for level in range(1, top + 1))
     kind = f"a tree of {top} levels, {shape} switches"
-    if top == 2:
-        return f"{kind}; " + (
-            "every leaf is joined with every spine"
-            if not missing
-            else f"{len(missing)} pairs of leaf and spine are not joined, as {missing[0][0]} - {missing[0][1]}"
-        )
-    return kind
+    if top > 2:
+        return kind
+    if not missing:
+        return f"{kind}; every leaf is joined with every spine"
+    return f"{kind}; {len(missing)} pairs of leaf and spine are not joined, as {missing[0][0]} - {missing[0][1]}"
 
 
 def _of_groups(wiring: Wiring, size: int, row: int) -> str:
@@ -136,9 +134,10 @@ def _odd(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> Iterator[str
     yield from _odd_speeds(wiring, levels)
     yield from _odd_trunks(wiring, levels)
     yield from _odd_hosts(wiring)
-    childless = _childless(levels)
-    for switch in childless:
-        yield f"switch {switch} (level {levels[switch]}) joins only switches of level {levels[switch] - 1}, no hosts"
+    top = max(levels.values())
+    above = [switch for switch, level in levels.items() if level == top]
+    if top > 2 and len(above) == 1:  # a way round, or a spare
+        yield f"switch {above[0]} (level {top}) joins only switches of level {top - 1}, no hosts"
 
 
 def _odd_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
@@ -153,7 +152,7 @@ def _odd_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
         if not others:
             continue
         where = f"between level {low} and {high}" if low else "to hosts"
-        yield f"{len(others)} of {len(cables)} cables {where} are not {usual}: {_some(map(_worded, others))}"
+        yield f"{len(others)} of {len(cables)} cables {where} are not {usual}: {some(map(_worded, others), _NAMED)}"
     for cable in wiring.cables:
         if " and " in cable.kind:
             yield f"{cable}: its ends have different speeds, {cable.kind}"
@@ -172,7 +171,7 @@ def _odd_trunks(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
         usual = Counter(trunks.values()).most_common(1)[0][0]
         others = [f"{a} - {b} has {count}" for (a, b), count in trunks.items() if count != usual]
         if others:
-            yield f"trunks between level {low} and {high} have {usual} cables, but {_some(others)}"
+            yield f"trunks between level {low} and {high} have {usual} cables, but {some(others, _NAMED)}"
 
 
 def _odd_hosts(wiring: Wiring) -> Iterator[str]:
@@ -180,23 +179,7 @@ def _odd_hosts(wiring: Wiring) -> Iterator[str]:
     counts = Counter(end for cable in wiring.cables for end in cable.ends)
     lines = {end: cable.line for cable in reversed(wiring.cables) for end in cable.ends}
     usual = int(median(counts[host] for host in wiring.hosts))
-    others = [
-        f"{host} has {counts[host]}{f' (line {lines[host]})' if lines[host] else ''}"
-        for host in wiring.hosts
-        if counts[host] != usual
-    ]
+    unlike = (host for host in wiring.hosts if counts[host] != usual)
+    others = [f"{host} has {counts[host]}{f' (line {lines[host]})' if lines[host] else ''}" for host in unlike]
     if others:
-        yield f"hosts have {usual} cable{'s' * (usual != 1)}, but {_some(others)}"
-
-
-def _childless(levels: dict[str, int]) -> list[str]:
-    """Switches above level 2 that are the only thing above what they join: a way round, or a spare."""
-    top = max(levels.values())
-    above = [switch for switch, level in levels.items() if level == top]
-    return above if top > 2 and len(above) == 1 else []
-
-
-def _some(words: Iterator[str] | list[str], most: int = 3) -> str:
-    found = list(words)
-    rest = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + rest
+        yield f"hosts have {usual} cable{'s' * (usual != 1)}, but {some(others, _NAMED)}"

@@ -250,10 +250,8 @@ class Fabric:
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, role, count, BANDWIDTH.format(rate), DURATION.format(delay))
-            for name, role, count, rate, delay in (
-                (one.name, one.role, one.links, one.bandwidth, one.latency) for one in self._link_classes()
-            )
+            (one.name, one.role, one.links, BANDWIDTH.format(one.bandwidth), DURATION.format(one.latency))
+            for one in self._link_classes()
         ]
         headings = ("links", "role", "number", "bandwidth", "latency")
         return html_table(f"Fabric of {self._headline()}", headings, rows)

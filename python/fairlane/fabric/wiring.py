@@ -1,6 +1,7 @@
 """A fabric cable by cable: what every reader makes, and what a scenario's ``topology = "imported"`` takes."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import write_text
-from fairlane.units import BANDWIDTH, DURATION
+from fairlane.units import BANDWIDTH, DURATION, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +99,6 @@ class Wiring:
             parts.append('"tables": {\n' + ",\n".join(rows) + "\n}")
         write_text(path, "{\n" + ",\n".join(parts) + "\n}\n")
 
-    @property
-    def usual_routing(self) -> str:
-        """Its own tables if it has some, minimal routing if it is a fabric of groups, else up/down."""
-        return "tables" if self.tables else "minimal" if self.groups else "up_down"
-
     def fabric(self, routing: str | None = None) -> Fabric:
         """The fabric with a routing: by default its own tables if it has some, minimal if it has groups, else up/down.
 
@@ -110,9 +106,10 @@ class Wiring:
         """
         from fairlane.fabric.table import FabricTable
 
-        table = {"topology": "imported", "routing": routing or self.usual_routing}
+        usual = "tables" if self.tables else "minimal" if self.groups else "up_down"
+        table = {"topology": "imported", "routing": routing or usual, **self.parameters()}
         try:
-            return Fabric.build(FabricTable.read({**table, **self.parameters()}).spec)
+            return Fabric.build(FabricTable.read(table).spec)
         except BuildError as error:
             if self.source is None:
                 raise
@@ -174,18 +171,14 @@ def _hosts(
 
 def lonely(cables: Iterable[Cable]) -> set[str]:
     """The names that have one cable only: the hosts, where nothing says which they are."""
-    counts: dict[str, int] = {}
-    for cable in cables:
-        for end in cable.ends:
-            counts[end] = counts.get(end, 0) + 1
+    counts = Counter(end for cable in cables for end in cable.ends)
     return {name for name, count in counts.items() if count == 1}
 
 
-def _quantity(kind: Any, given: Any, key: str) -> int | None:
+def _quantity(kind: Kind, given: Any, key: str) -> int | None:
     if given is None or (isinstance(given, int) and not isinstance(given, bool)):
         return given
     try:
-        parsed: int = kind.parse(given)
+        return kind.parse(given)
     except ValueError as error:
         raise ScenarioError(Problem(key, str(error), given)) from None
-    return parsed

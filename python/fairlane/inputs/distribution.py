@@ -42,20 +42,19 @@ class Distribution:
 
     def draw(self, rng: "numpy.random.Generator") -> float:
         """A value in base units; takes one number of the stream, whatever it is drawn from."""
-        at = rng.random()
-        if self.constant is not None:
-            return self.constant
-        low, high = float(self.law.cdf(self.minimum)), float(self.law.cdf(self.maximum))
-        found = float(self.law.ppf(low + at * (high - low)))
-        return min(max(found, self.minimum), self.maximum)
+        return self._at(rng.random())
 
     def quantiles(self, count: int) -> list[float]:
         """This many values in ascending order, each as likely, in base units."""
+        return [self._at((at + 0.5) / count) for at in range(1 if self.constant is not None else count)]
+
+    def _at(self, share: float) -> float:
+        """The value below which this share of the draws lies."""
         if self.constant is not None:
-            return [self.constant]
+            return self.constant
         low, high = float(self.law.cdf(self.minimum)), float(self.law.cdf(self.maximum))
-        found = (float(self.law.ppf(low + (at + 0.5) / count * (high - low))) for at in range(count))
-        return [min(max(value, self.minimum), self.maximum) for value in found]
+        found = float(self.law.ppf(low + share * (high - low)))
+        return min(max(found, self.minimum), self.maximum)
 
     def written(self, value: float, *, whole: bool = True) -> str | int | float:
         """A value as a file would give it."""

@@ -14,7 +14,6 @@ from fairlane.inputs.renamed import unknown
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
-
 _BOUNDS = {
     "greater_than": "above",
     "greater_than_equal": "at least",
@@ -95,7 +94,8 @@ def _translate(detail: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> P
     value = given if isinstance(given, str | int | float | bool) else None
     match detail["type"]:
         case "extra_forbidden":
-            return unknown(key, "key", name, _fields(model, path[:-1]), value)
+            owner = _owner(model, path[:-1])
+            return unknown(key, "key", name, list(owner.model_fields) if owner else [], value)
         case "missing":
             owner = _owner(model, path[:-1])
             return Problem(key, "missing", allowed=owner.model_fields[name].description if owner else None)
@@ -108,11 +108,6 @@ def _translate(detail: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> P
             return Problem(key, str(detail["ctx"]["error"]), value)
         case _:
             return Problem(key, detail["msg"][0].lower() + detail["msg"][1:], value)
-
-
-def _fields(model: type[BaseModel], path: KeyPath) -> list[str]:
-    owner = _owner(model, path)
-    return list(owner.model_fields) if owner else []
 
 
 def _owner(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:

@@ -108,9 +108,9 @@ class IterationCounters:
         row: dict[str, Any] = {"iteration": done, "iterations": done - self._done, "at": engine.now}
         for name, values in found.items():
             change = values - before[name]
-            row |= {f"{name}_sum_vc{lane}": float(each.sum()) for lane, each in enumerate(change)}
-            row |= {f"{name}_mean_vc{lane}": float(each.mean()) for lane, each in enumerate(change)}
-            row |= {f"{name}_max_vc{lane}": float(each.max()) for lane, each in enumerate(change)}
+            for statistic in STATISTICS:
+                found_now = (getattr(numbers, statistic)() for numbers in change)
+                row |= {f"{name}_{statistic}_vc{lane}": float(value) for lane, value in enumerate(found_now)}
         self._rows.append(row)
         self._done, self._before = done, found
 

@@ -128,21 +128,16 @@ def with_background(scenario: _Scenario) -> _Scenario:
 
     Raises ``Problems`` if the mix does not fit.
     """
-    table = scenario.background
-    if table is None:
-        return scenario
-    with scenario.reading():
-        return _with_background(scenario, table)
-
-
-def _with_background(scenario: _Scenario, table: Background) -> _Scenario:
     from fairlane.fabric import Fabric
     from fairlane.scenario.resolve import building, copies
 
-    own = list(copies(scenario))
-    taken = sum(job.hosts_needed for job in own)
-    hosts = building(lambda: Fabric.build(scenario.fabric.spec)).hosts
-    drawn = list(table.draw(max(0, hosts - taken), scenario.seed))
+    if scenario.background is None:
+        return scenario
+    with scenario.reading():
+        own = list(copies(scenario))
+        taken = sum(job.hosts_needed for job in own)
+        hosts = building(lambda: Fabric.build(scenario.fabric.spec)).hosts
+        drawn = list(scenario.background.draw(max(0, hosts - taken), scenario.seed))
     names = {job.name for job in own}
     double = next((job.name for job in drawn if job.name in names), None)
     if double is not None:

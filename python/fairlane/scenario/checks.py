@@ -1,6 +1,6 @@
 """Checks across keys: duplicate names, service levels without a lane, hosts of two jobs."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -44,26 +44,23 @@ def late(scenario: "Scenario", end: int, step: int = 1) -> Iterator[Problem]:
 
 
 def _names(scenario: "Scenario") -> Iterator[Problem]:
-    counts = Counter(name for job in scenario.jobs for name in job.names())
     seen: set[str] = set()
     for at, job in enumerate(scenario.jobs):
         for name in job.names():
-            if counts[name] > 1 and name in seen:
+            if name in seen:
                 yield Problem(f"jobs[{at}].name", "duplicate job name", name)
             seen.add(name)
 
 
 def _observed(scenario: "Scenario") -> Iterator[Problem]:
     names = [name for job in scenario.jobs for name in job.names()]
-    for at, name in enumerate(scenario.observe.iterations):
+    observe = scenario.observe
+    named = [(f"observe.iterations[{at}]", name) for at, name in enumerate(observe.iterations)]
+    tables = {"switch_counters": observe.switch_counters, "record": observe.record}
+    named += [(f"observe.{key}.job", table.job) for key, table in tables.items() if table is not None]
+    for key, name in named:
         if name not in names:
-            yield Problem.unknown(f"observe.iterations[{at}]", "job", name, names, name)
-    counted = scenario.observe.switch_counters
-    if counted is not None and counted.job not in names:
-        yield Problem.unknown("observe.switch_counters.job", "job", counted.job, names, counted.job)
-    record = scenario.observe.record
-    if record is not None and record.job not in names:
-        yield Problem.unknown("observe.record.job", "job", record.job, names, record.job)
+            yield Problem.unknown(key, "job", name, names, name)
 
 
 def _set_twice(scenario: "Scenario") -> Iterator[Problem]:
@@ -75,11 +72,8 @@ def _set_twice(scenario: "Scenario") -> Iterator[Problem]:
         f"qos.{key}" for key in type(scenario.qos).model_fields if key in scenario.qos.model_fields_set - WITH_STRATEGY
     ]
     for at, job in enumerate(scenario.jobs):
-        keys += [
-            f"jobs[{at}].{key}"
-            for key, value in (("service_level", job.service_level), ("service_levels", job.service_levels))
-            if value is not None
-        ]
+        own = ("service_level", "service_levels")
+        keys += [f"jobs[{at}].{key}" for key in own if getattr(job, key) is not None]
     for key in keys:
         yield Problem(key, f"is set by the QoS strategy {name}", allowed="either this key or qos.strategy")
 
@@ -152,9 +146,8 @@ def _caps(scenario: "Scenario") -> Iterator[Problem]:
 def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Host]]") -> Iterator[Problem]:
     """Hosts that are listed for two jobs at one time, or twice for one; ``named`` says which a placement lists."""
     owners: dict[Host, list[tuple[str, list[Job]]]] = defaultdict(list)
-    tables: list[tuple[str, Placement | None, list[Job]]] = [
-        ("placement", scenario.placement, [job for job in scenario.jobs if job.placement is None])
-    ]
+    without = [job for job in scenario.jobs if job.placement is None]
+    tables: list[tuple[str, Placement | None, list[Job]]] = [("placement", scenario.placement, without)]
     own = [(at, job) for at, job in enumerate(scenario.jobs) if not job.background]
     tables += [(f"jobs[{at}].placement", job.placement, [job]) for at, job in own]
     drawn = [job for job in scenario.jobs if job.background]
@@ -165,10 +158,8 @@ def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Ho
                 if owner == key:
                     yield Problem(f"{key}.hosts", f"host {host} is listed twice", allowed="each host once")
                 elif any(job.stay.meets(other.stay) for job in jobs for other in others):
-                    again = f"host {host} is in {owner}.hosts already"
-                    yield Problem(
-                        f"{key}.hosts", again, allowed="each host once, unless the jobs run at different times"
-                    )
+                    allowed = "each host once, unless the jobs run at different times"
+                    yield Problem(f"{key}.hosts", f"host {host} is in {owner}.hosts already", allowed=allowed)
             owners[host].append((key, jobs))
 
 

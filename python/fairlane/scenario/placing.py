@@ -51,8 +51,8 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
     held: list[tuple[Stay, set[int]]] = []
     found: dict[int, list[int]] = {}
     all_stay = all(job.table.stay.end == inf for job in jobs)
-    order = range(len(jobs)) if all_stay else _by_arrival(jobs)
-    for at in order:
+    by_arrival = sorted(range(len(jobs)), key=lambda at: (jobs[at].background, jobs[at].start))
+    for at in range(len(jobs)) if all_stay else by_arrival:
         if at in found:
             continue
         table, members = tables[at], [at]
@@ -67,11 +67,6 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
         found.update(zip(members, _allocate(scenario, fabric, [jobs[one] for one in members], free), strict=True))
         held += [(stay, set(found[one])) for stay, one in zip(stays, members, strict=True)]
     return [replace(job, hosts=_mapped(scenario, fabric, job, found[at])) for at, job in enumerate(jobs)]
-
-
-def _by_arrival(jobs: Sequence[ResolvedJob]) -> Sequence[int]:
-    """The order in which jobs arrive, the background last."""
-    return sorted(range(len(jobs)), key=lambda at: (jobs[at].background, jobs[at].start))
 
 
 def _busy(stays: Sequence[Stay], held: Sequence[tuple[Stay, set[int]]]) -> set[int]:
@@ -167,11 +162,8 @@ def _allocate(
     found = []
     for job, need, hosts in zip(jobs, needs, given, strict=True):
         if hosts is None:
-            per_host, free = job.ranks_per_host, f"{len(pool)} are free"
-            words = (
-                f"job {job.name!r}: {plural(job.ranks, 'rank')} need "
-                f"{plural(need, 'host')}, {per_host} a host, and {free}"
-            )
+            needs_hosts = f"{plural(job.ranks, 'rank')} need {plural(need, 'host')}, {job.ranks_per_host} a host"
+            words = f"job {job.name!r}: {needs_hosts}, and {len(pool)} are free"
             if table.allocator is None:
                 raise Problems(Problem(f"{_key(job)}.hosts", words, list(table.hosts or ())))
             if need <= len(pool):

@@ -6,7 +6,7 @@ several brackets in a name, as ``rack[0-3]_node[0-7]``.
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, product
 from math import prod
 
@@ -39,16 +39,16 @@ def slurm_names(names: Sequence[str], taken: Iterable[str] = (), word: str = "ho
     for name in names:
         if can_hold(name) or name in found:
             continue
-        plain = _OTHER.sub("_", name).strip("_") or word
-        found[name] = unused(plain, used)
-        used.add(found[name])
+        found[name] = unused(_OTHER.sub("_", name).strip("_") or word, used)
     return [found.get(name, name) for name in names]
 
 
-def unused(name: str, used: Container[str]) -> str:
-    """The name, or if it is used with the lowest number, from ``_2``, with which it is not."""
+def unused(name: str, used: set[str]) -> str:
+    """The name, or if it is used with the lowest number, from ``_2``, with which it is not; it is used from now on."""
     numbered = (f"{name}_{number}" for number in count(2))
-    return name if name not in used else next(one for one in numbered if one not in used)
+    found = name if name not in used else next(one for one in numbered if one not in used)
+    used.add(found)
+    return found
 
 
 def compress(names: Iterable[str]) -> str:

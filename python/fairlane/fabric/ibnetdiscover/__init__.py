@@ -9,7 +9,6 @@ Speeds are data rates: lanes x the rate of a lane after line coding (8b/10b up t
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
@@ -17,7 +16,7 @@ from fairlane.fabric.ibnetdiscover.cabling import checked_cabling
 from fairlane.fabric.ibnetdiscover.machines import name_vertices, read_name_map
 from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, bandwidth, is_section, read_sections
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.wording import plural
+from fairlane.wording import plural, some
 
 __all__ = ["LANE_RATES", "is_ibnetdiscover", "read_ibnetdiscover"]
 
@@ -105,9 +104,8 @@ def _without_spares(
     spare = [it for it in vertices.values() if it.is_switch and names[it.name] not in reached]
     if not spare or not reached:
         return cables, []
-    some = ", ".join(f"{names[it.name]} (line {it.line})" for it in spare[:3])
-    rest = f" and {len(spare) - 3} more" if len(spare) > 3 else ""
-    words = f"{plural(len(spare), 'switch', 'switches')} without a path to any host left out: {some}{rest}"
+    shown = some((f"{names[it.name]} (line {it.line})" for it in spare), 3)
+    words = f"{plural(len(spare), 'switch', 'switches')} without a path to any host left out: {shown}"
     return [cable for cable in cables if cable.ends[0] in reached], [words]
 
 
@@ -115,15 +113,11 @@ def _lids(vertices: dict[str, Vertex], names: dict[str, str]) -> dict[int, str]:
     """The local identifier of each host's first port."""
     lids: dict[int, str] = {}
     known: set[str] = set()
-    for vertex in _adapters(vertices.values()):
-        if names[vertex.name] in known:
+    for vertex in vertices.values():
+        if vertex.is_switch or not vertex.links or names[vertex.name] in known:
             continue
         first = vertex.links[min(vertex.links)]
         if first.lid is not None:
             lids[first.lid] = names[vertex.name]
             known.add(names[vertex.name])
     return lids
-
-
-def _adapters(vertices: Iterable[Vertex]) -> list[Vertex]:
-    return [vertex for vertex in vertices if vertex.links and not vertex.is_switch]
