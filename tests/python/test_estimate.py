@@ -184,7 +184,7 @@ def test_a_pattern_of_too_much_is_refused_before_it_is_written() -> None:
 def test_the_memory_that_may_be_taken_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ScenarioError, match=r"needs about .* MiB of memory.*at most 100 MiB, set by the key memory"):
         Scenario(**SMALL, memory="100 MiB").resolve()
-    monkeypatch.setattr("fairlane.scenario.estimate.parts.machine_memory", lambda: 2**20)
+    monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda: 2**20)
     with pytest.raises(ScenarioError, match=r"at most 1.0 MiB, the memory of this machine; the key memory"):
         Scenario(**SMALL).resolve()
     assert Scenario(**SMALL, memory="1 TiB").resolve().jobs

@@ -30,7 +30,7 @@ def every(pace: int, until: int, stride: int = 1) -> Milestones:
 def scenario(duration: str, **more: object) -> Scenario:
     flood = {"name": "flood_pairs", "compute": "10 us", "messages_per_iteration": 4}
     tables = {"jobs": [{"name": "flood", "ranks": 8, "count": 2, "workload": flood}], **more}
-    return Scenario(fabric=TREE, placement="random", duration=duration, **tables)  # type: ignore[arg-type]
+    return Scenario(fabric=TREE, placement="random", duration=duration, **tables)
 
 
 @given(st.integers(1000, 3000), st.integers(1000, 3000), st.integers(3000, 100_000))

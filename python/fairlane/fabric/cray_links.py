@@ -115,7 +115,6 @@ def _contradictions(lanes: Mapping[tuple[str, int], _Lane]) -> Iterator[tuple[in
 
 
 def _joins(colour: str, a: _Place, b: _Place) -> bool:
-    """Whether a link of this colour may join two places."""
     if colour == "blue":
         return a[0] != b[0]
     kept = (0, 1) if colour == "green" else (0, 2)

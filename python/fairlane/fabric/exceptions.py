@@ -17,26 +17,19 @@ def exceptions(fabric: "Fabric") -> Iterator[str]:
     yield from _hosts_above(fabric)
     links = fabric.links
     keys = ("from_switch", "to_switch", "from_level", "to_level", "from_name", "to_name")
-    across: dict[int, list[str]] = defaultdict(list)
-    skipping: dict[tuple[int, int], list[str]] = defaultdict(list)
+    apart: dict[tuple[bool, int, int], list[str]] = defaultdict(list)
     total = 0
     for a, b, level, other, begin, end in zip(*(links[key].tolist() for key in keys), strict=True):
-        if not 0 <= a < b:
-            continue
-        total += 1
-        if level == other:
-            across[level].append(f"{begin} to {end}")
-        elif abs(level - other) > 1:
-            skipping[min(level, other), max(level, other)].append(f"{begin} to {end}")
-    cables = "cables between switches join"
-    for level, found in sorted(across.items()):
-        yield f"{len(found)} of {total} {cables} two of level {level}: {some(found, _NAMED)}"
-    for (low, high), found in sorted(skipping.items()):
-        yield f"{len(found)} of {total} {cables} level {low} with level {high}: {some(found, _NAMED)}"
+        if 0 <= a < b:
+            total += 1
+            if abs(level - other) != 1:
+                apart[level != other, min(level, other), max(level, other)].append(f"{begin} to {end}")
+    for (skips, low, high), found in sorted(apart.items()):
+        levels = f"level {low} with level {high}" if skips else f"two of level {low}"
+        yield f"{len(found)} of {total} cables between switches join {levels}: {some(found, _NAMED)}"
 
 
 def _hosts_above(fabric: "Fabric") -> Iterator[str]:
-    """Hosts at switches above level 1, by level."""
     links = fabric.links
     by_level: dict[int, dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     names: dict[int, str] = {}

@@ -43,7 +43,6 @@ class _Reader:
         self._entries = self._start = 0
 
     def read(self, number: int, line: str) -> None:
-        """Takes in a line."""
         if begins := _BLOCK.match(line):
             self._end()
             self._row, self._entries, self._start = [0] * len(self._wiring.hosts), 0, number
@@ -66,7 +65,6 @@ class _Reader:
             raise self._error(number, f"not a line of a forwarding table: {line.strip()[:60]!r}")
 
     def finished(self) -> dict[str, tuple[int, ...]]:
-        """The tables, by switch."""
         self._end()
         if not self._tables:
             raise self._error(None, "no forwarding table")

@@ -9,12 +9,9 @@ from numpy.typing import NDArray
 
 class _Levels(Protocol):
     @property
-    def levels(self) -> Sequence[int]:
-        """The level of each switch."""
-
+    def levels(self) -> Sequence[int]: ...
     @property
-    def links(self) -> Mapping[str, NDArray[numpy.int64]]:
-        """The links as columns."""
+    def links(self) -> Mapping[str, NDArray[numpy.int64]]: ...
 
 
 def subtrees(fabric: _Levels, level: int) -> list[int]:

@@ -112,7 +112,6 @@ def _tree(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> str:
 
 
 def _of_groups(wiring: Wiring, size: int, row: int) -> str:
-    """A fabric of groups in words."""
     group = {name: at // size for at, name in enumerate(wiring.switches)}
     pairs = (sorted(group.get(end, -1) for end in cable.ends) for cable in wiring.cables)
     between = Counter((a, b) for a, b in pairs if 0 <= a < b)

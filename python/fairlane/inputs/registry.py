@@ -189,7 +189,6 @@ class Registry(Mapping[str, T], Generic[T]):
         return found
 
     def _sources(self, name: str) -> list[str]:
-        """Who offers a name."""
         parent = self._parent._sources(name) if self._parent is not None else []
         own = [BUILT_IN] if name in self.builtin or name in self._reserved else []
         return [*parent, *own, *map(_package, self._offers(name))]
@@ -332,7 +331,6 @@ def _installed(_path: tuple[str, ...]) -> Any:
 
 @lru_cache(maxsize=32)
 def _offered(group: str, path: tuple[str, ...]) -> "dict[str, list[EntryPoint]]":
-    """The entry points of a group by name."""
     found: dict[str, list[EntryPoint]] = {}
     for offer in sorted(_installed(path).select(group=group), key=lambda offer: offer.name):
         found.setdefault(offer.name, []).append(offer)

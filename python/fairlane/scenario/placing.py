@@ -204,14 +204,12 @@ def _communication(scenario: "Scenario", job: ResolvedJob) -> Communication:
 
 
 def _traffic(scenario: "Scenario", job: ResolvedJob) -> "Traffic":
-    """The job's communication matrix."""
     from fairlane.pattern import observe, program_of
 
     return observe(program_of(job.table.source, job.ranks, scenario.seed, job.number))
 
 
 def _mapped(scenario: "Scenario", fabric: Fabric, job: ResolvedJob, hosts: Sequence[int]) -> tuple[int, ...]:
-    """The host of each rank."""
     places = fill(hosts, job.ranks, job.ranks_per_host)
 
     def distances() -> NDArray[numpy.int64]:

@@ -18,10 +18,11 @@ from fairlane.qos import JobShare
 from fairlane.scenario.background import with_background
 from fairlane.scenario.calibrate import CalibrationError, calibrate
 from fairlane.scenario.checks import sl2vl
-from fairlane.scenario.estimate import Path, estimate, fabric_parts, within_memory
+from fairlane.scenario.estimate import estimate, fabric_parts, within_memory
 from fairlane.scenario.placing import place
 from fairlane.scenario.rails import rail_notes
 from fairlane.scenario.resolved import Resolved, ResolvedJob, injection_of
+from fairlane.scenario.traffic import MeanPath
 from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
 from fairlane.wording import plural
@@ -75,7 +76,8 @@ def _decide(scenario: "Scenario") -> Resolved:
     scenario, jobs = _with_strategy(scenario, list(copies(scenario)))
     tables = _tables(scenario)
     fabric = building(lambda: Fabric.build(tables["fabric"]))
-    path = Path.of(tables["fabric"], fabric, len(set(tables["qos"]["sl2vl"]) or {0}), scenario.network.switch_latency)
+    lanes = len(set(tables["qos"]["sl2vl"]) or {0})
+    path = MeanPath.of(tables["fabric"], fabric, lanes, scenario.network.switch_latency)
     found = estimate(scenario, jobs, path)
     within_memory(found.parts, scenario)
     marked = {*scenario.observe.iterations, *filter(None, [counted and counted.job])}
@@ -94,14 +96,12 @@ def _decide(scenario: "Scenario") -> Resolved:
 
 
 def _trace_notes(jobs: list[ResolvedJob]) -> Iterator[str]:
-    """What is left out of the jobs' traces."""
     for job in jobs:
         if job.table.trace and (left_out := job.table.trace.left_out()):
             yield f"job {job.name!r} leaves out of its trace: {left_out}"
 
 
 def _rail_notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
-    """Which jobs use fewer adapters than their hosts have, and why."""
     adapters = fabric.adapters_of_hosts
     for job in jobs:
         found = {host: int(adapters[host]) for host in job.hosts}

@@ -1,6 +1,6 @@
 """The scenario: one fabric, its jobs, and how long they run."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -18,7 +18,7 @@ from fairlane.scenario.checks import check
 from fairlane.scenario.models import Job, Mpi, Network, Placement, PlacementField, Qos
 from fairlane.scenario.observe import Observe
 from fairlane.seeds import LARGEST_SEED
-from fairlane.units import DURATION, Duration, Size
+from fairlane.units import DURATION, Duration, Size, Written
 from fairlane.wording import html_table, plural
 
 if TYPE_CHECKING:
@@ -47,48 +47,28 @@ class Scenario(Table):
     """Simulated time."""
     memory: Annotated[Size, Field(gt=0)] | None = None
     """Memory limit: a run whose estimate exceeds it is refused. Default: the machine's memory."""
-    fabric: FabricTable
+    fabric: Written[FabricTable]
     """Hosts, switches and links."""
-    network: Network = Field(default_factory=Network)
+    network: Written[Network] = Field(default_factory=Network)
     """Packets, buffers and switches."""
-    qos: Qos = Field(default_factory=Qos)
+    qos: Written[Qos] = Field(default_factory=Qos)
     """Service levels, virtual lanes, and how they share links."""
-    mpi: Mpi = Field(default_factory=Mpi)
+    mpi: Written[Mpi] = Field(default_factory=Mpi)
     """Costs and protocols of MPI."""
-    power: PowerTable | None = None
+    power: Written[PowerTable | None] = None
     """Power model of the hosts' sockets, and power caps; without it, power is not modelled."""
-    observe: Observe = Field(default_factory=Observe)
+    observe: Written[Observe] = Field(default_factory=Observe)
     """What is measured."""
     placement: PlacementField = Field(default_factory=Placement)
     """Which hosts jobs get."""
-    jobs: list[Job] = Field(min_length=1)
+    jobs: Written[list[Job]] = Field(min_length=1)
     """The jobs."""
-    background: Background | None = None
+    background: Written[Background | None] = None
     """Random background jobs on the hosts that ``jobs`` leave free."""
 
     _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
 
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            *,
-            fabric: FabricTable | Mapping[str, Any],
-            jobs: Sequence[Job | Mapping[str, Any]],
-            name: str = "scenario",
-            seed: int = 1,
-            duration: str = "60 ms",
-            memory: str | None = ...,
-            network: Network | Mapping[str, Any] = ...,
-            qos: Qos | Mapping[str, Any] = ...,
-            mpi: Mpi | Mapping[str, Any] = ...,
-            power: PowerTable | Mapping[str, Any] | None = ...,
-            observe: Observe | Mapping[str, Any] = ...,
-            placement: Placement | Mapping[str, Any] | str = ...,
-            background: Background | Mapping[str, Any] | None = ...,
-        ) -> None: ...
-
-    else:
+    if not TYPE_CHECKING:  # type checkers know the keys from the fields
 
         def __init__(self, **tables: Any) -> None:
             document = current_document.get()

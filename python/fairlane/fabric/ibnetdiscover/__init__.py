@@ -110,7 +110,6 @@ def _without_spares(
 
 
 def _lids(vertices: dict[str, Vertex], names: dict[str, str]) -> dict[int, str]:
-    """The local identifier of each host's first port."""
     lids: dict[int, str] = {}
     known: set[str] = set()
     for vertex in vertices.values():

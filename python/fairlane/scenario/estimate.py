@@ -1,22 +1,31 @@
-"""The parts of a scenario's memory, and its packet-hops."""
+"""How much memory and time a scenario will take, from its numbers, before anything of its size is allocated.
+
+Memory is a sum of parts, each of which belongs to a key of the scenario; a scenario that needs more than it may have is
+refused, and the largest parts are named. Time is a number of packet-hops times what one takes. Both are estimates: see
+``docs/performance.md`` for how near they come.
+"""
 
 import json
+import os
+import resource
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.scenario.estimate.machine import machine_cores, machine_memory
-from fairlane.scenario.estimate.traffic import Load, Path, load_of, recorded_load
+from fairlane.scenario.traffic import Load, MeanPath, load_of, recorded_load
 from fairlane.workload.counting import Counted, counted
 
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 
+_GROUPS = Path("/sys/fs/cgroup")
 BASE = 200 * 2**20  # bytes of Python with the libraries that a run loads
 DRAW = 24  # bytes of a random number that makes a compute time, while it is drawn
 MESSAGES_AT_ONCE = 64  # messages of a rank that are under way at the same time, at most
@@ -93,7 +102,7 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int) -> list[Part]:
     return [Part("fabric", words, total)]
 
 
-def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: Path) -> Estimate:
+def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath) -> Estimate:
     """What the scenario takes, whose jobs have not been placed."""
     lanes = len(path.lanes)
     parts = fabric_parts(path.fabric, lanes)
@@ -138,7 +147,6 @@ class _Table:
         return self._program
 
     def parts(self, lanes: int) -> Iterator[Part]:
-        """What they take."""
         _, rank, operation = _core.footprint(lanes, False)
         at_once = min(self.messages, MESSAGES_AT_ONCE * self.ranks)
         yield Part(f"{self.key}.ranks", f"{self.ranks:,} ranks", self.ranks * (rank + RANK))
@@ -149,7 +157,6 @@ class _Table:
 
 
 def _check_messages(job: "ResolvedJob", program: Counted) -> None:
-    """No message is too large."""
     largest = max((size for _, traffic in program.ranks for size in traffic.messages), default=0)
     if largest > MOST_BYTES:
         words = f"a message of {bytes_text(largest)}"
@@ -163,9 +170,8 @@ def _per_hop(links: int) -> float:
 
 
 def _tables(
-    scenario: "Scenario", path: Path, jobs: Sequence["ResolvedJob"], loads: Mapping[str, Load]
+    scenario: "Scenario", path: MeanPath, jobs: Sequence["ResolvedJob"], loads: Mapping[str, Load]
 ) -> Iterator[Part]:
-    """The tables that observation keeps."""
     observe, hops = scenario.observe, sum(load.packet_hops for load in loads.values())
     yield Part("jobs", f"{len(jobs):,} jobs, each with each", 40.0 * len(jobs) ** 2)
     if observe.departures:
@@ -182,6 +188,41 @@ def _tables(
         if job.name in kept:
             marks = loads[job.name].iterations
             yield Part("observe.iterations", f"{marks:,.0f} iterations a rank", MARK * marks * job.ranks)
+
+
+def machine_memory() -> int:
+    """Bytes of the machine's memory, or of what its resource limits or control group leave of it."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        found.append(soft)
+    return min([*found, *_group_limits()])
+
+
+def machine_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _group_limits() -> list[int]:
+    """The limits of this process's control group and of those around it: batch systems and containers set them."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    limits = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        v1 = "memory" in controllers.split(",")
+        if controllers and not v1:
+            continue
+        root, name = (_GROUPS / "memory", "memory.limit_in_bytes") if v1 else (_GROUPS, "memory.max")
+        group = root / path.lstrip("/")
+        while group == root or root in group.parents:
+            with suppress(OSError, ValueError):  # there is none, or it says "max"
+                limits.append(int((group / name).read_text(encoding="ascii")))
+            group = group.parent
+    return limits
 
 
 def bytes_text(amount: float) -> str:

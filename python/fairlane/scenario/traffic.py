@@ -25,7 +25,7 @@ CONTROL = 3  # control messages of a rendezvous
 
 
 @dataclass(frozen=True)
-class Path:
+class MeanPath:
     """What a packet meets on its way."""
 
     fabric: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Path:
     latency: float  # of a packet without payload from host to host, ps
 
     @classmethod
-    def of(cls, spec: Mapping[str, Any], fabric: Fabric, virtual_lanes: int, switch_latency: int) -> "Path":
+    def of(cls, spec: Mapping[str, Any], fabric: Fabric, virtual_lanes: int, switch_latency: int) -> "MeanPath":
         """That of a fabric that is built."""
         _, _, links = _core.fabric_size(json.dumps(spec))
         lanes = fabric.required_virtual_lanes(virtual_lanes)
@@ -56,7 +56,7 @@ class Load:
     iterations: float  # iterations of a rank
 
 
-def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: Path) -> Load:
+def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: MeanPath) -> Load:
     """That of a workload."""
     workload = job.table.workload
     assert workload is not None, "only for jobs with a workload"
@@ -74,7 +74,7 @@ def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: Pa
     return Load(packets * path.hops * iterations, iterations)
 
 
-def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: Path) -> Load:
+def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> Load:
     """That of a trace, from its description: at the pace at which it was recorded."""
     trace = job.table.trace
     assert trace is not None, "only for jobs with a trace"
@@ -100,7 +100,7 @@ def _span(scenario: "Scenario", job: "ResolvedJob") -> float:
     return max(0.0, float(end - job.start))
 
 
-def _communication(scenario: "Scenario", traffic: Traffic, mean: float, path: Path) -> float:
+def _communication(scenario: "Scenario", traffic: Traffic, mean: float, path: MeanPath) -> float:
     """Time of a rank's communication in an iteration, ps; ``mean`` is the size of the messages that come to it."""
     mpi = scenario.mpi
     overhead = traffic.sent * mpi.send_overhead + traffic.received * mpi.receive_overhead
@@ -109,7 +109,7 @@ def _communication(scenario: "Scenario", traffic: Traffic, mean: float, path: Pa
     return overhead + _wire(scenario, moved, path) + traffic.rounds * trips * path.latency
 
 
-def _wire(scenario: "Scenario", moved: float, path: Path) -> float:
+def _wire(scenario: "Scenario", moved: float, path: MeanPath) -> float:
     """Time of so many bytes on a host's link, ps, headers included."""
     return 8e12 / path.bandwidth * moved * (1 + scenario.network.header / scenario.network.mtu)
 
