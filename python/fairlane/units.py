@@ -37,12 +37,12 @@ __all__ = [
 _MOST_DIGITS = 100
 
 
-def whole_number(digits: str, base: int = 10) -> int:
+def whole_number(digits: str) -> int:
     """``int(digits)``, whose limit of 4,300 digits no input reaches: those after the hundredth are cut off.
 
     What is that large is beyond every bound, before and after.
     """
-    return int(digits.lstrip("0")[:_MOST_DIGITS] or "0", base) if len(digits) > _MOST_DIGITS else int(digits, base)
+    return int(digits.lstrip("0")[:_MOST_DIGITS] or "0") if len(digits) > _MOST_DIGITS else int(digits)
 
 
 _DEFINITIONS = (

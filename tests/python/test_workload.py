@@ -214,7 +214,7 @@ def test_a_calibration_ends_when_told_to_and_keeps_nothing(tmp_path: Path, monke
     assert list(tmp_path.rglob("*")) == []
 
 
-@pytest.mark.parametrize("stored", ["", "12", "999 ", "x y", "\N{SUPERSCRIPT TWO} 0"])
+@pytest.mark.parametrize("stored", ["", "12", "[]", "{}", "another number", "\N{SUPERSCRIPT TWO} 0"])
 def test_a_stored_compute_time_that_has_changed_is_found_again(
     stored: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +228,9 @@ def test_a_stored_compute_time_that_has_changed_is_found_again(
     found = compute()
     [file] = (tmp_path / "fairlane" / "calibration").iterdir()
     whole = file.read_text()
-    file.write_text(stored + whole.partition(" ")[2] if stored.endswith(" ") else stored)
+    changed = whole.replace(f'"compute": {found}', '"compute": 999')
+    assert changed != whole
+    file.write_text(changed if stored == "another number" else stored)
     assert compute() == found
     assert file.read_text() == whole
     file.unlink()

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 
 from fairlane import _core
 from fairlane.engine import End, Iterations, Slice, drive
+from fairlane.errors import ScenarioError
 from fairlane.fabric import columns
-from fairlane.inputs.files import read_text, replacing
+from fairlane.inputs.files import load_sealed, save_sealed
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
 
@@ -55,24 +56,18 @@ def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resol
 
 def _stored(file: Path) -> int | None:
     """What was stored; None if there is nothing, or if it is not what ``_store`` has written there."""
-    try:
-        words = read_text(file).split()
-    except (OSError, UnicodeDecodeError):
-        return None
-    whole = len(words) == 2 and words[0].isdecimal() and words[1] == _checksum(file, words[0])
-    return int(words[0]) if whole else None
+    with suppress(ScenarioError):
+        data, damage = load_sealed(file)
+        if damage is None and data.get("key") == file.name:
+            return int(data["compute"])
+    return None
 
 
 def _store(file: Path, found: int) -> None:
     """Stores a compute time with a checksum. Where that cannot be, as on a full disk, it is found again next time."""
-    with suppress(OSError):
+    with suppress(OSError, ScenarioError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as scratch:
-            scratch.write_text(f"{found} {_checksum(file, str(found))}\n", encoding="ascii")
-
-
-def _checksum(file: Path, value: str) -> str:
-    return sha256(f"{file.name} {value}".encode()).hexdigest()
+        save_sealed({"key": file.name, "compute": found}, file)
 
 
 def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolved", stop: Event) -> int:

@@ -7,7 +7,7 @@ several brackets in a name, as ``rack[0-3]_node[0-7]``.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, product
+from itertools import count, groupby, product
 from math import prod
 
 from fairlane.errors import Problem, ScenarioError
@@ -110,16 +110,11 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _ranges(numbers: list[int], width: int) -> list[str]:
+    """Ascending numbers, those that follow each other as one range."""
     found = []
-    first = last = numbers[0]
-    for number in [*numbers[1:], None]:
-        if number is not None and number == last + 1:
-            last = number
-            continue
-        low, high = f"{first:0{width}d}", f"{last:0{width}d}"
-        found.append(low if first == last else f"{low}-{high}")
-        if number is not None:
-            first = last = number
+    for _, run in groupby(enumerate(numbers), lambda numbered: numbered[1] - numbered[0]):
+        first, *rest = (number for _, number in run)
+        found.append(f"{first:0{width}d}-{rest[-1]:0{width}d}" if rest else f"{first:0{width}d}")
     return found
 
 
