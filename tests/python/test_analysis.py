@@ -22,8 +22,7 @@ from fairlane.analysis.delays import (
 from fairlane.analysis.flits import FLIT_BYTES, Trend, link_flits
 from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import AHEAD, NO_ROOM, OWN, delayers, message_packets
-from fairlane.analysis.record import Record
-from fairlane.analysis.spans import extremes, rounds, spans
+from fairlane.analysis.record import Record, extremes, rounds, spans
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import walk
 from fairlane.fabric.table import FabricTable

@@ -15,6 +15,7 @@ import fairlane
 from fairlane.analysis import Analysis, analyze, by_neighbour
 from fairlane.analysis.again import Again
 from fairlane.analysis.packets import AHEAD, OWN, delayers
+from fairlane.analysis.record import rounds
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import walk
 from fairlane.cli.analysis_text import analysis_parts
@@ -256,6 +257,29 @@ def test_a_job_without_others_has_nothing_to_be_compared_with(folder: Path) -> N
     assert found.isolated is None
     assert found.chosen.span.name == "slowest"
     assert found.chosen.span.seconds == found.iterations["seconds"].max()
+
+
+def test_the_most_delayed_round_between_collectives_is_that_of_the_isolated_run_too(folder: Path, whole: Path) -> None:
+    with pytest.raises(ScenarioError, match="halo has no collective with point-to-point messages before it"):
+        look(whole, between_collectives=True)
+    steps = 'name = "milc", compute = "2 us", message_size = "1 KiB", iterations = 3'
+    milc = CASCADE.replace('name = "lu", compute = "20 us", message_size = "40 KiB"', steps)
+    path = run(folder, "milc", milc)
+    found, iteration = look(path, job="halo", between_collectives=True), look(path, job="halo")
+    assert found.isolated is not None
+    spans = [stretch.span for stretch in (found.isolated, found.chosen)]
+    assert spans[0].round == spans[1].round is not None
+    assert {span.iteration for span in spans} == {iteration.chosen.span.iteration}
+    for stretch, whole_one in zip((found.isolated, found.chosen), iteration.stretches, strict=True):
+        assert whole_one.span.from_ps <= stretch.span.from_ps < stretch.span.to_ps <= whole_one.span.to_ps
+        assert stretch.record.waits["end_ps"].is_between(stretch.span.from_ps, stretch.span.to_ps).all()
+    tables = [rounds(one.record) for one in iteration.stretches]
+    added = (
+        tables[1]
+        .join(tables[0], on="iteration", suffix="_alone")
+        .select("iteration", more=pl.col("seconds") - pl.col("seconds_alone"))
+    )
+    assert added.sort("more")["iteration"][-1] == spans[1].round
 
 
 def test_iterations_can_be_chosen(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:

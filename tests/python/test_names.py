@@ -18,7 +18,7 @@ from fairlane.fabric import Fabric
 from fairlane.plot import utilisation
 from fairlane.plot.fabric.parts import cut
 from fairlane.plot.panels import figure_of
-from fairlane.results.ports import by_link
+from fairlane.results.views import by_link
 from fairlane.slurm import can_hold, expand, shortened, slurm_names
 
 LINKS = """from,to,from_port,to_port

@@ -28,9 +28,9 @@ from fairlane.results import (
 )
 from fairlane.results.derive import JobLabel
 from fairlane.results.parquet import read_parquet
-from fairlane.results.ports import by_link
 from fairlane.results.run import SCHEMA_VERSION, Source
 from fairlane.results.store import new_folder
+from fairlane.results.views import by_link
 from fairlane.wording import percent, seconds, short_percent
 from fake_engine import MS, FakeEngine, fake_links, table
 from samples import TREE
@@ -256,6 +256,10 @@ def test_a_saved_run_is_loaded_as_it_was(run: Run, tmp_path: Path) -> None:
         assert written.equals(again.tables()[name]), name
     assert (tmp_path / "deep" / "run" / "scenario.toml").read_text() == 'name = "fake"\n'
     assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["run"], "no unfinished folder is left"
+    copy = again.save(tmp_path / "copy")
+    assert copy.folder == tmp_path / "copy"
+    assert (tmp_path / "copy" / "scenario.toml").read_text() == 'name = "fake"\n'
+    assert load_run(copy.folder).ranks.equals(run.ranks)
 
 
 def test_a_folder_that_is_in_use_is_left_alone(run: Run, tmp_path: Path) -> None:
@@ -311,6 +315,7 @@ def test_a_query_joins_tables(run: Run, tmp_path: Path) -> None:
     assert answer["name"].to_list() == ["flood-0", "flood-1", "pairs"]
     assert answer["s"].to_list() == pytest.approx([17e-6 * 9, 17e-6 * 18, 17e-6 * 27])
     assert query(tmp_path / "a", "describe jobs").height == run.jobs.width
+    assert run.query("select 1 as b, 2 as b, 3 as b").row(0, named=True) == {"b": 1, "b_1": 2, "b_2": 3}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlane import BuildError, Scenario, ScenarioError, Simulation
-from fairlane.results.ports import by_link
+from fairlane.results.views import by_link
 from fairlane.scenario import Resolved
 from samples import TREE
 

@@ -11,8 +11,7 @@ import fairlane
 from fairlane import Run, Scenario, ScenarioError, query
 from fairlane.cli.run_text import summary
 from fairlane.cli.tables import show
-from fairlane.results.iterations import distribution
-from fairlane.results.ports import by_link, by_role, over_time
+from fairlane.results.views import by_link, by_role, distribution, over_time
 from pictures import assert_drawn
 
 FABRIC = {"topology": "dragonfly", "groups": 3, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 1}

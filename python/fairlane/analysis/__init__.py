@@ -20,9 +20,8 @@ from fairlane.analysis.delays import (
 from fairlane.analysis.flits import FLIT_BYTES, FlitsAgainstWaits, Trend, flits_against_waits, link_flits
 from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import by_link, delayers, message_packets
-from fairlane.analysis.record import Record
+from fairlane.analysis.record import Record, Span, extremes, rounds, spans
 from fairlane.analysis.result import Analysis, Stretch
-from fairlane.analysis.spans import Span, extremes, rounds, spans
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import Walk, walk
 

@@ -3,28 +3,26 @@
 What is recorded so is kept in the run's folder, and read from there the next time.
 """
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import polars as pl
+from typing_extensions import override
 
-from fairlane.analysis.record import Record
-from fairlane.analysis.spans import Span
+from fairlane.analysis.record import Record, Span
 from fairlane.analysis.view import View, spec_of
 from fairlane.engine import Engine
 from fairlane.engine.measured import RECORD, frame, marks
 from fairlane.errors import ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.results import Run, derive
-from fairlane.results.errors import ResultsError, writing
-from fairlane.results.manifest import Sealed, seal
+from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import Sealed, create_sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.run import SCHEMA_VERSION
 from fairlane.results.schemas import ANALYSIS
@@ -33,9 +31,8 @@ from fairlane.runner.experiment import WATCH_S, simulate
 from fairlane.runner.progress import Gauge, display
 from fairlane.scenario import Resolved, Scenario
 
-MOST_HOPS = 200_000_000
+MAX_HOPS = 200_000_000
 """A stretch with about so many packet-hops or more is not recorded: each is a row."""
-_DEPARTURES = {"message": "token", "time": "time_ps", "waited": "queueing_ps"}
 KEPT = "analysis"
 """The folder, within the run's, of what was recorded."""
 
@@ -57,15 +54,13 @@ class Again:
     allow_code: bool = False
     """Whether code that the scenario names may run; never that in a folder of results."""
 
+    PREFIX = ""
+    """What the names of its files in the run's folder begin with."""
+
     @property
     def number(self) -> int:
         """The job's number."""
         return self.view.names.index(self.job)
-
-    @property
-    def prefix(self) -> str:
-        """What the names of its files in the run's folder begin with."""
-        return ""
 
     @property
     def _own_number(self) -> int:
@@ -84,23 +79,14 @@ class Again:
         kept = self._kept_by_the_run()
         if kept is not None:
             return kept
-        kept_here = self.folder / KEPT / f"{self.prefix}iterations-{self.number}"
+        kept_here = self.folder / KEPT / f"{self.PREFIX}iterations-{self.number}"
         if kept_here.is_dir():
             return _tables(kept_here, ["iterations"])["iterations"]
         engine = self._simulate([self._with_marks(self._resolved)])[0]
         self._check_digest(engine)
-        found = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
-        _write({"iterations": found}, kept_here)
+        found = self._marked(engine)
+        create_sealed(kept_here, "analysis", SCHEMA_VERSION, {"iterations": found}, {})
         return found
-
-    def _kept_by_the_run(self) -> pl.DataFrame | None:
-        kept = self.run.iterations
-        return None if kept is None or self.job not in kept["name"] else kept.filter(pl.col("name") == self.job)
-
-    def _check_digest(self, engine: Engine) -> None:
-        """Refuses a simulation to its end that went another way."""
-        if engine.digest() != self.run.meta.digest:
-            raise self._different()
 
     def own_record(self) -> Record | None:
         """The record that the run's scenario asked for, if it is of the job."""
@@ -116,11 +102,15 @@ class Again:
         missing = [span for span in spans if not self._kept(span).is_dir()]
         for span in missing:
             self._check_size(span)
-        engines = self._simulate([self._recording(span) for span in missing]) if missing else []
-        for span, engine in zip(missing, engines, strict=True):
+        resolved = [self._with_marks(recording(self._resolved, self._own_number, span)) for span in missing]
+        for span, engine in zip(missing, self._simulate(resolved) if missing else [], strict=True):
             self._check_same(engine, span)
-            _write({name: self._numbered(table) for name, table in recorded(engine).items()}, self._kept(span))
-        return [self._read(span) for span in spans]
+            tables = {name: self._numbered(table) for name, table in recorded(engine).items()}
+            create_sealed(self._kept(span), "analysis", SCHEMA_VERSION, tables, {})
+        return [
+            Record.of(self.job, self.number, (span.from_ps, span.to_ps), **_tables(self._kept(span), RECORD))
+            for span in spans
+        ]
 
     def _numbered(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table of the record with the job's number in the run."""
@@ -129,55 +119,71 @@ class Again:
         number = pl.lit(self.number).cast(table.schema["job"])
         return table.with_columns(pl.when(pl.col("job") == self._own_number).then(number).otherwise("job").alias("job"))
 
-    def _read(self, span: Span) -> Record:
-        tables = _tables(self._kept(span), RECORD)
-        return Record.of(self.job, self.number, (span.from_ps, span.to_ps), **tables)
-
     def _kept(self, span: Span) -> Path:
-        return self.folder / KEPT / f"{self.prefix}record-{self.number}-{span.from_ps}-{span.to_ps}"
+        return self.folder / KEPT / f"{self.PREFIX}record-{self.number}-{span.from_ps}-{span.to_ps}"
+
+    def _kept_by_the_run(self) -> pl.DataFrame | None:
+        kept = self.run.iterations
+        return None if kept is None or self.job not in kept["name"] else kept.filter(pl.col("name") == self.job)
 
     @cached_property
     def _resolved(self) -> Resolved:
         """The scenario, resolved anew: programs are not kept."""
-        return _scenario(self.folder, self.run.meta.scenario, self.files, allow_code=self.allow_code).resolve()
+        return self._scenario().resolve()
+
+    def _scenario(self) -> Scenario:
+        """The scenario of the run, with paths as seen from the first folder in which they are all there."""
+        path = self.folder / SCENARIO
+        if not path.is_file():
+            raise ResultsError(f"{path}: is missing; without the scenario the run cannot be simulated again")
+        file_of_run(self.folder, SCENARIO)
+        first: ScenarioError | None = None
+        for base in [self.folder, Path()] if self.files is None else [self.files]:
+            document = Document.read(path, allow_code=self.allow_code)
+            data = {"name": self.run.meta.scenario, **document.data}
+            try:
+                return Scenario.of(replace(document, data=data, file=base / SCENARIO))
+            except ScenarioError as error:
+                first = first or error
+        assert first is not None, "there is a folder to try"
+        raise first
 
     def _with_marks(self, resolved: Resolved) -> Resolved:
         jobs = tuple(replace(job, marks=job.marks or job.name == self.job) for job in resolved.jobs)
         return replace(resolved, jobs=jobs)
 
-    def _recording(self, span: Span) -> Resolved:
-        """The same up to the end of a stretch, which is recorded."""
-        return self._with_marks(recording(self._resolved, self._own_number, span))
+    def _marked(self, engine: Engine) -> pl.DataFrame:
+        """When each rank of the job marked each iteration in a simulation."""
+        every = derive.iterations(derive.labels_of(self._resolved), marks(engine))
+        return every.filter(pl.col("name") == self.job)
 
     def _check_size(self, span: Span) -> None:
         meta = self.run.meta
         hops = meta.packet_hops * (span.to_ps - span.from_ps) / max(meta.simulated_ps, 1)
-        if hops > MOST_HOPS:
+        if hops > MAX_HOPS:
             raise ResultsError(
                 f"{self.folder}: the {span.name} of {self.job} has about {hops:.0f} packet-hops, more than "
-                f"{MOST_HOPS} to record; record a shorter stretch with observe.record in the scenario"
+                f"{MAX_HOPS} to record; record a shorter stretch with observe.record in the scenario"
             )
 
+    def _check_digest(self, engine: Engine) -> None:
+        """Raises ``ResultsError`` if a simulation to the end is not the run that was."""
+        if engine.digest() != self.run.meta.digest:
+            raise self._different()
+
     def _check_same(self, engine: Engine, span: Span) -> None:
-        """A run that goes another way than it did before has nothing to say about it."""
+        """Raises ``ResultsError`` if a simulation to the end of a stretch is not the run that was."""
         if span.to_ps >= self.run.meta.simulated_ps:
             self._check_digest(engine)
         if span.iteration is None:
             return
-        now = derive.iterations(derive.labels_of(self._resolved), marks(engine)).filter(pl.col("name") == self.job)
         keys = ["rank", "iteration", "at_ps"]
-        until = pl.col("at_ps") < span.to_ps
-        if (
-            not now.filter(until)
-            .select(keys)
-            .sort(keys)
-            .equals(self.iterations().filter(until).select(keys).sort(keys))
-        ):
+        before = (table.filter(pl.col("at_ps") < span.to_ps) for table in (self._marked(engine), self.iterations()))
+        now, then = (table.select(keys).sort(keys) for table in before)
+        if not now.equals(then):
             raise self._different()
 
     def _different(self) -> ResultsError:
-        from importlib.metadata import version
-
         return ResultsError(
             f"{self.folder}: simulated again it went another way than it did; it was simulated by fairlane "
             f"{self.run.meta.version}, this is {version('fairlane')}, and what the scenario names may have changed"
@@ -193,11 +199,45 @@ class Again:
             running = [pool.submit(simulate, scenario, gauge, stop) for scenario, gauge in pairs]
             longest = max(gauges, key=lambda gauge: gauge.duration)
             with display(longest, [], wanted=self.progress) as shown:
-                _until_done(running, shown.update)
+                pending = set(running)
+                while pending:
+                    done, pending = wait(pending, timeout=WATCH_S)
+                    for future in done:
+                        future.result()
+                    shown.update()
             return [future.result()[0] for future in running]
         finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Isolated(Again):
+    """A job of a run isolated on its hosts, with the same program; its tables have the numbers of the run."""
+
+    PREFIX = "isolated-"
+
+    @cached_property
+    @override
+    def _resolved(self) -> Resolved:
+        whole: Resolved = super()._resolved
+        return whole.alone(self.number)
+
+    @override
+    def _kept_by_the_run(self) -> pl.DataFrame | None:
+        return None
+
+    @override
+    def _check_digest(self, engine: Engine) -> None:
+        """Its digest is not known, but how many iterations it had may be."""
+        known = self.run.jobs.filter(pl.col("name") == self.job)
+        expected = known["isolated_iterations"].item() if "isolated_iterations" in known.columns else None
+        if expected is not None and min(engine.progress()[0]) != expected:
+            raise self._different()
+
+    @property
+    @override
+    def _own_number(self) -> int:
+        return 0
 
 
 def recording(resolved: Resolved, job: int, span: Span) -> Resolved:
@@ -209,42 +249,12 @@ def recording(resolved: Resolved, job: int, span: Span) -> Resolved:
 
 def recorded(engine: Engine) -> dict[str, pl.DataFrame]:
     """The tables of the record that a simulation has kept, for ``Record.of``."""
+    renamed = {"message": "token", "time": "time_ps", "waited": "queueing_ps"}
     return {
         "messages": derive.messages(frame(engine.table("messages"))),
         "waits": derive.waits(frame(engine.table("waits"))),
-        "departures": frame(engine.table("departures")).rename(_DEPARTURES),
+        "departures": frame(engine.table("departures")).rename(renamed),
     }
-
-
-def _until_done(running: Sequence[Future[Any]], tell: Callable[[], None]) -> None:
-    pending = set(running)
-    while pending:
-        done, pending = wait(pending, timeout=WATCH_S)
-        for future in done:
-            future.result()
-        tell()
-
-
-def _scenario(folder: Path, name: str, files: Path | None, *, allow_code: bool) -> Scenario:
-    """The scenario of a run, with paths as seen from the first folder in which they are all there."""
-    path = folder / SCENARIO
-    if not path.is_file():
-        raise ResultsError(f"{path}: is missing; without the scenario the run cannot be simulated again")
-    file_of_run(folder, SCENARIO)
-    first: ScenarioError | None = None
-    for base in _bases(folder, files):
-        document = Document.read(path, allow_code=allow_code)
-        document = replace(document, data={"name": name, **document.data}, file=base / SCENARIO)
-        try:
-            return Scenario.of(document)
-        except ScenarioError as error:
-            first = first or error
-    assert first is not None, "there is a folder to try"
-    raise first
-
-
-def _bases(folder: Path, files: Path | None) -> Iterator[Path]:
-    yield from [files] if files is not None else [folder, Path()]
 
 
 def _tables(folder: Path, names: Sequence[str]) -> dict[str, pl.DataFrame]:
@@ -254,18 +264,3 @@ def _tables(folder: Path, names: Sequence[str]) -> dict[str, pl.DataFrame]:
         return read_tables(sealed, {name: ANALYSIS[name] for name in names})
     except ResultsError as error:
         raise ResultsError(f"{error}\n{folder}: remove it, and the analysis makes it again") from None
-
-
-def _write(tables: Mapping[str, pl.DataFrame], folder: Path) -> None:
-    """Writes tables into a new folder, all or none."""
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        try:
-            for name, table in tables.items():
-                table.write_parquet(unfinished / f"{name}.parquet")
-            seal(unfinished, "analysis", SCHEMA_VERSION, [f"{name}.parquet" for name in tables])
-            unfinished.chmod(0o755)
-            unfinished.rename(folder)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import polars as pl
 
-from fairlane.analysis.again import Again
+from fairlane.analysis.again import Again, Isolated
 from fairlane.analysis.breakdown import breakdown, calls
-from fairlane.analysis.delays import first_exchange, message_delays, quiet_wait, usual_wait, wait_delays
+from fairlane.analysis.delays import first_exchange, message_delays, quiet_wait, wait_delays
 from fairlane.analysis.flits import flits_against_waits, link_flits
-from fairlane.analysis.isolated import Isolated, beside_isolated, most_delayed
 from fairlane.analysis.neighbours import neighbour_types
-from fairlane.analysis.record import Record
+from fairlane.analysis.record import Record, Span, extremes, most_delayed, rounds, spans, with_isolated
 from fairlane.analysis.result import Analysis, Stretch
-from fairlane.analysis.spans import Span, extremes, rounds, spans
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import longest_wait, walk
 from fairlane.errors import Problem, ScenarioError
@@ -37,8 +35,8 @@ def analyze(
 
     What the run did not keep is found out by simulating it again, and kept in its folder, in ``analysis``.
 
-    The iteration that is looked at is the one to which the other jobs have added most time, beside the same iteration
-    of the isolated run; if the job is the run's only one, the slowest, by itself.
+    The iteration that is looked at is the one to which the other jobs have added most time, compared with the same
+    iteration of the isolated run; if the job is the run's only one, the slowest, by itself.
 
     Args:
         folder: The run's folder.
@@ -52,9 +50,8 @@ def analyze(
         progress: Whether to show progress of simulations on standard error.
         allow_code: Whether code that the run's scenario names may run; code in a folder of results never does.
 
-    Raises:
-        ResultsError: there is no whole run in ``folder``, or it cannot be simulated again.
-        ScenarioError: there is no such job, or it has no such iterations.
+    Raises ``ResultsError`` if there is no whole run in ``folder``, or it cannot be simulated again, and
+    ``ScenarioError`` if there is no such job, or it has no such iterations.
     """
     run = load_run(folder)
     if run.meta.partial:
@@ -114,20 +111,18 @@ def _rounds(job: str, chosen: Sequence[Span], records: Sequence[Record]) -> tupl
     if any(table.is_empty() for table in tables):
         words = "has no collective with point-to-point messages before it there, and so no rounds"
         raise ScenarioError(Problem("--between-collectives", f"{job} {words}"))
-    both = most_delayed(beside_isolated(tables[-1], tables[0])) if len(tables) > 1 else None
+    both = most_delayed(with_isolated(tables[-1], tables[0])) if len(tables) > 1 else []
     within = both or extremes(tables[-1])[-1:]
-    found = [
-        replace(one, name=span.name, iteration=span.iteration, round=one.iteration)
-        for one, span in zip(within, chosen[-len(within) :], strict=True)
-    ]
-    return found, [
-        record.cut(one.from_ps, one.to_ps) for one, record in zip(found, records[-len(found) :], strict=True)
-    ]
+    found, cut = [], []
+    for one, span, record in zip(within, chosen[-len(within) :], records[-len(within) :], strict=True):
+        found.append(replace(one, name=span.name, iteration=span.iteration, round=one.iteration))
+        cut.append(record.cut(one.from_ps, one.to_ps))
+    return found, cut
 
 
 def _threshold(records: Sequence[Record]) -> int:
     """What is long in the isolated run, unless that is no quieter."""
-    usual = usual_wait(records[-1])
+    usual = quiet_wait(records[-1], 0.5)
     return min(quiet_wait(records[0]), usual) if len(records) > 1 else usual
 
 
@@ -151,12 +146,12 @@ def _spans(
     kept = again.run.iterations is not None and again.job in again.run.iterations["name"]
     table = spans(again.iterations()) if own is None or kept else none
     if alone is not None and table.height:
-        table = beside_isolated(table, spans(alone.iterations()))
+        table = with_isolated(table, spans(alone.iterations()))
     inside = table if own is None else table.filter(pl.col("from_ps") >= own.from_ps, pl.col("to_ps") <= own.to_ps)
     if wanted is not None:
         inside = _within(inside, wanted)
-    if alone is not None and inside.height and (both := most_delayed(inside)) is not None:
-        return table, list(both)
+    if alone is not None and inside.height and (both := most_delayed(inside)):
+        return table, both
     found = extremes(inside.select(none.columns))
     if found:
         return table, found[-1:]

@@ -3,8 +3,7 @@
 A wait is *delayed* if it is longer than a threshold. By the two-sided inference of Smith et al. 2018 a delay is slow
 communication if both sides block on the message, and then as long as the shorter of the two; if only one side blocks,
 its partner was late. That can be inferred for rendezvous messages only: the sender of an eager message never blocks.
-The
-simulator knows the truth: a wait is late partner up to the partner's own call, and network from then on.
+The simulator knows the truth: a wait is late partner up to the partner's own call, and network from then on.
 """
 
 from typing import Literal
@@ -24,41 +23,36 @@ QUIET = 0.99
 def wait_delays(record: Record, types: pl.DataFrame, threshold_ps: int = 0) -> pl.DataFrame:
     """One row per wait of the record, with both judgements of it.
 
-    Args:
-        record: The record.
-        types: Pairs of ranks with their ``neighbour``, as ``neighbour_types`` makes them of the record's messages.
-        threshold_ps: Waits up to this are no delays; neither is the shorter of two sides.
-
-    Returns:
-        The waits with ``partner``, ``neighbour``, ``collective``, ``eager``; ``wait_ps`` and its exact parts
-        ``late_ps`` and ``network_ps``; ``other_ps``, how long the other side blocked on the message; ``delayed``;
-        ``inferred`` (null for eager messages and what is no delay), ``truth`` (the greater part, null for what is no
-        delay), and ``inferred_ps``, the size of the delay by the inference.
+    ``types`` are pairs of ranks with their ``neighbour``, as ``neighbour_types`` makes them of the record's messages.
+    Waits up to ``threshold_ps`` are no delays; neither is the shorter of two sides. The waits have ``partner``,
+    ``neighbour``, ``collective``, ``eager``; ``wait_ps`` and its exact parts ``late_ps`` and ``network_ps``;
+    ``other_ps``, how long the other side blocked on the message; ``delayed``; ``inferred`` (null for eager messages and
+    what is no delay), ``truth`` (the greater part, null for what is no delay), and ``inferred_ps``, the size of the
+    delay by the inference.
     """
-    waits = with_parts(record.waits).join(
-        record.messages.select("message", "from_rank", "to_rank", "collective", "eager"), on="message", how="left"
-    )
+    messages = record.messages.select("message", "from_rank", "to_rank", "collective", "eager")
+    waits = with_parts(record.waits).join(messages, on="message", how="left")
     sides = waits.group_by("message", "receiver").agg(pl.col("wait_ps").max().alias("other_ps"))
     other = sides.filter(pl.col("message").is_not_null()).with_columns(~pl.col("receiver"))
     pairs = types.select("from_rank", "to_rank", "neighbour").unique()
-    joined = waits.join(other, on=["message", "receiver"], how="left").join(
-        pairs, on=["from_rank", "to_rank"], how="left"
-    )
+    joined = waits.join(other, on=["message", "receiver"], how="left")
     delayed = pl.col("wait_ps") > threshold_ps
     both = pl.col("other_ps") > threshold_ps
-    return joined.with_columns(
-        pl.col("other_ps").fill_null(0),
-        partner=pl.when("receiver").then("from_rank").otherwise("to_rank"),
-        delayed=delayed,
-        truth=pl.when(delayed).then(_greater_part()),
-    ).with_columns(
-        inferred=pl.when(delayed & ~pl.col("eager")).then(pl.when(both).then(pl.lit(SLOW)).otherwise(pl.lit(LATE))),
-        inferred_ps=pl.when(both).then(pl.min_horizontal("wait_ps", "other_ps")).otherwise("wait_ps"),
+    return (
+        joined.join(pairs, on=["from_rank", "to_rank"], how="left")
+        .with_columns(
+            pl.col("other_ps").fill_null(0),
+            partner=pl.when("receiver").then("from_rank").otherwise("to_rank"),
+            delayed=delayed,
+            truth=pl.when(delayed).then(
+                pl.when(pl.col("late_ps") > pl.col("network_ps")).then(pl.lit(LATE)).otherwise(pl.lit(SLOW))
+            ),
+        )
+        .with_columns(
+            inferred=pl.when(delayed & ~pl.col("eager")).then(pl.when(both).then(pl.lit(SLOW)).otherwise(pl.lit(LATE))),
+            inferred_ps=pl.when(both).then(pl.min_horizontal("wait_ps", "other_ps")).otherwise("wait_ps"),
+        )
     )
-
-
-def _greater_part() -> pl.Expr:
-    return pl.when(pl.col("late_ps") > pl.col("network_ps")).then(pl.lit(LATE)).otherwise(pl.lit(SLOW))
 
 
 def with_parts(waits: pl.DataFrame) -> pl.DataFrame:
@@ -69,22 +63,15 @@ def with_parts(waits: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def quiet_wait(record: Record) -> int:
-    """How long nearly all point-to-point waits of a quiet stretch are at most, ps: a threshold for delays elsewhere."""
-    return _quantile(record, QUIET)
+def quiet_wait(record: Record, quantile: float = QUIET) -> int:
+    """How long nearly all point-to-point waits of a quiet stretch are at most, ps: a threshold for delays elsewhere.
 
-
-def usual_wait(record: Record) -> int:
-    """The median of a stretch's point-to-point waits, ps: a threshold where there is no quiet stretch."""
-    return _quantile(record, 0.5)
-
-
-def _quantile(record: Record, at: float) -> int:
-    """A quantile of the waits that are not in collectives; of all if there are no others."""
+    With 0.5 it is their median, for a stretch that is not quiet. If all waits are in collectives, they count.
+    """
     waits = record.waits.join(record.messages.select("message", "collective"), on="message")
     apart = waits.filter(~pl.col("collective"))
     chosen = apart if apart.height else waits
-    return int((chosen["end_ps"] - chosen["since_ps"]).quantile(at, "higher") or 0)
+    return int((chosen["end_ps"] - chosen["since_ps"]).quantile(quantile, "higher") or 0)
 
 
 def by_neighbour(delays: pl.DataFrame) -> pl.DataFrame:
@@ -161,13 +148,9 @@ def first_exchange(delays: pl.DataFrame) -> pl.DataFrame:
         pl.col(f"{side}_ps", f"{side}_late_ps", f"{side}_network_ps").sort_by(f"{side}_ps").last()
         for side in ("receiver", "sender")
     ]
-    whole = [
-        pl.len().alias("messages"),
-        pl.col("eager").all(),
-        pl.col("neighbour").first(),
-        pl.col("under_way_ps").max(),
-    ]
-    return firsts.group_by(pair, maintain_order=True).agg(*whole, *sides).sort(pair)
+    whole = (pl.len().alias("messages"), pl.col("eager").all(), pl.col("neighbour").first())
+    every = firsts.group_by(pair, maintain_order=True).agg(*whole, pl.col("under_way_ps").max(), *sides)
+    return every.sort(pair)
 
 
 def table_one(

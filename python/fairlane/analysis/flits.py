@@ -3,10 +3,9 @@
 A flit is taken to be 32 bytes on the wire. The size is a scale only: nothing here depends on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -32,18 +31,6 @@ def link_flits(record: Record, links: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class FlitsAgainstWaits:
-    """Waits of receivers against the flits on the link that joins the pair's switches."""
-
-    points: pl.DataFrame
-    """One row per pair or message: its ranks, ``neighbour``, ``flits``, ``wait_ps``, ``under_way_ps``."""
-    waits: Trend
-    """How receivers' waits go with flits."""
-    under_way: Trend
-    """How the times that messages were under way go with flits."""
-
-
-@dataclass(frozen=True)
 class Trend:
     """How something goes with flits; None where there are too few points."""
 
@@ -55,7 +42,7 @@ class Trend:
     """Pearson's coefficient of correlation; None as well if one of the two does not vary."""
 
     @classmethod
-    def of(cls, points: pl.DataFrame, column: str) -> Trend:
+    def of(cls, points: pl.DataFrame, column: str) -> Self:
         """The trend of a column of ``points`` with its ``flits``."""
         known = points.drop_nulls([column, "flits"])
         if known.height < 2:
@@ -67,19 +54,26 @@ class Trend:
         return cls(p95[0], p95[1], float(np.corrcoef(x, y)[0, 1]) if varies else None)
 
 
+@dataclass(frozen=True)
+class FlitsAgainstWaits:
+    """Waits of receivers against the flits on the link that joins the pair's switches."""
+
+    points: pl.DataFrame
+    """One row per pair or message: its ranks, ``neighbour``, ``flits``, ``wait_ps``, ``under_way_ps``."""
+    waits: Trend
+    """How receivers' waits go with flits."""
+    under_way: Trend
+    """How the times that messages were under way go with flits."""
+
+
 def flits_against_waits(
     delays: pl.DataFrame, flits: pl.DataFrame, fabric: Fabric, hosts: Sequence[int]
 ) -> FlitsAgainstWaits:
     """Figure 8 of Smith et al. 2018: pairs whose switches share a link of their group, without late partners.
 
-    A row is left out if the receiver waited longer for the sender's call than for the network. One that the receiver
-    did not wait for counts as a wait of zero. Parallel links count with their mean.
-
-    Args:
-        delays: Pairs of ``first_exchange``, or messages of ``message_delays``.
-        flits: The flits of each link, of ``link_flits``.
-        fabric: The fabric.
-        hosts: The host of each rank.
+    ``delays`` are pairs of ``first_exchange`` or messages of ``message_delays``, ``flits`` are those of ``link_flits``,
+    ``hosts`` those of the ranks. A row is left out if the receiver waited longer for the sender's call than for the
+    network. One that the receiver did not wait for counts as a wait of zero. Parallel links count with their mean.
     """
     direct = delays.filter(
         pl.col("neighbour").cast(pl.String).is_in(DIRECT), pl.col("receiver_late_ps") <= pl.col("receiver_network_ps")

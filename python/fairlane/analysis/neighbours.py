@@ -1,11 +1,11 @@
-"""How near two hosts are in the fabric, in the words of its kind: one small function for each family of topologies.
+"""How near two hosts are in the fabric, by types of its topology: one small function for each family.
 
 | family | types, from near to far |
 |---|---|
 | groups | same host, same switch, row link, column link (without rows: direct link), same group, other group |
 | tree | same host, same switch, same subtree (of each level), other subtree |
 | grid | same host, same switch, 1 hop, 2 hops ... by the grid's coordinates |
-| any other | the same by links on a shortest way |
+| any other | the same by links on a minimal path |
 
 Row and column are those of a Cascade's groups, joined by green and black links.
 """
@@ -44,13 +44,7 @@ def ends(hosts: Sequence[int], pairs: pl.DataFrame) -> tuple[_Ints, _Ints]:
 def neighbour_types(fabric: Fabric, hosts: Sequence[int], pairs: pl.DataFrame) -> pl.DataFrame:
     """Adds to ``pairs`` of ranks, in ``from_rank`` and ``to_rank``, what neighbours they are: ``neighbour``.
 
-    Args:
-        fabric: The fabric.
-        hosts: The host of each rank.
-        pairs: Any table with these two columns.
-
-    Returns:
-        The table with ``neighbour``, an enumeration whose order is from near to far.
+    That is an enumeration whose order is from near to far. ``hosts`` are those of the ranks.
     """
     known = pairs.select("from_rank", "to_rank").unique(maintain_order=True)
     a, b = ends(hosts, known)
@@ -58,9 +52,8 @@ def neighbour_types(fabric: Fabric, hosts: Sequence[int], pairs: pl.DataFrame) -
     names, type_of = _beyond_switch(fabric, a, b, leaves)
     apart = type_of(leaves[a], leaves[b]) + 2
     code = np.where(a == b, 0, np.where((leaves[a] == leaves[b]) & (leaves[a] >= 0), 1, apart))
-    names = ["same host", "same switch", *names]
-    kind = pl.Enum(names)
-    found = known.with_columns(pl.Series("neighbour", [names[number] for number in code], dtype=kind))
+    kind = pl.Enum(["same host", "same switch", *names])
+    found = known.with_columns(pl.Series("neighbour", kind.categories.gather(code), dtype=kind))
     return pairs.join(found, on=["from_rank", "to_rank"], how="left", maintain_order="left")
 
 
@@ -90,7 +83,9 @@ def _beyond_switch(fabric: Fabric, a: _Ints, b: _Ints, leaves: _Ints) -> _Typing
 
 def _in_groups(fabric: Fabric, size: int, row: int) -> _Typing:
     names = ["row link", "column link", "direct link", "same group", "other group"]
-    joined = _joined(fabric)
+    starts, ends = fabric.links["from_switch"], fabric.links["to_switch"]
+    between = (starts >= 0) & (ends >= 0)
+    joined = starts[between] * fabric.switches + ends[between]  # each pair of switches with a link, as one number
 
     def type_of(a: _Ints, b: _Ints) -> _Ints:
         direct = np.isin(a * fabric.switches + b, joined)
@@ -99,14 +94,6 @@ def _in_groups(fabric: Fabric, size: int, row: int) -> _Typing:
         return np.where(a // size != b // size, 4, np.where(direct, near, 3))
 
     return names, type_of
-
-
-def _joined(fabric: Fabric) -> _Ints:
-    """Pairs of switches with a link from the one to the other, each as one number."""
-    a, b = fabric.links["from_switch"], fabric.links["to_switch"]
-    keep = (a >= 0) & (b >= 0)
-    pairs: _Ints = np.unique(a[keep] * fabric.switches + b[keep])
-    return pairs
 
 
 def _in_tree(fabric: Fabric) -> _Typing:

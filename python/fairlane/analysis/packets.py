@@ -55,12 +55,7 @@ def delayers(record: Record, packets: pl.DataFrame, links: pl.DataFrame, names: 
     """What delayed the packets of one message: ``link``, ``how`` (``AHEAD`` or ``NO_ROOM``), ``by``, ``queueing_ps``.
 
     ``by`` is a job's name, or ``OWN`` for packets of the message itself. Waiting before the record began is left out.
-
-    Args:
-        record: The record.
-        packets: Packets of one message, of ``message_packets``.
-        links: The fabric's links, with ``from_vertex``, ``to_vertex`` and ``bandwidth``.
-        names: The jobs' names, by number.
+    ``packets`` are those of ``message_packets``, ``links`` the fabric's, ``names`` the jobs' by number.
     """
     waiting = packets.filter(pl.col("queueing_ps") > 0)
     if waiting.is_empty():
@@ -106,8 +101,7 @@ def _busy(starts: NDArray[np.int64], spans: NDArray[np.int64], at: NDArray[np.in
     total = np.concatenate([[0], np.cumsum(spans)])[upto]
     last = np.maximum(upto - 1, 0)
     rest = np.where(upto > 0, np.maximum(starts[last] + spans[last] - at, 0), 0)
-    found: NDArray[np.int64] = total - rest
-    return found
+    return total - rest
 
 
 def _holders(over: pl.DataFrame, beyond: pl.DataFrame, since: int, until: int) -> dict[str, float]:

@@ -1,13 +1,31 @@
-"""What the simulator recorded of one job in one stretch of time: its messages, its waits, and packets that left."""
+"""What the simulator recorded of one job in a stretch of time, and which stretches: iterations and rounds.
 
-from __future__ import annotations
+Iterations of a program differ: one may solve what another only smooths. So each is compared with the same iteration of
+the isolated run, and never with another.
+"""
 
 from dataclasses import dataclass
+from typing import Self
 
 import polars as pl
 
-_ENDS = ["since_ps", "end_ps", "partner_at_ps"]
-_INSTANTS = ["sent_at_ps", "posted_at_ps", "received_at_ps", "acknowledged_at_ps"]
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of a run."""
+
+    name: str
+    """What it is called: "fastest", "slowest", "whole run"."""
+    iteration: int | None
+    """The iteration, from 1; None if it is not one."""
+    from_ps: int
+    """From when the first rank was in it."""
+    to_ps: int
+    """Until when the last rank was done with it."""
+    seconds: float
+    """How long it took, s: from when the slowest rank was done with the one before."""
+    round: int | None = None
+    """Which round of the iteration, from 1, if it is one."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +57,10 @@ class Record:
         messages: pl.DataFrame,
         waits: pl.DataFrame,
         departures: pl.DataFrame,
-    ) -> Record:
+    ) -> Self:
         """The record with its tables as the simulator writes them."""
-        signed = [pl.col(_INSTANTS).cast(pl.Int64), pl.col("bytes").cast(pl.Int64)]
-        waited = [pl.col(_ENDS).cast(pl.Int64), pl.col("message").cast(pl.UInt64)]
+        instants = pl.col("sent_at_ps", "posted_at_ps", "received_at_ps", "acknowledged_at_ps")
+        identifier = pl.col("message").cast(pl.UInt64)
         left = departures.select(
             pl.col("time_ps", "queueing_ps", "bytes").cast(pl.Int64),
             pl.col("link", "job", "token", "packet").cast(pl.UInt32),
@@ -52,15 +70,15 @@ class Record:
             job,
             number,
             *span,
-            messages.with_columns(*signed, pl.col("message").cast(pl.UInt64)),
-            waits.with_columns(*waited),
+            messages.with_columns(instants.cast(pl.Int64), pl.col("bytes").cast(pl.Int64), identifier),
+            waits.with_columns(pl.col("since_ps", "end_ps", "partner_at_ps").cast(pl.Int64), identifier),
             left,
         )
 
-    def cut(self, from_ps: int, to_ps: int) -> Record:
+    def cut(self, from_ps: int, to_ps: int) -> Self:
         """What a record of a shorter stretch within this one would hold."""
         ended = pl.coalesce("acknowledged_at_ps", pl.when("eager").then("received_at_ps"), pl.lit(to_ps))
-        return Record(
+        return type(self)(
             self.job,
             self.number,
             from_ps,
@@ -70,7 +88,87 @@ class Record:
             self.departures.filter(pl.col("time_ps").is_between(from_ps, to_ps, closed="left")),
         )
 
-    @property
-    def seconds(self) -> float:
-        """How long the stretch is, s."""
-        return (self.to_ps - self.from_ps) * 1e-12
+
+def spans(iterations: pl.DataFrame) -> pl.DataFrame:
+    """When each iteration of a job was and how long it took: ``iteration``, ``from_ps``, ``to_ps``, ``seconds``.
+
+    An iteration takes from when the last rank has marked the one before until the last rank has marked it; ``from_ps``
+    is when the first rank had marked the one before. The first iteration has none before, and is left out, as are
+    those that not all ranks have marked. ``iterations`` are the rows of one job of a run's table of this name.
+    """
+    at, number = pl.col("at_ps").cast(pl.Int64), pl.col("iteration")
+    marked = (
+        iterations.group_by(number.cast(pl.Int64))
+        .agg(pl.len().alias("ranks"), at.min().alias("first"), at.max().alias("last"))
+        .filter(pl.col("ranks") == iterations["rank"].n_unique())
+        .sort("iteration")
+    )
+    before = [pl.col(name).shift(1).alias(f"before_{name}") for name in ("first", "last")]
+    return _between(marked.with_columns(before).filter(number.diff() == 1), pl.col("last"))
+
+
+def rounds(record: Record) -> pl.DataFrame:
+    """The rounds of a record, from the end of one collective to the end of the next, with the columns of ``spans``.
+
+    A round lasts from when the last rank has everything of a collective until the last rank has everything of the next;
+    ``from_ps`` is when the first rank has everything of the one before. ``iteration`` counts the rounds, from 1. Only
+    collectives with point-to-point messages before them count, so there may be no round.
+    """
+    ordered = record.messages.filter(pl.col("sent_at_ps") >= record.from_ps).sort("from_rank", "sent_at_ps", "message")
+    opens = pl.col("collective") & ~pl.col("collective").shift(1).over("from_rank").fill_null(value=True)
+    numbered = ordered.with_columns(iteration=opens.cast(pl.Int64).cum_sum().over("from_rank"))
+    received = pl.col("received_at_ps")
+    ends = (
+        numbered.filter("collective")
+        .group_by("iteration", "to_rank")
+        .agg(received.max(), received.null_count().alias("missing"))
+        .group_by("iteration")
+        .agg(
+            pl.len().alias("ranks"),
+            pl.col("missing").sum(),
+            received.min().alias("first"),
+            received.max().alias("last"),
+        )
+        .filter(pl.col("iteration") > 0, pl.col("ranks") == ordered["from_rank"].n_unique(), pl.col("missing") == 0)
+        .sort("iteration")
+    )
+    before = [pl.col(name).shift(1).fill_null(record.from_ps).alias(f"before_{name}") for name in ("first", "last")]
+    return _between(ends.with_columns(before), pl.col("last") + 1)  # the wait for the last message ends with it
+
+
+def _between(table: pl.DataFrame, end: pl.Expr) -> pl.DataFrame:
+    """Spans from the first and the last end of what was ``before``."""
+    seconds = (pl.col("last") - pl.col("before_last")) * 1e-12
+    return table.select("iteration", from_ps=pl.col("before_first"), to_ps=end, seconds=seconds)
+
+
+def extremes(found: pl.DataFrame) -> list[Span]:
+    """The fastest and the slowest of some ``spans``, the first among equals; only the one if there is only one."""
+    if found.is_empty():
+        return []
+    order = found.sort("seconds", "iteration")
+    slowest = order.filter(pl.col("seconds") == pl.col("seconds").max()).row(0, named=True)
+    if order.height == 1:
+        return [Span("only", **slowest)]
+    return [Span("fastest", **order.row(0, named=True)), Span("slowest", **slowest)]
+
+
+def with_isolated(table: pl.DataFrame, isolated: pl.DataFrame) -> pl.DataFrame:
+    """Spans with those of the same iterations, or rounds, of the isolated run: ``isolated_seconds`` etc., may be null.
+
+    ``added_seconds`` is how much longer each takes.
+    """
+    same = isolated.select("iteration", pl.col("from_ps", "to_ps", "seconds").name.prefix("isolated_"))
+    joined = table.join(same, on="iteration", how="left", maintain_order="left")
+    return joined.with_columns(added_seconds=pl.col("seconds") - pl.col("isolated_seconds"))
+
+
+def most_delayed(table: pl.DataFrame) -> list[Span]:
+    """Of ``with_isolated``, the span to which most time was added: the isolated run's and the run's own, or none."""
+    both = table.drop_nulls("added_seconds").sort("added_seconds", "iteration", descending=[True, False])
+    ends = ("from_ps", "to_ps", "seconds")
+    return [
+        Span(name, row["iteration"], *(row[f"{prefix}{end}"] for end in ends))
+        for row in both.head(1).iter_rows(named=True)
+        for name, prefix in (("isolated run", "isolated_"), ("most delayed", ""))
+    ]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane.analysis.flits import FlitsAgainstWaits
-from fairlane.analysis.record import Record
-from fairlane.analysis.spans import Span
+from fairlane.analysis.record import Record, Span
 from fairlane.analysis.view import View
 from fairlane.analysis.walk import Walk
 from fairlane.results.run import Run
@@ -55,8 +54,8 @@ class Analysis:
     calls: pl.DataFrame
     """The MPI calls (``breakdown.calls``)."""
     iterations: pl.DataFrame
-    """The iterations (``spans.spans``), beside the same ones of the isolated run if the run has other jobs
-    (``isolated.beside_isolated``); no rows if there are fewer than two."""
+    """The iterations (``record.spans``), beside the same ones of the isolated run if the run has other jobs
+    (``record.with_isolated``); no rows if there are fewer than two."""
     stretches: tuple[Stretch, ...]
     """The same iteration of the isolated run and the one looked at; only the latter if there is none to compare."""
     threshold_ps: int

@@ -1,12 +1,10 @@
 """What an analysis has to know besides a record: the fabric, its links, and where the ranks of each job were."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
@@ -23,7 +21,6 @@ class View:
     """The fabric of a run and the places of its jobs."""
 
     fabric: Fabric
-    """The fabric."""
     links: pl.DataFrame
     """Its links, as in the table ``ports`` of a run."""
     names: tuple[str, ...]
@@ -32,17 +29,13 @@ class View:
     """The host of each rank, by job."""
 
     @classmethod
-    def of(cls, fabric: Mapping[str, Any], names: Sequence[str], hosts: Sequence[Sequence[int]]) -> View:
+    def of(cls, fabric: Mapping[str, Any], names: Sequence[str], hosts: Sequence[Sequence[int]]) -> Self:
         """The view of a fabric as a resolved scenario describes it, with its jobs."""
         from fairlane import _core
 
         core = _core.Fabric(json.dumps(fabric))
-        return cls(
-            Fabric(core),
-            links(frame(core.links()), core.classes()),
-            tuple(names),
-            tuple(tuple(of_job) for of_job in hosts),
-        )
+        table = links(frame(core.links()), core.classes())
+        return cls(Fabric(core), table, tuple(names), tuple(tuple(of_job) for of_job in hosts))
 
     def host_names(self, job: str) -> list[str]:
         """The name of the host of each rank of a job."""
@@ -50,12 +43,8 @@ class View:
         return [names[host] for host in self.hosts[self.names.index(job)]]
 
     @classmethod
-    def load(cls, folder: Path) -> View:
-        """The view of a run by its folder.
-
-        Raises:
-            ResultsError: what the scenario was resolved to is missing there.
-        """
+    def load(cls, folder: Path) -> Self:
+        """The view of a run by its folder. Raises ``ResultsError`` without what the scenario was resolved to."""
         spec, path = spec_of(folder), folder / RESOLVED
         try:
             jobs = spec["jobs"]
@@ -72,17 +61,15 @@ class View:
 def spec_of(folder: Path) -> dict[str, Any]:
     """The resolved scenario of a run's folder. Raises ``ResultsError``."""
     path = folder / RESOLVED
+    if not path.is_file():
+        words = "is missing; without it nothing is known of the fabric and of the jobs' hosts"
+        raise ResultsError(f"{path}: {words}")
+    listed = file_of_run(folder, RESOLVED)
     try:
-        if not path.is_file():
-            words = "is missing; without it nothing is known of the fabric and of the jobs' hosts"
-            raise ResultsError(f"{path}: {words}")
-        found = parse_json(read_bytes(file_of_run(folder, RESOLVED), MOST_STORED))
-    except ResultsError:
-        raise
+        found = parse_json(read_bytes(listed, MOST_STORED))
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path}: is not what a run leaves there: {error}") from error
-    kinds = {"fabric": dict, "jobs": list, "observe": dict}
-    for key, kind in kinds.items():
+    for key, kind in {"fabric": dict, "jobs": list, "observe": dict}.items():
         if not isinstance(found, dict) or not isinstance(found.get(key), kind):
             raise ResultsError(f"{path}: is not what a run leaves there: {key!r} is missing")
     return dict(found)

@@ -25,13 +25,15 @@ Cause = Literal["slow message", "computing", "beginning"]
 """Where a walk ended."""
 SHARE = 0.5
 """The part of the first wait that something has to explain for the walk to end there."""
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 """A walk has no more steps than this."""
+_ENDED_BY = ("from_rank", "to_rank", "bytes", "origin_rank", "origin_ps", "received_ps", "under_way_ps", "excess_ps")
+"""Columns of a step that say which message ended its wait."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """The way from a wait back to its cause."""
+    """The path from a wait back to its cause."""
 
     steps: pl.DataFrame
     """One row per wait on the path, backwards: ``rank``, ``call``, ``since_ps``, ``end_ps``, ``late_ps``,
@@ -60,12 +62,8 @@ class Walk:
 def walk(record: Record, links: pl.DataFrame, names: Sequence[str], start: int | None = None) -> Walk | None:
     """Walks from a wait back to what made it long; None if the record has no wait.
 
-    Args:
-        record: The record.
-        links: The fabric's links: ``link``, ``from_vertex``, ``to_vertex``, ``link_name``, ``class``, ``role``,
-            ``bandwidth``.
-        names: The jobs' names, by number.
-        start: The row of ``record.waits`` to begin at; None for the longest.
+    ``links`` are the fabric's, ``names`` the jobs' by number, and ``start`` is the row of ``record.waits`` to begin at,
+    by default the longest.
     """
     first = longest_wait(record, record.from_ps, record.to_ps) if start is None else start
     if first is None:
@@ -99,7 +97,7 @@ class _Backwards:
         self._messages = record.messages.sort("message")
         self._numbers = self._messages["message"].to_numpy()
         rate = links.filter(pl.col("role") == "host")["bandwidth_bps"].max()
-        self._ps_a_byte = 8e12 / float(rate) if isinstance(rate, int | float) else 0.0
+        self._ps_per_byte = 8e12 / float(rate) if isinstance(rate, int | float) else 0.0
         self.steps: list[dict[str, Any]] = []
 
     def message(self, number: int) -> dict[str, Any]:
@@ -114,7 +112,7 @@ class _Backwards:
         first = int(self._waits.with_row_index("at").filter(pl.col("row") == row)["at"].item())
         enough = SHARE * float(self._waits["wait_ps"][first])
         at: int | None = first
-        while at is not None and len(self.steps) < MOST_STEPS:
+        while at is not None and len(self.steps) < MAX_STEPS:
             wait = self._waits.row(at, named=True)
             step = self._step(wait)
             self.steps.append(step)
@@ -132,19 +130,9 @@ class _Backwards:
     def _step(self, wait: dict[str, Any]) -> dict[str, Any]:
         """A wait and what ended it."""
         kept = ("rank", "call", "since_ps", "end_ps", "late_ps", "network_ps", "message")
-        step = {name: wait[name] for name in kept}
-        empty = (
-            "from_rank",
-            "to_rank",
-            "bytes",
-            "origin_rank",
-            "origin_ps",
-            "received_ps",
-            "under_way_ps",
-            "excess_ps",
-        )
+        step = {name: wait[name] for name in kept} | dict.fromkeys(_ENDED_BY)
         if wait["message"] is None:
-            return step | dict.fromkeys(empty)
+            return step
         message = self.message(wait["message"])
         sent, posted = message["sent_at_ps"], message["posted_at_ps"]
         # What is done only when the wait is over has not begun the transfer.
@@ -154,18 +142,9 @@ class _Backwards:
         if under_way < 0:
             words = f"message {wait['message']} begins after the end of the wait that it ends"
             raise ResultsError(f"the record: {words}, at {wait['end_ps']} ps of rank {wait['rank']}")
-        ends = {name: message[name] for name in ("from_rank", "to_rank", "bytes")}
-        return (
-            step
-            | ends
-            | {
-                "origin_rank": message[side],
-                "origin_ps": origin,
-                "received_ps": message["received_at_ps"],
-                "under_way_ps": under_way,
-                "excess_ps": under_way - round(message["bytes"] * self._ps_a_byte),
-            }
-        )
+        ends = (message["from_rank"], message["to_rank"], message["bytes"], message[side], origin)
+        excess = under_way - round(message["bytes"] * self._ps_per_byte)
+        return step | dict(zip(_ENDED_BY, (*ends, message["received_at_ps"], under_way, excess), strict=True))
 
     def _before(self, rank: int, instant: int) -> int | None:
         """The last wait that a rank came out of by an instant."""

@@ -10,11 +10,10 @@ from rich.text import Text
 from fairlane.cli.options import stored
 from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long
 from fairlane.engine.measured import PS
-from fairlane.results.interference import Interference
-from fairlane.results.iterations import distribution
 from fairlane.results.latency import summarize
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
+from fairlane.results.views import Interference, distribution
 from fairlane.wording import number, percent, plural, seconds, short_percent, wall_time
 
 MOST_COLUMNS = 12

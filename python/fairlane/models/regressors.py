@@ -72,8 +72,7 @@ class Linear(Part):
 
     def predict(self, rows: Floats) -> Floats:
         """The sum for each row."""
-        found: Floats = rows @ self.weights + self.start
-        return found
+        return rows @ self.weights + self.start
 
 
 class TreeSum(Part):
@@ -124,8 +123,7 @@ class TreeSum(Part):
                 smaller = given[every, self.feature[at]] <= self.threshold[at]
                 at = numpy.where(inner, numpy.where(smaller, self.left[at], self.right[at]), at)
             total += self.value[at]
-        found: Floats = self.start + self.rate * total
-        return found
+        return self.start + self.rate * total
 
 
 Regressor = TreeSum | Linear

@@ -21,8 +21,7 @@ def assign_folds(groups: Integers, folds: int, rng: numpy.random.Generator | Non
     """
     count = int(groups.max()) + 1
     of_group = (numpy.arange(count) if rng is None else rng.permutation(count)) % folds
-    found: Integers = of_group[groups]
-    return found
+    return of_group[groups]
 
 
 def cross_validate(fold: Integers, predict: Callable[[Bools], Floats]) -> Floats:

@@ -9,8 +9,8 @@ from matplotlib.ticker import FuncFormatter
 from fairlane.plot.heat import draw_heat
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, MUTED
-from fairlane.results.interference import Interference
 from fairlane.results.run import Run
+from fairlane.results.views import Interference
 from fairlane.wording import number, percent, seconds, significant
 
 Floats = npt.NDArray[np.float64]

@@ -3,8 +3,8 @@
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import colours
-from fairlane.results.iterations import distribution
 from fairlane.results.run import Run
+from fairlane.results.views import distribution
 from fairlane.wording import seconds, time_unit
 
 

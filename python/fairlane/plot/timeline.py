@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import colours, percentages
-from fairlane.results.ports import over_time
 from fairlane.results.run import Run
+from fairlane.results.views import over_time
 from fairlane.wording import percent, seconds, time_unit
 
 LEAST_RANGE = 0.01  # a panel shows at least this share of time, so that next to nothing looks like it

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from fairlane.plot.boxes import Floats, draw_strips
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import bare, colours, percentages
-from fairlane.results.ports import by_link
 from fairlane.results.run import Run
+from fairlane.results.views import by_link
 from fairlane.wording import percent
 
 LEAST_RANGE = 0.05  # a panel shows at least this share of time, so that next to nothing looks like it

@@ -5,9 +5,8 @@
 
 from fairlane.models.regressors import REGRESSORS
 from fairlane.predict.clusters import Clusters, Shape, distances, shapes
-from fairlane.predict.decomposition import Decomposition, pursue, split
 from fairlane.predict.model import Predictor, fit
-from fairlane.predict.parts import PARTS, Parts
+from fairlane.predict.parts import PARTS, Decomposition, Parts, pursue, split
 from fairlane.predict.table import CounterTable
 from fairlane.predict.validation import Comparison, compare, local
 

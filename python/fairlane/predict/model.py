@@ -1,24 +1,79 @@
 """The model of timesteps' times: fitted to a table of counters, validated by run, kept as data."""
 
 from importlib.metadata import version
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy
 import polars as pl
 from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.extras import require
 from fairlane.inputs.problems import Problems
-from fairlane.models.base import FittedModel, Floats, Integers, Part
+from fairlane.models.base import COUNTERS, Dims, FittedModel, Floats, Integers, Part
 from fairlane.models.regressors import Linear, RegressorName, TreeSum, estimator, freeze, one_thread
 from fairlane.models.validation import Bools, check_coverage, cross_validate, grouped_quantile
 from fairlane.predict.clusters import Clusters, distances, shapes
-from fairlane.predict.novelty import Novelty
-from fairlane.predict.parts import Parts, PartsName
+from fairlane.predict.parts import Parts, PartsName, Scale
 from fairlane.predict.table import CounterTable
 from fairlane.predict.validation import FOLDS, FoldErrors, folds_of
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import significant
+
+
+class Novelty(Part):
+    """The distribution of the training runs, and whether another is out of it: farther away than any of these was.
+
+    The distance of a run is the root mean square of its timesteps' Mahalanobis distances from the training timesteps,
+    with the covariance of O. Ledoit and M. Wolf, "A well-conditioned estimator for large-dimensional covariance
+    matrices", Journal of Multivariate Analysis 88, 2004 (scikit-learn). Every training run has such a distance from all
+    others. A run that is farther away than any of R training runs is out of distribution; by chance alone that is one
+    in R + 1.
+    """
+
+    scale: Scale
+    """Of the counters."""
+    precision: Annotated[Floats, Dims((COUNTERS, COUNTERS))]
+    """The inverse covariance of the scaled training timesteps."""
+    distances: list[float] = Field(min_length=1)
+    """Of each training run from all the others, in ascending order."""
+
+    @classmethod
+    def fit(cls, rows: Floats, run: Integers) -> Self:
+        """To training runs; every one is left out once."""
+        scale = Scale.fit(rows)
+        scaled = scale.of(rows)
+        distances = []
+        for number in range(int(run.max()) + 1):
+            out = run == number
+            centred = scaled[out] - scaled[~out].mean(axis=0)
+            distances.append(_distance(centred, _precision(scaled[~out])))
+        return cls(scale=scale, precision=_precision(scaled), distances=sorted(distances))
+
+    def distance(self, rows: Floats) -> float:
+        """Of a run by its timesteps."""
+        return _distance(self.scale.of(rows), self.precision)
+
+    def is_out_of_distribution(self, rows: Floats) -> bool:
+        """Whether a run is farther away than any training run was."""
+        return self.distance(rows) > self.distances[-1]
+
+    def most_anomalous(self, rows: Floats) -> int:
+        """The counter whose mean over the run is farthest from that of the training runs, in standard deviations."""
+        return int(numpy.abs(self.scale.of(rows).mean(axis=0)).argmax())
+
+
+def _precision(scaled: Floats) -> Floats:
+    require("predict")
+    from sklearn.covariance import LedoitWolf
+
+    found: Floats = LedoitWolf().fit(scaled).precision_
+    return found
+
+
+def _distance(centred: Floats, precision: Floats) -> float:
+    squares = numpy.einsum("ij,jk,ik->i", centred, precision, centred)
+    return float(numpy.sqrt(max(squares.mean(), 0.0)))
 
 
 class Pipeline(Part):
@@ -152,7 +207,7 @@ def fit(
     coverage: float = 0.9,
     seed: int = 1,
 ) -> Predictor:
-    """Fits a model to all runs; cross-validation by run gives its errors, interval and permutation importance.
+    """Fits a model to all runs; cross-validation by run, in ``folds``, gives its errors, interval and importance.
 
     Args:
         table: Runs with times.
@@ -163,8 +218,7 @@ def fit(
         coverage: The share of timesteps of new runs that the interval is to hold.
         seed: Of random choices.
 
-    Raises:
-        ScenarioError: There are too few runs or timesteps for what is asked for.
+    Raises ``ScenarioError`` if there are too few runs or timesteps for what is asked for.
     """
     truth, fold = table.truth, folds_of(table, folds, seed)
     check_coverage(table.runs, coverage)

@@ -9,34 +9,27 @@ over the same time: all that is simulated, or what of it lies between the job's 
 ends is compared by its rate there: its iterations over the time from its start until it ended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from fairlane.engine.measured import PS, Measured, Work
 from fairlane.results.latency import QUANTILES, Latency
 from fairlane.results.milestones import common, enough, milestones
-
-if TYPE_CHECKING:
-    from fairlane.scenario import Resolved
+from fairlane.results.schemas import RUN, types
+from fairlane.scenario import Resolved
 
 
 @dataclass(frozen=True)
 class JobLabel:
-    """How a job is called in the tables."""
+    """A job in the tables: its unique name, its workload or trace, and when it begins and is stopped, if it is, ps."""
 
     name: str
-    """Its own name, unique in the scenario."""
     workload: str
-    """The workload or trace that it runs, by which jobs are grouped."""
     start: int = 0
-    """When it begins, ps after the beginning."""
     stop: int | None = None
-    """When it is stopped, ps after the beginning; None if it is not."""
 
 
 def labels_of(resolved: Resolved) -> list[JobLabel]:
@@ -46,10 +39,8 @@ def labels_of(resolved: Resolved) -> list[JobLabel]:
 
 def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> pl.DataFrame:
     """The jobs table. ``alone`` holds each job's isolated run, None where there is none to compare with."""
-    names = pl.DataFrame(
-        {"name": [label.name for label in labels], "workload": [label.workload for label in labels]},
-        schema={"name": pl.String, "workload": pl.String},
-    ).with_row_index("job")
+    called = [(label.name, label.workload) for label in labels]
+    names = pl.DataFrame(called, schema=dict.fromkeys(("name", "workload"), pl.String), orient="row")
     isolated = [
         work(run, [label]).with_columns(job=pl.lit(job, pl.UInt32))
         for job, (label, run) in enumerate(zip(labels, alone, strict=True))
@@ -57,45 +48,21 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
     ]
     shared = work(together, labels)
     reference = pl.concat(isolated) if isolated else shared.clear()
-    joined = names.join(shared, on="job", how="left").join(
-        reference.select("job", pl.exclude("job").name.prefix("isolated_")), on="job", how="left"
+    joined = (
+        names.with_row_index("job")
+        .join(shared, on="job", how="left")
+        .join(reference.select("job", pl.exclude("job").name.prefix("isolated_")), on="job", how="left")
     )
-    rate, isolated_rate = pl.col("rate"), pl.col("isolated_rate")
-    compared = pl.DataFrame(list(_compared(labels, together, alone)), schema=_COMPARED)
-    return (
-        joined.join(compared, on="job", how="left")
-        .sort("job")
-        .select(
-            "job",
-            "name",
-            "workload",
-            "ranks",
-            "iterations",
-            "span_ps",
-            "seconds_per_iteration",
-            "compute_share",
-            "communication_share",
-            "isolated_iterations",
-            "isolated_seconds_per_iteration",
-            "compared_iterations",
-            "compared_ps",
-            "isolated_compared_ps",
-            "w",
-            change(rate, isolated_rate).alias("w_iterations"),
-            "ten_iterations_ps",
-            "stop_ps",
-        )
-    )
+    w_iterations = change(pl.col("rate"), pl.col("isolated_rate"))
+    compared = pl.DataFrame(list(_compared(labels, together, alone)), schema={"job": pl.UInt32, **_COMPARED})
+    found = joined.join(compared, on="job", how="left").with_columns(w_iterations=w_iterations)
+    return found.sort("job").select(*_JOBS)
 
 
+_JOBS = types(RUN["jobs"])
 _COMPARED = {
-    "job": pl.UInt32,
-    "compared_iterations": pl.UInt64,
-    "compared_ps": pl.UInt64,
-    "isolated_compared_ps": pl.UInt64,
-    "w": pl.Float64,
-    "ten_iterations_ps": pl.UInt64,
-    "stop_ps": pl.UInt64,
+    name: _JOBS[name]
+    for name in ("compared_iterations", "compared_ps", "isolated_compared_ps", "w", "ten_iterations_ps", "stop_ps")
 }
 
 
@@ -160,28 +127,21 @@ def _of_job(values: Sequence[int | None], missing: int | None) -> pl.Expr:
     return pl.col("job").first().replace_strict(dict(enumerate(values)), default=missing, return_dtype=pl.UInt64)
 
 
-def ranks(labels: Sequence[JobLabel], together: Measured, hosts: Sequence[str] | None = None) -> pl.DataFrame:
-    """The ranks table: the engine's columns, times marked as picoseconds, names beside the numbers of jobs and hosts.
-
-    ``hosts`` are the names of the fabric's hosts, if they are known.
-    """
+def ranks(labels: Sequence[JobLabel], together: Measured, hosts: Sequence[str]) -> pl.DataFrame:
+    """The ranks table: the engine's columns, times marked as picoseconds, and the names of jobs and ``hosts``."""
     times = ["first_mark", "last_mark", "finished_at", "compute", "communication", "late_partner", "network"]
     table = _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
     return with_host_names(table, hosts)
 
 
-def with_host_names(table: pl.DataFrame, hosts: Sequence[str] | None) -> pl.DataFrame:
-    """The table with the names of its hosts beside their numbers, if they are known."""
-    if hosts is None:
-        return table
+def with_host_names(table: pl.DataFrame, hosts: Sequence[str]) -> pl.DataFrame:
+    """The table with the names of its hosts after their numbers."""
     names = pl.Series(hosts, dtype=pl.String).gather(table["host"]).alias("host_name")
     return table.insert_column(table.get_column_index("host") + 1, names)
 
 
-def host_names(links: pl.DataFrame) -> list[str] | None:
-    """The names of all hosts by their links; None if the links have no names."""
-    if "from_name" not in links.columns:
-        return None
+def host_names(links: pl.DataFrame) -> list[str]:
+    """The names of all hosts by their links."""
     number = pl.col("from_vertex").str.strip_prefix("host ").cast(pl.UInt32)
     of_hosts = links.filter(pl.col("from_vertex").str.starts_with("host ")).select(number, "from_name")
     return of_hosts.unique("from_vertex").sort("from_vertex")["from_name"].to_list()
@@ -233,7 +193,7 @@ def port_interference(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.D
     """The same by port, where that is observed, with the class, the role and the name of each link."""
     names = pl.Series([label.name for label in labels], dtype=pl.String)
     table = raw.select(pl.col("link").cast(pl.UInt32), *_who_waits(names, raw))
-    return table.join(links.select(*_of_link(links)), on="link", how="left", maintain_order="left")
+    return table.join(links.select(_OF_LINK), on="link", how="left", maintain_order="left")
 
 
 def _who_waits(names: pl.Series, raw: pl.DataFrame) -> tuple[Any, ...]:
@@ -273,11 +233,13 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
     kept = ("role", "from_level", "to_level", pl.col("bandwidth").alias("bandwidth_bps"), "latency")
     rail = pl.when(pl.col("rail") >= 0).then(pl.col("rail")).cast(pl.UInt8)
     table = _picoseconds(raw.select(pl.col("link").cast(pl.UInt32), *end, named, *kept, rail), ["latency"])
-    called = ("from_name", "from_port", "to_name", "to_port")
-    if not set(called) <= set(raw.columns):
-        return table
     link_name = pl.format("{} port {} to {}", "from_name", "from_port", "to_name").alias("link_name")
-    return pl.concat([table, raw.select(*called, link_name)], how="horizontal")
+    names = raw.select("from_name", "from_port", "to_name", "to_port", link_name)
+    return pl.concat([table, names], how="horizontal")
+
+
+_OF_LINK = ("link", "class", "role", "link_name")
+"""What the tables of samples, of departures and of interference by port say of a link."""
 
 
 def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
@@ -295,13 +257,8 @@ def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
             port_stalled_share=pl.col("port_stalled_ps") / span,
             port_idle_share=1 - (pl.col("port_active_ps") + pl.col("port_stalled_ps")) / span,
         )
-        .join(links.select(*_of_link(links)), on="link", how="left", maintain_order="left")
+        .join(links.select(_OF_LINK), on="link", how="left", maintain_order="left")
     )
-
-
-def _of_link(links: pl.DataFrame) -> list[str]:
-    """What the tables of samples and of departures say of a link."""
-    return [name for name in ("link", "class", "role", "link_name") if name in links.columns]
 
 
 def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:
@@ -329,7 +286,7 @@ def waits(raw: pl.DataFrame) -> pl.DataFrame:
 def departures(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
     """The departures table, with the class, the role and the name of each link."""
     table = _picoseconds(_named(labels, raw, 5).rename({"message": "token"}), ["time", "waited"])
-    return table.join(links.select(*_of_link(links)), on="link", how="left", maintain_order="left")
+    return table.join(links.select(_OF_LINK), on="link", how="left", maintain_order="left")
 
 
 def _unless_not_yet(columns: Sequence[str]) -> pl.Expr:

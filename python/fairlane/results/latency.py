@@ -5,20 +5,15 @@ kinds or runs are merged exactly by adding counts. A quantile is the upper end o
 maximum if that is less: at most 0.4% above the true one, and never below it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import polars as pl
 
 from fairlane.engine import Engine
 from fairlane.engine.measured import frame
-
-if TYPE_CHECKING:
-    from fairlane.engine import Engine
 
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """The quantiles of the tables, by name."""

@@ -4,24 +4,25 @@ It is written last, so a folder without one is not complete; a file that is not 
 its name. Figures and pages for people are not listed: they are made from the tables, and never read.
 """
 
-from __future__ import annotations
-
 import hashlib
-import os
-from collections.abc import Iterable
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fairlane.inputs.files import read_bytes
+from fairlane.inputs.files import read_bytes, replacing
 from fairlane.results.errors import ResultsError, writing
 
 MANIFEST = "manifest.json"
 Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation"]
 """What a folder can be of."""
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class _Entry(BaseModel):
@@ -29,13 +30,6 @@ class _Entry(BaseModel):
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bytes: int = Field(ge=0)
-
-
-def _inside(name: str) -> str:
-    path = PurePosixPath(name)
-    if not name or path.is_absolute() or ".." in path.parts:
-        raise ValueError("not the name of a file in the folder")
-    return name
 
 
 class _Manifest(BaseModel):
@@ -66,12 +60,30 @@ def seal(folder: Path, kind: Kind, schema_version: int, names: Iterable[str]) ->
             for name in sorted(set(names))
         }
         manifest = _Manifest(fairlane=version("fairlane"), kind=kind, schema_version=schema_version, files=files)
-        scratch = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        with replacing(path) as scratch:
             scratch.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            scratch.replace(path)
+
+
+def create_sealed(
+    folder: Path, kind: Kind, schema_version: int, tables: Mapping[str, pl.DataFrame], texts: Mapping[str, str]
+) -> None:
+    """Makes a folder of tables, as Parquet, and other files by name, with its manifest: all of it or none.
+
+    Raises ``ResultsError`` if that fails.
+    """
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            for name, table in tables.items():
+                table.write_parquet(unfinished / f"{name}.parquet")
+            for name, text in texts.items():
+                (unfinished / name).write_text(text, encoding="utf-8")
+            seal(unfinished, kind, schema_version, [*(f"{name}.parquet" for name in tables), *texts])
+            unfinished.chmod(0o755)
+            unfinished.rename(folder)
         finally:
-            scratch.unlink(missing_ok=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def unseal(folder: Path) -> None:
@@ -90,17 +102,14 @@ class Sealed:
     """What it is to hold."""
 
     @classmethod
-    def open(cls, folder: Path, kind: Kind, schema_version: int) -> Sealed:
+    def open(cls, folder: Path, kind: Kind, schema_version: int) -> Self:
         """Reads the manifest. Raises ``ResultsError`` if it is missing, damaged, or of something else."""
         path = folder / MANIFEST
         try:
-            content = read_bytes(path)
+            found = read_as(_Manifest, path)
         except FileNotFoundError:
             words = "is missing: the folder is not complete, or of an earlier version of fairlane; simulate it again"
             raise ResultsError(f"{path}: {words}") from None
-        except OSError as error:
-            raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
-        found = _parsed(path, content)
         if found.kind != kind:
             raise ResultsError(f"{path}: kind is {found.kind!r}; expected {kind!r}")
         if found.schema_version != schema_version:
@@ -122,26 +131,30 @@ class Sealed:
 
 
 def check_listed(path: Path) -> None:
-    """Compares a file with the manifest beside it, if there is one that lists it. Raises ``ResultsError``."""
+    """Compares a file with the manifest in its folder, if there is one that lists it. Raises ``ResultsError``."""
     manifest = path.parent / MANIFEST
     try:
-        content = read_bytes(manifest)
+        if b'"fairlane"' not in read_bytes(manifest)[:200]:
+            return
     except OSError:
         return
-    if b'"fairlane"' not in content[:200]:
-        return
-    entry = _parsed(manifest, content).files.get(path.name)
+    entry = read_as(_Manifest, manifest).files.get(path.name)
     if entry is not None:
         _compare(path, entry)
 
 
-def _parsed(path: Path, content: bytes) -> _Manifest:
+def read_as(kind: type[_Model], path: Path) -> _Model:
+    """A JSON file. Raises ``FileNotFoundError``, and ``ResultsError`` with the key if it is not of this kind."""
     try:
-        return _Manifest.model_validate_json(content)
+        return kind.model_validate_json(read_bytes(path))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ResultsError(f"{path}: {where or 'the file'}: {first['msg']}") from None
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise ResultsError(f"{path}: {where}: {first['msg']}") from None
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _compare(path: Path, entry: _Entry) -> None:

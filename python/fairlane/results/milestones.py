@@ -9,16 +9,13 @@ Where the job's program ends in both runs, the end is that point, and the times 
 W is then the change of the job's throughput against the isolated run, and changes as smoothly as the times do.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from fairlane.engine.measured import Work
+from fairlane.engine.measured import Work
 
 FEW_ITERATIONS = 10
 """W over fewer common iterations than this is flagged: what is particular to the first ones weighs too much."""
@@ -48,7 +45,7 @@ class Milestones:
         return asdict(self)
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Milestones:
+    def read(cls, data: Mapping[str, Any]) -> Self:
         """From ``written``."""
         return cls(**data)
 
@@ -105,16 +102,16 @@ def enough(run: Milestones, isolated: Milestones | None) -> int | None:
 
 def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | None] = ()) -> dict[int, Milestones]:
     """By job, of one simulation. ``starts`` and ``stops`` say when each job begins and is stopped, ps."""
-    marks = {job: (stride, times) for job, stride, times in _marks(work.marks)}
+    marks = {int(str(job)): rows for (job,), rows in work.marks.group_by("job", maintain_order=True)}
     ended = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max())
     jobs = work.ranks.group_by("job", maintain_order=True).agg(pl.col("iterations").min(), ended.alias("ended"))
     found = {}
     for job, iterations, end in jobs.iter_rows():
         start = starts[job] if job < len(starts) else 0
-        stride, times = marks.get(job, (1, []))
+        rows = marks.get(job, work.marks.clear())
         found[job] = Milestones(
-            stride=stride,
-            times=[at - start for at in times],
+            stride=int(rows["iteration"][0]) if rows.height else 1,
+            times=[at - start for at in rows["time"]],
             iterations=iterations,
             ended=None if end is None else end - start,
             later=None if work.first_iteration is None else work.first_iteration - start,
@@ -122,9 +119,3 @@ def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | Non
             stop=stops[job] if job < len(stops) else None,
         )
     return found
-
-
-def _marks(marks: pl.DataFrame) -> Iterator[tuple[int, int, list[int]]]:
-    """Job, stride and times, from the engine's table."""
-    for (job,), rows in marks.group_by("job", maintain_order=True):
-        yield int(str(job)), int(rows["iteration"][0]), rows["time"].to_list()

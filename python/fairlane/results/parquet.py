@@ -3,20 +3,18 @@
 They are read by DuckDB's reader, which is fuzzed and reports damage as an error; that of Polars may panic.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from fairlane.errors import nearest
-from fairlane.results.duck import frame_of
 from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed
+from fairlane.results.query import frame_of
 from fairlane.results.schemas import Optional, Schema
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ def read_parquet(path: Path, schema: Schema | None = None) -> pl.DataFrame:
     import duckdb
 
     with duckdb.connect() as connection:
-        return _read(connection, path, schema)
+        return _read(connection, path, schema or {})
 
 
 def read_tables(sealed: Sealed, schemas: Mapping[str, Schema]) -> dict[str, pl.DataFrame]:
@@ -46,7 +44,7 @@ def read_tables(sealed: Sealed, schemas: Mapping[str, Schema]) -> dict[str, pl.D
         return {name: _read(connection, paths[name], schema) for name, schema in schemas.items()}
 
 
-def _read(connection: duckdb.DuckDBPyConnection, path: Path, schema: Schema | None) -> pl.DataFrame:
+def _read(connection: "duckdb.DuckDBPyConnection", path: Path, schema: Schema) -> pl.DataFrame:
     import duckdb
 
     try:
@@ -55,41 +53,34 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path, schema: Schema | No
         known = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [escape(str(path))]).fetchall()
         rows = sum(int(row) for (row,) in known)
         if not 0 <= rows * len(table.columns) * 8 <= _memory():
-            words = f"has {rows} rows and {len(table.columns)} columns"
-            raise ResultsError(f"{path}: {words}: more than the memory of this machine holds")
+            words = f"has {rows} rows and {len(table.columns)} columns: more than the memory of this machine holds"
+            raise ResultsError(f"{path}: {words}")
         found = frame_of(table)
     except FileNotFoundError:
         raise ResultsError(f"{path}: is missing") from None
     except (*_DAMAGE, duckdb.Error) as error:
         if isinstance(error, ResultsError):
             raise
-        raise ResultsError(f"{path}: is not a Parquet file, or damaged: {_first_line(error)}") from error
-    if schema is not None:
-        check_columns(path, found, schema)
+        words = (str(error) or type(error).__name__).partition("\n")[0][:200]
+        raise ResultsError(f"{path}: is not a Parquet file, or damaged: {words}") from error
+    _check_columns(path, found, schema)
     return found
 
 
-def check_columns(path: Path, table: pl.DataFrame, schema: Schema) -> None:
+def _check_columns(path: Path, table: pl.DataFrame, schema: Schema) -> None:
     """Raises ``ResultsError`` if a column is missing, of another type, or has nulls where it must not."""
     for name, declared in schema.items():
         optional = isinstance(declared, Optional)
         kind = declared.type if optional else declared
+        expected = kind() if isinstance(kind, type) else kind
         if name not in table.columns:
             near = nearest(name, table.columns)
             hint = f"; nearest is {near!r}" if near else ""
-            raise ResultsError(f"{path}: column {name!r} is missing; expected a column of {_kind(kind)}{hint}")
+            raise ResultsError(f"{path}: column {name!r} is missing; expected a column of {expected}{hint}")
         if table.schema[name] != kind:
-            raise ResultsError(f"{path}: column {name!r} is of {table.schema[name]}; expected {_kind(kind)}")
+            raise ResultsError(f"{path}: column {name!r} is of {table.schema[name]}; expected {expected}")
         if not optional and table[name].null_count():
-            raise ResultsError(f"{path}: column {name!r} has empty cells; expected {_kind(kind)} in every row")
-
-
-def _kind(kind: Any) -> str:
-    return str(kind() if isinstance(kind, type) else kind)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).partition("\n")[0][:200]
+            raise ResultsError(f"{path}: column {name!r} has empty cells; expected {expected} in every row")
 
 
 def _memory() -> int:

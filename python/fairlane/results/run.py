@@ -1,11 +1,10 @@
 """A run: its tables as data frames, and where they come from."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
@@ -13,9 +12,6 @@ from pydantic import BaseModel, ConfigDict
 from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
 from fairlane.wording import html_table, percent, plural, seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SCHEMA_VERSION = 5
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
@@ -148,35 +144,24 @@ class Run(Results):
         """A run with these tables."""
         return cls(meta=meta, **tables, **more)
 
-    def stored(self, folder: Path) -> Run:
-        """The same run, known to be stored in ``folder``."""
-        return replace(self, folder=folder)
-
-    def save(self, folder: str | Path) -> Run:
+    def save(self, folder: str | Path) -> "Run":
         """Stores the run in a folder, new or empty, and returns it as stored there.
 
-        Raises:
-            ResultsError: The directory is not empty or cannot be written, or the run is that of a simulation under way.
+        Raises ``ResultsError`` if the directory is not empty or cannot be written, or the run is that of a simulation
+        under way.
         """
         from fairlane.results.store import save
 
         return save(self, Path(folder))
 
     def _repr_html_(self) -> str:
+        shown = ("name", "workload", "ranks", "iterations", "seconds_per_iteration", "w")
         rows = [
-            (
-                row["name"],
-                row["workload"],
-                row["ranks"],
-                row["iterations"],
-                seconds(row["seconds_per_iteration"]),
-                percent(row["w"], signed=True),
-            )
-            for row in self.jobs.iter_rows(named=True)
+            (*counts, seconds(time), percent(w, signed=True))
+            for *counts, time, w in self.jobs.select(shown).iter_rows()
         ]
-        return html_table(
-            f"Run of {self.headline()}", ("job", "workload", "ranks", "iterations", "time per iteration", "W"), rows
-        )
+        headings = ("job", "workload", "ranks", "iterations", "time per iteration", "W")
+        return html_table(f"Run of {self.headline()}", headings, rows)
 
     def headline(self) -> str:
         """What it is a run of, in a line."""

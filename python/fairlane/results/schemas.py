@@ -28,38 +28,35 @@ def types(schema: Schema) -> dict[str, Any]:
     return {name: kind.type if isinstance(kind, Optional) else kind for name, kind in schema.items()}
 
 
+def _all(kind: Any, names: str) -> Schema:
+    """Columns of one type."""
+    return dict.fromkeys(names.split(), kind)
+
+
 _TEXT, _BOOL, _NUMBER = pl.String, pl.Boolean, pl.Float64
 _ID, _LANE, _COUNT, _PS = pl.UInt32, pl.UInt8, pl.UInt64, pl.UInt64
 _MAYBE_COUNT, _MAYBE_PS, _MAYBE_NUMBER = Optional(_COUNT), Optional(_PS), Optional(_NUMBER)
 
 _JOB: Schema = {"job": _ID, "name": _TEXT}
-_LINK: Schema = {"class": _TEXT, "role": _TEXT, "link_name": _TEXT}
+_LINK: Schema = _all(_TEXT, "class role link_name")
 _LATENCY: Schema = {"of": _TEXT, **_JOB, "kind": _TEXT}
-_INTERFERENCE: Schema = {"victim": _TEXT, "aggressor": _TEXT, "queueing_ps": _PS, "queueing_s": _NUMBER}
+_INTERFERENCE: Schema = {**_all(_TEXT, "victim aggressor"), "queueing_ps": _PS, "queueing_s": _NUMBER}
 _LANE_COUNTERS: Schema = {
     "link": _ID,
     "lane": _LANE,
-    "bytes": _COUNT,
-    "packets": _COUNT,
-    "queueing_ps": _PS,
-    "stalled_ps": _PS,
-    "port_active_ps": _PS,
-    "port_stalled_ps": _PS,
-    "mean_queue": _NUMBER,
-    "port_active_share": _NUMBER,
-    "port_stalled_share": _NUMBER,
-    "port_idle_share": _NUMBER,
+    **_all(_COUNT, "bytes packets"),
+    **_all(_PS, "queueing_ps stalled_ps port_active_ps port_stalled_ps"),
+    **_all(_NUMBER, "mean_queue port_active_share port_stalled_share port_idle_share"),
 }
 _COMPARED: Schema = {
     "isolated_iterations": _MAYBE_COUNT,
     "isolated_seconds_per_iteration": _MAYBE_NUMBER,
     "compared_iterations": _MAYBE_COUNT,
-    "compared_ps": _MAYBE_PS,
-    "isolated_compared_ps": _MAYBE_PS,
+    **_all(_MAYBE_PS, "compared_ps isolated_compared_ps"),
     "w": _MAYBE_NUMBER,
 }
 """A job against its isolated run."""
-_ENOUGH: Schema = {"ten_iterations_ps": _MAYBE_PS, "stop_ps": _MAYBE_PS}
+_ENOUGH: Schema = _all(_MAYBE_PS, "ten_iterations_ps stop_ps")
 _WORK: Schema = {
     **_JOB,
     "workload": _TEXT,
@@ -72,26 +69,18 @@ _WORK: Schema = {
 ALWAYS: Mapping[str, Schema] = {
     "jobs": {
         **_WORK,
-        "compute_share": _MAYBE_NUMBER,
-        "communication_share": _MAYBE_NUMBER,
+        **_all(_MAYBE_NUMBER, "compute_share communication_share"),
         **_COMPARED,
         "w_iterations": _MAYBE_NUMBER,
         **_ENOUGH,
     },
     "ranks": {
         **_JOB,
-        "rank": _ID,
-        "host": _ID,
+        **_all(_ID, "rank host"),
         "host_name": _TEXT,
         "iterations": _COUNT,
-        "first_mark_ps": _PS,
-        "last_mark_ps": _PS,
-        "compute_ps": _PS,
-        "communication_ps": _PS,
-        "late_partner_ps": _PS,
-        "network_ps": _PS,
-        "messages_sent": _COUNT,
-        "bytes_sent": _COUNT,
+        **_all(_PS, "first_mark_ps last_mark_ps compute_ps communication_ps late_partner_ps network_ps"),
+        **_all(_COUNT, "messages_sent bytes_sent"),
         "finished": _BOOL,
         "finished_at_ps": _PS,
     },
@@ -99,11 +88,9 @@ ALWAYS: Mapping[str, Schema] = {
     "ports": {
         **_LANE_COUNTERS,
         "max_queue": _ID,
-        "from_vertex": _TEXT,
-        "to_vertex": _TEXT,
+        **_all(_TEXT, "from_vertex to_vertex"),
         **_LINK,
-        "from_level": _ID,
-        "to_level": _ID,
+        **_all(_ID, "from_level to_level"),
         "bandwidth_bps": _COUNT,
         "latency_ps": _PS,
         "rail": Optional(_LANE),
@@ -121,7 +108,7 @@ ON_DEMAND: Mapping[str, Schema] = {
         **_LATENCY,
         "count": _COUNT,
         "mean_ps": _NUMBER,
-        **dict.fromkeys(("min_ps", "p50_ps", "p90_ps", "p99_ps", "p999_ps", "max_ps"), _PS),
+        **_all(_PS, "min_ps p50_ps p90_ps p99_ps p999_ps max_ps"),
     },
     "latency_histogram": {**_LATENCY, "low_ps": _PS, "high_ps": _PS, "count": _COUNT},
     "samples": {"from_ps": _PS, "to_ps": _PS, **_LANE_COUNTERS, **_LINK},
@@ -134,47 +121,34 @@ ON_DEMAND: Mapping[str, Schema] = {
         "ranks": _ID,
         "dynamic_power_factor": _NUMBER,
         "cap_w": _MAYBE_NUMBER,
-        "frequency_share": _NUMBER,
-        "busy_s": _NUMBER,
-        "time_s": _NUMBER,
-        "energy_j": _NUMBER,
-        "mean_w": _NUMBER,
+        **_all(_NUMBER, "frequency_share busy_s time_s energy_j mean_w"),
     },
-    "counters": {"iteration": _COUNT, "iterations": _COUNT, "time_s": _NUMBER, "at_ps": _PS},
+    "counters": {**_all(_COUNT, "iteration iterations"), "time_s": _NUMBER, "at_ps": _PS},
     "port_interference": {"link": _ID, **_INTERFERENCE, **_LINK},
     "messages": {
         "message": _COUNT,
-        "token": _ID,
-        "from_rank": _ID,
-        "to_rank": _ID,
+        **_all(_ID, "token from_rank to_rank"),
         "bytes": _COUNT,
         "tag": pl.Int64,
-        "collective": _BOOL,
-        "eager": _BOOL,
+        **_all(_BOOL, "collective eager"),
         "sent_at_ps": _PS,
-        "posted_at_ps": _MAYBE_PS,
-        "received_at_ps": _MAYBE_PS,
-        "acknowledged_at_ps": _MAYBE_PS,
+        **_all(_MAYBE_PS, "posted_at_ps received_at_ps acknowledged_at_ps"),
     },
     "waits": {
         "rank": _ID,
         "call": _TEXT,
-        "since_ps": _PS,
-        "end_ps": _PS,
-        "partner_at_ps": _PS,
+        **_all(_PS, "since_ps end_ps partner_at_ps"),
         "message": _MAYBE_COUNT,
         "receiver": _BOOL,
     },
     "departures": {
-        "time_ps": _PS,
-        "queueing_ps": _PS,
+        **_all(_PS, "time_ps queueing_ps"),
         "link": _ID,
         "lane": _LANE,
         **_JOB,
         "token": _ID,
         "stage": _LANE,
-        "packet": _ID,
-        "bytes": _ID,
+        **_all(_ID, "packet bytes"),
         **_LINK,
     },
 }
@@ -187,8 +161,7 @@ _POINT: Schema = {"point": _ID, "case": Optional(_TEXT), "placement": _ID, "seed
 STUDY: Mapping[str, Schema] = {
     "runs": {
         **_POINT,
-        "baseline": _TEXT,
-        "treatment": _TEXT,
+        **_all(_TEXT, "baseline treatment"),
         "job": Optional(_TEXT),
         "simulation": _ID,
         "packet_hops": _MAYBE_COUNT,
@@ -197,33 +170,23 @@ STUDY: Mapping[str, Schema] = {
     },
     "work": {
         **_POINT,
-        "baseline": _TEXT,
-        "treatment": _TEXT,
+        **_all(_TEXT, "baseline treatment"),
         **_WORK,
         "default_iterations": _MAYBE_COUNT,
         "default_seconds_per_iteration": _MAYBE_NUMBER,
         **_COMPARED,
         "improvement": _MAYBE_NUMBER,
         **_ENOUGH,
-        "w_iterations": _MAYBE_NUMBER,
-        "improvement_iterations": _MAYBE_NUMBER,
-        "iterations_per_second": _MAYBE_NUMBER,
+        **_all(_MAYBE_NUMBER, "w_iterations improvement_iterations iterations_per_second"),
     },
     "periods": {**_POINT, "treatment": _TEXT, "name": _TEXT, "period": _ID, "iterations": _COUNT},
     "failures": {**_POINT, "treatment": _TEXT, "job": Optional(_TEXT), "error": _TEXT, "scenario": _TEXT},
-    "effects": {
-        "name": _TEXT,
-        "term": _TEXT,
-        "degrees": _ID,
-        **dict.fromkeys(("factor", "share", "p"), _MAYBE_NUMBER),
-    },
+    "effects": {**_all(_TEXT, "name term"), "degrees": _ID, **_all(_MAYBE_NUMBER, "factor share p")},
 }
 """The tables of a study. Each but the last has a column for every parameter, too."""
 
 ANALYSIS: Mapping[str, Schema] = {
-    "iterations": ON_DEMAND["iterations"],
-    "messages": ON_DEMAND["messages"],
-    "waits": ON_DEMAND["waits"],
+    **{name: ON_DEMAND[name] for name in ("iterations", "messages", "waits")},
     "departures": {name: kind for name, kind in ON_DEMAND["departures"].items() if name not in {"name", *_LINK}},
 }
 """The tables that an analysis keeps in a run's folder."""

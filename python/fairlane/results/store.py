@@ -1,21 +1,18 @@
 """A run's folder: written whole or not at all, and read again."""
 
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import polars as pl
-from pydantic import ValidationError
 
 from fairlane.errors import nearest
-from fairlane.inputs.files import read_bytes
-from fairlane.results.errors import ResultsError, writing
-from fairlane.results.manifest import Sealed, seal
+from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import Sealed, create_sealed, read_as
 from fairlane.results.parquet import read_tables
-from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta, Source
+from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta
 from fairlane.results.schemas import RUN
 
 META = "run.json"
@@ -26,8 +23,7 @@ RESOLVED = "resolved.json"
 def new_folder(scenario: str, started: datetime, out: Path | None) -> Path:
     """Where a run is to be stored: ``out``, or a folder under ``runs/`` named after the scenario and the time.
 
-    Raises:
-        ResultsError: ``out`` exists and is not an empty directory.
+    Raises ``ResultsError`` if ``out`` exists and is not an empty directory.
     """
     if out is None:
         stem = Path("runs") / f"{scenario}-{started:%Y%m%d-%H%M%S}"
@@ -46,52 +42,44 @@ def is_folder_of(folder: str, scenario: str) -> bool:
 def save(run: Run, folder: Path) -> Run:
     """Stores ``run`` in ``folder``, which appears under its name only when everything is in it.
 
-    Raises:
-        ResultsError: the folder exists and is not empty, or cannot be written; or the run has no source.
+    Raises ``ResultsError`` if the folder exists and is not empty, or cannot be written; or the run has no source.
     """
-    source = run.source or _source(run)
-    new_folder(run.meta.scenario, run.meta.started, folder)
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        with writing(folder):
-            for name, table in run.tables().items():
-                table.write_parquet(unfinished / f"{name}.parquet")
-            (unfinished / SCENARIO).write_text(source.scenario, encoding="utf-8")
-            (unfinished / RESOLVED).write_text(source.resolved, encoding="utf-8")
-            (unfinished / META).write_text(run.meta.model_dump_json(indent=2) + "\n", encoding="utf-8")
-            tables = [f"{name}.parquet" for name in run.tables()]
-            seal(unfinished, "run", SCHEMA_VERSION, [*tables, SCENARIO, RESOLVED, META])
-            unfinished.chmod(0o755)
-            unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    return run.stored(folder)
-
-
-def _source(run: Run) -> Source:
-    """What a stored run was made from."""
-    if run.folder is None:
+    if run.source is not None:
+        texts = {SCENARIO: run.source.scenario, RESOLVED: run.source.resolved}
+    elif run.folder is not None:
+        texts = {name: file_of_run(run.folder, name).read_text("utf-8") for name in (SCENARIO, RESOLVED)}
+    else:
         words = "cannot be saved: it is of a simulation under way; fairlane.run makes runs that can, and its tables"
         raise ResultsError(f"the run {words} have write_parquet")
-    scenario, resolved = (file_of_run(run.folder, name).read_text("utf-8") for name in (SCENARIO, RESOLVED))
-    return Source(scenario, resolved)
+    new_folder(run.meta.scenario, run.meta.started, folder)
+    texts[META] = run.meta.model_dump_json(indent=2) + "\n"
+    create_sealed(folder, "run", SCHEMA_VERSION, run.tables(), texts)
+    return replace(run, folder=folder)
 
 
 def load_run(folder: str | Path) -> Run:
     """Reads a run from its folder.
 
-    Raises:
-        ResultsError: there is no run in ``folder``, it is incomplete, or another version of fairlane wrote it.
+    Raises ``ResultsError`` if there is no run in ``folder``, it is incomplete, or another version of fairlane wrote it.
     """
     folder = Path(folder)
-    meta = _meta(folder)
+    path = folder / META
+    if not path.is_file():
+        every = [str(path.parent) for root in {folder.parent, Path("runs")} for path in root.glob(f"*/{META}")]
+        meant = nearest(str(folder), every)
+        hint = f"; did you mean {meant}?" if meant else ""
+        raise ResultsError(f"{folder}: holds no run ({META} is missing){hint}")
+    meta = read_as(RunMeta, path)
+    if meta.schema_version != SCHEMA_VERSION:
+        raise ResultsError(
+            f"{path}: schema_version is {meta.schema_version}; this version of fairlane reads {SCHEMA_VERSION}: "
+            f"simulate it again with fairlane run {folder / SCENARIO}"
+        )
     sealed = Sealed.open(folder, "run", SCHEMA_VERSION)
     sealed.path(META)
     there = [name for name in Run.ON_DEMAND if f"{name}.parquet" in sealed]
     tables = read_tables(sealed, {name: RUN[name] for name in (*Run.TABLES, *there)})
-    _check_names(folder, tables)
+    _check_jobs(folder, tables)
     _check_numbers(folder, tables)
     return Run.of(meta, tables, folder=folder)
 
@@ -101,7 +89,7 @@ def file_of_run(folder: Path, name: str) -> Path:
     return Sealed.open(folder, "run", SCHEMA_VERSION).path(name)
 
 
-def _check_names(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
+def _check_jobs(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
     """Raises ``ResultsError`` if a table names a job that the table of jobs does not have."""
     jobs = tables["jobs"]["name"]
     if jobs.is_duplicated().any():
@@ -130,28 +118,3 @@ def _check_numbers(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
             if outside.height:
                 words = f"has {outside[column][0]}; the run has {counts[column]}, from 0"
                 raise ResultsError(f"{folder / f'{table}.parquet'}: column {column!r} {words}")
-
-
-def _meta(folder: Path) -> RunMeta:
-    path = folder / META
-    if not path.is_file():
-        raise ResultsError(f"{folder}: holds no run ({META} is missing){_nearest(folder)}")
-    try:
-        meta = RunMeta.model_validate_json(read_bytes(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ResultsError(f"{path}: {where}: {first['msg']}") from error
-    if meta.schema_version != SCHEMA_VERSION:
-        raise ResultsError(
-            f"{path}: schema_version is {meta.schema_version}; this version of fairlane reads {SCHEMA_VERSION}: "
-            f"simulate it again with fairlane run {folder / SCENARIO}"
-        )
-    return meta
-
-
-def _nearest(folder: Path) -> str:
-    """A hint at the run that was probably meant."""
-    beside = [str(path.parent) for root in {folder.parent, Path("runs")} for path in root.glob(f"*/{META}")]
-    meant = nearest(str(folder), beside)
-    return f"; did you mean {meant}?" if meant else ""

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Self
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from fairlane.inputs.files import read_bytes
 from fairlane.results.base import Results
-from fairlane.results.errors import ResultsError
-from fairlane.results.manifest import Sealed
+from fairlane.results.manifest import Sealed, read_as
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import STUDY, types
 from fairlane.wording import html_table, percent, plural
@@ -130,19 +128,8 @@ class StudyResults(Results):
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Reads a study from its folder. Raises ``ResultsError`` if it is not complete."""
-        path = folder / META
-        try:
-            meta = StudyMeta.model_validate_json(read_bytes(path))
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-        except OSError as error:
-            raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
-        if meta.schema_version != STUDY_SCHEMA_VERSION:
-            words = f"schema_version is {meta.schema_version}; this version of fairlane reads {STUDY_SCHEMA_VERSION}"
-            raise ResultsError(f"{path}: {words}")
         sealed = Sealed.open(folder, "study", STUDY_SCHEMA_VERSION)
-        sealed.path(META)
+        meta = read_as(StudyMeta, sealed.path(META))
         if meta.measured is None:
             schemas = {name: STUDY[name] for name in cls.TABLES}
         else:

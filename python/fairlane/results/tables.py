@@ -1,12 +1,10 @@
 """The tables of a run, from what a simulation has measured and the scenario that it simulates."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import Self
 
 import polars as pl
 
@@ -15,9 +13,7 @@ from fairlane.engine.measured import Measured, Work, frame, marks
 from fairlane.results import derive
 from fairlane.results.latency import Latency
 from fairlane.results.schemas import RUN
-
-if TYPE_CHECKING:
-    from fairlane.scenario import Resolved
+from fairlane.scenario import Resolved
 
 
 @dataclass(frozen=True)
@@ -25,7 +21,6 @@ class Observed:
     """Everything that one simulation has measured, in the engine's own columns."""
 
     measured: Measured
-    """What every simulation measures."""
     latency: Latency | None = None
     """Latencies, unless ``observe.counters`` is off."""
     marks: pl.DataFrame | None = None
@@ -34,7 +29,7 @@ class Observed:
     """Tables of single ports, messages and packets, by name, as far as the scenario asks for them."""
 
     @classmethod
-    def of(cls, engine: Engine, scenario: Resolved) -> Observed:
+    def of(cls, engine: Engine, scenario: Resolved) -> Self:
         """What ``engine``, which simulates ``scenario``, has measured so far."""
         observe = scenario.tables["observe"]
         by_port = ("port_interference",) if observe["interference_by_port"] else ()
@@ -61,7 +56,7 @@ class Links:
         return derive.links(frame(built.links()), built.classes())
 
     @cached_property
-    def hosts(self) -> list[str] | None:
+    def hosts(self) -> list[str]:
         """The names of the hosts, by number."""
         return derive.host_names(self.table)
 
@@ -89,13 +84,11 @@ class Tables:
 
     def table(self, name: str) -> pl.DataFrame | None:
         """One table of a run (see ``results.schemas``); None if the scenario does not ask for it."""
-        make = self._makers.get(name)
-        return None if make is None else make()
+        return self._makers.get(name, lambda: None)()
 
     @cached_property
     def _makers(self) -> dict[str, Callable[[], pl.DataFrame | None]]:
-        """What makes each table that there may be."""
-        labels, links, seen = self._labels, self.links, self.observed
+        labels, links, seen = derive.labels_of(self.scenario), self.links, self.observed
         makers: dict[str, Callable[[], pl.DataFrame | None]] = {
             "jobs": lambda: derive.jobs(labels, seen.measured, self.alone or [None] * len(labels)),
             "ranks": lambda: derive.ranks(labels, seen.measured, links.hosts),
@@ -120,17 +113,13 @@ class Tables:
         }
         return makers | {name: partial(of_record[name], raw) for name, raw in seen.record.items()}
 
-    @cached_property
-    def _labels(self) -> list[derive.JobLabel]:
-        return derive.labels_of(self.scenario)
-
     def _power(self) -> pl.DataFrame | None:
         from fairlane.power import power
 
-        jobs = [job.power for job in self.scenario.jobs if job.power is not None]
-        if not jobs:
+        jobs, measured = self.scenario.jobs, self.observed.measured
+        drawn = [job.power for job in jobs if job.power is not None]
+        if not drawn:
             return None
-        stays = [(job.start, job.stop) for job in self.scenario.jobs]
-        measured = self.observed.measured
-        table = power([job.name for job in self.scenario.jobs], jobs, measured.ranks, measured.now, stays)
+        stays = [(job.start, job.stop) for job in jobs]
+        table = power([job.name for job in jobs], drawn, measured.ranks, measured.now, stays)
         return derive.with_host_names(table, self.links.hosts)

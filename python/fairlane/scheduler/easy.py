@@ -26,14 +26,11 @@ DEPTH = 500
 
 @dataclass(frozen=True)
 class Placed:
-    """A job that ran."""
+    """A job that ran: its line of the log, and its start and end, s."""
 
     job: LoggedJob
-    """Its line of the log."""
     start: float
-    """Start time, s."""
     end: float
-    """End time, s."""
     hosts: tuple[int, ...]
     """Its hosts; rank n of the job is on host n of these."""
     own: float = 1.0
@@ -136,8 +133,7 @@ class _Machine:
     def run(self, jobs: Sequence[LoggedJob]) -> Schedule:
         refused = self.refusals(jobs)
         without = {job.line for job in refused}
-        coming = [job for job in jobs if job.line not in without]
-        coming.reverse()
+        coming = [job for job in reversed(jobs) if job.line not in without]
         while coming or self.queue or self.pace.running:
             times: list[float] = [coming[-1].submit] if coming else []
             times += [self.pace.next_end] if self.pace.running else []
@@ -203,8 +199,7 @@ class _Machine:
         shadow, later = self._reservation(head)
         would_delay: set[tuple[int, Communication | None]] = set()
         waiting = [head]
-        looked_at, behind = self.queue[1 : DEPTH + 1], self.queue[DEPTH + 1 :]
-        for job in looked_at:
+        for job in self.queue[1 : DEPTH + 1]:
             if job.hosts > len(self.free):
                 waiting.append(job)
                 continue
@@ -219,7 +214,7 @@ class _Machine:
                 waiting.append(job)
             else:
                 self._start(job, hosts)
-        self.queue = waiting + behind
+        self.queue = waiting + self.queue[DEPTH + 1 :]
 
     def _without_delaying(
         self, head: LoggedJob, job: LoggedJob, hosts: tuple[int, ...], later: set[int]

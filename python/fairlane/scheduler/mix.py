@@ -28,7 +28,6 @@ class Share(Table):
     """A pattern and how many jobs have it."""
 
     kind: Literal["nearest neighbour", "many-to-many", "hybrid", "unclear"]
-    """The kind of pattern."""
     unit: int | None = Field(default=None, ge=1)
     """Its local unit, in hosts."""
     share: float = Field(gt=0)

@@ -13,20 +13,15 @@ _NOTHING = 1e-6
 
 @dataclass
 class Running:
-    """A running job."""
+    """A running job: its line of the log, its hosts, its start (s), its slowdown by its hosts and the present one."""
 
     number: int
     """How many jobs started before it."""
     job: LoggedJob
-    """Its line of the log."""
     hosts: tuple[int, ...]
-    """Its hosts."""
     start: float
-    """Start time, s."""
     own: float
-    """Slowdown by its hosts."""
     slowdown: float
-    """Present slowdown."""
     work: float = 0.0
     """Seconds of its run time that are done."""
 

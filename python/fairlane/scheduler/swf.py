@@ -48,12 +48,10 @@ class LoggedJob:
 
 @dataclass(frozen=True)
 class Log:
-    """The content of a log."""
+    """The jobs of a log in the order of submission, and the lines that were skipped, with why."""
 
     jobs: tuple[LoggedJob, ...]
-    """The jobs in the order of submission."""
     problems: tuple[Problem, ...]
-    """Lines that were skipped, and why."""
 
 
 def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_jobs: int | None = None) -> Log:

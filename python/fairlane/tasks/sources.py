@@ -22,6 +22,7 @@ COUNTING = (
     "results/latency.py",
     "engine/measured.py",
     "results/milestones.py",
+    "results/schemas.py",
     "results/tables.py",
     "study/work.py",
     "study/measured.py",

@@ -1,22 +1,31 @@
-"""Applies the model to a machine on which jobs start and end: the slowdown of every job at any time.
+"""Applies the model to a machine on which jobs start and end, and verifies it: the slowdown of every job at any time.
 
 The contention of two jobs depends on these two only, so a job that starts adds a row and a column to the matrix of
 contention, and one that ends removes them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy
-from numpy.typing import NDArray
+import polars as pl
 
 from fairlane.fabric import Fabric
+from fairlane.models.base import Floats
+from fairlane.models.validation import ErrorMetrics
 from fairlane.placement import Communication
 from fairlane.scheduler.slowdown.bench import Bench, Resident
 from fairlane.scheduler.slowdown.features import LinkUse, neighbour_features, own_features, utilisation_of
 from fairlane.scheduler.slowdown.model import SlowdownModel
+from fairlane.seeds import Purpose, stream
 
-Floats = NDArray[numpy.float64]
+if TYPE_CHECKING:
+    from fairlane.scheduler.easy import Placed, Schedule
+
+_DRAWS = 1000
+"""Maximum number of instants drawn for every snapshot: at most of them the machine may be nearly empty."""
 
 
 class Forecast:
@@ -125,3 +134,73 @@ class Neighbourhood:
         rows = neighbour_features(self._met, self._uses)
         of = self._forecast.model.coefficients
         return [of[job.pattern].neighbours_slowdown(row) for job, row in zip(self._jobs, rows, strict=True)]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Predicted and simulated slowdowns of sampled snapshots."""
+
+    jobs: pl.DataFrame
+    """A row for each job at a snapshot: ``snapshot``, ``at`` (s), ``job``, ``ranks``, ``kind``, and its slowdown
+    ``predicted`` and ``simulated``, in all, by its ``own`` hosts and by its ``neighbours``."""
+    error: ErrorMetrics | None
+    """Over all jobs; None if no job had any neighbour at any time."""
+
+    @property
+    def snapshots(self) -> int:
+        """How many snapshots were simulated."""
+        return self.jobs["snapshot"].n_unique() if self.jobs.height else 0
+
+
+def verify(schedule: "Schedule", forecast: Forecast, snapshots: int, seed: int = 1) -> Verification:
+    """Simulates so many snapshots, drawn uniformly over the time in which at least two jobs communicate."""
+    rows: list[dict[str, object]] = []
+    sampled = list(enumerate(_sampled(schedule, snapshots, seed)))
+    there = {
+        number: [Resident(forecast.pattern(one.job.number), one.hosts) for one in placed]
+        for number, (_, placed) in sampled
+    }
+    forecast.bench.simulate(there)
+    for number, (at, placed) in sampled:
+        residents = there[number]
+        measured = forecast.bench.measure(residents, number)
+        slowdowns = forecast.slowdowns(residents)
+        for one, resident, found, total in zip(placed, residents, measured, slowdowns, strict=True):
+            own = forecast.isolated(resident)[1]
+            rows.append(
+                {
+                    "snapshot": number,
+                    "at": at,
+                    "job": one.job.number,
+                    "ranks": resident.ranks,
+                    "kind": forecast.communication(one.job.number).kind,
+                    "predicted": total,
+                    "simulated": found.own * found.neighbours,
+                    "predicted_own": own,
+                    "simulated_own": found.own,
+                    "predicted_neighbours": total / own,
+                    "simulated_neighbours": found.neighbours,
+                }
+            )
+    table = pl.DataFrame(rows)
+    if not rows:
+        return Verification(table, None)
+    predicted, simulated = table["predicted"].to_numpy(), table["simulated"].to_numpy()
+    return Verification(table, ErrorMetrics.of(predicted / simulated, 1 / simulated))
+
+
+def _sampled(schedule: "Schedule", snapshots: int, seed: int) -> list[tuple[float, Sequence["Placed"]]]:
+    """Instants with the jobs of two ranks or more that run there; instants with fewer than two such do not count."""
+    if not schedule.jobs:
+        return []
+    begin, end = schedule.jobs[0].start, max(one.end for one in schedule.jobs)
+    rng = stream(seed, Purpose.SNAPSHOT, 2)
+    found: list[tuple[float, Sequence[Placed]]] = []
+    for _ in range(snapshots * _DRAWS):
+        at = begin + float(rng.random()) * (end - begin)
+        there = [one for one in schedule.at(at) if one.job.hosts > 1]
+        if len(there) > 1:
+            found.append((at, there))
+        if len(found) == snapshots:
+            break
+    return found

@@ -147,12 +147,7 @@ class _Row:
 
 
 def fit_model(
-    fabric: "FabricTable",
-    mix: PatternMix,
-    *,
-    snapshots: int = 200,
-    seed: int = 1,
-    executor: "Executor | None" = None,
+    fabric: "FabricTable", mix: PatternMix, *, snapshots: int = 200, seed: int = 1, executor: "Executor | None" = None
 ) -> SlowdownModel:
     """Simulates so many snapshots and fits a model to them.
 

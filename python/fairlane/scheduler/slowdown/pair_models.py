@@ -10,6 +10,7 @@ predict all pairs with it. Logarithms of slowdowns are fitted. The models are
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy
@@ -78,7 +79,8 @@ def predict_seen(pairs: pl.DataFrame, folds: int = 5) -> pl.DataFrame:
 def _predictions(known: pl.DataFrame, later: pl.DataFrame) -> Floats:
     """A column for each model."""
     target = numpy.log(known["slowdown"].to_numpy())
-    return numpy.exp(numpy.column_stack([model(_rows(known), target, _rows(later)) for model in PAIR_MODELS.values()]))
+    rows, others = (table.select(PAIR_FEATURES).to_numpy().astype(float) for table in (known, later))
+    return numpy.exp(numpy.column_stack([model(rows, target, others) for model in PAIR_MODELS.values()]))
 
 
 def _with_predictions(pairs: pl.DataFrame, predicted: Floats) -> pl.DataFrame:
@@ -107,31 +109,12 @@ def _rank(one: pl.Series, other: pl.Series) -> float | None:
     return float(numpy.corrcoef(one.rank().to_numpy(), other.rank().to_numpy())[0, 1])
 
 
-def _rows(pairs: pl.DataFrame) -> Floats:
-    return pairs.select(PAIR_FEATURES).to_numpy().astype(float)
-
-
-def _none(_rows: Floats, _target: Floats, later: Floats) -> Floats:
-    return numpy.zeros(len(later))
-
-
-def _constant(_rows: Floats, target: Floats, later: Floats) -> Floats:
-    return numpy.full(len(later), numpy.median(target))
-
-
-def _contention(rows: Floats, target: Floats, later: Floats) -> Floats:
-    return _nonnegative(rows[:, :1], target, later[:, :1])
-
-
-def _neighbours(rows: Floats, target: Floats, later: Floats) -> Floats:
-    return _nonnegative(rows[:, : len(NEIGHBOURS)], target, later[:, : len(NEIGHBOURS)])
-
-
-def _nonnegative(rows: Floats, target: Floats, later: Floats) -> Floats:
-    """As in the scheduler's model: neighbours never help, and no more than was simulated is predicted."""
+def _nonnegative(rows: Floats, target: Floats, later: Floats, *, first: int) -> Floats:
+    """Of the ``first`` features, as in the scheduler's model: neighbours never help, and no more than was simulated."""
     from scipy.optimize import nnls
 
-    found: Floats = numpy.minimum(later @ nnls(rows, target)[0], target.max(initial=0.0))
+    weights, _ = nnls(rows[:, :first], target)
+    found: Floats = numpy.minimum(later[:, :first] @ weights, target.max(initial=0.0))
     return found
 
 
@@ -150,24 +133,17 @@ def _gbm(rows: Floats, target: Floats, later: Floats) -> Floats:
     require("predict")
     from sklearn.ensemble import GradientBoostingRegressor
 
-    made = GradientBoostingRegressor(
-        loss="huber",
-        n_estimators=100,
-        max_depth=3,
-        learning_rate=0.05,
-        subsample=0.5,
-        min_samples_leaf=5,
-        random_state=0,
-    )
+    trees = {"n_estimators": 100, "max_depth": 3, "min_samples_leaf": 5}
+    made = GradientBoostingRegressor(loss="huber", learning_rate=0.05, subsample=0.5, random_state=0, **trees)
     found: Floats = made.fit(rows, target).predict(later)
     return found
 
 
 PAIR_MODELS: Mapping[str, _Model] = {
-    "none": _none,
-    "constant": _constant,
-    "contention": _contention,
-    "neighbours": _neighbours,
+    "none": lambda _rows, _target, later: numpy.zeros(len(later)),
+    "constant": lambda _rows, target, later: numpy.full(len(later), numpy.median(target)),
+    "contention": partial(_nonnegative, first=1),
+    "neighbours": partial(_nonnegative, first=len(NEIGHBOURS)),
     "ridge": _ridge,
     "gbm": _gbm,
 }

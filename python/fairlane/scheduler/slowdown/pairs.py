@@ -6,12 +6,14 @@ neighbour.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy
 import polars as pl
 
 from fairlane.errors import RunError
+from fairlane.inputs.files import parse_toml
 from fairlane.models.base import Floats
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident
@@ -22,36 +24,10 @@ from fairlane.seeds import Purpose, stream
 if TYPE_CHECKING:
     from fairlane.tasks.executor import Executor
 
-FABRICS: Mapping[str, Mapping[str, Any]] = {
-    "dragonfly": {
-        "topology": "dragonfly",
-        "groups": 8,
-        "switches_per_group": 4,
-        "hosts_per_switch": 4,
-        "global_links": 2,
-        "bandwidth": "2 GiB/s",
-    },
-    "fat_tree": {
-        "topology": "fat_tree",
-        "hosts": 128,
-        "levels": 2,
-        "leaf_down": 16,
-        "leaf_up": 8,
-        "bandwidth": "2 GiB/s",
-    },
-    "torus": {"topology": "torus", "sides": [8, 4, 4], "bandwidth": "2 GiB/s", "host_bandwidth": "12 GiB/s"},
-}
-"""128 hosts each; the fat-tree is tapered two to one."""
-APPLICATIONS: Mapping[str, Mapping[str, Any]] = {
-    "all_to_all": {"kind": "many-to-many", "message_size": "4 KiB", "compute_share": 0.5},
-    "fft": {"kind": "hybrid", "message_size": "16 KiB", "compute_share": 0.5},
-    "pf3d": {"kind": "hybrid", "message_size": "16 KiB", "compute_share": 0.65},
-    "nearest_neighbor": {"kind": "nearest neighbour", "message_size": "64 KiB", "compute_share": 0.5},
-    "halo3d": {"kind": "nearest neighbour", "message_size": "64 KiB", "compute_share": 0.6},
-    "uniform_random": {"kind": "many-to-many", "message_size": "32 KiB", "compute_share": 0.5},
-    "random_pairs": {"kind": "unclear", "message_size": "32 KiB", "compute_share": 0.4},
-    "ring": {"kind": "nearest neighbour", "message_size": "128 KiB", "compute_share": 0.5},
-}
+_DATA = parse_toml((files("fairlane.scheduler.slowdown") / "pairs.toml").read_text("utf-8"))
+FABRICS: Mapping[str, Mapping[str, Any]] = _DATA["fabrics"]
+"""128 hosts each."""
+APPLICATIONS: Mapping[str, Mapping[str, Any]] = _DATA["applications"]
 """The applications by workload, of all kinds of patterns."""
 SIZES = (32, 48, 64)
 """Ranks of a job."""
