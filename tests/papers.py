@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from fairlane.reproduce import Reproduction, conclude, folder_of
 from fairlane.reproduce.folder import Change
 from fairlane.reproduce.judging import Finding, findings
@@ -34,6 +36,16 @@ def performed(chosen: Plan, out: Path) -> Reproduction:
     """The plan, run in this process."""
     with Executor(Here(), Store(out, stored_as)) as executor:
         return conclude(chosen, executor, out)
+
+
+def stored_tables(name: str, out: Path) -> set[str]:
+    """The tables beside a paper's page that the command has written, too; fails if their columns are others."""
+    pages = Path(__file__).parents[1] / "docs" / "reproduction" / name
+    both = {path.name for path in out.iterdir() if path.suffix in (".csv", ".parquet") and (pages / path.name).exists()}
+    for file in both:
+        read = pl.read_csv if file.endswith(".csv") else pl.read_parquet
+        assert read(pages / file).columns == read(out / file).columns, f"{name}: {file}"
+    return both
 
 
 def study_of(chosen: Plan, name: str) -> Study:

@@ -8,7 +8,7 @@ import pytest
 from fairlane import Fabric
 from fairlane.reproduce import folder_of, plan
 from fairlane.study.sql import Database
-from papers import held, performed, scenarios, small, study_of
+from papers import held, performed, scenarios, small, stored_tables, study_of
 from pictures import assert_drawn
 
 
@@ -35,6 +35,7 @@ def test_small_loads_are_accepted_whatever_the_routing(tmp_path: Path) -> None:
     mean = dict(points.select("routing", "mean_us").iter_rows())
     assert mean["minimal"] < mean["valiant"], "a detour takes longer"
     assert_drawn(tmp_path / "loads.png")
+    assert stored_tables("kim2008", tmp_path) == {"cells.csv", "claims.csv", "points.csv"}
 
 
 def verdicts(claim: str, accepted: dict[tuple[str, str], float], ratio: float = 2.0) -> list[bool]:

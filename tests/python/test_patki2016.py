@@ -8,7 +8,7 @@ import pytest
 from fairlane.reproduce import plan
 from fairlane.scenario.resolve import decide
 from fairlane.study.sql import Database
-from papers import held, performed, scenarios, small, study_of, tables_of
+from papers import held, performed, scenarios, small, stored_tables, study_of, tables_of
 from pictures import assert_drawn
 
 TINY = {
@@ -96,6 +96,7 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
     assert (both["computing_ms"] > both["computing_ms_right"]).all()
     assert (both["energy_j"] / both["run_time_ms"] < both["energy_j_right"] / both["run_time_ms_right"]).all()
     assert_drawn(tmp_path / "power.png")
+    assert stored_tables("patki2016", tmp_path) == {"cells.csv", "claims.csv", "runs.csv"}
 
 
 def measured(**times: float) -> Database:

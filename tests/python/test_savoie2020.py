@@ -9,6 +9,7 @@ import pytest
 from fairlane.reproduce import folder_of, plan
 from fairlane.reproduce.planning import Prepared
 from fairlane.reproduce.running import perform, stored_as
+from fairlane.results.schemas import STUDY, types
 from fairlane.scenario import Scenario
 from fairlane.study import Study
 from fairlane.study.plan import ComparedPlan
@@ -166,3 +167,20 @@ def test_another_routing_is_judged_against_the_jobs_alone_under_the_first() -> N
     tables = made_up(pl.concat([static, other]))
     assert tables.ask("SELECT w_rerouted, w_treated FROM rerouted").row(0) == pytest.approx((-0.02, -0.055))
     assert held("savoie2020", "savoie.small.adaptive-routing", tables) == [True]
+
+
+def test_stored_tables_have_the_columns_that_are_written() -> None:
+    tables = made_up(periods([{"name": "a", "iterations": 945, "default_iterations": 900}]))
+    jobs = tables.ask("SELECT * EXCLUDE (file) FROM kept").columns
+    columns = {
+        "small.adaptive-routing": [*jobs, "rerouted_iterations", "w_rerouted"],
+        "medium.static-slack": [jobs[0], "treatment", *jobs[1:]],  # two treatments in one file
+    }
+    assert tables.ask("SELECT * FROM rerouted").columns == columns["small.adaptive-routing"]
+    stored = list(STUDIES.parent.glob("*.*.csv"))
+    assert len(stored) > 15
+    for path in stored:
+        assert pl.read_csv(path).columns == columns.get(path.stem, jobs), path.name
+    known = {*types(STUDY["work"])}
+    for path in STUDIES.glob("*.csv"):
+        assert {*pl.read_csv(path).columns} <= known, path.name

@@ -11,7 +11,7 @@ from fairlane.reproduce import plan
 from fairlane.reproduce.planning import Plan
 from fairlane.scenario.resolve import decide
 from fairlane.study.sql import Database
-from papers import held, judged, performed, scenarios, small, study_of, tables_of
+from papers import held, judged, performed, scenarios, small, stored_tables, study_of, tables_of
 from pictures import assert_drawn
 
 STRATEGIES = ("none", "split_priority", "bandwidth_weight", "isolate")
@@ -104,6 +104,7 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
     )
     hops = dict(runs.iter_rows())
     assert hops["nobody"] * 3 < hops["halo3d"]
+    assert stored_tables("wilke2020", tmp_path) == {"cells.csv", "claims.csv", "times.csv"}
 
 
 def made_up(study: str, cells: dict[tuple[str, str, str], list[float]]) -> Database:

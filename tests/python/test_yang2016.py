@@ -19,7 +19,7 @@ from fairlane.scenario.resolve import decide
 from fairlane.scheduler import Forecast, compare_allocators, load_model, read_log
 from fairlane.study.sql import Database
 from fairlane.workload.trace import Trace
-from papers import judged, performed, scenarios, small, study_of, tables_of
+from papers import judged, performed, scenarios, small, stored_tables, study_of, tables_of
 from pictures import assert_drawn
 
 
@@ -142,6 +142,7 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
     assert times["busiest_link_active"].is_between(0, 1).all()
     for name in ("dimensions", "pattern-crystal"):
         assert_drawn(tmp_path / f"{name}.png")
+    assert stored_tables("yang2016", tmp_path) == {"cells.csv", "claims.csv", "times.csv"}
 
 
 def test_allocators_are_compared_on_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +166,7 @@ def test_allocators_are_compared_on_the_log(tmp_path: Path, monkeypatch: pytest.
     assert set(rows["jobs"]) == {len(jobs)}
     assert rows["mean_slowdown"][1] == pytest.approx(alone.metrics["linear"].mean_slowdown, rel=1e-5)
     assert_drawn(tmp_path / "out" / "schedules.png")
+    assert stored_tables("yang2016", tmp_path / "out") == {"cells.csv", "claims.csv", "schedules.csv"}
     # Known again by what is in the log, not by its place; another one if that changes.
     prepared = chosen.studies["schedules"]
     assert prepared.method is not None

@@ -15,7 +15,7 @@ import polars as pl
 
 from fairlane.advice.model import COVERAGE, RunTimeModel
 from fairlane.advice.predicted import Ranking, predict
-from fairlane.advice.question import PLACEMENTS, Question, ask
+from fairlane.advice.question import Question, ask
 from fairlane.advice.simulated import runs_of
 from fairlane.inputs import code
 from fairlane.models.validation import lognormal_interval
@@ -24,8 +24,6 @@ from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
-
-__all__ = ["PLACEMENTS", "Advice", "Check", "advise", "ranked"]
 
 RUNS = "runs"
 """The table of runs in the folder: models are fitted to such tables."""

@@ -23,8 +23,6 @@ import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
 
-__all__ = ["COLUMNS", "FEATURES", "MEASURED", "RENAMED", "described"]
-
 MEASURED = (
     "run_time_ms",
     "computing_ms",

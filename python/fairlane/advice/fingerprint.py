@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from fairlane.scenario import Scenario
     from fairlane.tasks.task import Stopwatch
 
-__all__ = [
-    "MIN_MARKS",
-    "change",
-    "delivered",
-    "extract_features",
-    "link_utilisation",
-    "pace",
-    "progress",
-    "simulate",
-]
-
 MIN_MARKS = 3
 """Marks from which on they are compared in place of bytes."""
 _POINT_TO_POINT = ("send", "isend", "recv", "irecv", "probe", "wait", "wait_all", "wait_any", "wait_some")

@@ -30,8 +30,6 @@ from fairlane.models.regressors import TreeSum, freeze, one_thread
 from fairlane.models.tables import read_table
 from fairlane.models.validation import Bools, ErrorMetrics, assign_folds, conformal_quantile, cross_validate
 
-__all__ = ["COVERAGE", "QUANTILES", "RunTimeErrors", "RunTimeModel", "learn", "read_runs"]
-
 COVERAGE = 0.8
 """The share of run times that an interval is to hold."""
 QUANTILES = ("0.1", "0.5", "0.9")

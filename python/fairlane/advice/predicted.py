@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fairlane.advice.question import Point, Question
     from fairlane.tasks.executor import Executor
 
-__all__ = ["Ranking", "predict"]
-
 SEED = 1
 """Of the simulations."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
     from fairlane.study.pinned import Pinned
 
-__all__ = ["ALL", "PLACEMENTS", "Choice", "Point", "Question", "ask"]
-
 PLACEMENTS = ("packed", "spread", "random")
 """Placements that are tried."""
 ALL = "all"

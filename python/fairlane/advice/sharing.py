@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from fairlane.scenario import Resolved
     from fairlane.scenario.resolved import ResolvedJob
 
-__all__ = ["condition", "link_share", "weights"]
-
 UNCAPPED_W = 115.0
 """What the table has where nothing caps a job: the greatest power of a socket of the Catalyst study."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from fairlane.tasks.executor import Executor
     from fairlane.tasks.task import Task
 
-__all__ = ["neighbours_of", "reference_of", "runs_of"]
-
 SIMULATE = "fairlane.advice.fingerprint:simulate"
 MS = 1e-9
 """Milliseconds in a picosecond."""

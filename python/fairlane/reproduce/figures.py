@@ -1,7 +1,5 @@
 """Figures as ``figures.toml`` describes them: boxes, strips, points, bars, lines and heat maps of queries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +22,6 @@ from fairlane.reproduce.folder import Figure, Panel
 from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.running import Outcome, made
 from fairlane.study.sql import Database, QueryError
-
-__all__ = ["Picture", "draw_all"]
 
 Floats = npt.NDArray[np.float64]
 GROUP = 0.84

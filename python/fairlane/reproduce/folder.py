@@ -19,8 +19,6 @@ from fairlane.inputs.document import Document
 from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.inputs.table import Table
 
-__all__ = ["BAND", "Change", "Claim", "Clause", "Derived", "Figure", "Folder", "Panel", "StudyEntry", "Text"]
-
 Kind = Literal["box", "strip", "scatter", "bars", "lines", "heatmap"]
 BAND = re.compile(r"(?P<operator>[<>]=?|=)\s*(?P<bound>[\w.+-]+)|\[\s*(?P<low>[\w.+-]+)\s*,\s*(?P<high>[\w.+-]+)\s*\]")
 """A comparison with a number or a column of the query, or an interval of two."""

@@ -1,7 +1,5 @@
 """Judging claims: a function of the tables of one replicate that yields numbers, each beside its band."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +9,6 @@ from typing import Any
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import BAND, Claim, Clause
 from fairlane.study.sql import Database, QueryError
-
-__all__ = ["HOLDS", "Finding", "Judged", "findings"]
 
 HOLDS = {True: "holds", False: "does not hold", None: "not run"}
 """What is said of a claim."""

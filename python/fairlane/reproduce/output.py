@@ -1,7 +1,5 @@
 """What a reproduction leaves in its folder: tables, figures, the claims, what tasks took, and a page with all of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +16,6 @@ from fairlane.reproduce.running import Done, Outcome, made
 from fairlane.results.manifest import seal, unseal
 from fairlane.study.sql import QueryError
 from fairlane.wording import seconds
-
-__all__ = ["PAGE", "RESULTS", "Reproduction", "store"]
 
 PAGE = "report.md"
 """The page: claims, what was measured, and the figures."""

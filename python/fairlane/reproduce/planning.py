@@ -1,7 +1,5 @@
 """What of a paper is run: its studies as its folder has them, with what ``--quick`` and other options replace."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -17,8 +15,6 @@ from fairlane.reproduce.folder import Change, Claim, Folder, StudyEntry
 from fairlane.study.method import Method
 from fairlane.study.setting import steps_of
 from fairlane.study.study import Study
-
-__all__ = ["PAPER", "PAPERS", "RECORDINGS", "Options", "Plan", "Prepared", "method_of", "plan_of", "trusted"]
 
 RECORDINGS = Path(__file__).with_name("recordings")
 """The folder of the recordings that fairlane comes with."""

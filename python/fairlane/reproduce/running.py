@@ -1,7 +1,5 @@
 """Performing a plan as the tasks of studies are performed, in processes or on Dask, and what comes of it as tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +22,6 @@ from fairlane.tasks.executor import Executor
 from fairlane.tasks.sources import sources
 from fairlane.tasks.task import Answer, Computable, Stopwatch, Task
 from fairlane.wording import plural
-
-__all__ = ["Called", "Done", "Outcome", "made", "perform", "stored_as"]
 
 
 @dataclass(frozen=True)

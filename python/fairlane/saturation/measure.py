@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fairlane.saturation.plan import Plan
     from fairlane.scenario import Resolved, Scenario
 
-__all__ = ["Measurement", "Replicate"]
-
 _SHARES = ("offered", "accepted", "links")
 _TABLES: Mapping[str, Mapping[str, Any]] = {
     "exact": {"of": pl.String, "count": pl.UInt64, "sum": pl.Float64, "min": pl.UInt64, "max": pl.UInt64},

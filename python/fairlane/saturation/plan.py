@@ -1,7 +1,5 @@
 """What is simulated: a scenario with open-loop load, at every load and seed; and how options say so."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,8 +16,6 @@ from fairlane.tasks.pools import affordable
 from fairlane.tasks.task import files_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop
-
-__all__ = ["OpenLoopOptions", "Plan", "loads_of", "prepared"]
 
 WARM_UP = 0.375
 """The part of the simulated time that is warm-up unless another is given."""

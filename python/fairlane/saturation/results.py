@@ -25,8 +25,6 @@ from fairlane.wording import html_table
 if TYPE_CHECKING:
     from fairlane.tasks.store import Store
 
-__all__ = ["ACCEPTED_IN_FULL", "CONFIDENCE", "META", "SATURATION_SCHEMA_VERSION", "Saturation"]
-
 META = "saturation.json"
 CSV = "points.csv"
 SATURATION_SCHEMA_VERSION = 1

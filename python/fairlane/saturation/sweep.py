@@ -1,7 +1,5 @@
 """All loads on all seeds, on all cores. What is measured is stored at once, so that a sweep can be resumed."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext, suppress
 from datetime import datetime
@@ -15,8 +13,6 @@ from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
-
-__all__ = ["opened", "sweep"]
 
 SCENARIO = "scenario.toml"
 

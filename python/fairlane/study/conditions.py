@@ -1,7 +1,5 @@
 """Under which conditions the rows of a study's tables were measured: the cases and parameters that it varies."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +7,6 @@ from typing import Any
 import polars as pl
 
 from fairlane.wording import plural, significant
-
-__all__ = ["CONDITION", "condition_of", "median_time", "timeless", "varied", "with_condition"]
 
 CONDITION = "condition"
 """The column that ``with_condition`` adds."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fairlane.results.study import StudyMeta
     from fairlane.study.study import Study
 
-__all__ = ["EFFECTS", "SHEET", "combinations", "data_sheet", "dataset", "effects", "placement_name"]
-
 Floats = NDArray[numpy.float64]
 
 _MOST_DRAWS = 2**20

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from fairlane.tasks.executor import Executor
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["MeasuredPlan", "MeasuredRun", "columns_of", "measure", "plan_of"]
-
 QUERIES = "fairlane.study.measured:measure"
 
 

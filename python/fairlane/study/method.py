@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fairlane.scenario import Scenario
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["MEASURE", "Method", "measure"]
-
 MEASURE = "fairlane.study.method:measure"
 
 

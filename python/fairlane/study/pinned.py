@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
     from fairlane.scenario.models import Job
 
-__all__ = ["Pinned", "pin"]
-
 
 @dataclass(frozen=True)
 class Pinned:

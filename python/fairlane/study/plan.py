@@ -30,18 +30,6 @@ if TYPE_CHECKING:
 
     from fairlane.tasks.executor import Executor
 
-__all__ = [
-    "DEFAULT",
-    "ISOLATED",
-    "Cell",
-    "CellRun",
-    "ComparedPlan",
-    "Plan",
-    "decided_of",
-    "judged",
-    "plan",
-]
-
 T = TypeVar("T")
 
 CALIBRATE = "fairlane.study.work:calibrate"

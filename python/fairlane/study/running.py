@@ -25,8 +25,6 @@ from fairlane.tasks.store import Store
 if TYPE_CHECKING:
     from fairlane.tasks.pools import Pool
 
-__all__ = ["run"]
-
 STUDY = "study.toml"
 CELLS = "cells.json"
 

@@ -1,7 +1,5 @@
 """Tables that set scenario keys, by dotted path: what a study, a case or a treatment changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Annotated, Any
 
@@ -10,8 +8,6 @@ from pydantic import AfterValidator
 from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, undotted
 from fairlane.inputs.problems import Problems
-
-__all__ = ["Change", "Setting", "changes", "misplaced", "steps_of"]
 
 IDENTITIES = frozenset(("name", "topology", "path"))
 """A table with one of these is one thing and replaces what was there; others change single keys."""

@@ -12,8 +12,6 @@ from fairlane.results.query import Stream, frame_of
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Database", "QueryError"]
-
 
 class QueryError(ValueError):
     """A query is wrong, in DuckDB's words."""

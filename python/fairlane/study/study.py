@@ -24,8 +24,6 @@ from fairlane.study.setting import Change, changes, steps_of
 from fairlane.study.table import Case, StudyTable
 from fairlane.wording import html_table, plural
 
-__all__ = ["Point", "Study"]
-
 
 @dataclass(frozen=True)
 class Point:

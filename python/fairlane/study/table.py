@@ -1,7 +1,5 @@
 """The tables of a study file: their keys, defaults, and what is allowed for each; and which scenario keys they set."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self
@@ -18,8 +16,6 @@ from fairlane.seeds import LARGEST_SEED
 from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.tasks.cluster import Cluster
-
-__all__ = ["RUN_TABLES", "Case", "Design", "Measure", "Rule", "StudyTable"]
 
 RESERVED = ("default", "isolated")
 """Names of runs that every study has."""

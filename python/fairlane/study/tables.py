@@ -1,7 +1,5 @@
 """From the answers of a study's tasks to its tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,8 +14,6 @@ from fairlane.study.study import Point
 from fairlane.study.treatments import Progress
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Task
-
-__all__ = ["points_table", "table_of", "tables", "with_points"]
 
 Row = dict[str, Any]
 

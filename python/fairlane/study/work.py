@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from fairlane.scenario import Scenario
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["calibrate", "control", "simulate"]
-
 
 def calibrate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
     """The compute time of each job, ps."""

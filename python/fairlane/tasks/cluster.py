@@ -6,8 +6,6 @@ single lines; what can run code of its own, as commands before the worker starts
 permission for code.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 import socket
@@ -26,8 +24,6 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.tasks.task import Computable, Outcome, perform
 from fairlane.units import SIZE, whole_number
-
-__all__ = ["Cluster", "DaskPool", "connect", "find", "start_slurm"]
 
 IN_FLIGHT = 4
 """Tasks that are sent for each thread of the workers, so that none waits for the network."""

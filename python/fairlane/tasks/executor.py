@@ -3,8 +3,6 @@
 A task that has failed as often as it may be tried is a failure, reported by its name; the others continue.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +15,6 @@ from fairlane.tasks.pools import Pool, open_pool
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Computable, Outcome
 from fairlane.wording import plural
-
-__all__ = ["Executor", "Failure", "UnderWay", "Watcher"]
 
 ATTEMPTS = 2
 """How often a task is tried."""

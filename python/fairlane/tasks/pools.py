@@ -22,8 +22,6 @@ from typing import Protocol
 from fairlane.errors import Problem, ScenarioError
 from fairlane.tasks.task import Computable, Outcome, Stopwatch, perform
 
-__all__ = ["Pool", "Processes", "Threads", "affordable", "cores", "open_pool"]
-
 _SHARE = struct.Struct("=d")
 STARTED_S = 60.0
 """The longest that a new process may take to answer, s."""

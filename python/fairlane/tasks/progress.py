@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fairlane.tasks.executor import UnderWay
     from fairlane.tasks.task import Computable
 
-__all__ = ["TaskProgress"]
-
 MOST_SHARES = 4
 """Shares of running tasks that are shown at most."""
 

@@ -3,16 +3,12 @@
 A version number does not change while one works at a checkout; the files do.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
 from fairlane.inputs.registry import code_of_packages
-
-__all__ = ["code_digest", "of_another_controller", "sources"]
 
 APART = ("advice", "analysis", "cli", "models", "plot", "predict", "reproduce", "results", "study", "tasks")
 """Packages that no number of a simulation comes from, but for ``COUNTING``."""

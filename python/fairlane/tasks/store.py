@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from fairlane.tasks.task import Computable
 
-__all__ = ["Store"]
-
 SCHEMA_VERSION = 2
 """Version of the layout of a folder of answers."""
 SPEC = "spec.json"

@@ -25,8 +25,6 @@ from fairlane.errors import FairlaneError, RunError
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
 
-__all__ = ["Answer", "Computable", "Outcome", "Stopwatch", "Task", "digest_of", "files_of", "perform"]
-
 ANCHORS = (".meta", ".otf2")
 """Suffixes of files that name a recording; its other files are in the same folder."""
 RECORDED = (*ANCHORS, ".bin", ".def")

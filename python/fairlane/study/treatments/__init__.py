@@ -1,7 +1,5 @@
 """Treatments: what is done to the default run. A new kind is one file and one line in ``KINDS``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fairlane.errors import nearest

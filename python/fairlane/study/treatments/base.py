@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fairlane.scenario import Scenario
     from fairlane.study.pinned import Pinned
 
-__all__ = ["Progress", "Treatment"]
-
 SIMULATE = "fairlane.study.work:simulate"
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fairlane.study.pinned import Pinned
     from fairlane.tasks.task import Task
 
-__all__ = ["Controlled"]
-
 CONTROL = "fairlane.study.work:control"
 
 

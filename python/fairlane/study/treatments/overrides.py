@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from fairlane.study.pinned import Pinned
     from fairlane.tasks.task import Task
 
-__all__ = ["Overrides"]
-
 
 class Overrides(Treatment):
     """Other values of scenario keys for the whole run."""

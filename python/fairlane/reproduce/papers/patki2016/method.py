@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["interference", "simulate"]
-
 
 def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
     """A table ``measured`` of the application: run time, what it was spent on, queueing, energy of its hosts; ps and J.

@@ -11,8 +11,6 @@ from fairlane.scenario.resolve import decide
 if TYPE_CHECKING:
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["arrivals"]
-
 
 def arrivals(scenario: Scenario, arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
     """The tables ``periods`` and ``work`` of a study with treatments, for each of the ``controllers``.

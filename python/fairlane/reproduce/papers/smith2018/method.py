@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fairlane.study.sql import Database
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["by_clusters", "by_parts", "counted", "traced"]
-
 JOB = 0
 """The job that is measured."""
 ITERATIONS = 2500

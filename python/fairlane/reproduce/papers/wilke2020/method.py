@@ -10,8 +10,6 @@ from fairlane.scenario.resolve import decide
 if TYPE_CHECKING:
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["lanes"]
-
 MOST = 64
 """So many lanes are tried."""
 

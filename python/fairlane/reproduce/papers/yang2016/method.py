@@ -18,8 +18,6 @@ from fairlane.workload.trace import Trace
 if TYPE_CHECKING:
     from fairlane.tasks.task import Stopwatch
 
-__all__ = ["patterns", "schedules"]
-
 
 def schedules(arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, dict[str, list[Any]]]:
     """The log under each allocator: a row for each with the fields of ``ScheduleMetrics``, and the model's error.
