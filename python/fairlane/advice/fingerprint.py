@@ -10,20 +10,17 @@ iterations, which matters where iterations differ, as in a trace. A job with few
 run is compared by the bytes on the wire that have arrived at its hosts, which is coarse again if it sends in bursts.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from fairlane import _core
-    from fairlane.engine.measured import Measured
-    from fairlane.scenario import Scenario
-    from fairlane.tasks.task import Stopwatch
+from fairlane import _core
+from fairlane.engine.measured import Measured, frame, marks
+from fairlane.scenario import Scenario
+from fairlane.tasks.task import Stopwatch
 
 MIN_MARKS = 3
 """Marks from which on they are compared in place of bytes."""
@@ -37,9 +34,6 @@ _ONE_SIDED = (
 
 def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
     """One simulation of the scenario's duration: features and progress of each job, utilisation of links."""
-    from fairlane import _core
-    from fairlane.engine.measured import Measured, frame, marks
-
     with watch.lap("set-up"):
         decided = scenario.resolve()
         resolved = replace(decided, jobs=tuple(replace(job, marks=True) for job in decided.jobs))
@@ -93,8 +87,6 @@ def link_utilisation(measured: Measured, fabric: _core.Fabric, span: int) -> dic
 
     The busiest of a host, the busiest between switches, and the mean of all between switches that carried anything.
     """
-    from fairlane.engine.measured import frame
-
     links = frame(fabric.links())
     of_host = (pl.col("from_host") >= 0) | (pl.col("to_host") >= 0)
     busy = (

@@ -3,22 +3,17 @@
 The model does not predict what neighbours lose: it is simulated for the advised alternative.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
+from fairlane.advice.model import RunTimeModel
+from fairlane.advice.question import Point, Question
 from fairlane.advice.sharing import condition, weights
 from fairlane.advice.simulated import neighbours_of, reference_of
 from fairlane.errors import Problem, ScenarioError
 from fairlane.power.model import Pace
-
-if TYPE_CHECKING:
-    from fairlane.advice.model import RunTimeModel
-    from fairlane.advice.question import Point, Question
-    from fairlane.tasks.executor import Executor
+from fairlane.tasks.executor import Executor
 
 SEED = 1
 """Of the simulations."""

@@ -1,20 +1,17 @@
 """An application among the jobs of a scenario, and its alternatives."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairlane.errors import BuildError, Problem, ScenarioError
-
-if TYPE_CHECKING:
-    from fairlane.scenario import Resolved, Scenario
-    from fairlane.study.pinned import Pinned
+from fairlane.inputs.problems import Problems
+from fairlane.scenario import Resolved, Scenario
+from fairlane.scenario.resolve import decide
+from fairlane.study.pinned import Pinned, pin
 
 PLACEMENTS = ("packed", "spread", "random")
 """Placements that are tried."""
@@ -57,8 +54,6 @@ class Question:
     @cached_property
     def scenario(self) -> Scenario:
         """The scenario before any choice."""
-        from fairlane.scenario import Scenario
-
         return Scenario.load(self.file, set=self.assignments)
 
     @cached_property
@@ -83,9 +78,6 @@ class Question:
 
     def point(self, choice: Choice, seed: int, duration: str | None = None) -> Point:
         """The scenario with an alternative and a seed."""
-        from fairlane.scenario import Scenario
-        from fairlane.study.pinned import pin
-
         own = self.scenario.jobs[self.at]
         per_host = own.ranks_per_host or (own.placement or self.scenario.placement).ranks_per_host
         changes = [
@@ -109,9 +101,6 @@ class Question:
 
 def _decided(scenario: Scenario) -> Resolved:
     """All but the programs; raises ``ScenarioError`` with the place in the file."""
-    from fairlane.inputs.problems import Problems
-    from fairlane.scenario.resolve import decide
-
     try:
         return decide(scenario)
     except Problems as problems:
@@ -124,8 +113,6 @@ def ask(
     file: Path, job: str | None, cap: str | None, levels: Sequence[int] | None, assignments: Sequence[str]
 ) -> Question:
     """Reads a scenario. Raises ``ScenarioError`` if it or an option is wrong."""
-    from fairlane.scenario import Scenario
-
     scenario = Scenario.load(file, set=assignments)
     at = _number(scenario, job, file)
     changes = [*assignments, *([f'jobs[{at}].power_cap="{cap}"'] if cap else [])]

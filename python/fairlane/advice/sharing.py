@@ -1,13 +1,10 @@
 """The condition of an application: its power cap, and what it shares with others: adapters, links by lane weights."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from fairlane.advice.question import Point, Question
-    from fairlane.scenario import Resolved
-    from fairlane.scenario.resolved import ResolvedJob
+from fairlane.advice.question import Point, Question
+from fairlane.scenario import Resolved
+from fairlane.scenario.resolved import ResolvedJob
 
 UNCAPPED_W = 115.0
 """What the table has where nothing caps a job: the greatest power of a socket of the Catalyst study."""

@@ -3,23 +3,19 @@
 A row for each simulation of the application is the basis of the ranking, and of the training of a model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from fairlane.advice.features import MEASURED
 from fairlane.advice.fingerprint import change, pace
+from fairlane.advice.question import Choice, Point, Question
 from fairlane.advice.sharing import condition
 from fairlane.errors import RunError
-
-if TYPE_CHECKING:
-    from fairlane.advice.question import Choice, Point, Question
-    from fairlane.tasks.executor import Executor
-    from fairlane.tasks.task import Task
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.task import Task
 
 SIMULATE = "fairlane.advice.fingerprint:simulate"
 MS = 1e-9

@@ -1,11 +1,9 @@
 """One load on one seed: what was offered, what was accepted, and how late it came, after the warm-up."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import polars as pl
 
@@ -13,14 +11,12 @@ from fairlane import _core
 from fairlane.engine.measured import frame
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results.latency import Latency
+from fairlane.saturation.plan import Plan
+from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.resolved import injection_of
 from fairlane.tasks.task import Answer, Stopwatch, digest_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop
-
-if TYPE_CHECKING:
-    from fairlane.saturation.plan import Plan
-    from fairlane.scenario import Resolved, Scenario
 
 _SHARES = ("offered", "accepted", "links")
 _TABLES: Mapping[str, Mapping[str, Any]] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self
+from typing import Any, Literal, NotRequired, Self
 
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
@@ -20,10 +20,8 @@ from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Replicate
+from fairlane.tasks.store import Store
 from fairlane.wording import html_table
-
-if TYPE_CHECKING:
-    from fairlane.tasks.store import Store
 
 META = "saturation.json"
 CSV = "points.csv"

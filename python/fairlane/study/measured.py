@@ -4,32 +4,30 @@ Nothing is compared here: no default runs, no isolated ones. What is measured ar
 condition, for whoever asks about them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 from typing_extensions import override
 
+from fairlane.engine import Engine
+from fairlane.engine.iterations import job_finished
 from fairlane.errors import Problem, RunError, ScenarioError
+from fairlane.results.schemas import RUN
+from fairlane.results.tables import Links, Observed, Tables
+from fairlane.runner.counters import IterationCounters, PortSampler
+from fairlane.scenario import Scenario
 from fairlane.study.method import MEASURE
 from fairlane.study.plan import DEFAULT, Plan, decided_of, judged, plan
 from fairlane.study.sql import Database, QueryError
+from fairlane.study.study import Point, Study
 from fairlane.study.table import RUN_TABLES
 from fairlane.study.tables import points_table, table_of, with_points
-from fairlane.tasks.task import Task
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.task import Stopwatch, Task
 from fairlane.units import DURATION
-
-if TYPE_CHECKING:
-    from fairlane.engine import Engine
-    from fairlane.results.tables import Tables
-    from fairlane.scenario import Scenario
-    from fairlane.study.study import Point, Study
-    from fairlane.tasks.executor import Executor
-    from fairlane.tasks.task import Stopwatch
 
 QUERIES = "fairlane.study.measured:measure"
 
@@ -109,10 +107,6 @@ def _until(study: Study, point: Point, scenario: Scenario) -> int | None:
 
 def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
     """The answers to the queries about one run, by column; it ends with the job number ``until``, if there is one."""
-    from fairlane.engine.iterations import job_finished
-    from fairlane.results.tables import Links, Observed, Tables
-    from fairlane.runner.counters import IterationCounters, PortSampler
-
     until = arguments["until"]
     with watch.lap("set-up"):
         resolved = scenario.resolve()
@@ -154,8 +148,6 @@ def columns_of(table: pl.DataFrame) -> dict[str, list[Any]]:
 
 def _observed(made: Tables, engine: Engine, until: str | None, asked: str) -> dict[str, pl.DataFrame]:
     """The tables of a run without isolated ones that a text of queries names, and the table ``run``."""
-    from fairlane.results.schemas import RUN
-
     tables = {name: made.table(name) for name in RUN if name in asked}
     run = {
         "scenario": [made.scenario.name],

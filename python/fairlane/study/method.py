@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.code import Code, may_run
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.registry import import_file
-
-if TYPE_CHECKING:
-    from fairlane.scenario import Scenario
-    from fairlane.tasks.task import Stopwatch
+from fairlane.scenario import Scenario
+from fairlane.tasks.task import Stopwatch
 
 MEASURE = "fairlane.study.method:measure"
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fairlane.scenario import Resolved, Scenario
+from fairlane.scenario.models import Job
 from fairlane.tasks.task import Task
 from fairlane.units import DURATION
-
-if TYPE_CHECKING:
-    from fairlane.scenario import Resolved, Scenario
-    from fairlane.scenario.models import Job
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,13 @@ placement and seed: the default run, each job isolated, and a run per treatment,
 hosts. Compute times are found first, on the default scenario, and hold for all.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import polars as pl
 from typing_extensions import override
 
 from fairlane.errors import BuildError, Problem, ScenarioError
@@ -23,12 +22,8 @@ from fairlane.study.pinned import Pinned, pin
 from fairlane.study.study import Point, Study
 from fairlane.study.treatments import Treatment
 from fairlane.study.treatments.overrides import Overrides
+from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Computable, Task
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from fairlane.tasks.executor import Executor
 
 T = TypeVar("T")
 

@@ -1,7 +1,5 @@
 """Computing a study from its file to its tables."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping
@@ -9,7 +7,6 @@ from contextlib import ExitStack, closing
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairlane.errors import ScenarioError
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
@@ -17,13 +14,11 @@ from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement
 from fairlane.study.measured import plan_of
 from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
+from fairlane.tasks.cluster import start_slurm
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.pools import affordable, open_pool
+from fairlane.tasks.pools import Pool, affordable, open_pool
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
-
-if TYPE_CHECKING:
-    from fairlane.tasks.pools import Pool
 
 STUDY = "study.toml"
 CELLS = "cells.json"
@@ -134,8 +129,6 @@ def profile(laps: Mapping[str, float], workers: int, spent: float, wall: float) 
 def _pool(study: Study, store: Store, workers: int | None, *, resume: bool) -> Pool:
     if study.table.cluster is None or workers is not None:
         return open_pool(workers)
-    from fairlane.tasks.cluster import start_slurm
-
     with ExitStack() as failed:
         if not resume:
             failed.callback(store.undo)

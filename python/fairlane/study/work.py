@@ -3,15 +3,18 @@
 Every function takes a scenario, its arguments and a stopwatch, and returns JSON that depends on nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from fairlane.scenario import Scenario
-    from fairlane.tasks.task import Stopwatch
+from fairlane.controller import control as perform
+from fairlane.controller import controller_of, row_of
+from fairlane.engine.measured import Work
+from fairlane.results.derive import labels_of, work
+from fairlane.results.milestones import milestones
+from fairlane.runner.experiment import later_iteration
+from fairlane.scenario import Scenario
+from fairlane.tasks.task import Stopwatch
 
 
 def calibrate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
@@ -22,11 +25,6 @@ def calibrate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatc
 
 def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
     """One simulation of the scenario's duration: what each job has done."""
-    from fairlane.engine.measured import Work
-    from fairlane.results.derive import labels_of, work
-    from fairlane.results.milestones import milestones
-    from fairlane.runner.experiment import later_iteration
-
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
@@ -53,9 +51,6 @@ def control(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
 
     This is the only place that calls controllers.
     """
-    from fairlane.controller import control as perform
-    from fairlane.controller import controller_of, row_of
-
     options = {key: value for key, value in arguments.items() if key not in ("controller", "parameters")}
     with scenario.reading():
         made = controller_of({"name": arguments["controller"], **arguments["parameters"]})

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from fairlane.runner.progress import FIRST_LINE_S, LINES_S
+from fairlane.tasks.executor import UnderWay
+from fairlane.tasks.task import Computable
 from fairlane.wording import seconds
-
-if TYPE_CHECKING:
-    from fairlane.tasks.executor import UnderWay
-    from fairlane.tasks.task import Computable
 
 MOST_SHARES = 4
 """Shares of running tasks that are shown at most."""

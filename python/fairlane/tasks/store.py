@@ -3,8 +3,6 @@
 An answer is found again by the digest of its task. What has changed since it was stored is computed again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -15,7 +13,9 @@ from hashlib import sha256
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import polars as pl
 
 from fairlane.errors import FairlaneError
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
@@ -23,12 +23,7 @@ from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Kind, seal, unseal
 from fairlane.results.store import is_folder_of, new_folder
 from fairlane.tasks.sources import sources
-from fairlane.tasks.task import Outcome
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from fairlane.tasks.task import Computable
+from fairlane.tasks.task import Computable, Outcome
 
 SCHEMA_VERSION = 2
 """Version of the layout of a folder of answers."""

@@ -17,13 +17,12 @@ from hashlib import sha256
 from pathlib import Path
 from pkgutil import resolve_name
 from threading import Event
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from fairlane.engine import Engine, Watcher, drive
 from fairlane.errors import FairlaneError, RunError
-
-if TYPE_CHECKING:
-    from fairlane.scenario import Resolved, Scenario
+from fairlane.inputs.document import Document
+from fairlane.scenario import Resolved, Scenario
 
 ANCHORS = (".meta", ".otf2")
 """Suffixes of files that name a recording; its other files are in the same folder."""
@@ -235,9 +234,6 @@ def perform(
 
 def read(task: Task) -> Scenario:
     """The task's scenario."""
-    from fairlane.inputs.document import Document
-    from fairlane.scenario import Scenario
-
     data = json.loads(json.dumps(dict(task.scenario)))
     # Whoever made the task has read the scenario that it is of, with permission for the code in it.
     return Scenario.of(Document(data, Path(task.folder) / "scenario.toml", allow_code=True))

@@ -3,25 +3,21 @@
 A kind of treatment is a model of its table in a study file. It is chosen by the key that only it has.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from fairlane.errors import Problem
 from fairlane.inputs.table import Table
 from fairlane.results.milestones import Milestones
+from fairlane.scenario import Scenario
 from fairlane.scenario.checks import late
+from fairlane.study.pinned import Pinned
 from fairlane.study.setting import Setting
 from fairlane.tasks.task import Task
-
-if TYPE_CHECKING:
-    from fairlane.scenario import Scenario
-    from fairlane.study.pinned import Pinned
 
 SIMULATE = "fairlane.study.work:simulate"
 

@@ -4,27 +4,25 @@ The default run has as many periods, under the controller ``none``: in episodes 
 continuous simulation. It also measures each job isolated; treated runs do not simulate that again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from typing_extensions import override
 
+from fairlane.controller import controller_of
 from fairlane.controller.base import Controller, JobWork
+from fairlane.controller.fitting import check_jobs, fit
 from fairlane.controller.phases import endless, missing
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.results.milestones import Milestones
+from fairlane.scenario import Scenario
 from fairlane.scenario.checks import late
+from fairlane.study.pinned import Pinned
 from fairlane.study.treatments.base import Progress, Treatment
+from fairlane.tasks.task import Task
 from fairlane.units import DURATION, Duration
-
-if TYPE_CHECKING:
-    from fairlane.scenario import Scenario
-    from fairlane.study.pinned import Pinned
-    from fairlane.tasks.task import Task
 
 CONTROL = "fairlane.study.work:control"
 
@@ -66,8 +64,6 @@ class Controlled(Treatment):
 
     @override
     def check(self, scenario: Scenario) -> Iterator[Problem]:
-        from fairlane.controller.fitting import check_jobs
-
         try:
             check_jobs([scenario], self._made(scenario))
         except ScenarioError as error:
@@ -84,14 +80,10 @@ class Controlled(Treatment):
 
     @override
     def fitted(self, scenario: Scenario) -> Scenario:
-        from fairlane.controller.fitting import fit
-
         return fit(scenario, self._made(scenario))
 
     def _made(self, scenario: Scenario) -> Controller:
         """The controller; a file of it is relative to the scenario's folder, as those of workloads are."""
-        from fairlane.controller import controller_of
-
         with scenario.reading():
             return controller_of(self.controller)
 

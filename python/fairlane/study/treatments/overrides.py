@@ -1,16 +1,12 @@
 """A treatment by other values of scenario keys: service levels, arbitration weights, placement, routing."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
+from fairlane.study.pinned import Pinned
 from fairlane.study.treatments.base import SIMULATE, Treatment
-
-if TYPE_CHECKING:
-    from fairlane.study.pinned import Pinned
-    from fairlane.tasks.task import Task
+from fairlane.tasks.task import Task
 
 
 class Overrides(Treatment):

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairlane.models.validation import ErrorMetrics
 from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS
 from fairlane.scheduler import Forecast, compare_allocators, load_model, read_log, verify
@@ -40,9 +41,12 @@ def schedules(arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, dic
     rows = []
     for name, metrics in found.metrics.items():
         error = checked[name].error
-        model = {"snapshots": checked[name].snapshots, **(error.model_dump() if error else {})}
+        model = {
+            "snapshots": checked[name].snapshots,
+            **(error.model_dump() if error else dict.fromkeys(ErrorMetrics.model_fields)),
+        }
         rows.append({"allocator": name, **asdict(metrics), **{f"model_{key}": it for key, it in model.items()}})
-    return {"schedules": {key: [row.get(key) for row in rows] for key in rows[0]}}
+    return {"schedules": {key: [row[key] for row in rows] for key in rows[0]}}
 
 
 def patterns(arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, dict[str, list[Any]]]:
