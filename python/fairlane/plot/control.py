@@ -32,6 +32,5 @@ def draw(outcomes: "Sequence[Outcome]", title: str, axes: Given = None) -> Drawn
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_ylabel("Improvement over default")
     panel.grid(axis="y")
-    panel.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    panels.headline(title, "Throughput of each job against its default run of the same period.")
-    return panels.drawn
+    panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return panels.headline(title, "Throughput of each job against its default run of the same period.")

@@ -56,11 +56,10 @@ def draw(
     panels.axes[-1].set_xlabel("Time [h]")
     handles = [Patch(color=colour[one], label=one) for one in labels]
     look: dict[str, Any] = {"ncols": len(handles), "borderaxespad": 0.2, "handlelength": 1.2, "columnspacing": 1.4}
-    panels.axes[0].legend(handles=handles, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), **look)
+    panels.axes[0].legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), **look)
     order = " Hosts stand along Hilbert's curve through the grid." if is_grid else ""
     span = f"Hours {window[0] / 3600:.0f} to {window[1] / 3600:.0f}"
-    panels.headline(title, f"{span}; figures are of the whole schedule.{order}")
-    return panels.drawn
+    return panels.headline(title, f"{span}; figures are of the whole schedule.{order}")
 
 
 def busiest_window(schedule: Schedule, hours: float = WINDOW_H) -> tuple[float, float]:
@@ -99,8 +98,7 @@ def _panel(
             bars.append(Rectangle((start / 3600, first), (end - start) / 3600, count))
             faces.append(face)
     axes.add_collection(PatchCollection(bars, facecolors=faces, edgecolors="white", linewidths=0.15))
-    axes.set_xlim(window[0] / 3600, window[1] / 3600)
-    axes.set_ylim(0, len(place))
+    axes.set(xlim=(window[0] / 3600, window[1] / 3600), ylim=(0, len(place)))
     axes.set_yticks(sorted({round(part * len(place) / 4) for part in range(5)}))
 
 

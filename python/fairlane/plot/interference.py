@@ -48,8 +48,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     if count <= MOST_NUMBERS:
         _numbers(panel, matrix, shares, off, norm)
     _label(panel, matrix.labels)
-    panels.headline_of_run(_title(matrix, shares), run, _note(matrix, numbered=count <= MOST_NUMBERS))
-    return panels.drawn
+    return panels.headline_of_run(_title(matrix, shares), run, _note(matrix, numbered=count <= MOST_NUMBERS))
 
 
 def _norm(shares: Floats) -> Normalize:

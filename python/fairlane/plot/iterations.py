@@ -21,9 +21,9 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     groups = [known.filter(known["name"] == name)["time_s"].to_numpy() / factor for name in names]
     draw_boxes(panel, groups, list(colours(names).values()), horizontal=True)
     panel.set_yticks(range(len(names)), names)
-    panel.set_xlabel(f"Time per iteration [{unit}]")
-    panel.set_xlim(left=0)
+    panel.set(xlabel=f"Time per iteration [{unit}]", xlim=(0, None))
     worst = table.with_columns(ratio=table["max"] / table["q50"]).sort("ratio", "name").row(-1, named=True)
     title = f"{worst['name']}: median {seconds(worst['q50'])}, the slowest iteration {worst['ratio']:.1f} times that"
-    panels.headline_of_run(title, run, "Boxes: quartiles and median; whiskers: 1% and 99%; dots: iterations beyond.")
-    return panels.drawn
+    return panels.headline_of_run(
+        title, run, "Boxes: quartiles and median; whiskers: 1% and 99%; dots: iterations beyond."
+    )

@@ -54,18 +54,19 @@ class Panels:
         """What ``draw`` returns."""
         return self.axes[0] if len(self.axes) == 1 else self.axes
 
-    def headline(self, title: str, what: str) -> None:
-        """A title that says what is seen, and below the panels of what; on a caller's axes only the title."""
+    def headline(self, title: str, what: str) -> Drawn:
+        """Adds a title, and a note below the panels; on a caller's axes only the title. Returns what ``draw`` does."""
         if self.own:
             headline_of(self.figure, title, what)
         elif not self.axes[0].get_title("left"):
             wide = self.axes[0].get_position().width * self.figure.get_figwidth()
             lines = wrap(title, width=max(12, int(TITLE_LETTERS_AN_INCH * wide)))
             self.axes[0].set_title("\n".join(lines), loc="left", fontweight="bold")
+        return self.drawn
 
-    def headline_of_run(self, title: str, run: Run, note: str = "") -> None:
+    def headline_of_run(self, title: str, run: Run, note: str = "") -> Drawn:
         """The same for a figure of a run, which it names."""
-        self.headline(title, f"{what_of(run)} {note}")
+        return self.headline(title, f"{what_of(run)} {note}")
 
 
 def figure_of(drawn: Drawn | Figure) -> Figure:

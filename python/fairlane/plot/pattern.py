@@ -23,8 +23,9 @@ def draw(found: Pattern, title: str, axes: Given = None) -> Drawn:
     verdict = found.verdict
     unit = f" (local unit {verdict.unit})" if verdict.unit else ""
     share = f"{percent(found.traffic.collective_share)} of the bytes are of collectives"
-    panels.headline(f"{title}: {verdict.kind}{unit}", f"{verdict.reason[:1].upper()}{verdict.reason[1:]}; {share}.")
-    return panels.drawn
+    return panels.headline(
+        f"{title}: {verdict.kind}{unit}", f"{verdict.reason[:1].upper()}{verdict.reason[1:]}; {share}."
+    )
 
 
 def _matrix(axes: Axes, found: Pattern) -> None:
@@ -35,8 +36,7 @@ def _matrix(axes: Axes, found: Pattern) -> None:
     draw_heat(
         axes, shown, norm, ticks={tick: data_size(tick) for tick in _powers(least, most)} if total.any() else None
     )
-    axes.set_xlabel("receiver")
-    axes.set_ylabel("sender")
+    axes.set(xlabel="receiver", ylabel="sender")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True, nbins=8))
 
@@ -55,7 +55,7 @@ def _by_rank(axes: Axes, found: Pattern) -> None:
     axes.set_xlabel("rank")
     axes.grid(axis="y")
     axes.set_title("bytes of each rank", loc="left", fontsize=12, color=INK)
-    axes.legend(["sent", "received"], loc="upper right", ncols=2, frameon=False, fontsize=10)
+    axes.legend(["sent", "received"], loc="upper right", ncols=2, fontsize=10)
 
 
 def _powers(least: float, most: float) -> list[float]:

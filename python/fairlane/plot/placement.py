@@ -71,13 +71,10 @@ def draw(fabric: Fabric, jobs: Mapping[str, Sequence[int]], title: str, axes: Gi
     for number, name in enumerate(layout.names):
         left, top = number % across * (width + GAP), number // across * (height + GAP)
         panel.text(left, top - 0.2, name, ha="left", va="bottom", fontsize=9, color=MUTED)
-    panel.set_xlim(-0.3, wide + 0.3)
-    panel.set_ylim(tall + 0.3, -1.2 if any(layout.names) else -0.3)
-    panel.set_aspect("equal")
+    panel.set(xlim=(-0.3, wide + 0.3), ylim=(tall + 0.3, -1.2 if any(layout.names) else -0.3), aspect="equal")
     panel.set_axis_off()
     _legend(panel, colours)
-    panels.headline(title, f"A cell is a host; {layout.what}. Grey hosts are free.")
-    return panels.drawn
+    return panels.headline(title, f"A cell is a host; {layout.what}. Grey hosts are free.")
 
 
 def _layout(fabric: Fabric) -> _Layout:

@@ -20,19 +20,13 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     draw_strips(panel, groups, list(colours(names).values()))
     caps = ["no cap" if cap is None else f"{cap:g} W" for cap in jobs["cap_w"].to_list()]
     panel.set_yticks(range(len(names)), [f"{name}\n{cap}" for name, cap in zip(names, caps, strict=True)])
-    panel.set_xlabel("Frequency of a socket, as a share of the full one")
-    panel.set_xlim(right=1.01)
+    panel.set(xlabel="Frequency of a socket, as a share of the full one", xlim=(None, 1.01))
     percentages(panel.xaxis)
     panel.grid(axis="x")
     slowest = jobs.sort("least_frequency", "name").row(0, named=True)
-    if slowest["least_frequency"] < 1:
-        cap = f"{slowest['cap_w']:g} W"
-        title = (
-            f"{slowest['name']}: at {cap} its slowest socket runs at {slowest['least_frequency']:.0%} of its frequency"
-        )
-    else:
-        title = "No socket is slowed down by its cap"
-    panels.headline_of_run(
+    title = "No socket is slowed down by its cap"
+    if (share := slowest["least_frequency"]) < 1:
+        title = f"{slowest['name']}: at {slowest['cap_w']:g} W its slowest socket runs at {share:.0%} of its frequency"
+    return panels.headline_of_run(
         title, run, "A dot is a socket; box: quartiles and median, whiskers: the slowest and the fastest."
     )
-    return panels.drawn

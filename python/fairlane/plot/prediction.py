@@ -54,11 +54,10 @@ def draw_predictions(
             panel.set_ylabel(f"Time ({unit})")
     handles, labels = panels.axes[0].get_legend_handles_labels()
     if panels.own:
-        panels.figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False)
+        panels.figure.legend(handles, labels, loc="outside upper right", ncols=len(labels))
     else:
-        panels.axes[0].legend(frameon=False)
-    panels.headline(title, "The time axes differ: runs are from the steadiest to the most varied.")
-    return panels.drawn
+        panels.axes[0].legend()
+    return panels.headline(title, "The time axes differ: runs are from the steadiest to the most varied.")
 
 
 def _panel(axes: Axes, run: pl.DataFrame, models: Mapping[str, Mapping[str, object]]) -> None:

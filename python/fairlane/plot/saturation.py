@@ -35,18 +35,16 @@ def draw(found: Saturation, axes: Given = None) -> Drawn | None:
         f"{seconds(meta['warm_up_ps'] * PS)} of warm-up. Bars: {CONFIDENCE:.0%} intervals over seeds. "
         "Dashed: latencies of saturated or undecided loads, which depend on the simulated time."
     )
-    panels.headline(found.verdict(), what)
-    return panels.drawn
+    return panels.headline(found.verdict(), what)
 
 
 def _accepted(axes: Axes, points: pl.DataFrame) -> None:
     load = points["load"].to_numpy()
     axes.plot([0, load.max()], [0, load.max()], color=MUTED, linewidth=0.8, label="offered")
     axes.errorbar(load, points["accepted"].to_numpy(), yerr=_bars(points, "accepted"), **_style(0), label="accepted")
-    axes.set_ylabel("Throughput [part of injection bandwidth]")
-    axes.set_ylim(bottom=0)
+    axes.set(ylabel="Throughput [part of injection bandwidth]", ylim=(0, None))
     axes.grid(axis="y")
-    axes.legend(frameon=False, loc="upper left")
+    axes.legend(loc="upper left")
 
 
 def _latency(axes: Axes, points: pl.DataFrame) -> None:
@@ -65,8 +63,7 @@ def _latency(axes: Axes, points: pl.DataFrame) -> None:
         shown = None if bars is None else [side[:first] for side in bars]
         axes.errorbar(load[:first], of_name[:first], yerr=shown, **style, label=f"message latency, {label}")
         axes.plot(load[max(0, first - 1) :], of_name[max(0, first - 1) :], color=style["color"], linestyle="--")
-    axes.set_xlabel("Offered load [part of injection bandwidth]")
-    axes.set_ylabel(f"Latency [{unit}]")
+    axes.set(xlabel="Offered load [part of injection bandwidth]", ylabel=f"Latency [{unit}]")
     if log:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -74,7 +71,7 @@ def _latency(axes: Axes, points: pl.DataFrame) -> None:
         axes.set_ylim(bottom=0)
     axes.set_xlim(0, 1.03 * load.max())
     axes.grid(axis="y")
-    axes.legend(frameon=False, loc="upper left")
+    axes.legend(loc="upper left")
 
 
 def _bars(points: pl.DataFrame, name: str) -> list[Any] | None:

@@ -1,12 +1,14 @@
 """The throughput change of each job against its isolated run, W; bars of too few iterations are hatched."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
 from fairlane.plot.boxes import draw_strips
+from fairlane.plot.legend import label_at
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, bare, colours, percentages
 from fairlane.results.milestones import FEW_ITERATIONS
@@ -34,8 +36,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     percentages(panel.xaxis, signed=True)
     panel.set_xlabel("Throughput change against the isolated run  (W)")
     bare(panel)
-    panels.headline_of_run(_title(compared), run, " ".join(_notes(jobs, compared)))
-    return panels.drawn
+    return panels.headline_of_run(_title(compared), run, " ".join(_notes(jobs, compared)))
 
 
 def _notes(jobs: pl.DataFrame, compared: pl.DataFrame) -> Iterator[str]:
@@ -76,30 +77,15 @@ def _bars(axes: Axes, jobs: pl.DataFrame) -> None:
     axes.set_yticks(y, jobs["name"].to_list())
     axes.set_ylim(y[-1] + 0.8, -0.8)
     for position, value in zip(y, w, strict=True):
-        axes.annotate(
-            percent(value, signed=True),
-            (value, position),
-            xytext=(5 if value > 0 else -5, 0),
-            textcoords="offset points",
-            ha="left" if value > 0 else "right",
-            va="center",
-            fontsize=10,
-        )
+        offset, side = (5, "left") if value > 0 else (-5, "right")
+        label_at(axes, percent(value, signed=True), (value, position), (offset, 0), ha=side)
     low, high = min(w.min(), 0.0), max(w.max(), 0.0)
     span = max(high - low, 0.02)
     axes.set_xlim(low - 0.16 * span, high + (0.16 if high > 0 else 0.04) * span)
     for name in colour:
         rows = y[(jobs["workload"] == name).to_numpy()]
-        axes.annotate(
-            name,
-            (1.0, rows.mean()),
-            xytext=(8, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            color=colour[name],
-            fontweight="bold",
-        )
+        look: dict[str, Any] = {"color": colour[name], "fontweight": "bold", "fontsize": None}
+        label_at(axes, name, (1.0, rows.mean()), xycoords=("axes fraction", "data"), **look)
 
 
 def _dots(axes: Axes, jobs: pl.DataFrame) -> None:

@@ -45,8 +45,7 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     several = with_condition(study.work)[1]
     over = f" under {plural(len(several), 'condition')}, taken together" if len(several) > 1 else ""
     what = f"{meta.study}: {plural(meta.points, 'point')}, {plural(work['name'].n_unique(), 'job')} at each{over}. "
-    panels.headline(_title(treated, work), what + "W and improvement are changes of each job's throughput.")
-    return panels.drawn
+    return panels.headline(_title(treated, work), what + "W and improvement are changes of each job's throughput.")
 
 
 def _title(treated: pl.DataFrame, work: pl.DataFrame) -> str:
@@ -69,8 +68,7 @@ def _boxes(axes: Axes, work: pl.DataFrame, workloads: Sequence[str], runs: Seque
     middle = (len(runs) - 1) / 2
     axes.set_xticks([number * (len(runs) + 1) + middle for number in range(len(workloads))])
     axes.set_xticklabels([fill(name.replace("_", " "), 10) for name in workloads])
-    axes.set_xlim(-1, len(workloads) * (len(runs) + 1) - 1)
-    axes.set_ylabel("Change against the isolated run  (W)")
+    axes.set(xlim=(-1, len(workloads) * (len(runs) + 1) - 1), ylabel="Change against the isolated run  (W)")
     percentages(axes.yaxis, signed=True)
     axes.grid(axis="y", color=GRID)
     columns = max(1, int((1.2 + BOX_INCHES * len(workloads) * (len(runs) + 1)) / LEGEND_INCHES))
@@ -86,8 +84,7 @@ def _sorted(axes: Axes, treated: pl.DataFrame, runs: Sequence[RunKind]) -> None:
         else:
             axes.plot(x, values, marker="o", markersize=3.5, linewidth=1.6, color=run.colour, zorder=3)
     axes.axhline(0, color=INK, linestyle="--", linewidth=1.2, zorder=2)
-    axes.set_xlabel("Jobs, from the greatest improvement to the least")
-    axes.set_ylabel("Change against the default run")
+    axes.set(xlabel="Jobs, from the greatest improvement to the least", ylabel="Change against the default run")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     percentages(axes.yaxis, signed=True)
     axes.grid(axis="y", color=GRID)

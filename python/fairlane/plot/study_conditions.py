@@ -77,8 +77,7 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
         f"Hollow: W over fewer than {FEW_ITERATIONS} iterations, not reliable." if hollow else None,
         timeless(work),
     ]
-    panels.headline(title, " ".join(filter(None, notes)))
-    return panels.drawn
+    return panels.headline(title, " ".join(filter(None, notes)))
 
 
 def _blocks(work: pl.DataFrame, conditions: Sequence[str]) -> list[_Block]:

@@ -37,6 +37,7 @@ _STYLE: dict[str, object] = {
     "axes.axisbelow": True,
     "grid.color": GRID,
     "grid.linewidth": 0.8,
+    "legend.frameon": False,
     "xtick.color": INK,
     "ytick.color": INK,
     "xtick.labelsize": 11,

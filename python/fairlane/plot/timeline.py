@@ -1,8 +1,12 @@
 """How busy and how blocked the ports are over time, by their role in the fabric."""
 
-import polars as pl
-from matplotlib.axes import Axes
+from typing import Any
 
+import numpy as np
+import polars as pl
+
+from fairlane.engine.measured import PS
+from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import colours, percentages
 from fairlane.results.run import Run
@@ -23,28 +27,20 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     panels = Panels.of(axes, (12, 7), 2, sharex=True)
     top, bottom = panels.axes
     colour = colours(table["role"].unique().sort())
-    for panel, column, label in (
-        (top, "port_active_share", "Carrying packets"),
-        (bottom, "port_stalled_share", "Stalled"),
-    ):
-        for (role,), rows in table.group_by("role", maintain_order=True):
-            _line(panel, rows.sort("from_ps"), column, str(role), colour[str(role)], factor)
+    shown = (top, "port_active_share", "Carrying packets"), (bottom, "port_stalled_share", "Stalled")
+    for panel, column, label in shown:
+        for (role,), unsorted in table.group_by("role", maintain_order=True):
+            rows = unsorted.sort("from_ps")
+            edges = np.append(rows["from_ps"], rows["to_ps"][-1]) * PS / factor
+            look: dict[str, Any] = {"color": colour[str(role)], "linewidth": 1.8}
+            panel.stairs(rows[column].to_numpy(), edges, label=f"{role} ({rows['ports'][0]})", **look)
         panel.set_ylim(0, max(LEAST_RANGE, 1.08 * float(table[column].to_numpy().max())))
         percentages(panel.yaxis)
         panel.set_ylabel(label)
         panel.grid(axis="y")
     bottom.set_xlabel(f"Time [{unit}]")
-    top.legend(frameon=False, ncols=8, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
-    panels.headline_of_run(_title(table), run, "Mean share of time of all ports of a role.")
-    return panels.drawn
-
-
-def _line(axes: Axes, rows: pl.DataFrame, column: str, role: str, colour: str, factor: float) -> None:
-    edges = [*rows["from_ps"].to_list(), rows["to_ps"].to_list()[-1]]
-    label = f"{role} ({rows['ports'].to_list()[0]})"
-    axes.stairs(
-        rows[column].to_numpy(), [at * 1e-12 / factor for at in edges], color=colour, linewidth=1.8, label=label
-    )
+    legend_above(top, 8)
+    return panels.headline_of_run(_title(table), run, "Mean share of time of all ports of a role.")
 
 
 def _title(table: pl.DataFrame) -> str:

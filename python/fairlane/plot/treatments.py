@@ -50,4 +50,4 @@ def run_kinds(work: pl.DataFrame) -> list[RunKind]:
 def draw_legend(axes: Axes, kinds: list[RunKind], columns: int, **place: Any) -> None:
     """A legend above the panel."""
     patches = [Patch(facecolor=kind.colour, label=kind.name) for kind in kinds]
-    axes.legend(handles=patches, frameon=False, fontsize=10, ncols=columns, borderaxespad=0.2, **place)
+    axes.legend(handles=patches, fontsize=10, ncols=columns, borderaxespad=0.2, **place)

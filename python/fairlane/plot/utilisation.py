@@ -1,9 +1,8 @@
 """How busy and how blocked the ports are, by level of the tree or class of link."""
 
 import polars as pl
-from matplotlib.axes import Axes
 
-from fairlane.plot.boxes import Floats, draw_strips
+from fairlane.plot.boxes import draw_strips
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import bare, colours, percentages
 from fairlane.results.run import Run
@@ -28,29 +27,23 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     classes = classes.sort("level", "down", "link")
     names = classes["class"].to_list()
     panels = Panels.of(axes, (12, 2.5 + 0.95 * len(names)), 1, 2, sharey=True)
-    left, right = panels.axes
     colour = colours(str(level) for level in classes["level"])
     dots = [colour[str(level)] for level in classes["level"]]
-    for panel, column, label in (
-        (left, "port_active_share", "Share of time carrying packets"),
-        (right, "port_stalled_share", "Share of time stalled: packets wait, no credits"),
-    ):
+    labels = {
+        "port_active_share": "Share of time carrying packets",
+        "port_stalled_share": "Share of time stalled: packets wait, no credits",
+    }
+    for panel, (column, label) in zip(panels.axes, labels.items(), strict=True):
         groups = [links.filter(pl.col("class") == name)[column].to_numpy() for name in names]
-        _panel(panel, groups, dots, label)
+        draw_strips(panel, groups, dots)
+        largest = max(LEAST_RANGE, *(float(values.max(initial=0)) for values in groups))
+        panel.set(xlim=(-0.02 * largest, min(1.02, 1.06 * largest)), xlabel=label)
+        percentages(panel.xaxis)
+        bare(panel)
     ticks = [f"{name}\n{count} ports" for name, count in classes.select("class", "count").iter_rows()]
-    left.set_yticks(range(len(names)), ticks)
+    panels.axes[0].set_yticks(range(len(names)), ticks)
     caption = f"A dot is a port; boxes: quartiles and median; whiskers: extremes.{_busiest_port(links)}"
-    panels.headline_of_run(_title(links), run, caption)
-    return panels.drawn
-
-
-def _panel(axes: Axes, groups: list[Floats], colours: list[str], label: str) -> None:
-    draw_strips(axes, groups, colours)
-    largest = max(LEAST_RANGE, *(float(values.max(initial=0)) for values in groups))
-    axes.set_xlim(-0.02 * largest, min(1.02, 1.06 * largest))
-    percentages(axes.xaxis)
-    axes.set_xlabel(label)
-    bare(axes)
+    return panels.headline_of_run(_title(links), run, caption)
 
 
 def _title(links: pl.DataFrame) -> str:

@@ -1,12 +1,11 @@
 """Computing and communication per rank, and the MPI calls that take most of it (Smith et al. 2018, Figure 3)."""
 
-from typing import Any
-
 import polars as pl
 from matplotlib.axes import Axes
 
 from fairlane.analysis.breakdown import PARTS, dominant_share, spread
 from fairlane.analysis.result import Analysis
+from fairlane.plot.legend import label_at
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, PALETTE, bare, percentages
 from fairlane.wording import percent, plural, seconds, time_unit
@@ -24,13 +23,9 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     _parts(left, table)
     _calls(right, found.calls.head(MOST_CALLS))
     share = percent(dominant_share(found.calls))
-    ranks = (
-        f"{plural(found.breakdown.height, 'rank')} of {found.job}: "
-        "bars are means, lines reach from the least to the greatest."
-    )
+    ranks = f"{plural(found.breakdown.height, 'rank')} of {found.job}: bars are means, lines the range over ranks."
     title = f"Waits and allreduce take {share} of the time in MPI" if found.calls.height else "No MPI call was made"
-    panels.headline_of_run(title, found.run, ranks)
-    return panels.drawn
+    return panels.headline_of_run(title, found.run, ranks)
 
 
 def _parts(axes: Axes, table: pl.DataFrame) -> None:
@@ -44,21 +39,18 @@ def _parts(axes: Axes, table: pl.DataFrame) -> None:
         colour = PALETTE[0] if name == "compute" else PALETTE[1]
         axes.barh(place, mean, height=0.45 if inner else 0.7, color=colour, alpha=0.55 if inner else 1.0, zorder=2)
         axes.plot([least, most], [place, place], color=INK, linewidth=1.6, zorder=3, marker="|", markersize=9)
-        text = seconds(row["mean"])
-        axes.annotate(text, (most, place), xytext=(8, 0), textcoords="offset points", va="center", fontsize=10)
+        label_at(axes, seconds(row["mean"]), (most, place))
     axes.set_yticks(range(len(names)), ["computing", "communication", "  late partner", "  network", "  other MPI"])
     axes.invert_yaxis()
     axes.margins(x=0.14)
-    axes.set_xlim(left=0)
-    axes.set_xlabel(f"Time of a rank [{unit}]")
+    axes.set(xlim=(0, None), xlabel=f"Time of a rank [{unit}]")
     bare(axes)
 
 
 def _calls(axes: Axes, table: pl.DataFrame) -> None:
     axes.barh(range(table.height), table["share"].to_list(), height=0.7, color=PALETTE[1], zorder=2)
     for place, share in enumerate(table["share"].to_list()):
-        where: dict[str, Any] = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 10}
-        axes.annotate(percent(share), (share or 0, place), **where)
+        label_at(axes, percent(share), (share or 0, place), (6, 0))
     axes.set_yticks(range(table.height), table["call"].to_list())
     axes.invert_yaxis()
     axes.margins(x=0.14)

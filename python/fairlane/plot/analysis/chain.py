@@ -12,6 +12,7 @@ from fairlane.analysis.packets import OWN
 from fairlane.analysis.result import Analysis
 from fairlane.analysis.walk import Walk
 from fairlane.plot.analysis.delays import COLOURS
+from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import GRID, INK, MUTED, PALETTE, bare
 from fairlane.wording import percent, seconds, time_unit
@@ -37,8 +38,7 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
         _links(panels.axes[1], walk)
     _timeline(panels.axes[0], walk, steps, {rank: f"rank {rank}\n{hosts[rank]}" for rank in ranks})
     note = f"{found.job}, {found.chosen.span.name}: from its longest wait back along the critical path."
-    panels.headline_of_run(_title(walk), found.run, note)
-    return panels.drawn
+    return panels.headline_of_run(_title(walk), found.run, note)
 
 
 def _shown(walk: Walk) -> list[dict[str, Any]]:
@@ -67,14 +67,12 @@ def _timeline(axes: Axes, walk: Walk, steps: list[dict[str, Any]], ranks: dict[i
         axes.axhline(row, color=GRID, linewidth=1.0, zorder=1)
     axes.set_yticks(list(rows.values()), list(ranks.values()))
     axes.tick_params(axis="y", labelsize=9)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlim(left=0)
+    axes.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, None))
     axes.set_xlabel(f"Time [{unit}] from {seconds(begin * 1e-12)} of the run on")
     parts = [Patch(color=COLOURS[kind], label=word) for kind, word in ((LATE, "late partner"), (SLOW, "network"))]
     ended = Line2D([], [], color=INK, linewidth=1.3, marker=">", markersize=6, label="message that ends a wait")
     slow = Line2D([], [], color=ARROW, linewidth=3, label="slowest message")
-    look: dict[str, Any] = {"frameon": False, "ncols": 4, "loc": "lower left", "bbox_to_anchor": (0, 1.0)}
-    axes.legend(handles=[*parts, ended, slow], borderaxespad=0, handlelength=1.4, columnspacing=1.2, **look)
+    legend_above(axes, 4, handles=[*parts, ended, slow], handlelength=1.4, columnspacing=1.2)
 
 
 def _step(axes: Axes, step: dict[str, Any], rows: dict[int, int], window: tuple[int, float], *, is_slow: bool) -> None:
@@ -118,8 +116,7 @@ def _links(axes: Axes, walk: Walk) -> None:
     axes.set_ylim(shown.height - 0.4, -0.6)
     axes.tick_params(axis="y", labelsize=9)
     axes.set_xlabel(f"Queueing delay of its packets by job [{unit}]")
-    look: dict[str, Any] = {"frameon": False, "ncols": 4, "loc": "lower left", "bbox_to_anchor": (0, 1.0)}
-    axes.legend(borderaxespad=0, handlelength=1.0, columnspacing=1.0, fontsize=10, **look)
+    legend_above(axes, 4, handlelength=1.0, columnspacing=1.0, fontsize=10)
     bare(axes)
 
 

@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 
 from fairlane.analysis.delays import LATE, SLOW, by_neighbour, confusion
 from fairlane.analysis.result import Analysis
+from fairlane.plot.legend import label_at, legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import PALETTE, bare
 from fairlane.wording import percent, seconds, time_unit
@@ -28,8 +29,7 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
         middle.sharey(left)
     middle.tick_params(axis="y", labelleft=False)
     whose = "Messages of collectives." if bool(delays["collective"].all()) else "Point-to-point messages."
-    panels.headline_of_run(_title(table), found.run, f"{found.job}, {found.chosen.span.name}. {whose}")
-    return panels.drawn
+    return panels.headline_of_run(_title(table), found.run, f"{found.job}, {found.chosen.span.name}. {whose}")
 
 
 def _sums(axes: Axes, table: pl.DataFrame) -> None:
@@ -40,9 +40,8 @@ def _sums(axes: Axes, table: pl.DataFrame) -> None:
     axes.barh(places, late, height=0.66, color=COLOURS[LATE], label=LATE, zorder=2)
     axes.barh(places, network, left=late, height=0.66, color=COLOURS[SLOW], label=SLOW, zorder=2)
     axes.set_yticks(places, table["neighbour"].cast(pl.String).to_list())
-    axes.set_ylim(table.height - 0.4, -0.6)
-    axes.set_xlabel(f"Waiting of all ranks [{unit}]")
-    axes.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, handlelength=1.2)
+    axes.set(ylim=(table.height - 0.4, -0.6), xlabel=f"Waiting of all ranks [{unit}]")
+    legend_above(axes, handlelength=1.2)
     bare(axes)
 
 
@@ -53,8 +52,7 @@ def _longest(axes: Axes, table: pl.DataFrame) -> None:
         places = [place + shift for place in range(table.height)]
         axes.hlines(places, 0, x, color=COLOURS[kind], linewidth=2.5, zorder=2)
         axes.plot(x, places, "o", color=COLOURS[kind], markersize=7, zorder=3)
-    axes.set_xlim(left=0)
-    axes.set_xlabel(f"Longest of a wait [{unit}]")
+    axes.set(xlim=(0, None), xlabel=f"Longest of a wait [{unit}]")
     bare(axes)
 
 
@@ -68,12 +66,11 @@ def _judged(axes: Axes, table: pl.DataFrame) -> None:
             count = int(cell["count"].sum())
             axes.barh(place, count, left=begin, height=0.5, color=COLOURS[truth], zorder=2)
             begin += count
-        axes.annotate(f"{begin:,}", (begin, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=10)
+        label_at(axes, f"{begin:,}", (begin, place), (5, 0))
     axes.set_yticks([0, 1], ["held for\nlate partner", "held for slow\ncommunication"])
     axes.set_ylim(1.7, -0.7)
     axes.margins(x=0.15)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("Delays; colour: what they are")
+    axes.set(xlim=(0, None), xlabel="Delays; colour: what they are")
     right = int(table.filter("right")["count"].sum())
     text = f"right: {percent(right / total)}" if total else "no delay to judge"
     axes.set_title(f"Two-sided inference, {text}", loc="right", fontsize=11)

@@ -6,6 +6,7 @@ from matplotlib.patches import Patch
 from fairlane.analysis.flits import FLIT_BYTES
 from fairlane.analysis.result import Analysis
 from fairlane.plot.boxes import Floats, draw_boxes
+from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import PALETTE, bare
 from fairlane.wording import significant
@@ -26,15 +27,13 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
         draw_boxes(panel, groups, [colour] * len(classes), positions=places, width=0.85 * width, horizontal=True)
     panel.set_ylim(len(classes) - 0.4, -0.6)
     panel.set_yticks(range(len(classes)), classes)
-    panel.set_xlabel(f"Million flits of {FLIT_BYTES} bytes on a link")
-    panel.set_xlim(left=0)
+    panel.set(xlabel=f"Million flits of {FLIT_BYTES} bytes on a link", xlim=(0, None))
     bare(panel)
     names = [f"{stretch.span.name}: {significant(_total(stretch.flits) / 1e6)} million flits" for stretch in stretches]
     handles = [Patch(color=colour, label=name) for colour, name in zip(colours, names, strict=True)]
-    panel.legend(handles=handles, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
+    legend_above(panel, handles=handles)
     note = "All jobs; boxes: quartiles and median; whiskers: 1% and 99%; dots: links beyond."
-    panels.headline_of_run(_title(found), found.run, note)
-    return panels.drawn
+    return panels.headline_of_run(_title(found), found.run, note)
 
 
 def _flits(table: pl.DataFrame, name: str) -> Floats:

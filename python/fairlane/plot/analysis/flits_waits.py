@@ -10,6 +10,7 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from fairlane.analysis.result import Analysis
+from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import GRID, PALETTE
 from fairlane.wording import seconds, time_unit
@@ -24,9 +25,8 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     left, right = panels.axes
     _panel(left, against.points, "wait_ps", "Receiver's wait")
     _panel(right, against.points, "under_way_ps", "Message under way")
-    left.legend(frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
-    panels.headline_of_run(_title(found), found.run, _note(found))
-    return panels.drawn
+    legend_above(left, 3)
+    return panels.headline_of_run(_title(found), found.run, _note(found))
 
 
 def _panel(axes: Axes, points: pl.DataFrame, column: str, label: str) -> None:
@@ -39,9 +39,7 @@ def _panel(axes: Axes, points: pl.DataFrame, column: str, label: str) -> None:
         axes.scatter(rows["flits"].to_numpy() / 1000, y, label=str(name), color=colour, **dots)
     for bound in np.quantile(points["flits"].to_numpy(), [0.25, 0.75]):
         axes.axvline(float(bound) / 1000, color=GRID, linewidth=1.6, zorder=1)
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("Thousand flits on the link between the two switches")
+    axes.set(xlim=(0, None), ylim=(0, None), xlabel="Thousand flits on the link between the two switches")
     axes.set_ylabel(f"{label} [{unit}]")
     axes.grid(axis="y")
 

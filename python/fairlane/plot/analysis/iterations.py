@@ -1,11 +1,13 @@
 """The time of every iteration of a job, in the co-run and isolated (compare Smith et al. 2018, Figure 10)."""
 
 from functools import partial
+from typing import Any
 
 import polars as pl
 from matplotlib.ticker import MaxNLocator
 
 from fairlane.analysis.result import Analysis
+from fairlane.plot.legend import label_at
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import MUTED, PALETTE
 from fairlane.wording import plural, seconds, time_unit
@@ -30,25 +32,16 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
         lasted = float(times[(table["iteration"] == span.iteration).to_numpy()][0])
         place = (span.iteration, lasted / factor)
         panel.plot(*place, marker="o", markersize=9, color=PALETTE[1])
-        panel.annotate(
-            f"{span.name}: {span.iteration}, {seconds(lasted)}",
-            place,
-            xytext=(0, 10),
-            textcoords="offset points",
-            ha="right" if span.iteration > numbers.mean() else "left",
-            va="bottom",
-            color=PALETTE[1],
-            fontweight="bold",
-        )
-    panel.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0)
-    panel.set_ylim(0, 1.15 * float(times.max()) / factor)
-    panel.set_xlabel("Iteration")
+        side = "right" if span.iteration > numbers.mean() else "left"
+        bold: dict[str, Any] = {"va": "bottom", "color": PALETTE[1], "fontweight": "bold", "fontsize": None}
+        label_at(panel, f"{span.name}: {span.iteration}, {seconds(lasted)}", place, (0, 10), ha=side, **bold)
+    panel.legend(ncols=2, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0)
+    panel.set(ylim=(0, 1.15 * float(times.max()) / factor), xlabel="Iteration")
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_ylabel(f"Time [{unit}]")
     panel.grid(axis="y")
     note = "An iteration lasts from the last rank's mark before it to the last rank's mark."
-    panels.headline_of_run(_title(found), found.run, note)
-    return panels.drawn
+    return panels.headline_of_run(_title(found), found.run, note)
 
 
 def _title(found: Analysis) -> str:

@@ -3,6 +3,7 @@
 import polars as pl
 
 from fairlane.analysis.result import Analysis, apart_from_collectives
+from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, PALETTE
 from fairlane.wording import seconds, time_unit
@@ -20,26 +21,18 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     colours = [PALETTE[0], PALETTE[1]] if len(tables) > 1 else [PALETTE[1]]
     for stretch, table, colour in reversed(list(zip(found.stretches, tables, colours, strict=True))):
         size = (26 if colour == PALETTE[1] else 12) / (1 if table.height <= 512 else 3)
-        label = (
-            stretch.span.name
-            if stretch.span.iteration is None
-            else stretch.span.name
-            if len(tables) > 1
-            else f"{stretch.span.name} iteration"
-        )
+        alone = stretch.span.iteration is not None and len(tables) == 1
+        label = f"{stretch.span.name} iteration" if alone else stretch.span.name
         y = table["seconds"].to_numpy() / factor
         panel.scatter(table["rank"].to_numpy(), y, s=size, color=colour, linewidths=0, label=label, zorder=3)
     panel.axhline(found.threshold_ps * 1e-12 / factor, color=INK, linestyle="--", linewidth=1.0)
-    panel.set_ylim(bottom=0)
-    panel.set_xlabel("Rank")
-    panel.set_ylabel(f"Longest wait [{unit}]")
+    panel.set(ylim=(0, None), xlabel="Rank", ylabel=f"Longest wait [{unit}]")
     panel.grid(axis="y")
-    panel.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0)
+    legend_above(panel)
     worst = tables[-1].sort("seconds", "rank").row(-1, named=True) if tables[-1].height else None
     title = "Nothing waits" if worst is None else f"Rank {worst['rank']} waits longest, {seconds(worst['seconds'])}"
     note = f"Dashed: {seconds(found.threshold_ps * 1e-12)}; longer waits are counted as delays."
-    panels.headline_of_run(title, found.run, note)
-    return panels.drawn
+    return panels.headline_of_run(title, found.run, note)
 
 
 def _longest(delays: pl.DataFrame) -> pl.DataFrame:

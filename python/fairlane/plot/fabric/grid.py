@@ -24,10 +24,8 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
     sides, line = list(fabric.plan["sides"]), fabric.plan["line"]
     shown = _shown(sides)
-    title = (
-        f"{NAMES[line]} {' × '.join(map(str, sides))}: "
-        f"{plural(fabric.switches, 'switch', 'switches')}, {plural(fabric.hosts, 'host')}"
-    )
+    size_of = f"{plural(fabric.switches, 'switch', 'switches')}, {plural(fabric.hosts, 'host')}"
+    title = f"{NAMES[line]} {' × '.join(map(str, sides))}: {size_of}"
     steps = _steps(shown)
     places = _places(shown, steps)
     width, height = float(np.ptp(places[:, 0])) + 2, float(np.ptp(places[:, 1])) + 2
@@ -59,8 +57,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     panel.set_xlim(places[:, 0].min() - beyond[1], places[:, 0].max() + beyond[1])
     panel.set_ylim(places[:, 1].min() - beyond[0], places[:, 1].max() + beyond[0])
     parts.legend(panel, rows, columns)
-    parts.headline(panels, title, _note(fabric, sides, shown, line))
-    return panels.drawn
+    return parts.headline(panels, title, _note(fabric, sides, shown, line))
 
 
 def _longest(sides: list[int]) -> int:
@@ -150,12 +147,8 @@ def _between(axes: Axes, places: Floats, number: int, side: int, stride: int, li
         elif here + 1 < side:
             parts.lines(axes, [(begin + last, begin + step.offset * along - 0.28 * along)], colour, 2.2, 0.85)
         if line == "ring" and here in (0, side - 1):
-            out = (
-                (begin - first, begin - first - 0.55 * along)
-                if here == 0
-                else (begin + last, begin + last + 0.55 * along)
-            )
-            _dotted(axes, [out], colour, 2.0)
+            end, beyond = (begin - first, -0.55 * along) if here == 0 else (begin + last, 0.55 * along)
+            _dotted(axes, [(end, end + beyond)], colour, 2.0)
 
 
 def _dotted(axes: Axes, ends: list[tuple[Floats, Floats]], colour: str, width: float = 1.1) -> None:

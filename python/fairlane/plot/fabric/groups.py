@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -90,8 +91,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     note = f"{parts.span(shape.between().values(), 'global cable')} between two groups. {hosts}"
     if shape.groups > MOST_CHORDS:
         note += " Drawn are the global cables of the group at the top only."
-    parts.headline(panels, title, note if shape.groups > 1 else hosts)
-    return panels.drawn
+    return parts.headline(panels, title, note if shape.groups > 1 else hosts)
 
 
 def _overview(axes: Axes, shape: _Shape) -> None:
@@ -106,16 +106,14 @@ def _overview(axes: Axes, shape: _Shape) -> None:
         parts.lines(axes, [(places[a], places[b])], shape.global_colour, width, 0.6, bend=0.35)
     sample = sum(shape.hosts[switch] for switch in range(shape.size))
     for number, (x, y) in enumerate(places):
-        axes.add_patch(
-            Circle((x, y), radius, facecolor="white", edgecolor=shape.switch_colour, linewidth=1.8, zorder=3)
-        )
+        look: dict[str, Any] = {"facecolor": "white", "edgecolor": shape.switch_colour, "linewidth": 1.8, "zorder": 3}
+        axes.add_patch(Circle((x, y), radius, **look))
         if radius > 0.1:
             parts.words(axes, x, y, f"group {number}", 10)
         elif radius > 0.03:
             parts.words(axes, x, y, str(number), min(10, 260 * radius))
     limit = 1.08 + radius
-    axes.set_xlim(-limit, limit)
-    axes.set_ylim(-limit, limit)
+    axes.set(xlim=(-limit, limit), ylim=(-limit, limit))
     size = f"{plural(shape.size, 'switch', 'switches')} and {sample} hosts"
     rows = [(f"a group: {size}", shape.switch_colour, DOT), ("global cables", shape.global_colour, LINE)]
     parts.legend(axes, rows)
@@ -139,8 +137,7 @@ def _full(axes: Axes, shape: _Shape) -> None:
             x, y = np.asarray(centre) * (1 + 1.62 * radius)
             parts.words(axes, x, y, str(number), 11)
     limit = 1.12 + 1.62 * radius if shape.groups > 1 else 1.25
-    axes.set_xlim(-limit, limit)
-    axes.set_ylim(-limit, limit)
+    axes.set(xlim=(-limit, limit), ylim=(-limit, limit))
     rows = [*shape.legend, ("host", parts.HOST, DOT), ("within a group", parts.LOCAL, LINE)]
     parts.legend(axes, [*rows, ("between groups", parts.GLOBAL, LINE)] if shape.groups > 1 else rows, 5)
 
@@ -205,8 +202,7 @@ def _group(axes: Axes, shape: _Shape) -> None:
             out = _outwards(place) if flat else np.array([0.0, 1.0])
             x, y = np.asarray(place) + 0.13 * out
             parts.words(axes, x, y, str(hosts), 8.5, "#555555")
-    axes.set_xlim(-1.4, 1.4)
-    axes.set_ylim(-1.4, 1.4)
+    axes.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))
     reach = [count for (a, b), count in shape.cables.items() if min(a, b) < shape.size <= max(a, b)]
     leave = f"; {sum(reach)} cables leave it" if reach else ""
     axes.set_title(f"One group; numbers are hosts of a switch{leave}", fontsize=12)
@@ -232,8 +228,7 @@ def _rows_and_columns(axes: Axes, shape: _Shape) -> None:
         axes.plot(*zip(places[at], out, strict=True), color=BLUE, linewidth=0.6 + 0.35 * min(count, 6), zorder=2)
         parts.words(axes, out[0] + 0.08, out[1] - 0.14, str(count), 7.5, BLUE)
     parts.dots(axes, places, INK, 80, "s")
-    axes.set_xlim(-1.9, shape.row)
-    axes.set_ylim(-1.6 * rows, 1.9)
+    axes.set(xlim=(-1.9, shape.row), ylim=(-1.6 * rows, 1.9))
     axes.set_title(
         f"One group: {plural(rows, 'row')} of {shape.row} switches; global links: {sum(ends.values())}", fontsize=12
     )

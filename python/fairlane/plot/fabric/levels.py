@@ -3,11 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
+from fairlane.fabric.subtrees import subtrees
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.legend import DOT, LINE, SQUARE, WIDE
@@ -32,14 +34,8 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     full = max(Counter(fabric.levels).values()) <= MOST_IN_FULL
     (_full if full else _subtrees)(panel, tree)
     shape = " + ".join(f"{len(tree.rows[level])} {tree.name(level)}" for level in sorted(tree.rows))
-    one = f"One switch, {plural(fabric.hosts, 'host')}"
-    title = (
-        one
-        if fabric.switches == 1
-        else f"Tree of {plural(len(tree.rows), 'level')}: {shape} switches, {plural(fabric.hosts, 'host')}"
-    )
-    parts.headline(panels, title, _note(tree))
-    return panels.drawn
+    kind = "One switch" if fabric.switches == 1 else f"Tree of {plural(len(tree.rows), 'level')}: {shape} switches"
+    return parts.headline(panels, f"{kind}, {plural(fabric.hosts, 'host')}", _note(tree))
 
 
 @dataclass
@@ -64,16 +60,9 @@ class _Tree:
         return names[level - 1] if names else f"level {level}"
 
     def subtrees(self) -> list[list[int]]:
-        """What hangs together without the switches of the top."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        low = [pair for pair in self.cables if max(self.levels[end] for end in pair) < self.top]
-        a, b = np.array(low).reshape(-1, 2).T
-        graph = coo_array((np.ones(len(a)), (a, b)), shape=(len(self.levels), len(self.levels)))
-        _, labels = connected_components(graph, directed=False)
+        """The switches of each subtree below the top level."""
         found: dict[int, list[int]] = defaultdict(list)
-        for switch, label in enumerate(labels.tolist()):
+        for switch, label in enumerate(subtrees(self.fabric, self.top - 1)):
             if self.levels[switch] < self.top:
                 found[label].append(switch)
         return list(found.values())
@@ -104,8 +93,7 @@ def _full(axes: Axes, tree: _Tree) -> None:
         names = parts.cut([tree.fabric.switch_names[switch] for switch in row], room)
         for switch, name in zip(row, names, strict=True) if room >= SHORTEST_NAME else []:
             parts.words(axes, places[switch][0], level + 0.16, name, 7.5, "#555555", on="white")
-    axes.set_xlim(-0.1, 1.02)
-    axes.set_ylim(0.05, tree.top + 0.35)
+    axes.set(xlim=(-0.1, 1.02), ylim=(0.05, tree.top + 0.35))
     rows = [(parts.rate(rate), found, LINE) for rate, found in colour.items()]
     trunk = max(tree.cables.values(), default=1)
     first = [("switch", parts.SWITCH, SQUARE), ("host", parts.HOST, DOT)]
@@ -154,10 +142,10 @@ def _hosts(axes: Axes, tree: _Tree, places: dict[int, tuple[float, float]], room
 
 def _subtrees(axes: Axes, tree: _Tree) -> None:
     """A box for each subtree and one for the top; the first ones, and how many more."""
-    subtrees = tree.subtrees()
-    kinds = Counter(_summary(tree, subtree) for subtree in subtrees)
-    shown = subtrees if len(subtrees) <= MOST_SUBTREES else [*subtrees[: MOST_SUBTREES - 2], subtrees[-1]]
-    gap = len(subtrees) - len(shown)
+    found = tree.subtrees()
+    kinds = Counter(_summary(tree, subtree) for subtree in found)
+    shown = found if len(found) <= MOST_SUBTREES else [*found[: MOST_SUBTREES - 2], found[-1]]
+    gap = len(found) - len(shown)
     count = len(shown) + (1 if gap else 0)
     spots = [(at + 0.5) / count for at in range(count)]
     if gap:
@@ -175,17 +163,9 @@ def _subtrees(axes: Axes, tree: _Tree) -> None:
         axes.plot([x, 0.2 + 0.6 * x], [1.22, 2.1], color=parts.LOCAL, linewidth=3, zorder=1)
         parts.words(axes, 0.5 * x + 0.5 * (0.2 + 0.6 * x), 1.66, f" {to_top[at]} ", 9.5, "#444444", on="white")
         _box(axes, x, 0.62, 0.88 / count, 1.2, _summary(tree, subtree), parts.SWITCH)
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(-0.15, 2.75)
-    words = f"a subtree, {plural(len(kinds), 'kind')}"
-    parts.legend(
-        axes,
-        [
-            (words, parts.SWITCH, SQUARE),
-            ("the top", parts.GLOBAL, SQUARE),
-            ("cables to the top, counted", parts.LOCAL, LINE),
-        ],
-    )
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.15, 2.75))
+    boxes = [(f"a subtree, {plural(len(kinds), 'kind')}", parts.SWITCH, SQUARE), ("the top", parts.GLOBAL, SQUARE)]
+    parts.legend(axes, [*boxes, ("cables to the top, counted", parts.LOCAL, LINE)])
 
 
 def _summary(tree: _Tree, subtree: Sequence[int]) -> tuple[str, ...]:
@@ -197,18 +177,9 @@ def _summary(tree: _Tree, subtree: Sequence[int]) -> tuple[str, ...]:
 
 
 def _box(axes: Axes, x: float, y: float, width: float, height: float, rows: Sequence[str], colour: str) -> None:
-    box = FancyBboxPatch(
-        (x - width / 2, y - height / 2),
-        width,
-        height,
-        boxstyle="round,pad=0,rounding_size=0.012",
-        mutation_aspect=4,
-        facecolor="white",
-        edgecolor=colour,
-        linewidth=2,
-        zorder=3,
-    )
-    axes.add_patch(box)
+    look: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.012", "mutation_aspect": 4, "zorder": 3}
+    look |= {"facecolor": "white", "edgecolor": colour, "linewidth": 2}
+    axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, **look))
     size = 13 if width > 0.3 else float(np.clip(110 * width, 7, 11))
     for at, row in enumerate(rows):
         parts.words(axes, x, y + ((len(rows) - 1) / 2 - at) * height / (len(rows) + 0.6), row, size)

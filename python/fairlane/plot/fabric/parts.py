@@ -13,7 +13,7 @@ from matplotlib.collections import LineCollection
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.legend import legend_below
-from fairlane.plot.panels import Given, Panels
+from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
 from fairlane.units import BANDWIDTH
 from fairlane.wording import plural, significant
@@ -40,15 +40,15 @@ def blank(given: Given, width: float, height: float, columns: int = 1, rows_of_l
     return panels
 
 
-def headline(panels: Panels, title: str, note: str) -> None:
-    """What it is, and what to know to read it."""
+def headline(panels: Panels, title: str, note: str) -> Drawn:
+    """A title, and a note at the foot of the figure; returns what ``draw`` returns."""
     if not panels.own:
-        panels.headline(title, note)
-        return
+        return panels.headline(title, note)
     made = panels.figure
     title_of(made, title)
     note = "\n".join(wrap(note, width=int(LETTERS_AN_INCH * made.get_figwidth())))
     made.text(0.012, 0.1 / made.get_figheight(), note, ha="left", va="bottom", fontsize=10, color=MUTED)
+    return panels.drawn
 
 
 def legend(axes: Axes, rows: Iterable[tuple[str, str, str]], columns: int = 4) -> None:

@@ -31,12 +31,10 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
             name = names[switch]
             words = f"{name}\n{plural(hosts[switch], 'host')}" if hosts[switch] else name
             parts.words(panel, 1.13 * x, 1.13 * y, words, 8, "#555555")
-    panel.set_xlim(-1.28, 1.28)
-    panel.set_ylim(-1.28, 1.28)
+    panel.set(xlim=(-1.28, 1.28), ylim=(-1.28, 1.28))
     parts.legend(panel, [("switch", parts.SWITCH, DOT), ("cable; wider: a trunk", parts.GLOBAL, LINE)])
     title = f"Fabric without levels: {plural(fabric.switches, 'switch', 'switches')}, {plural(fabric.hosts, 'host')}"
-    parts.headline(panels, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches.")
-    return panels.drawn
+    return parts.headline(panels, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches.")
 
 
 def _order(switches: int, pairs: list[parts.Pair]) -> list[int]:
