@@ -14,8 +14,8 @@ from typing_extensions import override
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.controller import Controller, JobWork, Settings, Work, control, controller_of, row_of
+from fairlane.controller.episodes import missing, phases
 from fairlane.controller.loop import Mode
-from fairlane.controller.phases import missing, phases
 from fairlane.errors import ScenarioError
 from samples import TREE
 

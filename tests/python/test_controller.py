@@ -12,8 +12,7 @@ from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
 from fairlane.controller import CONTROLLERS, Controller, Settings, Work, control, controller_of, row_of
 from fairlane.controller.episodes import Episodes
-from fairlane.controller.fitting import fit
-from fairlane.controller.online import Continuous
+from fairlane.controller.fitting import Continuous, fit
 from pictures import assert_drawn
 from samples import TREE
 
@@ -278,7 +277,7 @@ def test_settings_that_cannot_be_are_refused(mode: Any, given: dict[str, Any], w
         ({"variants": 0}, "variants = 0: out of range; allowed: at least 1"),
         ({"threads": 0}, "threads = 0: out of range; allowed: at least 1"),
         ({"seed": -1}, "seed = -1: out of range; allowed: at least 0"),
-        ({"draws": 3, "mode": "online"}, "draws = 3: means something in episodes only"),
+        ({"draws": 3, "mode": "online"}, "draws = 3: has an effect in episodes only"),
         ({"period": 0}, "period"),
         ({"periods": 0}, "periods = 0: out of range; allowed: at least 1"),
     ],
@@ -350,7 +349,7 @@ def test_parameters_that_fit_no_job_are_refused(controller: str, parameters: dic
         (["--period", "1"], '--period = "1"'),
         (["--period", "0 ms"], '--period = "0 ms": out of range'),
         (["--draws", "0"], "--draws"),
-        (["--draws", "2", "--mode", "online"], "--draws = 2: means something in episodes only"),
+        (["--draws", "2", "--mode", "online"], "--draws = 2: has an effect in episodes only"),
         (["--seed", "-3"], "--seed"),
         (["--mode", "onlin", "--out", "{out}/new/folder"], 'did you mean "online"'),
         (["--set", "qos.service_levels=2", "--set", "qos.lanes=1", "--out", "{out}/new/folder"], "qos.lanes = 1"),

@@ -9,8 +9,7 @@ import pytest
 
 from fairlane.controller import JobWork, Settings, Slack, Work
 from fairlane.controller.slack.changes import Changes
-from fairlane.controller.slack.feedback import Feedback
-from fairlane.controller.slack.ladder import Candidate, ladder
+from fairlane.controller.slack.ladder import Candidate, Feedback, ladder
 
 
 def made_up(gain: float = 0.0, job: str = "a") -> Work:

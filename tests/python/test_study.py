@@ -396,7 +396,7 @@ BAD_CONTROLLERS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(
     ("lines", "place", "words"),
     [
-        ('mode = "online"\ndraws = 5', 9, "treatments.a.draws = 5: means something in episodes only"),
+        ('mode = "online"\ndraws = 5', 9, "treatments.a.draws = 5: has an effect in episodes only"),
         ('periods = "3"', 7, 'treatments.a.periods = "3"'),
         ('draws = "3"', 8, 'treatments.a.draws = "3"'),
         ('set = { "jobs[0].start" = "401 us" }', 8, "starts after the end of the run; allowed: at most 400 us"),

@@ -59,7 +59,7 @@ def control(
     if span == 0:
         raise refused("--period", "out of range", period, "above 0")
     if draws is not None and mode_of(mode) == "online":
-        raise refused("--draws", "means something in episodes only", draws, "--mode episodes")
+        raise refused("--draws", "has an effect in episodes only", draws, "--mode episodes")
     fresh(out)
     outcomes: list[Outcome] = []
     with folder_for(out):

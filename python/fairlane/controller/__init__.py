@@ -1,11 +1,12 @@
-"""Controllers: what decides service levels while jobs run, from the work that they did.
+"""Controllers: they set service levels while jobs run, from the work of the jobs.
 
-A controller is one file with one class, or a folder with its parts; a line in ``CONTROLLERS`` gives it a name. Users
-bring their own as ``file.py:ClassName``, by the name of an entry point ``fairlane.controllers`` of an installed
-package, or as an object. ``control`` runs one, period by period, on fresh short simulations or on one that goes on.
+A controller is a class; a line in ``CONTROLLERS`` gives it a name. Users bring their own as ``file.py:ClassName``, by
+the name of an entry point ``fairlane.controllers`` of an installed package, or as an object. ``control`` runs one,
+period by period, on fresh short simulations or on one continuous simulation.
 """
 
 from pydantic import ConfigDict
+from typing_extensions import override
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
 from fairlane.controller.constant import Fixed, Isolate, NoControl
@@ -35,13 +36,12 @@ __all__ = [
 
 
 class _Unread(Controller):
-    """Stands for a controller whose code is not to run: it takes any parameters, and sets nothing."""
+    """In place of a controller whose code must not run: takes any parameters, and sets nothing."""
 
     model_config = ConfigDict(extra="allow")
 
+    @override
     def observe(self, work: Work) -> Settings:
-        """Nothing."""
-        del work
         return Settings()
 
 

@@ -14,8 +14,6 @@ from pydantic import ConfigDict, Field
 from fairlane.errors import Problem
 from fairlane.inputs.registry import Named
 
-__all__ = ["MOST_WEIGHT", "Controller", "JobWork", "RankLevels", "Settings", "Work", "problems_of"]
-
 WHOLE = 0.99
 """Share of a period for which a job must run to count as running throughout: simulations end slightly late."""
 MOST_WEIGHT = 65535
@@ -56,10 +54,10 @@ class JobWork:
         return self.work if self.progress is None else self.progress
 
     def over(self, other: "JobWork | None", *, part: bool = False) -> float | None:
-        """Its work over the other's, of rates if they were not there for as long, minus 1; None if that did nothing.
+        """Its work over the other's, minus 1; None if the other did nothing.
 
-        Of a ``part`` of a longer run None as well where they were not there for as long: in what is left of a period
-        when one of them comes to its end there may be an iteration or none.
+        If they ran for different times, their rates are compared; in a ``part`` of a longer run that is None, as there
+        may be one iteration or none in what is left of a period when one of them ends.
         """
         if other is None or not other.done:
             return None

@@ -1,4 +1,4 @@
-"""Controllers that decide once: nothing, a table, or a service level for each job. Others are compared with them."""
+"""Controllers that decide once: nothing, a table, or a service level for each job. Baselines for the others."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -10,8 +10,6 @@ from typing_extensions import override
 from fairlane.controller.base import MOST_WEIGHT, Controller, Settings, Work, problems_of
 from fairlane.errors import Problem
 
-__all__ = ["Constant", "Fixed", "Isolate", "NoControl"]
-
 Level = Annotated[int, Field(ge=0, le=15)]
 Weight = Annotated[int, Field(ge=1, le=MOST_WEIGHT)]
 
@@ -21,21 +19,18 @@ class Constant(Controller):
 
     @abstractmethod
     def settings(self, jobs: Mapping[str, int]) -> Settings:
-        """What holds while these jobs are there, each with its number of ranks."""
+        """The settings while these jobs are present, each with its number of ranks."""
 
     @override
     def start(self, jobs: Mapping[str, int]) -> Settings:
-        """What holds for these."""
         return self.settings(jobs)
 
     @override
     def rearrange(self, jobs: Mapping[str, int]) -> Settings:
-        """The same for these."""
         return self.settings(jobs)
 
     @override
     def observe(self, work: Work) -> Settings:
-        """The same for the jobs that there are now."""
         return self.settings({name: job.ranks for name, job in work.jobs.items()})
 
 
@@ -46,8 +41,6 @@ class NoControl(Constant):
 
     @override
     def settings(self, jobs: Mapping[str, int]) -> Settings:
-        """None: every rank stays on the default level."""
-        del jobs
         return Settings()
 
 
@@ -62,13 +55,12 @@ class Isolate(Constant):
 
     @override
     def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
-        """Jobs that there are not."""
         unknown = [job for job in self.weights if job not in jobs]
         yield from (Problem.unknown(f"weights.{job}", "job", job, list(jobs)) for job in unknown)
 
     @override
     def settings(self, jobs: Mapping[str, int]) -> Settings:
-        """A level for each job, in their order; of jobs that share a level, the greatest weight counts."""
+        """A level for each job, in their order; of jobs that share a level, the maximum weight counts."""
         levels: dict[str, dict[int, int]] = {}
         weights = [1] * self.service_levels
         for number, (job, ranks) in enumerate(jobs.items()):
@@ -79,7 +71,7 @@ class Isolate(Constant):
 
 
 class Fixed(Constant):
-    """Sets the levels and weights of a table, once and for all."""
+    """Sets the levels and weights of a table."""
 
     levels: dict[str, dict[int, Level]] = Field(default_factory=dict, description="service level by job and rank")
     weights: list[Weight] = Field(
@@ -88,12 +80,10 @@ class Fixed(Constant):
 
     @override
     def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
-        """Jobs and ranks that there are not, levels and weights beyond its own."""
         given = Settings(self.levels, tuple(self.weights))
         return problems_of(given, self.service_levels, jobs, ", or more in service_levels")
 
     @override
     def settings(self, jobs: Mapping[str, int]) -> Settings:
-        """The whole table: what it says of jobs that are not there yet holds once they are."""
-        del jobs
+        """The whole table; entries of jobs that have not started yet apply once they have."""
         return Settings(self.levels, (*self.weights, *[1] * (self.service_levels - len(self.weights))))

@@ -1,28 +1,40 @@
 """Episodes: each period is a fresh, short simulation, as in section 5.2 of Savoie et al. 2020.
 
 For every period one variant of each job is drawn; default, treated and isolated simulations of a period share them,
-and the hosts. A simulation is determined by its settings and variants, so none is repeated.
+and the hosts. A simulation is determined by its settings and variants, so none is repeated. Variants are what differs
+between two runs of one application with the same parameters: variant v of a workload draws its own jitter; variant v of
+a trace has its compute times scaled by up to 2%, up or down.
+
+An episode begins with the jobs that are present at its time: a job that starts later begins with the first episode
+after its arrival, and one that stops has its last episode before its departure.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy
 
+from fairlane import _core
 from fairlane.controller.base import Settings, Work
 from fairlane.controller.fitting import Counts, with_settings
-from fairlane.controller.variants import Variants
+from fairlane.errors import Problem
+from fairlane.scenario import Resolved
+from fairlane.scenario.resolved import injection_of
 from fairlane.seeds import Purpose, stream
 from fairlane.simulation import Simulation
+from fairlane.workload.builder import JobScript
+from fairlane.workload.trace import Trace
 
 if TYPE_CHECKING:
-    from fairlane.scenario import Resolved, Scenario
-
-__all__ = ["VARIANTS", "Combination", "Episodes"]
+    from fairlane.scenario import Scenario
+    from fairlane.scenario.models import Job
 
 VARIANTS = 5
 """Variants of each job, as the paper has five traces."""
+TRACE_JITTER = 0.02
+"""Maximum relative deviation of the compute times of a trace's variants."""
 Combination = tuple[int, ...]
 """The variant of each job."""
 
@@ -32,12 +44,12 @@ class Episodes:
 
     Args:
         scenario: What is simulated.
-        period: How long each simulation is, ps.
+        period: Length of each simulation, ps.
         seed: Seed of which variants a period gets.
-        variants: How many variants each job has.
-        draws: How many different combinations of variants there are; None for a new one each period. With few, the
+        variants: Number of variants of each job.
+        draws: Number of different combinations of variants; None for a new one each period. With few, the
             simulations of periods that have the same combination and settings are the same, and are run once.
-        threads: How many simulations run at the same time.
+        threads: Maximum number of concurrent simulations.
     """
 
     def __init__(
@@ -50,35 +62,36 @@ class Episodes:
         draws: int | None = None,
         threads: int = 1,
     ) -> None:
-        self._variants = Variants(scenario)
+        self.resolved = scenario.resolve()
+        """The scenario with its hosts, and the compute times that all variants share."""
+        self.simulated = 0
+        """Number of simulations so far."""
+        self.packet_hops = 0
+        """Packets times links crossed in them."""
         self._period, self._seed, self._count, self._draws = period, seed, variants, draws
+        self._program_seed = scenario.seed
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._together: dict[tuple[object, ...], Future[Work]] = {}
         self._alone: dict[tuple[int, int], Future[Work]] = {}
-        self.simulated = 0
-        """Simulations so far, those that were found to be done already not counted."""
-        self.packet_hops = 0
-        """Packets times links crossed in them."""
+        self._programs: dict[tuple[int, int], _core.Program] = {}
 
     @property
     def jobs(self) -> dict[str, int]:
         """Number of ranks by job."""
-        return {job.name: job.ranks for job in self._variants.resolved.jobs}
-
-    @cached_property
-    def resolved(self) -> "Resolved":
-        """The scenario with hosts and compute times."""
-        return self._variants.resolved
+        return {job.name: job.ranks for job in self.resolved.jobs}
 
     def combination(self, period: int) -> Combination:
-        """The variants of the jobs in a period: each job's own draw, whoever else is there."""
-        which = period
-        if self._draws is not None:
-            which = int(self._rng(0, period).integers(self._draws))
+        """The variants of the jobs in a period: each job's own draw, independent of the other jobs."""
+        which = period if self._draws is None else int(self._rng(0, period).integers(self._draws))
         return tuple(
-            period if self._variants.drifts(at) else int(self._rng(1, which, job.number).integers(self._count))
+            period if self._drifts(at) else int(self._rng(1, which, job.number).integers(self._count))
             for at, job in enumerate(self.resolved.jobs)
         )
+
+    def _drifts(self, job: int) -> bool:
+        """Whether its variants are stages of one long run: then they come in order and are not drawn."""
+        workload = self.resolved.jobs[job].table.workload
+        return bool(workload is not None and getattr(workload.imbalance, "per_variant", 0.0))
 
     def _rng(self, *numbers: int) -> numpy.random.Generator:
         return stream(self._seed, Purpose.VARIANT, 2**32 - 1, *numbers)
@@ -87,30 +100,92 @@ class Episodes:
         """All jobs with these settings."""
         key = (settings.key, combination)
         if key not in self._together:
-            self._together[key] = self._submit(with_settings(self._variants.of(combination), settings))
+            jobs = (
+                replace(job, program=self._program(at, variant))
+                for at, (job, variant) in enumerate(zip(self.resolved.jobs, combination, strict=True))
+            )
+            self._together[key] = self._submit(with_settings(replace(self.resolved, jobs=tuple(jobs)), settings))
         return self._together[key]
 
     def alone(self, job: int, variant: int) -> Future[Work]:
-        """One variant of one job with nobody beside it."""
+        """One variant of one job, isolated on its hosts."""
         if (job, variant) not in self._alone:
-            self._alone[job, variant] = self._submit(self._variants.alone(job, variant))
+            alone = self.resolved.alone(job)
+            jobs = (replace(alone.jobs[0], program=self._program(job, variant)),)
+            self._alone[job, variant] = self._submit(replace(alone, jobs=jobs))
         return self._alone[job, variant]
 
-    def _submit(self, resolved: "Resolved") -> Future[Work]:
+    def _submit(self, resolved: Resolved) -> Future[Work]:
         if self._pool is not None:
             return self._pool.submit(self._simulate, resolved)
         future: Future[Work] = Future()
         future.set_result(self._simulate(resolved))
         return future
 
-    def _simulate(self, resolved: "Resolved") -> Work:
+    def _simulate(self, resolved: Resolved) -> Work:
         simulation = Simulation(resolved)
         simulation.run_until(self._period)
         self.simulated += 1
         self.packet_hops += simulation.packet_hops
         return Counts(simulation).since(None)
 
+    def _program(self, job: int, variant: int) -> _core.Program:
+        if (job, variant) not in self._programs:
+            self._programs[job, variant] = self._write(job, variant)
+        return self._programs[job, variant]
+
+    def _write(self, job: int, variant: int) -> _core.Program:
+        found = self.resolved.jobs[job]
+        if variant == 0:
+            return found.program
+        source = found.table.source
+        if isinstance(source, Trace):
+            rng = stream(self._program_seed, Purpose.VARIANT, found.number, variant)
+            scale = source.compute_scale * (1 + rng.uniform(-TRACE_JITTER, TRACE_JITTER))
+            return source.model_copy(update={"compute_scale": scale}).program()
+        assert found.compute is not None, "a job with a workload has a compute time"
+        number = source.variant + variant
+        script = JobScript(
+            found.ranks,
+            seed=self._program_seed,
+            job=found.number,
+            variant=number,
+            injection=lambda: injection_of(self.resolved, found),
+        )
+        return source.model_copy(update={"variant": number}).program(script, found.compute)
+
     def close(self) -> None:
         """Ends the threads; what has not begun is dropped."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
+
+
+def phases(scenario: "Scenario", period: int, periods: int) -> "dict[int, Scenario]":
+    """Scenarios by the first period in which they hold, without times of arrival and departure; ``period`` in ps."""
+    spans = [_span(job, period, periods) for job in scenario.jobs]
+    starts = sorted({0, *(edge for span in spans for edge in span if 0 < edge < periods)})
+    plain = [job.model_copy(update={"start": 0, "stop": None}) for job in scenario.jobs]
+    found = {}
+    for start in starts:
+        jobs = [job for job, (first, end) in zip(plain, spans, strict=True) if first <= start < end]
+        found[start] = scenario.model_copy(update={"jobs": jobs})
+    return found
+
+
+def _span(job: "Job", period: int, periods: int) -> tuple[int, int]:
+    """Its first period, and the first one without it."""
+    return -(-job.start // period), periods if job.departure is None else -(-job.departure // period)
+
+
+def endless(scenario: "Scenario") -> Problem | None:
+    """The problem of jobs that stop after a number of iterations, which no episode reaches; None without such jobs."""
+    for at, job in enumerate(scenario.jobs):
+        if isinstance(job.stop, int):
+            words = "episodes begin anew, so iterations of one do not add up"
+            return Problem(f"jobs[{at}].stop", words, job.stop, 'a time, as "600 ms"')
+    return None
+
+
+def missing(scenario: "Scenario", period: int, periods: int) -> Iterator[int]:
+    """The periods from which on no job would be present."""
+    return (start for start, phase in phases(scenario, period, periods).items() if not phase.jobs)

@@ -1,4 +1,4 @@
-"""Fitting a controller to a scenario: lanes for its service levels, and its settings in the simulator's terms."""
+"""Fitting a controller to a scenario: lanes for its service levels, its settings and measurements in a simulation."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -16,10 +16,9 @@ from fairlane.scenario import Resolved, ResolvedJob
 from fairlane.simulation import Simulation
 
 if TYPE_CHECKING:
+    from fairlane.results.milestones import Milestones
     from fairlane.scenario import Scenario
     from fairlane.scenario.models import Arbiter
-
-__all__ = ["Counts", "apply", "check_jobs", "fit", "judged", "with_settings"]
 
 
 def check_jobs(scenarios: Iterable["Scenario"], controller: Controller) -> None:
@@ -31,12 +30,12 @@ def check_jobs(scenarios: Iterable["Scenario"], controller: Controller) -> None:
 
 
 def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
-    """The scenario with a lane for each of the controller's service levels, where it says nothing about them itself.
+    """The scenario with a lane for each of the controller's service levels, where it does not specify them itself.
 
-    Lanes that its arbiter has no weight for get 1: nobody uses them but the controller, which sets the weights.
+    Lanes without a weight get weight 1: only the controller uses them, and it sets the weights.
 
     Raises ``ScenarioError`` if it has fewer service levels, or lanes for fewer, or an arbiter without weights, or uses
-    levels that the controller gives away.
+    levels that the controller assigns.
     """
     if problems := list(_unsuitable(scenario, controller)):
         raise scenario.error(Problems(*problems))
@@ -68,7 +67,7 @@ def _unsuitable(scenario: "Scenario", controller: Controller) -> Iterator[Proble
 
 
 def _taken(scenario: "Scenario", controller: str) -> Iterator[Problem]:
-    """What of the scenario uses a level besides the first."""
+    """What of the scenario uses a level other than 0."""
     words = f"the controller {controller} gives out all levels but 0"
     if scenario.qos.default:
         yield Problem("qos.default", words, scenario.qos.default, "0")
@@ -93,9 +92,9 @@ def _with_weights(arbiter: "Arbiter", lanes: int) -> "Arbiter":
 
 
 def judged(settings: Settings, controller: Controller, jobs: Mapping[str, int | None]) -> Settings:
-    """The settings that a controller has answered with; ``jobs`` has all that there ever are, and their ranks if known.
+    """The settings that a controller returned; ``jobs`` has all jobs of the run, and their ranks if known.
 
-    Raises ``ScenarioError`` if they are about jobs, ranks, levels or weights that there are not.
+    Raises ``ScenarioError`` if they name unknown jobs, ranks, levels or weights.
     """
     problems = [problem.under("controller") for problem in problems_of(settings, controller.service_levels, jobs)]
     if problems:
@@ -104,7 +103,7 @@ def judged(settings: Settings, controller: Controller, jobs: Mapping[str, int | 
 
 
 def _lane_weights(resolved: Resolved, weights: tuple[int, ...]) -> list[int]:
-    """Weights of lanes from those of service levels; of levels that share a lane the greatest counts."""
+    """Weights of lanes from those of service levels; of levels that share a lane the maximum."""
     qos = resolved.tables["qos"]
     lanes = [1] * (qos["lanes"] or max(qos["sl2vl"]) + 1)
     for lane, weight in zip(qos["sl2vl"], weights, strict=False):
@@ -130,7 +129,7 @@ def with_settings(resolved: Resolved, settings: Settings) -> Resolved:
 
 
 def apply(simulation: Simulation, settings: Settings) -> None:
-    """Gives the settings to a simulation under way; where they say nothing, the scenario's hold again."""
+    """Applies the settings to a running simulation; for what they do not set, the scenario's hold again."""
     scenario = simulation.scenario
     simulation.set_service_levels({job.name: settings.levels.get(job.name, job.rank_levels) for job in scenario.jobs})
     if settings.weights:
@@ -148,13 +147,13 @@ class Counts:
         self._ranks = columns(simulation.engine.table("ranks"))
 
     def present(self) -> dict[str, int]:
-        """The jobs that are there, with their number of ranks."""
+        """The jobs that are present, with their number of ranks."""
         at = {number: numpy.flatnonzero(self._ranks["job"] == number) for number in range(len(self._jobs))}
         there = [job.start <= self._now < self._end(job, at[number]) for number, job in enumerate(self._jobs)]
         return {job.name: job.ranks for job, is_there in zip(self._jobs, there, strict=True) if is_there}
 
     def since(self, before: "Counts | None") -> Work:
-        """What was done between ``before`` (None: the start) and now, by the jobs that were there."""
+        """The work between ``before`` (None: the start) and now, of the jobs that were present."""
         begin = before._now if before else 0
         column = {
             name: self._ranks[name] - (before._ranks[name] if before else 0)
@@ -180,3 +179,41 @@ class Counts:
         """When a job's programs ended or it was stopped, ps; for its ranks' rows."""
         ended = int(self._ranks["finished_at"][at].max()) if self._ranks["finished"][at].all() else inf
         return ended if job.stop is None else min(ended, job.stop)
+
+
+class Continuous:
+    """A simulation that is run period by period, in which service levels and weights change while the jobs run."""
+
+    def __init__(self, resolved: "Resolved", period: int) -> None:
+        self._simulation = Simulation(resolved)
+        self._period, self._periods = period, 0
+        self._set: object = None
+        self._before = Counts(self._simulation)
+
+    @property
+    def jobs(self) -> dict[str, int]:
+        """The jobs that are present now, with their number of ranks."""
+        return self._before.present()
+
+    def milestones(self) -> dict[str, "Milestones"]:
+        """Times of completed iterations of each job since the beginning of the first period."""
+        from fairlane.engine.measured import Work as Measured
+        from fairlane.results.milestones import milestones
+
+        jobs = self._simulation.scenario.jobs
+        reached = milestones(Measured.of(self._simulation.engine), [job.start for job in jobs])
+        return {job.name: reached[number] for number, job in enumerate(jobs)}
+
+    def run(self, settings: Settings | None = None) -> Work:
+        """The next period, with these settings from its beginning on; None changes nothing.
+
+        Settings that hold already are not set again: arbiters would restart their rounds.
+        """
+        if settings is not None and settings.key != self._set:
+            apply(self._simulation, settings)
+            self._set = settings.key
+        self._periods += 1
+        self._simulation.run_until(self._periods * self._period)
+        now = Counts(self._simulation)
+        work, self._before = now.since(self._before), now
+        return work

@@ -1,19 +1,17 @@
 """The control loop: simulate a period, pass its measurements to the controller, apply its settings, continue."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import count
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
-from fairlane.controller.episodes import VARIANTS, Combination, Episodes
-from fairlane.controller.fitting import check_jobs, fit, judged
-from fairlane.controller.online import Continuous
-from fairlane.controller.phases import endless, phases
+from fairlane.controller.episodes import VARIANTS, Episodes, endless, phases
+from fairlane.controller.fitting import Continuous, check_jobs, fit, judged
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems, refusing, validated
 from fairlane.scenario.checks import late
@@ -23,8 +21,6 @@ from fairlane.units import DURATION
 if TYPE_CHECKING:
     from fairlane.results.milestones import Milestones
     from fairlane.scenario import Scenario
-
-__all__ = ["Mode", "Outcome", "Phases", "control", "controller_of", "mode_of", "row_of"]
 
 Mode = Literal["episodes", "online"]
 """A new short simulation per period, or one continuous simulation."""
@@ -153,7 +149,9 @@ def control(
         RunError: A simulation cannot go on.
     """
     made = controller_of(controller)
-    span = _options(period=period, periods=periods, seed=seed, variants=variants, draws=draws, threads=threads).period
+    options = {"period": period, "periods": periods, "seed": seed, "variants": variants}
+    with refusing():
+        span = validated(_Options, {**options, "draws": draws, "threads": threads}).period
     _check(mode_of(mode), span, periods, scenario, draws)
     there = _phases_of(scenario, mode, span, periods)
     check_jobs(there.values(), made)
@@ -161,10 +159,7 @@ def control(
     if mode == "online":
         return _online(fitted[0], made, span, periods, default=default, isolated=isolated)
     cores = len(os.sched_getaffinity(0)) if threads is None else threads
-
-    def episodes_of(phase: "Scenario") -> Episodes:
-        return Episodes(phase, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
-
+    episodes_of = partial(Episodes, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
     return _phase_by_phase(fitted, made, periods, episodes_of, default=default, isolated=isolated)
 
 
@@ -186,14 +181,13 @@ def _phase_by_phase(
     default: bool,
     isolated: bool,
 ) -> Iterator[Outcome]:
-    starts = [*fitted, periods]
     ever: dict[str, int | None] = {}
     for phase in fitted.values():
         ever |= {name: _more(ever.get(name, 0), job.ranks) for job in phase.jobs for name in job.names()}
-    for number, phase in enumerate(fitted.values()):
-        episodes = episodes_of(phase)
+    for start, end in pairwise([*fitted, periods]):
+        episodes = episodes_of(fitted[start])
         try:
-            steps = range(starts[number], min(starts[number + 1], periods))
+            steps = range(start, min(end, periods))
             ranks = {name: known or episodes.jobs.get(name) for name, known in ever.items()}
             yield from _episodes(episodes, controller, steps, ranks, default=default, isolated=isolated)
         finally:
@@ -201,21 +195,15 @@ def _phase_by_phase(
 
 
 def _more(before: int | None, ranks: int | None) -> int | None:
-    """The most ranks that a job has in any phase; None if that is not known, as of a trace."""
+    """The maximum number of ranks of a job over phases; None if it is not known, as of a trace."""
     return None if before is None or ranks is None else max(before, ranks)
 
 
 def mode_of(name: str) -> Mode:
     """The mode of this name; raises ``ScenarioError`` if there is none."""
-    found = next((mode for mode in get_args(Mode) if mode == name), None)
-    if found is None:
+    if name not in get_args(Mode):
         raise ScenarioError(Problem.unknown("mode", "mode", name, get_args(Mode), name))
-    mode: Mode = found
-    return mode
-
-
-def _picoseconds(given: Any) -> Any:
-    return DURATION.parse(given) if isinstance(given, str) else given
+    return cast("Mode", name)
 
 
 class _Options(BaseModel):
@@ -223,7 +211,7 @@ class _Options(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    period: Annotated[int, BeforeValidator(_picoseconds), Field(gt=0)]
+    period: Annotated[int, BeforeValidator(lambda it: DURATION.parse(it) if isinstance(it, str) else it), Field(gt=0)]
     periods: int = Field(ge=1)
     seed: int = Field(ge=0, le=LARGEST_SEED)
     variants: int = Field(ge=1)
@@ -231,16 +219,9 @@ class _Options(BaseModel):
     threads: int | None = Field(ge=1)
 
 
-def _options(**given: Any) -> _Options:
-    with refusing():
-        return validated(_Options, given)
-
-
 def _check(mode: Mode, span: int, periods: int, scenario: "Scenario | Phases", draws: int | None) -> None:
     if draws is not None and mode == "online":
-        raise ScenarioError(
-            Problem("draws", "means something in episodes only", draws, 'nothing, or mode = "episodes"')
-        )
+        raise ScenarioError(Problem("draws", "has an effect in episodes only", draws, 'nothing, or mode = "episodes"'))
     if isinstance(scenario, Mapping):
         if mode == "online" and len(scenario) > 1:
             words = "one simulation has one scenario, whose jobs come and go by start and stop"
@@ -268,17 +249,13 @@ def _episodes(
         judged(settings, controller, ever)
         combination = episodes.combination(period)
         untouched = episodes.together(unset, combination) if default else None
-        alone = _alone(episodes, combination) if isolated else {}
+        alone = [episodes.alone(at, variant) for at, variant in enumerate(combination)] if isolated else []
         treated = episodes.together(settings, combination).result()
         state, used = controller.state, settings
         settings = controller.observe(treated)
-        apart = {job: future.result().jobs[job] for job, future in alone.items()}
+        apart = {name: job for future in alone for name, job in future.result().jobs.items()}
         reference = untouched.result() if untouched else None
         yield Outcome("episodes", period, state, controller.accepted, used, treated, reference, apart)
-
-
-def _alone(episodes: Episodes, combination: Combination) -> dict[str, Future[Work]]:
-    return {job: episodes.alone(at, variant) for job, at, variant in zip(episodes.jobs, count(), combination)}
 
 
 def _online(
@@ -299,16 +276,13 @@ def _online(
         apart = {name: job for one in alone for name, job in one.run().jobs.items()}
         state, accepted = controller.state, False
         seen = work.throughout()
-        # What it had set was not in force if others were there for a while: it has not been tried yet.
+        # Its settings were not in force if other jobs were present for a while: they have not been tried yet.
         if seen.jobs and not (others and seen.jobs.keys() == known):
             settings, known = controller.observe(seen), seen.jobs.keys()
             accepted = controller.accepted
-        reached = _reached(treated, untouched, alone) if period == periods - 1 else {}
+        reached = {}
+        if period == periods - 1:
+            reached["treated"] = treated.milestones()
+            reached["default"] = untouched.milestones() if untouched else {}
+            reached["isolated"] = {name: of for one in alone for name, of in one.milestones().items()}
         yield Outcome("online", period, state, accepted, used, work, reference, apart, reached)
-
-
-def _reached(
-    treated: Continuous, untouched: Continuous | None, alone: Iterable[Continuous]
-) -> dict[str, dict[str, "Milestones"]]:
-    apart = {name: of for one in alone for name, of in one.milestones().items()}
-    return {"treated": treated.milestones(), "default": untouched.milestones() if untouched else {}, "isolated": apart}

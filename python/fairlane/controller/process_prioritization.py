@@ -1,19 +1,6 @@
 """Process prioritization: Algorithm 1 of Savoie et al. 2020, section 3.3. Numbers in comments are its lines.
 
-What the printed listing leaves open is decided like this (each decision has a test):
-
-- Lines 25 to 34 follow every period. Their indentation puts them under line 22, where they could not do anything.
-- A trial changes the best assignments (the text: what did not help is rolled back), not those of the trial before.
-- "Increase priority" adds ``step`` to the weight of the process's level. A new level starts with ``first_weight``;
-  by default that is what the default level has, so that one process has as many turns as all the rest together.
-- Line 19 counts the assignments that are kept: a trial that was rejected gives its level back. The default level is
-  one of ``service_levels``, so ``service_levels - 1`` processes can have their own.
-- Candidates come in a random order (line 28 pops from a set), drawn from ``seed``.
-- Line 41 includes equality: T = 1 makes the slowest processes candidates, as section 6.6 says.
-- ``workDone > best.workDone`` compares benefits: the average over jobs of the improvement over the default run.
-- Observing the default for n P (section 6.2) takes the mean of n periods; the first candidates are those of the last.
-- A job that did nothing by default is not part of the average.
-- Where the job mix has changed, the period in which it did is not judged: the default is observed in the next.
+docs/controllers.md has the decisions about what the printed listing leaves open; each has a test.
 """
 
 import random
@@ -25,8 +12,6 @@ from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
 from fairlane.controller.base import MOST_WEIGHT, Controller, JobWork, Settings, Work
-
-__all__ = ["ProcessPrioritization", "State"]
 
 Process = tuple[str, int]
 """A job's name and a rank."""
@@ -69,19 +54,16 @@ class ProcessPrioritization(Controller):
 
     @override
     def model_post_init(self, context: object, /) -> None:
-        """Seeds the order of candidates."""
         self._rng = random.Random(self.seed)
 
     @override
     def start(self, jobs: Mapping[str, int]) -> Settings:
-        """Nobody has priority."""
         self._jobs = frozenset(jobs.items())
         self._state, self._assignments, self._observed = State.DEFAULT, {}, []  # 2, 3
         return self._settings()
 
     @override
     def observe(self, work: Work) -> Settings:
-        """One pass of the loop, after the jobs have run for a period."""
         jobs = {name: job.ranks for name, job in work.jobs.items()}
         self._accepted = False
         if frozenset(jobs.items()) != self._jobs:  # 35

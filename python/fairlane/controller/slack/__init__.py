@@ -1,25 +1,10 @@
-"""Slack: ranks that are ahead of their job make way. Our own controller; it needs few periods, however many ranks.
+"""Slack: lowers the priority of ranks that are ahead of their job. Fairlane's own; it needs few periods.
 
-A job is as fast as its slowest rank. Where ranks run at different paces, those that are ahead, pairs that compute
-little for instance, take bandwidth that gains their job nothing. So ranks are on the rungs of a *ladder* of
-service levels (``ladder``), everybody on the middle one at first.
-
-1. DEFAULT: a few periods without priorities, for the pace of every job.
-2. YIELD: a feedback for each rank. The further it was ahead in a period of what its job needs, which is what the job's
-   slowest did, or did by default, the further it goes down; one that has become slower than its job was by default goes
-   up, five times as fast, and never again as far down. All ranks of all jobs move at once, so a few periods are enough.
-   Those on the middle rung share one level, as they did by default, and nobody goes above it: they have less beside
-   them, and that is all, so hardly anybody loses.
-3. SPREAD: those on the middle rung are distributed over its levels, too, and the feedback goes on: messages in other
-   lanes do not stand behind each other. That helps most jobs, and costs those that had more than their share of a port,
-   until the feedback has brought them up. Where it costs a job too much twice in a row, it ends at once.
-4. CLIMB: what did best of these is changed: one, two, four or more of the slowest ranks of a job that loses, or waits
-   much, go up a rung, of one that gains they go down, some jobs get other levels, or are spread or no longer, or
-   the feedback makes one more step; mostly what has helped before. A change is seen for a few periods before it is
-   kept. Trying costs work, too: the more a change cost, the longer the best stands before the next, and while it makes
-   up for what a job has lost so far, nothing is tried.
-5. IDLE: after ``patience`` changes that did not help. It starts over when the work falls below the default. When jobs
-   come or go it does so in every state.
+A job is as fast as its slowest rank. Where ranks compute for different times, those that are ahead use bandwidth that
+does not speed up their job. So ranks are on the rungs of a *ladder* of service levels (``ladder``), at first all on the
+middle one. DEFAULT measures the default work of every job; YIELD and SPREAD move all ranks by a feedback, without and
+with the ranks of the middle rung distributed over its levels; CLIMB tries changes of the best configuration; IDLE keeps
+it. docs/controllers.md describes the states.
 """
 
 import random
@@ -33,10 +18,7 @@ from typing_extensions import override
 
 from fairlane.controller.base import Controller, Settings, Work
 from fairlane.controller.slack.changes import Changes
-from fairlane.controller.slack.feedback import Feedback
-from fairlane.controller.slack.ladder import LIMIT, Candidate, ladder
-
-__all__ = ["Slack"]
+from fairlane.controller.slack.ladder import LIMIT, Candidate, Feedback, ladder
 
 TOO_MUCH = 0.1
 """Where a job loses this share of its work in two periods running, ranks are no longer spread."""
@@ -92,7 +74,6 @@ class Slack(Controller):
 
     @override
     def start(self, jobs: Mapping[str, int]) -> Settings:
-        """Nobody has priority."""
         self._jobs, self._state, self._observed = dict(jobs), State.DEFAULT, []
         self._totals, self._periods = dict.fromkeys(jobs, 0.0), 0
         self._steps_done = self._stands = self._failures = 0
@@ -102,7 +83,6 @@ class Slack(Controller):
 
     @override
     def observe(self, work: Work) -> Settings:
-        """Judges the last period and says what comes next."""
         jobs = {name: job.ranks for name, job in work.jobs.items()}
         self._accepted = False
         if jobs != self._jobs:

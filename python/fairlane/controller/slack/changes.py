@@ -1,4 +1,4 @@
-"""What ``slack`` tries of its best configuration: changes of a few kinds, mostly of those that have helped before."""
+"""The trials of ``slack``: changes of its best configuration, mostly of the kinds that have helped before."""
 
 import random
 from collections import Counter
@@ -6,10 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 from fairlane.controller.base import JobWork
-from fairlane.controller.slack.feedback import Feedback
-from fairlane.controller.slack.ladder import Candidate, kept
-
-__all__ = ["Changes"]
+from fairlane.controller.slack.ladder import Candidate, Feedback, kept
 
 KINDS = ("step", "spread", "deal", "lift", "lower")
 """What can be changed: one more step of the feedback; which jobs are spread; the levels of some jobs; ranks go up, or

@@ -1,21 +1,17 @@
-"""The ladder that ``slack`` has ranks on, and what is known of how they stand there.
+"""The ladder of ``slack``, configurations of ranks on it, and the feedback that moves ranks.
 
-A rung is a few service levels, of 1.8 times the weight of those a rung below; its ranks are distributed over them. The
-middle rung is everybody's; those below it are for ranks that make way, those above for ranks that hold their job up.
-
-A configuration is as good as its mean improvement over jobs, less three times what jobs lose beyond a guard, and beyond
-what an iteration more or less in a period makes of a job's work; what they lose beyond ``LIMIT`` counts most.
+A rung is a few service levels, of 1.8 times the weight of those a rung below; its ranks are distributed over them. All
+ranks begin on the middle rung; those below it are for ranks ahead of their job, those above for the slowest.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import log2
 from statistics import fmean, stdev
 from typing import Any
 
-from fairlane.controller.base import Settings, Work
-
-__all__ = ["LIMIT", "Candidate", "kept", "ladder"]
+from fairlane.controller.base import JobWork, Settings, Work
 
 RATIO = 1.8
 """A level has this many times the weight of one a rung below."""
@@ -31,6 +27,14 @@ LIMIT = 0.04
 """No job should lose more than this share of its work: what it loses beyond counts ten times as much again."""
 RECENT = 12
 """So many periods of a configuration count, at most."""
+MARGIN = 0.2
+"""A rank goes down if it is ahead by this many octaves: 15% more iterations."""
+DOWN = 0.5
+"""How many rungs it goes down for each octave that it is ahead."""
+UP = 2.5
+"""How many rungs a rank goes up for each octave that it has fallen behind."""
+FURTHEST = 1.5
+"""It goes as if it were so many octaves ahead or behind, at most."""
 
 Positions = Mapping[str, tuple[float, ...]]
 """Where each rank is on the ladder, by job; it is on the nearest rung."""
@@ -89,12 +93,12 @@ class Candidate:
         return fmean(self.mean_gains().values())
 
     def score(self, guard: float, grain: Mapping[str, float], seen: int | None = None) -> float:
-        """How good it is. What one iteration more or less in each of the periods ``seen`` makes, does not count.
+        """The objective: the mean improvement over jobs, with penalties for losses beyond the guard and ``LIMIT``.
 
         Args:
-            guard: What a job may lose, as a share.
-            grain: One iteration of a period, by job, as a share.
-            seen: How many periods; None for its own. Those that are compared should be given the same.
+            guard: Loss of a job without penalty, as a share.
+            grain: One iteration of a period, by job, as a share; this difference in each period is not a loss.
+            seen: Number of periods; None for its own. Those that are compared should be given the same.
         """
         periods, limit = (seen or len(self.gains)) ** 0.5, max(LIMIT, guard)
         gains = self.mean_gains()
@@ -103,7 +107,7 @@ class Candidate:
         return fmean(gain - PENALTY * excess[job] for job, gain in gains.items())
 
     def varies(self) -> float:
-        """How much the mean improvement varies from period to period."""
+        """Standard deviation of the mean improvement over periods."""
         means = [fmean(gain.values()) for gain in self.gains]
         return stdev(means) if len(means) > 1 else 0.0
 
@@ -125,6 +129,51 @@ class Candidate:
 
 
 def _assigned(positions: Iterable[float], rungs: Mapping[int, range], first: int) -> dict[int, int]:
-    """The service level of each rank of a job."""
     on = ((rank, rungs[round(position)]) for rank, position in enumerate(positions))
     return {rank: levels[(rank + first) % len(levels)] for rank, levels in on}
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Moves every rank by how far it was ahead of what its job needs, or behind."""
+
+    default: Mapping[str, float]
+    """What each job does by default in a period, iterations."""
+    service_levels: int
+    """How many the ladder has."""
+
+    def step(self, last: Candidate, **what: Any) -> Candidate:
+        """The configuration that follows from the last period of another; ``what`` else is changed of it."""
+        assert last.work is not None, "a candidate that was tried"
+        seen = last.work.jobs
+        floors = {job: self._floors(last, job, seen[job]) for job in last.positions}
+        moved = {job: self._after(last, job, seen[job], floors[job]) for job in last.positions}
+        return last.changed(positions=moved, floors=floors, **what)
+
+    def _needed(self, job: str, seen: JobWork) -> float:
+        """The iterations that each rank of a job should make: as many as its slowest, and not less than by default."""
+        return max(1.0, seen.work, self.default[job])
+
+    def _floors(self, last: Candidate, job: str, seen: JobWork) -> tuple[int, ...]:
+        """A rank that has fallen behind below the middle does not go down as far again."""
+        rungs = [round(position) for position in last.positions[job]]
+        floors = last.floors.get(job) or (min(ladder(self.service_levels)),) * len(rungs)
+        enough = self._needed(job, seen) - 1  # one iteration more or less says little
+        return tuple(
+            max(floor, rung + 1) if rung < 0 and iterations < enough else floor
+            for floor, rung, iterations in zip(floors, rungs, seen.iterations, strict=True)
+        )
+
+    def _after(self, last: Candidate, job: str, seen: JobWork, floors: Sequence[int]) -> tuple[float, ...]:
+        """Where a job's ranks go after such a period.
+
+        Above the middle they go only if they are spread: a level of one's own is worth too much beside a shared one.
+        """
+        highest = max(ladder(self.service_levels)) if job in last.spread else 0
+        moved = []
+        for position, floor, iterations in zip(last.positions[job], floors, seen.iterations, strict=True):
+            octaves = log2(max(1, iterations) / self._needed(job, seen))
+            by = DOWN if octaves >= MARGIN else UP if octaves < 0 else 0.0
+            to = position - by * max(-FURTHEST, min(FURTHEST, octaves))
+            moved.append(max(floor, min(to, max(position, highest))))
+        return kept(moved, self.service_levels)

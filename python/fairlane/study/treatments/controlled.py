@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from fairlane.controller import controller_of
 from fairlane.controller.base import Controller, JobWork
+from fairlane.controller.episodes import endless, missing
 from fairlane.controller.fitting import check_jobs, fit
-from fairlane.controller.phases import endless, missing
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.results.milestones import Milestones
@@ -46,7 +46,7 @@ class Controlled(Treatment):
     @model_validator(mode="after")
     def _drawn(self) -> Self:
         if self.draws is not None and self.mode == "online":
-            words = "means something in episodes only: online there is one variant of each job"
+            words = "has an effect in episodes only: online there is one variant of each job"
             raise Problems(Problem("draws", words, self.draws, 'nothing, or mode = "episodes"'))
         return self
 
