@@ -10,8 +10,15 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.scheduler.slowdown.bench import Best
 from fairlane.scheduler.slowdown.features import LinkUse
-from fairlane.scheduler.slowdown.pair_models import PAIR_MODELS, pair_errors, predict_held_out
-from fairlane.scheduler.slowdown.pairs import APPLICATIONS, PAIR_FEATURES, pair_features, simulate_pairs
+from fairlane.scheduler.slowdown.pairs import (
+    APPLICATIONS,
+    PAIR_FEATURES,
+    PAIR_MODELS,
+    pair_errors,
+    pair_features,
+    predict_held_out,
+    simulate_pairs,
+)
 
 pytest.importorskip("sklearn")
 

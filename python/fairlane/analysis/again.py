@@ -39,14 +39,11 @@ KEPT = "analysis"
 
 @dataclass(frozen=True)
 class Again:
-    """A run that can be simulated again for one of its jobs."""
+    """A run, stored in a folder, that can be simulated again for one of its jobs; ``view`` is its fabric and hosts."""
 
     run: Run
-    """The run, stored in a folder."""
     job: str
-    """The job to look at."""
     view: View
-    """Fabric and hosts."""
     files: Path | None = None
     """What paths in the scenario are relative to; None for the run's folder or, where they are not there, this one."""
     progress: bool = False

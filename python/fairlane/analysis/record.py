@@ -30,16 +30,15 @@ class Span:
 
 @dataclass(frozen=True)
 class Record:
-    """The tables of a record; instants are picoseconds, signed here so that they can be subtracted."""
+    """The tables of a record; instants are picoseconds, signed here so that they can be subtracted.
+
+    The record is of a ``job``, by name and ``number`` in the run, in the stretch ``from_ps`` to ``to_ps``.
+    """
 
     job: str
-    """The job that was recorded."""
     number: int
-    """Its number in the run."""
     from_ps: int
-    """When the stretch begins."""
     to_ps: int
-    """When it ends."""
     messages: pl.DataFrame
     """One row per message between two ranks of the job."""
     waits: pl.DataFrame

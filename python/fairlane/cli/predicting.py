@@ -169,8 +169,13 @@ def pairs(
     """Report how well slowdowns of pairs of jobs are predicted before they run, for held-out applications."""
     import polars as pl
 
-    from fairlane.scheduler.slowdown.pair_models import pair_errors, predict_held_out, predict_seen, read_pairs
-    from fairlane.scheduler.slowdown.pairs import simulate_pairs
+    from fairlane.scheduler.slowdown.pairs import (
+        pair_errors,
+        predict_held_out,
+        predict_seen,
+        read_pairs,
+        simulate_pairs,
+    )
     from fairlane.tasks.executor import Executor
     from fairlane.tasks.pools import Threads, cores
     from fairlane.tasks.progress import TaskProgress

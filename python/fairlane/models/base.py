@@ -24,16 +24,14 @@ COUNTERS = "counters"
 
 @dataclass(frozen=True)
 class Dims:
-    """Marks a field as an array: the name, or the length, of each dimension.
+    """Marks a field as an array: the name, or the length, of each dimension; the sign of all numbers; integers or not.
 
     Dimensions of the same name have the same length within a part, and ``COUNTERS`` within the whole model.
     """
 
     names: tuple[str | int, ...]
     sign: Literal["any", "positive", "nonzero"] = "any"
-    """What all numbers must be."""
     integer: bool = False
-    """Whether they are integers."""
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(

@@ -63,12 +63,10 @@ def estimator(name: RegressorName, seed: int) -> Any:
 
 
 class Linear(Part):
-    """A weighted sum."""
+    """A weighted sum: ``start`` is what is predicted for a row of zeros, to which each feature adds by its weight."""
 
     start: float
-    """What is predicted for a row of zeros."""
     weights: PerCounter
-    """Of each feature."""
 
     def predict(self, rows: Floats) -> Floats:
         """The sum for each row."""

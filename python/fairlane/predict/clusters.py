@@ -29,14 +29,12 @@ _MIN_AFFINITY = 1e-9
 
 
 class Shape(Part):
-    """The shape of a run: principal axes of its scaled counters, and the distribution of its timesteps along them."""
+    """The shape of a run: principal axes of its scaled counters, and mean and variance of its timesteps along each."""
 
     axes: Annotated[Floats, Dims((DIMENSIONS, COUNTERS))]
     """Principal axes in the order of variance; signs are such that the mean along each is not below 0."""
     mean: Annotated[Floats, Dims((DIMENSIONS,))]
-    """Mean of the timesteps along each."""
     variance: Annotated[Floats, Dims((DIMENSIONS,), sign="positive")]
-    """Their variance."""
 
     @classmethod
     def of(cls, scaled: Floats) -> Self:
@@ -94,18 +92,18 @@ def _stacked(these: Sequence[Shape]) -> tuple[Floats, Floats, Floats]:
 
 
 class Clusters(Part):
-    """Spectral clusters of the training runs, with the data to place another one."""
+    """Spectral clusters of the training runs, with the data to place another one.
+
+    That is the scale of the counters, the shapes of the training runs, and eigenvectors with their eigenvalues.
+    """
 
     scale: Scale
-    """Of the counters."""
     shapes: list[Shape] = Field(min_length=1)
-    """Of the training runs."""
     bandwidth: float = Field(gt=0)
     """The affinity of two runs is exp(-distance / bandwidth): it is the median distance of training runs."""
     vectors: Annotated[Floats, Dims(("runs", "clusters"))]
     """The place of each training run: eigenvectors of the random walk among them by their affinity."""
     values: Annotated[Floats, Dims(("clusters",), sign="nonzero")]
-    """Their eigenvalues."""
     centres: Annotated[Floats, Dims(("clusters", "clusters"))]
     """The mean place of the runs of each cluster."""
 

@@ -32,7 +32,6 @@ class Novelty(Part):
     """
 
     scale: Scale
-    """Of the counters."""
     precision: Annotated[Floats, Dims((COUNTERS, COUNTERS))]
     """The inverse covariance of the scaled training timesteps."""
     distances: list[float] = Field(min_length=1)
@@ -77,14 +76,12 @@ def _distance(centred: Floats, precision: Floats) -> float:
 
 
 class Pipeline(Part):
-    """From counters to times."""
+    """From counters to times: the input of regressors, and a regressor for each cluster."""
 
     parts: Parts
-    """The input of regressors."""
     clusters: Clusters | None = None
     """None with one regressor for all runs."""
     regressors: list[TreeSum | Linear] = Field(min_length=1)
-    """One for each cluster."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -127,24 +124,23 @@ class Pipeline(Part):
 
 
 class Predictor(FittedModel):
-    """A fitted model with its errors on held-out runs."""
+    """A fitted model with its errors on held-out runs.
+
+    It has the seed of random choices, the number of runs and the names of the counters of its table, the regressor, the
+    errors, the distribution of the runs, and what leads from counters to times.
+    """
 
     FORMAT: ClassVar[str] = "fairlane counters 2"
 
     data: str
     """Digest of the table that it was fitted to."""
     seed: int
-    """Of random choices."""
     runs: int
-    """How many runs the table had."""
     target: str
     """Name of the column that is predicted."""
     features: list[str]
-    """Names of the counters, in order."""
     model: RegressorName
-    """Which regressor."""
     validated: FoldErrors
-    """Errors on held-out runs."""
     coverage: float = Field(gt=0, lt=1)
     """The share of timesteps that the interval is to hold."""
     half_width: float = Field(ge=0)
@@ -152,9 +148,7 @@ class Predictor(FittedModel):
     importance: dict[str, float]
     """Permutation importance of each counter: the increase of the mean square error, over the variance."""
     novelty: Novelty
-    """The distribution of the runs."""
     pipeline: Pipeline
-    """From counters to times."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

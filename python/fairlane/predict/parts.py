@@ -32,18 +32,17 @@ _EVERY = 10
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The result of the pursuit."""
+    """The result of the pursuit: the parts L and S, and what later rows are decomposed by.
+
+    ``axes`` are the right singular vectors of L, a row for each, as many as its rank, ``strengths`` its singular
+    values, and ``weight`` is that of the sparse part.
+    """
 
     low_rank: Floats
-    """L."""
     sparse: Floats
-    """S."""
     axes: Floats
-    """Right singular vectors of L, a row for each, as many as its rank."""
     strengths: Floats
-    """Its singular values."""
     weight: float
-    """The weight of the sparse part."""
     penalty: float
     """For the decomposition of later rows: it changes the speed of convergence only."""
     gap: float
@@ -145,7 +144,6 @@ class Scale(Part):
     """Counters less their mean, over their standard deviation: flits and stalls are of different size."""
 
     centre: PerCounter
-    """Mean of each counter."""
     spread: Annotated[Floats, Dims((COUNTERS,), sign="positive")]
     """Its standard deviation; 1 for a constant."""
 
@@ -163,14 +161,11 @@ class Scale(Part):
 
 
 class Subspace(Part):
-    """The low-rank part of the training rows, by which later ones are decomposed: see ``decomposition``."""
+    """The low-rank part of the training rows, by which later ones are decomposed: see ``Decomposition``."""
 
     axes: Annotated[Floats, Dims(("rank", COUNTERS))]
-    """Its right singular vectors."""
     strengths: Annotated[Floats, Dims(("rank",), sign="positive")]
-    """Its singular values."""
     weight: float = Field(gt=0)
-    """Of the sparse part."""
     penalty: float = Field(gt=0)
     """How fast the decomposition of a row converges."""
 
@@ -180,12 +175,10 @@ class Subspace(Part):
 
 
 class Parts(Part):
-    """From counters to the input of a regressor."""
+    """From counters to the input of a regressor: scaled, then the part of this name."""
 
     name: PartsName
-    """Which part."""
     scale: Scale
-    """First of all."""
     subspace: Subspace | None = None
     """None for the counters themselves."""
 

@@ -30,18 +30,16 @@ LOCAL = (1, 2, 3)
 
 
 class FoldErrors(Part):
-    """Errors on held-out runs: means and standard deviations over folds."""
+    """Errors on held-out runs: means and standard deviations (``_sd``) over folds.
+
+    They are of the mean square error of a fold, and of its maximum absolute error.
+    """
 
     folds: int
-    """How many."""
     mse: float
-    """Mean square error."""
     mse_sd: float
-    """Its standard deviation."""
     max_abs_error: float
-    """Maximum absolute error of a fold."""
     max_abs_error_sd: float
-    """Its standard deviation."""
     mse_over_variance: float = Field(allow_inf_nan=True)
     """The mean square error over that of a model which always predicts the mean."""
 

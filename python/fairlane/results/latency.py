@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
 import polars as pl
 
 from fairlane.engine import Engine
@@ -40,10 +39,7 @@ class Latency:
         return cls(exact, frame(engine.table("latency_histogram")))
 
     def since(self, before: Self) -> Self:
-        """Those counted after ``before``, a former state of the same simulation.
-
-        Minimum and maximum are those of the buckets.
-        """
+        """Those counted after ``before``, a former state of the same simulation; extremes are those of the buckets."""
         keys = [*_KEY, "low", "high"]
         earlier = before.histogram.rename({"count": "earlier"})
         histogram = (
@@ -67,32 +63,22 @@ class Latency:
 
 def summarize(exact: pl.DataFrame, histogram: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The rows of ``exact`` and ``histogram`` merged by the columns ``by``, with quantiles."""
-    keys = list(by)
-    totals = (
-        exact.group_by(keys, maintain_order=True)
-        .agg(
-            pl.col("count").sum(),
-            (pl.col("sum").sum() / pl.col("count").sum()).alias("mean"),
-            pl.col("min").min(),
-            pl.col("max").max(),
-        )
-        .sort(keys)
+    keys, count = list(by), pl.col("count")
+    totals = exact.group_by(keys, maintain_order=True).agg(
+        count.sum(), mean=pl.col("sum").sum() / count.sum(), min=pl.col("min").min(), max=pl.col("max").max()
     )
-    merged = histogram.group_by([*keys, "high"]).agg(pl.col("count").sum()).sort([*keys, "high"])
-    found = {key: group for key, group in merged.group_by(keys)}  # noqa: C416 - a frame's groups are no mapping
-    columns: dict[str, list[int]] = {name: [] for name in QUANTILES}
-    for row in totals.iter_rows(named=True):
-        group = found[tuple(row[key] for key in keys)]
-        counts, ends = group["count"].to_numpy(), group["high"].to_numpy()
-        for name, quantile in QUANTILES.items():
-            columns[name].append(min(_quantile(counts, ends, quantile), row["max"]))
-    quantiles = pl.DataFrame(columns, schema=dict.fromkeys(QUANTILES, pl.UInt64))
-    return pl.concat([totals, quantiles], how="horizontal").select(*keys, "count", "mean", "min", *QUANTILES, "max")
+    merged = histogram.group_by([*keys, "high"]).agg(count.sum()).sort([*keys, "high"])
+    quantiles = merged.group_by(keys).agg(**{name: _quantile(quantile) for name, quantile in QUANTILES.items()})
+    return (
+        totals.join(quantiles, on=keys, how="left")
+        .with_columns(pl.min_horizontal(name, "max").alias(name) for name in QUANTILES)
+        .sort(keys)
+        .select(*keys, "count", "mean", "min", *QUANTILES, "max")
+    )
 
 
-def _quantile(counts: np.ndarray, ends: np.ndarray, quantile: float) -> int:
+def _quantile(quantile: float) -> pl.Expr:
     """The end of the bucket in which the quantile lies: of n values in order, number ``ceil(quantile * n)``."""
-    cumulated = np.cumsum(counts)
     # Thousandths are whole numbers: no rounding where quantile * n is one.
-    rank = max(1, -(-int(cumulated[-1]) * round(quantile * 1000) // 1000))
-    return int(ends[np.searchsorted(cumulated, rank)])
+    rank = (pl.col("count").sum() * round(quantile * 1000) + 999) // 1000
+    return pl.col("high").filter(pl.col("count").cum_sum() >= rank).first()

@@ -97,9 +97,7 @@ class Sealed:
     """A folder with its manifest."""
 
     folder: Path
-    """The folder."""
     manifest: _Manifest
-    """What it is to hold."""
 
     @classmethod
     def open(cls, folder: Path, kind: Kind, schema_version: int) -> Self:

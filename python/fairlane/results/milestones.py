@@ -57,14 +57,15 @@ class Milestones:
 
 @dataclass(frozen=True)
 class Common:
-    """The last point that a job reached in two runs, and when."""
+    """The last point that a job reached in two runs.
+
+    The iterations completed there, and when the first of the runs and the other (``reference``) reached it, ps from the
+    job's start.
+    """
 
     iterations: int
-    """Iterations completed there."""
     at: int
-    """When the first of the runs reached it, ps from the job's start."""
     reference_at: int
-    """When the other did."""
     whole: bool
     """Whether it is the end of the program."""
 

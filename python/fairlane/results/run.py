@@ -39,18 +39,18 @@ class Timings(BaseModel):
 
 
 class RunMeta(BaseModel):
-    """Provenance of a run, kept in ``run.json``."""
+    """Provenance of a run, kept in ``run.json``.
+
+    The versions of the folder's layout and of fairlane that simulated it, the name and the seed of the scenario, when
+    the run was started, where its time went, and what it was.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: int = SCHEMA_VERSION
-    """Version of the folder's layout."""
     version: str
-    """Version of fairlane that simulated it."""
     scenario: str
-    """Name of the scenario."""
     seed: int
-    """Seed of the scenario."""
     digest: str
     """Fingerprint of the results of the jobs together; the same seed gives the same digest."""
     duration_ps: int
@@ -64,13 +64,11 @@ class RunMeta(BaseModel):
     cpu_s: float
     """Processor time of the whole run, s."""
     started: datetime
-    """When the run was started."""
     partial: bool
     """Whether the run was interrupted before it had measured everything."""
     notes: tuple[str, ...] = ()
     """What to know before acting on the results, a sentence each."""
     timings: Timings | None = None
-    """Where the time went."""
 
     @property
     def simulated_s(self) -> float:
@@ -80,12 +78,10 @@ class RunMeta(BaseModel):
 
 @dataclass(frozen=True)
 class Source:
-    """What a run was made from, as it is stored with it."""
+    """What a run was made from, as stored with it: the scenario as TOML, and what it was resolved to as JSON."""
 
     scenario: str
-    """The scenario, as TOML."""
     resolved: str
-    """What it was resolved to, as JSON."""
 
 
 # Polars rather than pandas: integers stay integers beside nulls, and it reads and writes Parquet by itself.

@@ -22,16 +22,17 @@ STUDY_SCHEMA_VERSION = 4
 
 
 class StudyMeta(BaseModel):
-    """Provenance of a study, kept in ``study.json``."""
+    """Provenance of a study, kept in ``study.json``.
+
+    The versions of the folder's layout and of fairlane that simulated it, the names of the study and of its treatments,
+    the number of runs that failed, and more.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: int = STUDY_SCHEMA_VERSION
-    """Version of the folder's layout."""
     version: str
-    """Version of fairlane that simulated it."""
     study: str
-    """Name of the study."""
     digest: str
     """Fingerprint of the tables; the same study gives the same, wherever and with however many workers it is run."""
     points: int
@@ -41,9 +42,7 @@ class StudyMeta(BaseModel):
     simulations: int
     """Runs that were different from each other, and so were computed."""
     failures: int
-    """Runs that failed."""
     treatments: list[str]
-    """Names of the treatments."""
     measured: list[str] | None = None
     """Names of the tables that are measured of each run; None of a study that compares."""
     placements: list[str] = []

@@ -29,10 +29,9 @@ BOUND_S = 10
 
 @dataclass(frozen=True)
 class ScheduleMetrics:
-    """Metrics of a schedule."""
+    """Metrics of a schedule; ``jobs`` counts those that ran, and waiting times are in s."""
 
     jobs: int
-    """Jobs that ran."""
     refused: int
     """Jobs that the allocator refuses even on the empty machine."""
     makespan: float
@@ -40,9 +39,7 @@ class ScheduleMetrics:
     utilisation: float
     """Share of the hosts' time over the makespan in which they were allocated."""
     mean_wait: float
-    """Mean waiting time, s."""
     median_wait: float
-    """Median waiting time, s."""
     mean_bounded_slowdown: float
     """Mean of (wait + time that it ran) / run time of the log, run times below 10 s counted as 10 s; 1 at least."""
     useful: float
@@ -85,12 +82,10 @@ def metrics_of(schedule: Schedule, hosts: int) -> ScheduleMetrics:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several schedules of the same jobs."""
+    """Several schedules of the same jobs and their metrics, by allocator."""
 
     schedules: Mapping[str, Schedule]
-    """By allocator."""
     metrics: Mapping[str, ScheduleMetrics]
-    """By allocator."""
 
     @property
     def table(self) -> pl.DataFrame:

@@ -30,10 +30,9 @@ _LARGEST = 10**15
 
 @dataclass(frozen=True)
 class LoggedJob:
-    """A job of the log."""
+    """A job of the log, by its number there and its line in the file."""
 
     number: int
-    """Its number in the log."""
     submit: int
     """Time of submission, s from the beginning of the log."""
     run: int
@@ -43,7 +42,6 @@ class LoggedJob:
     estimate: int
     """Requested time, s; the run time where the log has none, and never less."""
     line: int
-    """Its line in the file."""
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,10 @@ NEIGHBOURS = ("contention", "contention_larger", "contention_x_peak")
 
 @dataclass(frozen=True)
 class LinkUse:
-    """A job's load on the links between switches."""
+    """The load on the links between switches, by utilisation of each, of a job with this number of ranks."""
 
     ranks: int
-    """How many ranks it has."""
     utilisation: Floats
-    """Of each link."""
     hops: float
     """Links between switches that a byte crosses on average; 0 for a job without messages."""
 

@@ -23,7 +23,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.models.base import FittedModel, Floats, Part
 from fairlane.models.validation import Bools, ErrorMetrics, cross_validate
 from fairlane.scheduler.mix import PatternMix
-from fairlane.scheduler.slowdown.bench import Bench, Resident, Slowdown
+from fairlane.scheduler.slowdown.bench import Bench, Resident, Slowdown, draw_snapshot
 from fairlane.scheduler.slowdown.features import (
     NEIGHBOURS,
     OWN,
@@ -33,7 +33,6 @@ from fairlane.scheduler.slowdown.features import (
     own_features,
     utilisation_of,
 )
-from fairlane.scheduler.slowdown.snapshots import draw_snapshot
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
@@ -52,12 +51,10 @@ _RIDGE = 1e-5
 
 
 class Coefficients(Part):
-    """The coefficients of one pattern."""
+    """The coefficients of one pattern, by name of the own features and of those of neighbours."""
 
     own: dict[str, float]
-    """By own feature."""
     neighbours: dict[str, float]
-    """By feature of the neighbours."""
     min_own: float
     """The smallest slowdown by its own hosts that was simulated; no smaller one is predicted."""
     max_own: float
@@ -90,20 +87,18 @@ class Coefficients(Part):
 
 
 class SlowdownModel(FittedModel):
-    """A fitted model with fabric and mix."""
+    """A fitted model with the fabric, as in a scenario, the mix, and the coefficients of each pattern in its order.
+
+    It has the seed of the simulations, and how many snapshots were simulated.
+    """
 
     FORMAT: ClassVar[str] = "fairlane slowdown 2"
 
     seed: int
-    """Seed of the simulations."""
     snapshots: int
-    """How many snapshots were simulated."""
     fabric: dict[str, Any]
-    """The fabric, as in a scenario."""
     mix: PatternMix
-    """The patterns."""
     coefficients: list[Coefficients] = Field(min_length=1)
-    """Of each pattern, in the order of the mix."""
 
     @model_validator(mode="after")
     def _as_many(self) -> Self:
