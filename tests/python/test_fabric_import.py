@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import networkx
 import pytest
 
 from fairlane import Scenario
@@ -264,6 +265,7 @@ def test_a_list_of_links_is_read(written: Write) -> None:
         ("200 Gb/s,500 ns", "200,500 ns", 6, "bandwidth = 200: a bandwidth needs a unit"),
         ("leaf1,spine,3,2,200 Gb/s,", "leaf1,spine,3", 7, "has 3 cells, and the header 6: is the file cut off?"),
         ("from_port", "form_port", 2, 'did you mean "from_port"?'),
+        ("a2,leaf0", ",leaf0", 4, "a cable needs two ends"),
         ("leaf1,spine,3", f"leaf1,spine,{'3' * 5000}", 7, "not a number from 1 to 65535"),
     ],
 )
@@ -275,10 +277,29 @@ def test_lists_that_are_wrong_are_refused_by_line(written: Write, old: str, new:
     assert words in str(error.value)
 
 
+KINDS = "from,to,from_port,to_port,cables,from_kind,to_kind\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "words"),
+    [
+        ("h,s,1,1,2,host,switch\n", 2, "several cables cannot share two ports"),
+        ("h,s,,,,host,router\n", 2, "to_kind = router: allowed: host, switch"),
+        ("h,s,,,,host,switch\ns,t,,,,host,switch\n", 3, "s is a host here and a switch before"),
+    ],
+)
+def test_rows_that_contradict_themselves_or_others_are_refused(
+    written: Write, rows: str, line: int, words: str
+) -> None:
+    with pytest.raises(ScenarioError, match=rf"links\.csv:{line}: {words}"):
+        read_wiring(written("links.csv", KINDS + rows))
+
+
 def test_more_cables_than_memory_is_for_are_refused(written: Write) -> None:
     lines = ["from,to,cables,from_kind,to_kind", *(f"h{number},s,4096,host,switch" for number in range(1000))]
-    with pytest.raises(ScenarioError, match=r"links.csv:978: more than 4,000,000 cables"):
+    with pytest.raises(ScenarioError, match=r"links.csv:978: more than 4,000,000 cables") as error:
         read_wiring(written("links.csv", "\n".join(lines)))
+    assert len(error.value.problems) == 1, "nothing is read beyond"
 
 
 def test_fabrics_that_are_not_connected_name_who_is_cut_off(written: Write) -> None:
@@ -297,44 +318,64 @@ def test_unknown_files_are_refused(written: Write, tmp_path: Path) -> None:
         read_wiring(written("x.json", "{"))
 
 
-class Graph:
-    """What networkx graphs offer, as far as it is used."""
-
-    def __init__(
-        self, nodes: dict[object, dict[str, str]], edges: list[tuple[object, object, dict[str, object]]]
-    ) -> None:
-        self._nodes, self._edges = nodes, edges
-
-    def is_directed(self) -> bool:
-        return False
-
-    @property
-    def nodes(self) -> Callable[..., list[tuple[object, dict[str, str]]]]:
-        return lambda **_: list(self._nodes.items())
-
-    @property
-    def edges(self) -> Callable[..., list[tuple[object, object, dict[str, object]]]]:
-        return lambda **_: self._edges
-
-
 def test_graphs_become_wirings() -> None:
-    edges: list[tuple[object, object, dict[str, object]]] = [
-        ("h", 0, {"bandwidth": "50 Gb/s"}),
-        ("g", 1, {}),
-        (0, 1, {"bandwidth": 10**9, "latency": "1 us"}),
-    ]
-    plain = from_networkx(Graph({"h": {}, "g": {}, 0: {}, 1: {}}, edges))
-    marked = from_networkx(Graph({"h": {"kind": "host"}, "g": {"kind": "host"}, 0: {"kind": "switch"}, 1: {}}, edges))
-    listed = from_networkx(Graph({"h": {}, "g": {}, 0: {}, 1: {}}, edges), hosts=["g", "h"])
-    assert plain.hosts == marked.hosts == listed.hosts == ("h", "g")
-    assert [(cable.bandwidth, cable.latency) for cable in plain.cables] == [
-        (50 * 10**9, None),
-        (None, None),
-        (10**9, 10**6),
-    ]
+    graph: networkx.Graph[object] = networkx.Graph()
+    graph.add_edge("h", 0, bandwidth="50 Gb/s")
+    graph.add_edge("g", 1)
+    graph.add_edge(0, 1, bandwidth=10**9, latency="1 us")
+    plain, listed = from_networkx(graph), from_networkx(graph, hosts=["g", "h"])
+    tested = from_networkx(graph, hosts=lambda node: node in ("g", "h"))
+    for node in ("h", "g"):
+        graph.nodes[node]["kind"] = "host"
+    marked = from_networkx(graph)
+    assert plain.hosts == listed.hosts == tested.hosts == marked.hosts == ("h", "g")
+    rates = {frozenset(cable.ends): (cable.bandwidth, cable.latency) for cable in plain.cables}
+    assert rates == {
+        frozenset("h0"): (50 * 10**9, None),
+        frozenset("g1"): (None, None),
+        frozenset("01"): (10**9, 10**6),
+    }
     assert plain.fabric().describe().diameter == 3
-    with pytest.raises(ScenarioError, match="no node of the graph"):
-        from_networkx(Graph({"h": {}}, []), hosts=["x"])
+
+
+@pytest.mark.parametrize(
+    ("graph", "hosts", "words"),
+    [
+        (networkx.Graph([("h", "s")]), ["x"], "no node of the graph"),
+        (networkx.DiGraph([("h", "s")]), None, "a cable goes both ways"),
+        (networkx.Graph([("1", 1)]), None, "two nodes have the same text"),
+        (networkx.Graph([("h", "s", {"latency": "1 furlong"})]), None, "edge h - s.latency"),
+    ],
+)
+def test_graphs_that_are_no_fabric_are_refused(
+    graph: "networkx.Graph[object]", hosts: list[str] | None, words: str
+) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        from_networkx(graph, hosts)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"hosts": []}', "'links' is missing"),
+        ('{"hosts": [], "links": [{"ends": ["a"]}]}', "a table, list or text is something else"),
+        ('{"hosts": [], "links": 1}', "a table, list or text is something else"),
+        ('{"hosts": [], "links": [{"ends": ["a", "b"], "latency": "1 m"}]}', "'m' is not a unit of duration"),
+    ],
+)
+def test_saved_fabrics_that_are_wrong_are_refused(written: Write, text: str, words: str) -> None:
+    with pytest.raises(ScenarioError, match=r"x\.json: not a file that fairlane fabric import wrote: " + words):
+        read_wiring(written("x.json", text))
+
+
+def test_saved_fabrics_are_read_as_they_were(written: Write, tmp_path: Path) -> None:
+    wiring = read_wiring(written("dump", DUMP), written("tables.lfts", LFTS))
+    wiring.save(tmp_path / "saved.json")
+    again = read_wiring(tmp_path / "saved.json")
+    assert again.parameters() == wiring.parameters()
+    assert again.tables == wiring.tables != {}
+    with pytest.raises(ScenarioError, match="cannot be written: No such file"):
+        wiring.save(tmp_path / "none" / "saved.json")
 
 
 def test_files_named_in_scenarios_that_are_wrong_are_named(tmp_path: Path) -> None:
@@ -349,6 +390,17 @@ def test_files_named_in_scenarios_that_are_wrong_are_named(tmp_path: Path) -> No
     (tmp_path / "x.json").write_text('{\n"hosts": [}', encoding="utf-8")
     with pytest.raises(ScenarioError, match=r"x\.json:2: fabric: not valid JSON"):
         Scenario.load(scenario)
+    (tmp_path / "x.json").write_bytes(b'{"hosts": ["\xff"]}')
+    with pytest.raises(ScenarioError, match=r"x\.json: fabric: is not UTF-8"):
+        Scenario.load(scenario)
+    (tmp_path / "x.json").write_text("[" * 50 + "]" * 50, encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"x\.json: fabric: .* nested more than 40 deep"):
+        Scenario.load(scenario)
+    (tmp_path / "x.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="not a JSON object with parameters"):
+        Scenario.load(scenario)
+    with pytest.raises(ScenarioError, match=r"fabric\.routing: missing: lanes; allowed: lanes: "):
+        Scenario.load(scenario, set=['fabric.routing={ name = "per_lane" }', 'fabric.topology="fat_tree"'])
     wrong = {"hosts": ["a", "b"], "links": [{"ends": ["a", "s"], "speed": 1}]}
     (tmp_path / "x.json").write_text(json.dumps(wrong), encoding="utf-8")
     with pytest.raises(ScenarioError, match=r"fabric\.links\[0\]\.speed = 1: unknown key"):

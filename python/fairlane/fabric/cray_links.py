@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.inputs.files import content_lines
 
 _END = r"(c\d+-\d+c\d+s\d+)(a\d+)l([0-7]{2})\((\d{1,6}):(\d{1,6}):(\d{1,6})\)"
 _LINE = re.compile(rf"{_END} (green|black|blue|ptile) -> (?:(unused|processor)|{_END})")
@@ -47,20 +48,18 @@ class _Lane:
 
 def is_cray_links(text: str) -> bool:
     """Whether a file begins like one of these."""
-    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
-    return _LINE.fullmatch(first.strip()) is not None
+    _, first = next(content_lines(text), (0, ""))
+    return _LINE.fullmatch(first) is not None
 
 
 def read_cray_links(text: str, file: Path) -> Wiring:
     """The wiring that the lines list; ``ScenarioError`` names every line that is wrong."""
     problems: list[Problem] = []
     lanes: dict[tuple[str, int], _Lane] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        lane = _read(number, line.strip())
+    for number, line in content_lines(text):
+        lane = _read(number, line)
         if lane is None:
-            problems.append(Problem.of_file(file, f"not a line of a Cray's cabling: {line.strip()[:80]!r}", number))
+            problems.append(Problem.of_file(file, f"not a line of a Cray's cabling: {line[:80]!r}", number))
         elif (lane.aries, lane.number) in lanes:
             before = lanes[lane.aries, lane.number].line
             words = f"lane {lane.number:02d} of {lane.aries} is in line {before} already"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Cable, Wiring, lonely
+from fairlane.inputs.files import content_lines
 from fairlane.units import BANDWIDTH, DURATION, Kind
 
 _REQUIRED = ("from", "to")
@@ -22,7 +23,7 @@ _MOST_CABLES = 4_000_000  # more cables than any fabric has; they are kept in me
 
 def is_csv(text: str) -> bool:
     """Whether a file begins like one of these."""
-    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    _, first = next(content_lines(text), (0, ""))
     return set(_REQUIRED) <= {cell.strip() for cell in first.split(",")}
 
 
@@ -34,12 +35,12 @@ def read_csv(text: str, file: Path) -> Wiring:
     for line, row in _rows(text, file):
         try:
             cables += _cables(row, line)
-            if len(cables) > _MOST_CABLES:
-                raise ScenarioError(Problem.of_file(file, f"more than {_MOST_CABLES:,} cables up to here", line))
             for side, end in zip(_REQUIRED, (row["from"], row["to"]), strict=True):
                 _kind(row, side, end, kinds)
         except ValueError as error:
             problems.append(Problem.of_file(file, str(error), line))
+        if len(cables) > _MOST_CABLES:
+            raise ScenarioError(Problem.of_file(file, f"more than {_MOST_CABLES:,} cables up to here", line))
     problems += _twice(cables, file)
     if problems:
         raise ScenarioError(problems)
@@ -51,14 +52,14 @@ def read_csv(text: str, file: Path) -> Wiring:
 
 
 def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1)]
-    lines = [(number, line) for number, line in numbered if line.strip() and not line.startswith("#")]
-    header = [cell.strip() for cell in next(csv.reader([lines[0][1]]))]
+    lines = content_lines(text)
+    first, names = next(lines)
+    header = [cell.strip() for cell in next(csv.reader([names]))]
     for name in header:
         if name not in (*_REQUIRED, *_OPTIONAL):
             problem = Problem.unknown(name, "column", name, [*_REQUIRED, *_OPTIONAL])
-            raise ScenarioError(problem.at(str(file), lines[0][0]))
-    for number, line in lines[1:]:
+            raise ScenarioError(problem.at(str(file), first))
+    for number, line in lines:
         cells = [cell.strip() for cell in next(csv.reader([line]))]
         if len(cells) != len(header):
             words = f"has {len(cells)} cells, and the header {len(header)}: is the file cut off?"

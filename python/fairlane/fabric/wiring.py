@@ -5,12 +5,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import write_text
 from fairlane.units import BANDWIDTH, DURATION, Kind
+
+if TYPE_CHECKING:
+    import networkx
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +41,14 @@ class Cable:
 
     def parameters(self) -> dict[str, Any]:
         """The cable as a scenario takes it."""
-        found: dict[str, Any] = {"ends": list(self.ends)}
-        if self.ports:
-            found["ports"] = list(self.ports)
-        if self.bandwidth is not None:
-            found["bandwidth"] = BANDWIDTH.format(self.bandwidth)
-        if self.latency is not None:
-            found["latency"] = DURATION.format(self.latency)
-        if self.link_class is not None:
-            found["class"] = self.link_class
-        return found
+        found = {
+            "ends": list(self.ends),
+            "ports": list(self.ports) if self.ports else None,
+            "bandwidth": None if self.bandwidth is None else BANDWIDTH.format(self.bandwidth),
+            "latency": None if self.latency is None else DURATION.format(self.latency),
+            "class": self.link_class,
+        }
+        return {key: value for key, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -118,17 +119,9 @@ class Wiring:
             raise ScenarioError(Problem.of_file(file or self.source, words)) from None
 
 
-class _Graph(Protocol):
-    """What is used of a networkx graph."""
-
-    def is_directed(self) -> bool: ...
-    @property
-    def nodes(self) -> Any: ...
-    @property
-    def edges(self) -> Any: ...
-
-
-def from_networkx(graph: _Graph, hosts: Iterable[Hashable] | Callable[[Hashable], bool] | None = None) -> Wiring:
+def from_networkx(
+    graph: "networkx.Graph[Any]", hosts: Iterable[Hashable] | Callable[[Hashable], bool] | None = None
+) -> Wiring:
     """The wiring of a networkx graph; of a ``MultiGraph`` with its parallel edges.
 
     ``hosts`` are the nodes that are hosts, or a test for them; without it, nodes whose attribute ``kind`` is "host",

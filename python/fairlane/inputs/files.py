@@ -47,6 +47,13 @@ def read_text(path: Path, most: int = MOST_TEXT, encoding: str = "utf-8") -> str
     return read_bytes(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
+def content_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that are neither empty nor comments, with their numbers from 1."""
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if line and not line.startswith("#"):
+            yield number, line
+
+
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
     """Within, a file that cannot be read, or is no text, TOML or JSON, is a ``ScenarioError`` with file and line."""

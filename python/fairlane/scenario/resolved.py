@@ -145,11 +145,6 @@ class Resolved:
             until = max(until, ended)
         return total
 
-    @property
-    def programs(self) -> list[_core.Program]:
-        """The jobs' programs, in the same order."""
-        return [job.program for job in self.jobs]
-
     def alone(self, job: int) -> "Resolved":
         """The same with one job only: same hosts, service levels and program, nobody beside it."""
         observe = {**self.tables["observe"], "record": None}
@@ -157,7 +152,7 @@ class Resolved:
 
     def engine(self) -> _core.Simulation:
         """A fresh simulation; raises ``BuildError`` if the parts do not fit together."""
-        return _core.Simulation(json.dumps(self.spec), self.programs)
+        return _core.Simulation(json.dumps(self.spec), [job.program for job in self.jobs])
 
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.sections import Vertex
-from fairlane.inputs.files import MOST_STORED, read_text, reading
+from fairlane.inputs.files import MOST_STORED, content_lines, read_text, reading
 from fairlane.wording import plural
 
 _MAP_LINE = re.compile(r"""(0x[0-9a-fA-F]{1,16}|[SHR]-\S+)\s+(?:"([^"]+)"|'([^']+)'|([^\s"'#]+))\s*(?:#.*)?""")
@@ -119,9 +119,7 @@ def read_name_map(file: Path) -> dict[str, str]:
     names: dict[str, str] = {}
     lines: dict[str, int] = {}
     problems = []
-    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
-        if not line or line.startswith("#"):
-            continue
+    for number, line in content_lines(text):
         found = _MAP_LINE.fullmatch(line)
         if found is None:
             words = f"not a line of a node name map: {line[:60]!r}"
