@@ -163,8 +163,9 @@ def test_a_trace_is_advised_and_checked(
     length = ["--length", "0.6 ms", "--check", "0.8 ms", "--seeds", "1", "--level", "0", "--show", "20"]
     assert execute(["advise", str(scenario), *options, *length, "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    assert "recorded: 9 alternatives, simulated with one seed each, so without an interval" in said
-    assert "Checked by simulations of 0.8 ms with 1 other seeds" in said
+    assert "recorded: 9 alternatives" in said
+    assert "without an interval" in said
+    assert "simulations of 0.8 ms with 1 other seed" in said
     runs = pl.read_parquet(tmp_path / "out" / "runs.parquet")
     assert set(runs["application"]) == {"npb_ft-64"}
     assert runs["iterations"].to_numpy().min() >= 2

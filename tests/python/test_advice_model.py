@@ -125,9 +125,7 @@ def test_advice_by_a_model_takes_few_simulations(
     options = ["--cap", "65 W", "--model", model, "--show", "18"]
     assert execute(["advise", str(tmp_path / "small.toml"), *options, "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert (
-        "18 alternatives, by the model, from one isolated simulation of application and one of its neighbours" in said
-    )
+    assert "18 alternatives, by the model" in said
     # Alone, beside the neighbours as advised, and the neighbours on the hosts of both, which may be the same.
     assert len(list((out / "answers").glob("*.json"))) in (3, 4)
     stored = {path: path.stat().st_mtime_ns for path in (out / "answers").iterdir()}

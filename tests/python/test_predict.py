@@ -181,7 +181,8 @@ def test_from_a_table_to_predictions_on_the_command_line(tmp_path: Path, capsys:
     assert execute(["predict", "apply", model, str(tmp_path / "later.csv"), "--run", "job"]) == 0
     rows = pl.read_csv(capsys.readouterr().out.encode())
     assert rows.height == 16
-    assert (rows["low"] <= rows["predicted"]).all()
+    assert (rows["low"] < rows["predicted"]).all()
+    assert (rows["predicted"] < rows["high"]).all()
     out = tmp_path / "out.parquet"
     assert execute(["predict", "apply", model, str(tmp_path / "runs.parquet"), "--run", "job", "--out", str(out)]) == 0
     assert "inside the interval" in capsys.readouterr().err

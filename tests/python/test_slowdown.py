@@ -257,7 +257,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert placed.read_text(encoding="utf-8").splitlines()[1].startswith("box,1,0,0.0,1451.0,1.0,0.0,128,host[0-127]")
     assert execute(["schedule", str(LOG), *options[:2], "--jobs", "40", "--allocator", "linear", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert rows["linear"]["mean_slowdown"] >= 1
+    assert rows["linear"]["mean_slowdown"] > 1
     assert execute(["slowdown", "show", "torus-128"]) == 0
     assert "all_to_all" in capsys.readouterr().out
     mix = tmp_path / "mix.toml"

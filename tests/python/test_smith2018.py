@@ -134,6 +134,7 @@ def test_a_job_sees_part_of_what_all_switches_count(runs: Small) -> None:
     own, everywhere = runs.table("timesteps"), runs.table("timesteps_everywhere")
     sums = [name for name in FEATURES if "_sum_" in name]
     assert (own.select(sums).to_numpy() <= everywhere.select(sums).to_numpy() + 1e-9).all()
+    assert 0 < own.select(sums).to_numpy().sum() < everywhere.select(sums).to_numpy().sum()
     assert own["seconds"].equals(everywhere["seconds"])
 
 

@@ -138,7 +138,7 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
     assert times["box"].to_list() == ["3D", "5D", "7D"]
     assert (times["min_ms"] <= times["median_ms"]).all()
     assert (times["max_ms"] <= times["end_ms"]).all(), "nobody computes, and a rank is blocked at most until the end"
-    assert times["links_per_byte"].is_sorted(descending=True), "more dimensions, shorter paths"
+    assert (times["links_per_byte"].diff()[1:] < 0).all(), "more dimensions, shorter paths"
     assert times["busiest_link_active"].is_between(0, 1).all()
     for name in ("dimensions", "pattern-crystal"):
         assert_drawn(tmp_path / f"{name}.png")
