@@ -14,8 +14,7 @@ from fairlane.advice.alternatives import Check, ranked
 from fairlane.advice.fingerprint import change, pace, progress
 from fairlane.advice.model import COVERAGE
 from fairlane.advice.question import Choice, ask
-from fairlane.advice.sharing import link_share, weights
-from fairlane.advice.simulated import runs_of
+from fairlane.advice.simulated import link_share, runs_of, weights
 from fairlane.cli.main import execute
 from fairlane.models.validation import lognormal_interval
 from fairlane.tasks.executor import Executor

@@ -6,7 +6,7 @@ simulation of the application and one of its neighbours. Both can be checked by 
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -203,9 +203,7 @@ def ranked(question: Question, runs: pl.DataFrame) -> Ranking:
         low, middle, high = _interval(co_run)
         rows.append(
             {
-                "rails": choice.rails,
-                "service_level": choice.service_level,
-                "placement": choice.placement,
+                **asdict(choice),
                 "iteration_ms": middle,
                 "low_ms": low,
                 "high_ms": high,

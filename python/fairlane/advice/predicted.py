@@ -3,14 +3,13 @@
 The model does not predict what neighbours lose: it is simulated for the advised alternative.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import polars as pl
 
 from fairlane.advice.model import RunTimeModel
 from fairlane.advice.question import Point, Question
-from fairlane.advice.sharing import condition, weights
-from fairlane.advice.simulated import neighbours_of, reference_of
+from fairlane.advice.simulated import condition, neighbours_of, reference_of, weights
 from fairlane.errors import Problem, ScenarioError
 from fairlane.power.model import Pace
 from fairlane.tasks.executor import Executor
@@ -49,9 +48,7 @@ def predict(question: Question, model: RunTimeModel, executor: Executor) -> Rank
     cost = neighbours_of(question, best, executor)
     ranked = [
         {
-            "rails": point.choice.rails,
-            "service_level": point.choice.service_level,
-            "placement": point.choice.placement,
+            **asdict(point.choice),
             "iteration_ms": middle,
             "low_ms": low,
             "high_ms": high,

@@ -4,14 +4,13 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
 
-from fairlane.errors import BuildError, Problem, ScenarioError
-from fairlane.inputs.problems import Problems
+from fairlane.errors import Problem, ScenarioError
 from fairlane.scenario import Resolved, Scenario
-from fairlane.scenario.resolve import decide
 from fairlane.study.pinned import Pinned, pin
+from fairlane.study.plan import decided_of
 
 PLACEMENTS = ("packed", "spread", "random")
 """Placements that are tried."""
@@ -88,7 +87,7 @@ class Question:
         made = Scenario.load(
             self.file, set=[*self.assignments, *changes], seed=seed, duration=duration
         ).with_background()
-        decided = _decided(made)
+        decided = decided_of(made)
         where = f"{choice.rails}, level {choice.service_level}, {choice.placement}, seed {seed}"
         return Point(choice, seed, decided, pin(made, decided, str(self.file.resolve().parent), where))
 
@@ -97,16 +96,6 @@ class Question:
         if choice.rails != ALL:
             return f"{{ {choice.rails.replace(' ', ' = ')} }}"
         return '{ policy = "by_source", order = "random" }' if per_host >= self.rails else '"round_robin"'
-
-
-def _decided(scenario: Scenario) -> Resolved:
-    """All but the programs; raises ``ScenarioError`` with the place in the file."""
-    try:
-        return decide(scenario)
-    except Problems as problems:
-        raise scenario.error(problems) from None
-    except BuildError as error:
-        raise scenario.error(Problems(Problem(error.path or "", str(error)))) from None
 
 
 def ask(
@@ -148,7 +137,7 @@ def _rails_of(scenario: Scenario) -> int:
 
 def _choices(scenario: Scenario, levels: Sequence[int] | None, file: Path) -> list[Choice]:
     """Every alternative."""
-    have = len(set(_decided(scenario).tables["qos"]["sl2vl"]))
+    have = len(set(decided_of(scenario).tables["qos"]["sl2vl"]))
     wrong = [level for level in levels or () if not 0 <= level < have]
     if wrong:
         words = "the scenario has no such service level"
@@ -165,10 +154,7 @@ def _computing(scenario: Scenario) -> list[str]:
     unknown = [at for at, job in enumerate(scenario.jobs) if job.workload and job.workload.compute is None]
     if not unknown:
         return []
-    first, number = {}, 0
-    for at, job in enumerate(scenario.jobs):
-        first[at] = number
-        number += job.count
+    first = list(accumulate((job.count for job in scenario.jobs), initial=0))
     resolved, written = scenario.resolve(), tomllib.loads(scenario.text)["jobs"]
     found = []
     for at in unknown:

@@ -15,8 +15,9 @@ from fairlane.reproduce.judging import HOLDS, Judged, judged
 from fairlane.reproduce.output import Reproduction, store
 from fairlane.reproduce.planning import PAPER, PAPERS, Options, Plan, plan_of
 from fairlane.reproduce.running import Outcome, perform, stored_as
-from fairlane.tasks.executor import Executor, Watcher
+from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
+from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
 
 __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "conclude", "folder_of", "plan", "reproduce"]
@@ -68,7 +69,7 @@ def plan(
 
 
 def reproduce(
-    chosen: Plan, folder: Path, watcher: Watcher, *, workers: int | None = None, dask: str | None = None
+    chosen: Plan, folder: Path, watcher: TaskProgress, *, workers: int | None = None, dask: str | None = None
 ) -> Reproduction:
     """Runs what is missing in ``folder``, judges the claims, stores tables and draws figures.
 

@@ -59,7 +59,7 @@ def draw_all(plan: Plan, outcome: Outcome, folder: Path) -> list[Picture]:
     """Draws the figures that there are data for."""
     found = []
     for figure in plan.folder.figures:
-        if not made(plan, outcome, figure.studies, complete=figure.complete):
+        if not made(plan, outcome, figure):
             continue
         try:
             for row in _rows(figure, outcome.tables):
@@ -255,7 +255,7 @@ def _heatmap(axes: Axes, panel: Panel, data: pl.DataFrame) -> None:
     """A colour for each pair of categories."""
     across, down = _values(data, panel.x), _values(data, panel.y)
     values = np.full((len(down), len(across)), np.nan)
-    for x, y, value in data.select(panel.x, panel.y, panel.value or "value").iter_rows():
+    for x, y, value in data.select(panel.x, panel.y, panel.value).iter_rows():
         values[down.index(y), across.index(x)] = value or np.nan
     scale = LogNorm if panel.y_scale == "log" else Normalize
     norm = scale(np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else Normalize(0, 1)

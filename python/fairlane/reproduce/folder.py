@@ -24,8 +24,8 @@ BAND = re.compile(r"(?P<operator>[<>]=?|=)\s*(?P<bound>[\w.+-]+)|\[\s*(?P<low>[\
 """A comparison with a number or a column of the query, or an interval of two."""
 
 
-class Change(Table):
-    """What is different in a study file, as for ``--quick``."""
+class _Different(Table):
+    """What is different in a study file."""
 
     set: dict[str, Any] = Field(default_factory=dict)
     """Keys of the study file by dotted path; of a function its arguments."""
@@ -33,10 +33,15 @@ class Change(Table):
     """Keys of the scenario by dotted path."""
     only: dict[str, list[str]] = Field(default_factory=dict)
     """Levels that are run, by factor; by default all."""
+    note: str = ""
+    """How the study differs from the paper's then, or why it is left out."""
+
+
+class Change(_Different):
+    """What is different for ``--quick``."""
+
     skip: bool = False
     """Whether the study is left out."""
-    note: str = ""
-    """How it differs from the paper's then, or why it is left out."""
 
     def beside(self, other: Change) -> Change:
         """Both, where ``other`` says it in place of this."""
@@ -49,7 +54,22 @@ class Change(Table):
         )
 
 
-class StudyEntry(Table):
+def _one_of(table: StudyEntry | Derived, key: str) -> None:
+    """Raises ``Problems`` unless a table has either a key or ``call``."""
+    if (getattr(table, key) is None) == (table.call is None):
+        raise Problems(Problem(key, "needs one of both", allowed=f"{key} or call"))
+
+
+class Conditional(Table):
+    """What is made if studies were run."""
+
+    studies: list[str] = Field(default_factory=list)
+    """It is made if one of these was run; by default in any case."""
+    complete: bool = False
+    """Whether all of these have to be there, and without a failure."""
+
+
+class StudyEntry(_Different):
     """A study of the paper: a study file with some keys replaced, or a function of ``method.py``."""
 
     name: str = Field(min_length=1)
@@ -62,25 +82,16 @@ class StudyEntry(Table):
     """What it is about, in a line."""
     figure: str = ""
     """The paper's figure."""
-    note: str = ""
-    """How it differs from the paper's study at any size."""
-    set: dict[str, Any] = Field(default_factory=dict)
-    """Keys of the study file that are different, by dotted path; of a function its arguments."""
-    scenario: dict[str, Any] = Field(default_factory=dict)
-    """Keys of the scenario that are different, by dotted path."""
-    only: dict[str, list[str]] = Field(default_factory=dict)
-    """Levels that are run, by factor; by default all."""
     quick: Change = Field(default_factory=Change)
     """What is different for ``--quick``, beside what the paper says of all studies with this file."""
 
     @model_validator(mode="after")
-    def _either(self) -> Self:
-        if (self.file is None) == (self.call is None):
-            raise Problems(Problem("file", "needs one of both", allowed="file or call"))
+    def _given(self) -> Self:
+        _one_of(self, "file")
         return self
 
 
-class Derived(Table):
+class Derived(Conditional):
     """A table that is made of others, by SQL or by a function of ``method.py``; in order, each may use those before."""
 
     name: str = Field(pattern=r"^[A-Za-z_]\w*$")
@@ -89,23 +100,18 @@ class Derived(Table):
     """One SELECT."""
     call: str | None = None
     """In its place ``method.py:name`` of a function that takes a ``Database`` and returns a data frame, or several."""
-    studies: list[str] = Field(default_factory=list)
-    """It is made if one of these was run; by default in any case."""
-    complete: bool = False
-    """Whether all of these have to be there, and without a failure."""
     csv: str | None = None
     """Name of a CSV file in which it is kept; with ``{column}`` in it a file for each value of the column."""
     parquet: str | None = None
     """The same as Parquet, with all digits."""
 
     @model_validator(mode="after")
-    def _either(self) -> Self:
-        if (self.sql is None) == (self.call is None):
-            raise Problems(Problem("sql", "needs one of both", allowed="sql or call"))
+    def _given(self) -> Self:
+        _one_of(self, "sql")
         return self
 
 
-class Text(Table):
+class Text(Conditional):
     """A file of text beside the tables, as a data sheet."""
 
     file: str
@@ -114,10 +120,6 @@ class Text(Table):
     """What it says; columns of the query in braces are replaced."""
     sql: str
     """One SELECT, with one row."""
-    studies: list[str] = Field(default_factory=list)
-    """It is written if one of these was run; by default in any case."""
-    complete: bool = False
-    """Whether all of these have to be there, and without a failure."""
 
 
 class PaperTable(Table):
@@ -211,18 +213,16 @@ class Panel(Table):
     """The column of categories, or of numbers along the axis."""
     y: str
     """The column of values; of a heatmap the other category."""
-    value: str | None = None
+    value: str = "value"
     """The column of a heatmap's colours."""
     series: str | None = None
     """A column whose values have a colour each."""
     low: str | None = None
-    """Columns of an interval around ``y``."""
     high: str | None = None
-    """Its other end."""
+    """Columns of an interval around ``y``."""
     column: str | None = None
-    """A column of the query for whose values there are panels side by side."""
     row: str | None = None
-    """The same, below each other."""
+    """Columns of the query for whose values there are panels side by side, and below each other."""
     x_label: str = ""
     y_label: str = ""
     title: str = ""
@@ -241,7 +241,7 @@ class Panel(Table):
     """The same along the values, at places of the axis ``x``."""
 
 
-class Figure(Table):
+class Figure(Conditional):
     """A figure."""
 
     file: str
@@ -250,10 +250,6 @@ class Figure(Table):
     """What is seen."""
     note: str = ""
     """Of what, in small letters below."""
-    studies: list[str] = Field(default_factory=list)
-    """It is drawn if one of them was run; by default in any case."""
-    complete: bool = False
-    """Whether all of them have to be there, and without a failure."""
     each: str | None = None
     """A query with a row for each figure of this kind."""
     width: float = 11.0

@@ -83,7 +83,7 @@ def _keep(one: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> No
 
 def _write(text: Text, found: Reproduction, folder: Path) -> None:
     """Writes a file of text, if there is what it is about."""
-    if not made(found.plan, found.outcome, text.studies, complete=text.complete):
+    if not made(found.plan, found.outcome, text):
         return
     try:
         row = found.outcome.tables.ask(text.sql).row(0, named=True)

@@ -1,7 +1,7 @@
 """Performing a plan as the tasks of studies are performed, in processes or on Dask, and what comes of it as tables."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -12,7 +12,7 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.reproduce.folder import Derived
+from fairlane.reproduce.folder import Conditional, Derived
 from fairlane.reproduce.planning import Plan, Prepared, method_of, trusted
 from fairlane.study.measured import plan_of
 from fairlane.study.method import MEASURE, Method
@@ -184,19 +184,18 @@ def _stored(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome
     return outcome
 
 
-def made(plan: Plan, outcome: Outcome, studies: Iterable[str], *, complete: bool) -> bool:
+def made(plan: Plan, outcome: Outcome, one: Conditional) -> bool:
     """Whether something that is made of some studies is: one of them was run, or all of them without a failure."""
-    names = list(studies)
-    if complete:
-        return all(not outcome.missing(plan, name) for name in names)
-    return not names or any(name in plan.studies for name in names)
+    if one.complete:
+        return all(not outcome.missing(plan, name) for name in one.studies)
+    return not one.studies or any(name in plan.studies for name in one.studies)
 
 
 def _derived(plan: Plan, outcome: Outcome) -> Outcome:
     """With the tables that the paper makes."""
     found: dict[str, pl.DataFrame] = {}
     for one in plan.folder.paper.table:
-        if not made(plan, outcome, one.studies, complete=one.complete):
+        if not made(plan, outcome, one):
             continue
         try:
             new = _made(plan, one, outcome.tables)

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric
@@ -21,9 +23,8 @@ WARM_UP = 0.375
 """The part of the simulated time that is warm-up unless another is given."""
 DURATION_OF_ADDED_LOAD = "400 us"
 """Simulated time where the scenario has no open-loop job and another is not given."""
-
-
 _OPTION = "--load"
+_Model = TypeVar("_Model", bound=BaseModel)
 _ALLOWED = "a range as 0.05..1, or loads as 0.1,0.2,0.5; each above 0 and at most 1"
 
 
@@ -148,11 +149,8 @@ def prepared(
     whole = _duration("--duration", duration or DURATION_OF_ADDED_LOAD) if duration or added else scenario.duration
     before = round(whole * WARM_UP) if warm_up is None else _duration("--warm-up", warm_up)
     if not before < whole:
-        raise ScenarioError(
-            Problem(
-                "--warm-up", "nothing is left to measure", DURATION.format(before), f"below {DURATION.format(whole)}"
-            )
-        )
+        given_time, allowed = DURATION.format(before), f"below {DURATION.format(whole)}"
+        raise ScenarioError(Problem("--warm-up", "nothing is left to measure", given_time, allowed))
     changed = _with_load(scenario, given) if added else _replaced(scenario, given)
     observe = changed.observe.model_copy(update={"counters": True})  # latencies are among them
     changed = changed.model_copy(update={"duration": whole, "observe": observe})
@@ -166,9 +164,9 @@ def _with_load(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
         hosts = building(lambda: Fabric.build(scenario.fabric.spec)).hosts
     except Problems as problems:
         raise scenario.error(problems) from None
-    job = {"name": "load", "ranks": hosts, "workload": _workload(given)}
+    job = {"name": "load", "ranks": hosts, "workload": _validated(OpenLoop, given)}
     kept = {name: getattr(scenario, name) for name in ("name", "seed", "fabric", "network", "qos", "mpi")}
-    return Scenario(**kept, placement="linear", jobs=[_checked(job)])
+    return Scenario(**kept, placement="linear", jobs=[_validated(Job, job)])
 
 
 def _replaced(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
@@ -177,28 +175,21 @@ def _replaced(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
         return scenario
     jobs = []
     for job in scenario.jobs:
+        changed = job
         if isinstance(job.workload, OpenLoop):
             parameters = {**job.workload.model_dump(exclude_unset=True), **given}
             if "message_size" in given:
                 parameters.pop("sizes", None)
-            changed = job.model_dump(exclude_unset=True) | {"workload": _workload(parameters)}
-            jobs.append(_checked(changed))
-        else:
-            jobs.append(job)
+            workload = _validated(OpenLoop, parameters)
+            changed = _validated(Job, job.model_dump(exclude_unset=True) | {"workload": workload})
+        jobs.append(changed)
     return scenario.model_copy(update={"jobs": jobs})
 
 
-def _workload(parameters: Mapping[str, Any]) -> OpenLoop:
+def _validated(model: type[_Model], values: Mapping[str, Any]) -> _Model:
+    """A model of these values; its problems are named after the options."""
     try:
-        return validated(OpenLoop, dict(parameters))
-    except Problems as problems:
-        raise ScenarioError([_optional(problem) for problem in problems.problems]) from None
-
-
-def _checked(job: Mapping[str, Any]) -> Job:
-    """A job with a workload that fits its ranks."""
-    try:
-        return validated(Job, dict(job))
+        return validated(model, dict(values))
     except Problems as problems:
         raise ScenarioError([_optional(problem) for problem in problems.problems]) from None
 

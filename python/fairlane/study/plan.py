@@ -21,7 +21,7 @@ from fairlane.scenario.resolve import decide
 from fairlane.study.pinned import Pinned, pin
 from fairlane.study.study import Point, Study
 from fairlane.study.treatments import Treatment
-from fairlane.study.treatments.overrides import Overrides
+from fairlane.study.treatments.base import Overrides
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Computable, Task
 

@@ -252,18 +252,11 @@ def _refused(script: str) -> str | None:
 
 
 def import_extra(name: str) -> Any:
-    """A module of Dask. Raises ``MissingExtraError``; the handler of Ctrl-C stays, which some of them replace."""
-    with _keeping_interrupts():
-        require("dask")
-        return import_module(name)
-
-
-@contextmanager
-def _keeping_interrupts() -> Iterator[None]:
-    """Ctrl-C does what it did before: dask_jobqueue makes it ``sys.exit()`` when it is imported."""
+    """A module of Dask. Raises ``MissingExtraError``; the handler of Ctrl-C stays, which dask_jobqueue replaces."""
     before = signal.getsignal(signal.SIGINT)
     try:
-        yield
+        require("dask")
+        return import_module(name)
     finally:
         if signal.getsignal(signal.SIGINT) is not before:
             signal.signal(signal.SIGINT, before)

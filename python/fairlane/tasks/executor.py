@@ -5,13 +5,14 @@ A task that has failed as often as it may be tried is a failure, reported by its
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 from fairlane.errors import RunError, ScenarioError
 from fairlane.tasks.pools import Pool, open_pool
+from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Computable, Outcome
 from fairlane.wording import plural
@@ -20,25 +21,6 @@ ATTEMPTS = 2
 """How often a task is tried."""
 WATCH_S = 0.2
 """How often progress is reported, s."""
-
-UnderWay = tuple[Computable, float | None]
-"""A task that has been submitted, and the share of it that is done, if that is known."""
-
-
-class Watcher(Protocol):
-    """Is notified of the progress of tasks."""
-
-    def stage(self, what: str) -> None:
-        """What the next tasks are."""
-
-    def begin(self, tasks: Iterable[Computable], known: Iterable[Computable]) -> None:
-        """These tasks are to be done; the known ones are."""
-
-    def done(self, task: Computable) -> None:
-        """A task is over, well or not."""
-
-    def update(self, workers: int, under_way: Sequence[UnderWay] = ()) -> None:
-        """Called regularly: how many workers there are, and which tasks are running."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +43,7 @@ class Executor:
         self,
         pool: Pool | None = None,
         store: Store | None = None,
-        watcher: Watcher | None = None,
+        watcher: TaskProgress | None = None,
         *,
         attempts: int = ATTEMPTS,
         first_failure_ends: bool = False,

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from fairlane.runner.progress import FIRST_LINE_S, LINES_S
-from fairlane.tasks.executor import UnderWay
 from fairlane.tasks.task import Computable
 from fairlane.wording import seconds
 
@@ -69,8 +68,8 @@ class TaskProgress:
         inside = f", running: {', '.join(shares[:MOST_SHARES])}{', ...' if len(shares) > MOST_SHARES else ''}"
         return f"{self._count} of {self._total}{inside if shares else ''}{estimate}"
 
-    def update(self, workers: int, under_way: Sequence[UnderWay] = ()) -> None:
-        """Refreshes the display if it is due."""
+    def update(self, workers: int, under_way: Sequence[tuple[Computable, float | None]] = ()) -> None:
+        """Refreshes the display if it is due; of each running task the share that is done, if that is known."""
         self._shares = [share or 0.0 for _, share in under_way]
         self._partly = sum(task.cost * (share or 0.0) for task, share in under_way)
         if not workers and self._spent == self._known:

@@ -4,9 +4,8 @@ from typing import Any
 
 from fairlane.errors import nearest
 from fairlane.inputs.problems import validated
-from fairlane.study.treatments.base import Progress, Treatment
+from fairlane.study.treatments.base import Overrides, Progress, Treatment
 from fairlane.study.treatments.controlled import Controlled
-from fairlane.study.treatments.overrides import Overrides
 
 __all__ = ["KINDS", "Progress", "Treatment", "read_treatment"]
 

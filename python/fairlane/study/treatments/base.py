@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic import Field
+from typing_extensions import override
 
 from fairlane.errors import Problem
 from fairlane.inputs.table import Table
@@ -92,3 +93,13 @@ class Treatment(Table):
         """
         del answer, default
         return []
+
+
+class Overrides(Treatment):
+    """Other values of scenario keys for the whole run: service levels, arbitration weights, placement, routing."""
+
+    key: ClassVar[str] = "set"
+
+    @override
+    def treated(self, pinned: Pinned, name: str) -> Task:
+        return pinned.task(SIMULATE, name)
