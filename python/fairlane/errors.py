@@ -30,11 +30,11 @@ class Problem:
     key: str
     """Dotted path of the key, as ``jobs[2].workload.message_size``."""
     message: str
-    """What is wrong, in words."""
+    """What is wrong."""
     value: Any = None
     """The value given, if there is one."""
     allowed: str | None = None
-    """What is allowed, in words or as a list of names."""
+    """What is allowed: a phrase or a list of names."""
     nearest: str | None = None
     """The allowed name that was probably meant."""
     file: str | None = None
@@ -80,7 +80,7 @@ def _shown(value: Any, limit: int = 80) -> str:
 
 
 def disk_full(error: BaseException) -> bool:
-    """Whether an error, or one that it came of, says that a disk or a quota is full."""
+    """Whether an error, or one of its causes, is that a disk or a quota is full."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -24,7 +24,7 @@ class Purpose(IntEnum):
     COMPUTE = 2
     """How compute time is divided among a job's ranks."""
     PATTERN = 3
-    """Who talks to whom."""
+    """Communication patterns."""
     VARIANT = 4
     """The small variations between two runs of one application."""
     SNAPSHOT = 5
@@ -34,7 +34,7 @@ class Purpose(IntEnum):
     SOCKETS = 7
     """What manufacturing made of the sockets of a machine."""
     BACKGROUND = 8
-    """Which jobs are beside those of a scenario."""
+    """Background jobs of a scenario."""
     FOLD = 10
     """Which runs are held back together when a model is validated, and how counters are shuffled."""
 

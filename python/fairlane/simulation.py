@@ -1,4 +1,4 @@
-"""A scenario under way: run it for a while, look at the jobs' progress, change service levels and weights, go on."""
+"""A simulation in steps: run it for a while, read the progress of jobs, change service levels and weights, go on."""
 
 import json
 import time
@@ -31,8 +31,8 @@ __all__ = ["Simulation"]
 class Simulation:
     """All jobs of a scenario on its fabric.
 
-    It stands still unless ``run_for`` or ``run_until`` is called, and whatever is changed in between takes effect from
-    then on. Ctrl-C raises ``KeyboardInterrupt`` within a fraction of a second and leaves the simulation whole: it can
+    Time advances only in ``run_for`` and ``run_until``, and whatever is changed in between takes effect from then on.
+    Ctrl-C raises ``KeyboardInterrupt`` within a fraction of a second and leaves the simulation whole: it can
     be looked at, and run on.
 
     Raises ``ScenarioError`` or ``BuildError`` if the scenario cannot be built.

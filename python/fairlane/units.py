@@ -57,7 +57,7 @@ CLOCK_END = 2**62
 """The instant to which the simulator's clock reaches, in picoseconds; no quantity is larger, in its base unit."""
 _MOST_EXPONENT = 400
 _LONGEST = 100
-"""So that nobody waits for what cannot be meant: exponents, and characters of a quantity."""
+"""Limits on exponents and characters of a quantity, far above any real one."""
 _UNIT = re.compile(r"[A-Za-zµμ]+( */ *[A-Za-z]+)?")
 _QUANTITY = re.compile(
     r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d+))?)\s*(?P<unit>.*?)\s*", re.DOTALL

@@ -48,7 +48,7 @@ def test_edison_in_words(edison: Wiring) -> None:
     found = survey(edison)
     assert (found.hosts, found.switches, found.cables) == (5760, 1440, 29880)
     assert found.tree == "15 groups of 96 switches (16 x 6), 24 cables between two groups"
-    assert found.odd == ("no switch is in group 12", "9360 blue ports are unused")
+    assert found.anomalies == ("no switch is in group 12", "9360 blue ports are unused")
     assert found.kinds == {"green": 10800, "black": 10800, "ptile": 5760, "blue": 2520}
 
 

@@ -55,8 +55,8 @@ def test_what_the_cluster_is(x5: Wiring) -> None:
     assert found.oversubscription["Voltaire 4036 # hoibp0013"] == 2.0
     # 21 hosts at 4xDDR and 12 cables up at 4xQDR.
     assert found.oversubscription["S-0008f10500200b50"] == pytest.approx(21 * 16 / (12 * 32))
-    assert any("23 of 89 cables to hosts are not 4xQDR" in words for words in found.odd)
-    assert any("has 6" in words for words in found.odd)
+    assert any("23 of 89 cables to hosts are not 4xQDR" in words for words in found.anomalies)
+    assert any("has 6" in words for words in found.anomalies)
 
 
 def test_an_imported_fabric_goes_into_a_scenario_and_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,8 +139,8 @@ def test_adapters_of_one_machine_are_one_host_and_speeds_are_lanes_times_rates(w
     assert len([cable for cable in wiring.cables if cable.ends == ("leaf", "node1")]) == 2
     assert to_hosts["leaf", "node1"] == (200 * 10**9, (2, 2))
     assert list(LANE_RATES.values()) == sorted(LANE_RATES.values())
-    assert any("1xSDR" in words for words in survey(wiring).odd)
-    assert any("node2 has 1" in words or "node1 has 2" in words for words in survey(wiring).odd)
+    assert any("1xSDR" in words for words in survey(wiring).anomalies)
+    assert any("node2 has 1" in words or "node1 has 2" in words for words in survey(wiring).anomalies)
 
 
 def test_nodes_that_are_all_called_alike_are_told_by_their_cards(written: Write) -> None:
@@ -153,7 +153,7 @@ def test_nodes_that_are_all_called_alike_are_told_by_their_cards(written: Write)
     wiring = read_wiring(written("dump", text))
     assert wiring.hosts == ("H-00000000000000b1", "H-00000000000000b3")
     assert len([cable for cable in wiring.cables if "H-00000000000000b1" in cable.ends]) == 2
-    assert any(words.startswith("3 adapters do not name their machine (line 16:") for words in survey(wiring).odd)
+    assert any(words.startswith("3 adapters do not name their machine (line 16:") for words in survey(wiring).anomalies)
 
 
 def test_aggregation_nodes_are_no_hosts(written: Write) -> None:
@@ -161,14 +161,14 @@ def test_aggregation_nodes_are_no_hosts(written: Write) -> None:
     wiring = read_wiring(written("dump", DUMP.replace("node1 HCA-2", node)))
     assert wiring.hosts == ("node1", "node2")
     assert all("H-00000000000000b2" not in cable.ends and node not in cable.ends for cable in wiring.cables)
-    assert "1 aggregation node inside switches left out: no hosts" in survey(wiring).odd
+    assert "1 aggregation node inside switches left out: no hosts" in survey(wiring).anomalies
 
 
 def test_a_list_without_kinds_says_that_hosts_are_guessed(written: Write) -> None:
     text = "from,to\nh1,s1\nh2,s2\ns1,s2\n"
     assert any(
         "2 names with a single cable are assumed to be hosts" in words
-        for words in survey(read_wiring(written("links.csv", text))).odd
+        for words in survey(read_wiring(written("links.csv", text))).anomalies
     )
 
 

@@ -110,7 +110,7 @@ def test_the_tree_of_206_switches_with_management_hosts_at_two_spines() -> None:
         name.startswith(("leaf", "spine", "core")[level - 1]) for level, names in found.levels.items() for name in names
     )
     assert found.tree == "a tree of 3 levels, 98 - 84 - 24 switches"
-    above = [words for words in found.odd if "hosts are at switches of level 2" in words]
+    above = [words for words in found.anomalies if "hosts are at switches of level 2" in words]
     assert above == [
         "10 of 1186 hosts are at switches of level 2: spine12 (mgmt0, mgmt2, mgmt4, mgmt6 and 1 more), "
         "spine17 (mgmt1, mgmt3, mgmt5, mgmt7 and 1 more)"

@@ -147,7 +147,7 @@ def test_a_real_cluster_of_machines_with_four_cards(read: Read) -> None:
     }
     unnamed = sum(bool(re.match(r'Ca.*"(MT4129|localhost|ubuntu)', line)) for line in NDR.splitlines())
     assert found.hosts == len(machines) + unnamed
-    assert any(f"{unnamed} adapters do not name their machine" in words for words in found.odd)
+    assert any(f"{unnamed} adapters do not name their machine" in words for words in found.anomalies)
 
 
 def test_adapters_of_one_card_are_one_host(read: Read) -> None:

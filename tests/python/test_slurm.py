@@ -57,7 +57,7 @@ def test_lists_as_slurm_writes_them(names: list[str], text: str) -> None:
 def test_what_is_no_list_is_refused(text: str) -> None:
     with pytest.raises(ScenarioError):
         expand(text)
-    with pytest.raises(ScenarioError, match="cannot stand in a list"):
+    with pytest.raises(ScenarioError, match="cannot be in a list"):
         compress(["a[1]"])
 
 

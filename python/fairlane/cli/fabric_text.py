@@ -130,8 +130,8 @@ def survey_lines(found: Survey) -> Iterator[str]:
         least, most = min(found.oversubscription.values()), max(found.oversubscription.values())
         range_ = f"{least:.2f} : 1" if f"{least:.2f}" == f"{most:.2f}" else f"{least:.2f} : 1 to {most:.2f} : 1"
         yield f"oversubscription of leaves  {range_} (bandwidth to hosts : to switches)"
-    yield f"anomalies  {len(found.odd) or 'none'}"
-    for words in found.odd:
+    yield f"anomalies  {len(found.anomalies) or 'none'}"
+    for words in found.anomalies:
         yield f"  - {words}"
 
 

@@ -137,7 +137,7 @@ def drive(
         stop: Set to end it after the present slice.
 
     Raises:
-        RunError: The simulation cannot go on: deadlock, ranks that wait for ever, wrong use of MPI.
+        RunError: The simulation cannot go on: deadlock, ranks that wait forever, wrong use of MPI.
     """
     size = _Size(every or (Slice() if done else None))
     begun = engine.packet_hops

@@ -10,7 +10,7 @@ from fairlane.engine.measured import frame
 from fairlane.errors import RunError
 from fairlane.wording import plural
 
-STANDSTILL = 500  # iterations of one rank without any of another of its job: the other waits for ever
+STANDSTILL = 500  # iterations of one rank without any of another of its job: the other waits forever
 
 
 def job_finished(job: int) -> Callable[[Engine], bool]:

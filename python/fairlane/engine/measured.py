@@ -60,7 +60,7 @@ class Measured(Work):
 
 
 def _measured_until(engine: Engine, ranks: pl.DataFrame) -> int:
-    """The engine's time, unless every rank has ended: then it only says how far the engine looked for more."""
+    """The engine's time, unless every rank has ended: then that is only how far the engine looked for events."""
     ended = ranks.height > 0 and bool((ranks["finished"] != 0).all())
     return int(ranks.select(pl.col("finished_at").max()).item()) if ended else engine.now
 

@@ -6,7 +6,7 @@ switches of a row, black ones those of a column, blue ones groups. ``ptile -> pr
 the link of one, and hosts are named as Cray names nodes, ``c0-0c0s0n0``. A lane's number, of two octal digits, is the
 port's.
 
-Links have the bandwidths of the topology ``cascade``. A cable stands in two lines, which must say the same.
+Links have the bandwidths of the topology ``cascade``. A cable has two lines, which must agree.
 """
 
 import re
@@ -25,7 +25,7 @@ _LANES_OF_HOST = 2
 _RATES = {"green": 42_000_000_000, "black": 42_000_000_000, "blue": 37_500_000_000, "ptile": 80_000_000_000}
 """Bits per second, as in the topology ``cascade``."""
 _ORDER = ("green", "black", "blue")
-"""Ports of a switch are in this order behind those of hosts; ways within a group take green before black."""
+"""Ports of a switch are in this order behind those of hosts; paths within a group take green before black."""
 _WITHIN = {"green": "two switches of a row", "black": "two switches of a column", "blue": "two groups"}
 
 _Place = tuple[int, int, int]  # group, row, column

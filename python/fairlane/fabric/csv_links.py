@@ -1,7 +1,7 @@
 """Fabrics from a CSV file: a line for each cable.
 
 The first line names the columns. ``from`` and ``to`` are required; ``from_port`` and ``to_port``, ``bandwidth`` and
-``latency`` (with units), ``cables`` (how many side by side) and ``from_kind`` and ``to_kind`` ("host" or "switch") are
+``latency`` (with units), ``cables`` (how many in parallel) and ``from_kind`` and ``to_kind`` ("host" or "switch") are
 optional. Where no kind is given, names with a single cable are hosts. Lines that begin with ``#`` are skipped.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.wiring import Cable, Wiring, lonely
+from fairlane.fabric.wiring import Cable, Wiring, with_one_cable
 from fairlane.inputs.files import content_lines
 from fairlane.units import BANDWIDTH, DURATION, Kind
 
@@ -44,7 +44,7 @@ def read_csv(text: str, file: Path) -> Wiring:
     problems += _twice(cables, file)
     if problems:
         raise ScenarioError(problems)
-    single = lonely(cables)
+    single = with_one_cable(cables)
     names = dict.fromkeys(end for cable in cables for end in cable.ends)
     hosts = tuple(name for name in names if (kinds[name] == "host" if kinds else name in single))
     guess = f"{len(hosts)} names with a single cable are assumed to be hosts; set from_kind and to_kind"

@@ -1,6 +1,6 @@
 """Forwarding tables as ``dump_lfts`` and ``ibroute`` print them: a block for each switch, a line for each destination.
 
-They belong to a dump of the same fabric, which says which host has which local identifier (LID). Destinations that are
+They belong to a dump of the same fabric, which has the local identifiers (LIDs) of hosts. Destinations that are
 no host's first port, as switches and further adapters, are skipped.
 """
 

@@ -62,7 +62,7 @@ def read_wiring(
 def _text(path: Path) -> str:
     """The file's text, whatever byte order mark it begins with.
 
-    Node descriptions are bytes that nobody has checked: where they are not UTF-8, the rest of a dump is read.
+    Node descriptions are unchecked bytes: where they are not UTF-8, the rest of a dump is read.
     """
     with reading(path):
         raw = _unpacked(read_bytes(path, _LARGEST), path)

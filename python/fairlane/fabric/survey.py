@@ -35,8 +35,8 @@ class Survey:
     """For each leaf: the bandwidth of its hosts over that of its links to other switches."""
     kinds: dict[str, int]
     """Number of cables by their name in the source, e.g. ``4xQDR``, or by bandwidth."""
-    odd: tuple[str, ...]
-    """Anomalies: cables, hosts and switches that differ from most others at their level."""
+    anomalies: tuple[str, ...]
+    """Cables, hosts and switches that differ from most others at their level."""
 
 
 def survey(wiring: Wiring) -> Survey:
@@ -61,7 +61,7 @@ def survey(wiring: Wiring) -> Survey:
         adapters=dict(sorted(Counter(cables.values()).items(), reverse=True)),
         oversubscription={leaf: down[leaf] / up[leaf] for leaf in leaves if up[leaf]},
         kinds=dict(Counter(_kind(cable) for cable in wiring.cables).most_common()),
-        odd=tuple(_odd(wiring, levels, fabric)),
+        anomalies=tuple(_anomalies(wiring, levels, fabric)),
     )
 
 
@@ -124,22 +124,22 @@ def _of_groups(wiring: Wiring, size: int, row: int) -> str:
     return f"{words}; {missing} pairs of groups are not joined" if missing and counts else words
 
 
-def _odd(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> Iterator[str]:
+def _anomalies(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> Iterator[str]:
     yield from wiring.remarks
     if wiring.groups:
-        yield from _odd_hosts(wiring)
+        yield from _unusual_hosts(wiring)
         return
     yield from fabric.exceptions
-    yield from _odd_speeds(wiring, levels)
-    yield from _odd_trunks(wiring, levels)
-    yield from _odd_hosts(wiring)
+    yield from _unusual_speeds(wiring, levels)
+    yield from _unusual_trunks(wiring, levels)
+    yield from _unusual_hosts(wiring)
     top = max(levels.values())
     above = [switch for switch, level in levels.items() if level == top]
-    if top > 2 and len(above) == 1:  # a way round, or a spare
+    if top > 2 and len(above) == 1:  # an alternative path, or a spare
         yield f"switch {above[0]} (level {top}) joins only switches of level {top - 1}, no hosts"
 
 
-def _odd_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
+def _unusual_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
     """Cables slower or faster than most between the same levels."""
     between: dict[tuple[int, int], list[Cable]] = defaultdict(list)
     for cable in wiring.cables:
@@ -161,7 +161,7 @@ def _worded(cable: Cable) -> str:
     return f"{cable} {_kind(cable)}{f' (line {cable.line})' if cable.line else ''}"
 
 
-def _odd_trunks(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
+def _unusual_trunks(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
     """Pairs of switches with more or fewer cables than most of the same levels."""
     by_levels: dict[tuple[int, int], dict[tuple[str, str], int]] = defaultdict(dict)
     for (a, b), count in _trunks(wiring, levels).items():
@@ -173,7 +173,7 @@ def _odd_trunks(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
             yield f"trunks between level {low} and {high} have {usual} cables, but {some(others, _NAMED)}"
 
 
-def _odd_hosts(wiring: Wiring) -> Iterator[str]:
+def _unusual_hosts(wiring: Wiring) -> Iterator[str]:
     """Hosts with more or fewer cables than most: jobs on them have fewer rails."""
     counts = Counter(end for cable in wiring.cables for end in cable.ends)
     lines = {end: cable.line for cable in reversed(wiring.cables) for end in cable.ends}

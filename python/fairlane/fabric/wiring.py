@@ -30,7 +30,7 @@ class Cable:
     kind: str = ""
     """What the source calls it, as ``4xQDR``."""
     line: int | None = None
-    """Where the source says so."""
+    """Its line in the source."""
     link_class: str | None = None
     """The class of its links, as ``blue``; None for one by the levels of its ends."""
 
@@ -68,7 +68,7 @@ class Wiring:
     groups: tuple[int, int] | None = None
     """Switches of a group and of a row of it, if it is a fabric of groups: switches are numbered group by group."""
     remarks: tuple[str, ...] = ()
-    """What its reader found odd."""
+    """Anomalies that its reader found."""
     source: Path | None = None
     """The file that it was read from."""
     tables_source: Path | None = None
@@ -158,12 +158,12 @@ def _hosts(
         return chosen
     if any("kind" in data for data in nodes.values()):
         return {node for node, data in nodes.items() if data.get("kind") == "host"}
-    single = lonely(cables)
+    single = with_one_cable(cables)
     return {node for node in nodes if names[node] in single}
 
 
-def lonely(cables: Iterable[Cable]) -> set[str]:
-    """The names that have one cable only: the hosts, where nothing says which they are."""
+def with_one_cable(cables: Iterable[Cable]) -> set[str]:
+    """The names that have one cable only: the hosts, if the source does not mark them."""
     counts = Counter(end for cable in cables for end in cable.ends)
     return {name for name, count in counts.items() if count == 1}
 

@@ -80,7 +80,7 @@ class Document:
         return problem.at(str(self.file), None) if self.file else problem
 
     def take(self, path: KeyPath, value: Any, place: tuple[str, int | None, KeyPath]) -> None:
-        """Sets what another file says, instead of what stood there and its lines. ``LookupError`` as ``assign``."""
+        """Sets a value from another file in place of the present one and its lines. ``LookupError`` as ``assign``."""
         assign(self.data, path, value)
         for known in (self.lines, self.places):
             for key in [key for key in known if key[: len(path)] == path]:
@@ -122,7 +122,7 @@ def override(variable: ContextVar[_T], value: _T) -> Iterator[None]:
 
 
 def assign(data: Any, steps: Sequence[str | int], value: Any) -> None:
-    """Sets the value at a path of nested tables; ``LookupError`` says where the path leads nowhere."""
+    """Sets the value at a path of nested tables; ``LookupError`` names the step that does not exist."""
     for step, after in zip(steps, [*steps[1:], None], strict=True):
         is_list = isinstance(data, list)
         fits = isinstance(step, int) and step < len(data) if is_list else isinstance(data, dict)

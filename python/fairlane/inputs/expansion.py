@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 RATIO = 200  # how many times its compressed size a stream may expand to
-FREE = 64 << 20  # up to so many bytes the ratio is not looked at
+FREE = 64 << 20  # bytes up to which the ratio is not checked
 
 
 class ExpansionError(ValueError):

@@ -116,7 +116,7 @@ def _check_depth(data: Any) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to, which takes its place at the end: after an error all is as it was.
+    """A file next to ``path`` to write to, which takes its place at the end: after an error all is as it was.
 
     What exists and is no plain file, as a pipe or ``/dev/stdout``, is written to directly.
     """

@@ -82,7 +82,7 @@ def _hosts(one: Any) -> Iterator[Host]:
 
 
 def _numbers(names: Sequence[str]) -> dict[str, int]:
-    """Hosts by name; what they are called for Slurm stands behind their own names."""
+    """Hosts by name; their own names come before those that they have for Slurm."""
     return {
         **{name: number for number, name in enumerate(slurm_names(names))},
         **{name: number for number, name in enumerate(names)},

@@ -57,7 +57,7 @@ def validated(model: type[_Model], data: Any) -> _Model:
 
 
 def located(problems: Iterable[Problem], document: Document) -> list[Problem]:
-    """The problems with their places in the document, in the order in which they stand in the file."""
+    """The problems with their places in the document, in the order of the file."""
     found = [document.locate(problem, undotted(problem.key)) for problem in problems]
     return sorted(found, key=lambda problem: problem.line or 0)
 

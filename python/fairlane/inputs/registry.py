@@ -39,7 +39,7 @@ _PLUGIN = "_fairlane_plugin"  # the attribute of what is not built in that says 
 
 
 class Named(Table):
-    """The base of classes that inputs name. The fields of a subclass are its parameters, beside the name."""
+    """The base of classes that inputs name. The fields of a subclass are its parameters, in addition to the name."""
 
     name: ClassVar[str] = ""
     """What inputs call it; without a registry the name of the class."""

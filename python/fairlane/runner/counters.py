@@ -2,7 +2,7 @@
 
 The latter are counters as the routers of Cray's Aries have them, read whenever a job has done another iteration.
 
-A counter stands at the switch that receives: flits that came over a link on a virtual lane, and stalls, the time in
+Counters are those of the receiving switch: flits that came over a link on a virtual lane, and stalls, the time in
 cycles that these flits waited there until they were sent on. What a job can see are the switches at its hosts.
 
 An iteration counts as over when half of the ranks have done it: until the last one hears of it, the others have sent
@@ -100,7 +100,7 @@ class IterationCounters:
         self.due = (engine.now // self._every + 1) * self._every
         progress = engine.progress()[self._job]
         half = len(progress) // 2
-        # Mostly nobody is further than at the last look, which is quicker to see than which rank is in the middle.
+        # Usually no rank has advanced since the last look, which is quicker to check than the median.
         if progress.count(self._done) > half or (done := sorted(progress)[half]) == self._done:
             return
         found = self._read(engine)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WATCH_S = 0.1  # how often progress is shown, s
 LATER_HOPS = 1_000_000
-"""How many packet-hops an isolated run may always have on the way to its first iteration, if it has none in time."""
+"""Packet-hops that an isolated run without an iteration in time may always use to complete its first one."""
 LATER_PS = 10**15  # the simulated time after which no first iteration is waited for, ps
 
 
@@ -34,8 +34,8 @@ class Outcome:
     together: Observed  # all jobs at once
     alone: Sequence[Work | None]  # each job on its own; None where there is nothing that can be compared
     partial: bool  # whether some simulation was stopped before its end
-    samples: pl.DataFrame | None = None  # what ports did from time to time, all jobs at once, if that was asked for
-    counted: pl.DataFrame | None = None  # what was counted in each iteration of a job, if that was asked for
+    samples: pl.DataFrame | None = None  # samples of ports in the co-run, if requested
+    counted: pl.DataFrame | None = None  # counters of each iteration of a job, if requested
     engine_s: float = 0.0  # wall time in which the engine simulated the co-run, s
     isolated_s: float = 0.0  # the same of all isolated runs, summed over them, s
 
@@ -47,7 +47,7 @@ class Experiment:
         self._scenario = scenario
         self._stop = Event()
         self._together = Gauge(scenario.duration)
-        # A job with no other beside it is alone already.
+        # The co-run of a single job is its isolated run.
         self._is_alone = isolated and len(scenario.jobs) == 1
         compared = [number for number, job in enumerate(scenario.jobs) if job.iterates and not job.background]
         self._alone = {job: Gauge(scenario.duration) for job in compared} if isolated and not self._is_alone else {}

@@ -33,7 +33,7 @@ def check(scenario: "Scenario") -> Iterator[Problem]:
 def late(scenario: "Scenario", end: int, step: int = 1) -> Iterator[Problem]:
     """What is wrong with jobs that begin when a run that ends at ``end``, ps, is over.
 
-    Jobs can begin at multiples of ``step`` only, and wait until then. Of the background nobody has chosen the times.
+    Jobs can begin at multiples of ``step`` only. Background jobs are skipped: their times are drawn.
     """
     for at, job in enumerate(scenario.jobs):
         begin = -(-job.start // step) * step

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 _GROUPS = Path("/sys/fs/cgroup")
 BASE = 200 * 2**20  # bytes of Python with the libraries that a run loads
 DRAW = 24  # bytes of a random number that makes a compute time, while it is drawn
-MESSAGES_AT_ONCE = 64  # messages of a rank that are under way at the same time, at most
+MESSAGES_AT_ONCE = 64  # messages of a rank that are in flight at the same time, at most
 PER_LINK, PER_OPERATION, PER_RANK = 4e-6, 1.2e-6, 4e-5
 """Seconds for a link, an operation of a program and a rank, until a simulation can start."""
 START = 2.0  # seconds until Python and its libraries have started, and for a small run's figures
 GRAPH = 110  # bytes of a link in the graph, while it is built
-WAY = 6  # bytes of a switch's path to a leaf, in routings that list them, while they are found
-RANK = 700  # bytes of a rank besides the simulator's record of it: its host, in lists and tables
-MESSAGE = 400  # bytes of a message that is under way, with its packets
+PATH_TO_LEAF = 6  # bytes of a switch's path to a leaf, in routings that list them, while they are found
+RANK = 700  # bytes of a rank in addition to the simulator's record of it: its host, in lists and tables
+MESSAGE = 400  # bytes of a message in flight, with its packets
 PORT_ROW = 450  # bytes of a port's lane in tables that are made at the end
 SAMPLE_ROW = 100
 DEPARTURE = 230
@@ -63,7 +63,7 @@ class Estimate:
     """What a run of the scenario takes."""
 
     parts: tuple[Part, ...]  # what depends on the scenario, the largest first
-    packet_hops: float  # of all jobs together; jobs alone are simulated besides
+    packet_hops: float  # of the co-run; isolated runs are not included
     seconds: float  # time on one core, jobs alone and tables included
 
     @property
@@ -93,11 +93,13 @@ def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
 def fabric_parts(fabric: Mapping[str, Any], lanes: int) -> list[Part]:
     """What a fabric takes that has not been built; raises ``BuildError`` if it cannot be."""
     _, switches, links = _core.fabric_size(json.dumps(fabric))
-    engines = min(2, machine_cores())  # one is tried out before; at the end jobs alone run beside all together
+    engines = min(
+        2, machine_cores()
+    )  # one is tried out before; at the end isolated runs are simulated next to the co-run
     adaptive = fabric["routing"] not in _FIXED
     port, _, _ = _core.footprint(lanes, adaptive)
-    ways = WAY * min(switches, links // 2) * switches / 2 if fabric["routing"] in ("up_down", "tables") else 0
-    total = links * (GRAPH * 2 + port * engines + PORT_ROW * lanes) + ways
+    paths = PATH_TO_LEAF * min(switches, links // 2) * switches / 2 if fabric["routing"] in ("up_down", "tables") else 0
+    total = links * (GRAPH * 2 + port * engines + PORT_ROW * lanes) + paths
     words = f"{links:,} ports, {lanes} {'lane' if lanes == 1 else 'lanes'} each, {switches:,} switches"
     return [Part("fabric", words, total)]
 

@@ -1,4 +1,4 @@
-"""The table ``observe``: what is measured besides what every run keeps."""
+"""The table ``observe``: what is measured in addition to what every run keeps."""
 
 from typing import Annotated, Self
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> list[ResolvedJob]:
     """The jobs with the host of each rank.
 
-    Nobody else gets a host that a table lists, or that a job has, while that job is there. Jobs that depart at a time
+    No other job gets a host that a table lists, or that a job has, while that job is there. Jobs that depart at a time
     leave their hosts to those that arrive later; where there are such, jobs are placed in the order of their arrival.
     """
     tables = [job.placement for job in jobs]
@@ -117,10 +117,10 @@ def _check_room(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
     # Of one time, those that depart come first.
     changes.sort()
     counts = accumulate(change for _, change in changes)
-    needed, moment = max(zip(counts, (time for time, _ in changes), strict=True), default=(0, 0))
+    needed, instant = max(zip(counts, (time for time, _ in changes), strict=True), default=(0, 0))
     if needed <= fabric.hosts:
         return
-    there = [job for job in jobs if job.table.stay.start <= moment < job.table.stay.end]
+    there = [job for job in jobs if job.table.stay.start <= instant < job.table.stay.end]
     largest = max(there, key=lambda job: (not job.background, job.hosts_needed))
     words = f"more ranks than hosts: at one time the jobs need {plural(needed, 'host')}"
     allowed = f"what {plural(fabric.hosts, 'host')}, those of the fabric, have room for"

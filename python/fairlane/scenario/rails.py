@@ -74,11 +74,11 @@ def rail_notes(
 
 
 def _assigned(hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> list[int]:
-    """The rail of each rank: those of a host take turns in a random order, beginning with rail 0."""
-    turns, found = Counter[int](), [0] * len(hosts)
+    """The rail of each rank: assigned round-robin to those of a host in a random order, beginning with rail 0."""
+    taken, found = Counter[int](), [0] * len(hosts)
     for rank in rng.permutation(len(hosts)).tolist():
-        found[rank] = turns[hosts[rank]] % rails
-        turns[hosts[rank]] += 1
+        found[rank] = taken[hosts[rank]] % rails
+        taken[hosts[rank]] += 1
     return found
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_HEED_S = 0.1  # how often Ctrl-C is heeded, s
+_POLL_S = 0.1  # how often it is checked for Ctrl-C, s
 
 
 def resolve(scenario: "Scenario") -> Resolved:
@@ -165,7 +165,7 @@ def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Mapping[str, in
 def _result(job: Future[_T]) -> _T:
     """Waits in steps: a signal that another thread takes does not wake one that waits without end."""
     while not job.done():
-        wait([job], timeout=_HEED_S)
+        wait([job], timeout=_POLL_S)
     return job.result()
 
 
@@ -202,7 +202,7 @@ def _record(scenario: "Scenario") -> dict[str, int] | None:
 
 
 def building(build: Callable[[], _T]) -> _T:
-    """Builds something; what the simulator has against it becomes a problem of the scenario's key."""
+    """Builds something; why the simulator rejects it becomes a problem of the scenario's key."""
     try:
         return build()
     except BuildError as error:

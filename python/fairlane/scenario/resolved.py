@@ -30,7 +30,7 @@ class ResolvedJob:
     table: Job
     """The ``[[jobs]]`` table that it is a copy of."""
     key: str
-    """Where the table stands in the scenario, as ``jobs[2]``."""
+    """The table's key in the scenario, as ``jobs[2]``."""
     number: int
     """Its number among all copies of all jobs: its random streams depend on it."""
     name: str
@@ -122,11 +122,11 @@ class Resolved:
     notes: tuple[str, ...] = ()
     """What a user should know before acting on results, a sentence each: printed by ``check`` and after a run."""
     estimate: "Estimate | None" = None
-    """The memory and time that a run takes, about; None where nobody has asked."""
+    """Estimated memory and time of a run; None if not estimated."""
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What the simulator builds from, besides the programs: picoseconds, bytes and bits per second."""
+        """What the simulator builds from, in addition to the programs: picoseconds, bytes and bits per second."""
         return {**self.tables, "jobs": [job.spec() for job in self.jobs]}
 
     @property
@@ -146,7 +146,7 @@ class Resolved:
         return total
 
     def alone(self, job: int) -> "Resolved":
-        """The same with one job only: same hosts, service levels and program, nobody beside it."""
+        """The same with one job only: same hosts, service levels and program, no co-running jobs."""
         observe = {**self.tables["observe"], "record": None}
         return replace(self, jobs=(self.jobs[job],), tables={**self.tables, "observe": observe})
 

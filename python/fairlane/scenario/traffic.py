@@ -1,4 +1,4 @@
-"""How many packet-hops a job makes: packets of an iteration, times links on the way, times iterations in its time.
+"""How many packet-hops a job makes: packets of an iteration, times links of the path, times iterations in its time.
 
 An iteration is taken to last as long as the compute time of the rank that computes longest, the CPU time of its
 messages, their time on its own link, and a latency for each time that it waits. Other jobs do not slow it down here.
@@ -26,7 +26,7 @@ CONTROL = 3  # control messages of a rendezvous
 
 @dataclass(frozen=True)
 class MeanPath:
-    """What a packet meets on its way."""
+    """The mean path of a packet through a fabric."""
 
     fabric: Mapping[str, Any]
     links: int  # links of the fabric

@@ -20,7 +20,7 @@ _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _MOST = 1_000_000  # names that a list may stand for
 _MOST_BRACKETS, _LONGEST = 8, 255  # brackets of an entry, and letters of a name
-_LARGEST = 18  # digits of the longest number that is counted; longer ones stand as they are
+_LARGEST = 18  # digits of the longest number that is counted; longer ones are kept as text
 
 
 def can_hold(name: str) -> bool:
@@ -59,7 +59,7 @@ def compress(names: Iterable[str]) -> str:
     groups: dict[str, set[str]] = {}
     for name in names:
         if not can_hold(name):
-            words = "cannot stand in a list of hosts"
+            words = "cannot be in a list of hosts"
             raise ScenarioError(Problem("host", words, name, "letters, digits, - _ and ."))
         prefix, digits = _split(name)
         groups.setdefault(prefix, set()).add(digits)
@@ -119,7 +119,7 @@ def _ranges(numbers: list[int], width: int) -> list[str]:
 
 
 def _entries(prefix: str, numbers: set[str]) -> Iterator[str]:
-    """What stands in the list for the names that begin alike; an empty number is the prefix itself."""
+    """The entries for names with the same prefix; an empty number is the prefix itself."""
     if "" in numbers:
         yield prefix
     padded = {len(digits) for digits in numbers if len(digits) > 1 and digits.startswith("0")}

@@ -2,8 +2,8 @@
 
 In this order: a node name map; a description that names the machine and the adapter ("node17 HCA-1", "node17 mlx5_1");
 the system image GUID, which adapters of one card share. A description that names only the card ("MT4129 ConnectX7
-Mellanox Technologies"), or a machine nobody has named ("localhost HCA-1"), says nothing of hosts, nor does one that
-stands at several cards. Such an adapter belongs to the host of a named adapter of its card, else its card is a host,
+Mellanox Technologies"), or an unnamed machine ("localhost HCA-1"), does not identify a host, nor does one that
+several cards have. Such an adapter belongs to the host of a named adapter of its card, else its card is a host,
 called by the identifier of its first adapter ("H-e09d730300858468").
 
 A switch is called by its description if no other switch and no host has the same, else by its identifier.

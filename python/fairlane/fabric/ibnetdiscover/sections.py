@@ -89,7 +89,7 @@ class Link:
 
 @dataclass
 class Sections:
-    """What stands in a dump."""
+    """The content of a dump."""
 
     vertices: list[Vertex] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
