@@ -8,7 +8,7 @@ import pytest
 from fairlane import RunError, Scenario, ScenarioError, Simulation
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
-from fairlane.workload import otf2
+from fairlane.workload import recorded
 from fairlane.workload.trace import Trace, read_trace
 
 DATA = Path(__file__).parents[1] / "data"
@@ -39,7 +39,7 @@ def test_limits_end_the_process_with_a_message(
 ) -> None:
     import shutil
 
-    monkeypatch.setattr(otf2, limit, value)
+    monkeypatch.setattr(recorded, limit, value)
     copy = Path(shutil.copytree(WHOLE, tmp_path / "copy"))  # descriptions are kept by file
     with pytest.raises(ScenarioError, match=words) as raised:
         read_trace(copy).describe()
@@ -65,7 +65,7 @@ def test_a_process_that_crashes_is_a_message(
     child.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(child))
     with pytest.raises(RunError) as raised:
-        otf2.describe_apart(str(WHOLE), "{}", size=0)
+        recorded.describe_apart(str(WHOLE), "{}", size=0)
     assert words in str(raised.value)
 
 

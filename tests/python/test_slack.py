@@ -8,8 +8,7 @@ from statistics import fmean
 import pytest
 
 from fairlane.controller import JobWork, Settings, Slack, Work
-from fairlane.controller.slack.changes import Changes
-from fairlane.controller.slack.ladder import Candidate, Feedback, ladder
+from fairlane.controller.slack.ladder import Candidate, Changes, Feedback, ladder
 
 
 def made_up(gain: float = 0.0, job: str = "a") -> Work:
@@ -299,12 +298,12 @@ def test_every_change_makes_a_difference() -> None:
     before = best.settings(16)
     found = [given.draw(best) for _ in range(200)]
     assert all(one.settings(16) != before for one in found)
-    assert {one.change for one in found} == {"step", "spread", "lift", "lower", "deal"} - {"deal"}, (
+    assert {one.change for one in found} == {"step", "spread", "lift", "lower", "assign"} - {"assign"}, (
         "nobody is spread yet"
     )
     spread = best.changed(spread=frozenset({"a"}))
     spread.work, spread.gains = best.work, best.gains
-    assigned = [one for one in (given.draw(spread) for _ in range(200)) if one.change == "deal"]
+    assigned = [one for one in (given.draw(spread) for _ in range(200)) if one.change == "assign"]
     assert assigned
     assert all(one.settings(16).levels["b"] == {0: 0, 1: 0} for one in assigned), "b is not spread"
     assert len({tuple(one.settings(16).levels["a"].values()) for one in assigned}) > 4

@@ -6,9 +6,18 @@
 from dataclasses import dataclass
 
 from fairlane import _core
-from fairlane.pattern.communities import Communities, communities
 from fairlane.pattern.traffic import KINDS, MOST_RANKS, Traffic, observe, program_of
-from fairlane.pattern.verdict import BULK, Evidence, Kind, Verdict, evidence, grids, judge
+from fairlane.pattern.verdict import (
+    BULK,
+    Communities,
+    Evidence,
+    Kind,
+    Verdict,
+    communities,
+    evidence,
+    grids,
+    judge,
+)
 
 __all__ = [
     "BULK",
@@ -32,14 +41,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Pattern:
-    """The communication pattern of a job."""
+    """The communication pattern of a job: matrix, communities of ranks, and class."""
 
     traffic: Traffic
-    """The communication matrix."""
     communities: Communities
-    """Communities of ranks."""
     verdict: Verdict
-    """The class of the pattern."""
     evidence: Evidence | None
     """The evidence for the class; None if nothing is sent."""
 

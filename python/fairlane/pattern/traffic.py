@@ -23,8 +23,6 @@ from fairlane.workload.builder import JobScript
 from fairlane.workload.counting import counted
 from fairlane.workload.trace import Trace
 
-__all__ = ["KINDS", "MOST_RANKS", "Traffic", "observe", "program_of"]
-
 Ints = NDArray[numpy.int64]
 
 KINDS = ("point to point", "collective")
@@ -53,7 +51,7 @@ class Traffic:
 
     @property
     def ranks(self) -> int:
-        """How many ranks the job has."""
+        """Number of ranks of the job."""
         return int(self.bytes.shape[1])
 
     @cached_property
@@ -129,44 +127,26 @@ def _check(packets: int) -> None:
 
 def _spec(ranks: int) -> dict[str, object]:
     """All ranks on one switch; nothing takes long, and every message is sent eagerly."""
-    arbiter = {"name": "weighted_round_robin", "params": {"weights": [1, 1, 1]}}
     kinds = {
-        "control": _CONTROL,
-        "collective_control": _CONTROL,
-        "eager": _POINT_TO_POINT,
-        "bulk": _POINT_TO_POINT,
+        **dict.fromkeys(["control", "collective_control"], _CONTROL),
+        **dict.fromkeys(["eager", "bulk"], _POINT_TO_POINT),
         "collective": _COLLECTIVE,
     }
-    job: dict[str, object] = {
-        "name": "job",
-        "hosts": list(range(ranks)),
-        "service_level": None,
-        "ranks": {},
-        "start": 0,
-        "stop": None,
-    }
+    arbiter = {"name": "weighted_round_robin", "params": {"weights": [1, 1, 1]}}
+    job = {"name": "job", "hosts": list(range(ranks)), "ranks": {}, "start": 0}
     return {
         "fabric": _fabric(ranks),
-        "network": {
-            "mtu": _MTU,
-            "header": 0,
-            "buffer": 8 * _MTU,
-            "switch_latency": 0,
-            "switching": "cut_through",
-        },
+        "network": {"mtu": _MTU, "header": 0, "buffer": 8 * _MTU, "switch_latency": 0, "switching": "cut_through"},
         "qos": {"lanes": 3, "sl2vl": [0, 1, 2], "default": 0, "kinds": kinds, "arbiter": arbiter},
         "mpi": {
             "eager_threshold": 2**40,
-            "send_overhead": 0,
-            "receive_overhead": 0,
             "control_bytes": 64,
-            "memory_latency": 0,
-            "memory_bandwidth": _FAST,
-            "reduction_bandwidth": _FAST,
+            **dict.fromkeys(["send_overhead", "receive_overhead", "memory_latency"], 0),
+            **dict.fromkeys(["memory_bandwidth", "reduction_bandwidth"], _FAST),
             "collectives": {},
         },
         "observe": {"counters": False, "interference_by_port": False, "departures": True},
-        "jobs": [job],
+        "jobs": [{**job, "service_level": None, "stop": None}],
     }
 
 

@@ -1,4 +1,4 @@
-"""What kind of pattern a job's traffic is, with the evidence.
+"""What kind of pattern a job's traffic is, with the evidence, and communities of its ranks.
 
 The kinds are those of Yang et al. 2016: *nearest neighbour*, *many-to-many*, and *hybrid*, which is intense within
 units of consecutive ranks and goes far beyond them too. The rules, in this order; bytes are those of all kinds of
@@ -20,15 +20,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy
 from numpy.typing import NDArray
 
+from fairlane.inputs.extras import require
 from fairlane.pattern.traffic import Traffic
 from fairlane.wording import significant
-
-__all__ = ["BULK", "Evidence", "Kind", "Verdict", "evidence", "grids", "judge", "neighbour_bytes", "unit_rows"]
 
 Kind = Literal["nearest neighbour", "many-to-many", "hybrid", "unclear"]
 
@@ -76,29 +75,27 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The class of a job's pattern."""
+    """The class of a job's pattern, and the reason in words."""
 
     kind: Kind
-    """The class."""
     unit: int | None
-    """The local unit: how many hosts next to each other keep what is local together. For *nearest neighbour* a rank and
-    the ranks with ``BULK`` of its bytes; for *hybrid* the unit of the evidence; None for the others."""
+    """Size of the local unit in adjacent hosts. For *nearest neighbour* a rank and the ranks with ``BULK`` of its
+    bytes; for *hybrid* the unit of the evidence; None for the others."""
     reason: str
-    """The reason, in words."""
 
 
 def evidence(traffic: Traffic) -> Evidence:
     """What can be measured about the pattern; needs two ranks and some bytes."""
     both = (traffic.total + traffic.total.T).astype(float)
-    grid = max(_grid_rows(both), key=lambda row: round(row.share - row.chance, 9))
+    grid, neighbours, grid_share, grid_chance = max(_grid_rows(both), key=lambda row: round(row[2] - row[3], 9))
     unit, unit_share, unit_chance = max(unit_rows(both), key=lambda row: row[1] - row[2])
     return Evidence(
         partners=float(numpy.median((both > 0).sum(axis=1))),
         bulk_partners=float(numpy.median(_bulk_partners(both))),
-        grid=grid.sides,
-        grid_neighbours=grid.neighbours,
-        grid_share=grid.share,
-        grid_chance=grid.chance,
+        grid=grid,
+        grid_neighbours=neighbours,
+        grid_share=grid_share,
+        grid_chance=grid_chance,
         unit=unit,
         unit_share=unit_share,
         unit_chance=unit_chance,
@@ -114,6 +111,7 @@ def judge(traffic: Traffic) -> tuple[Verdict, Evidence | None]:
 
 
 def _verdict(found: Evidence, ranks: int) -> Verdict:
+    ball = round(found.bulk_partners) + 1
     if ranks < FEWEST_RANKS:
         return Verdict("unclear", None, f"too few ranks to tell (fewer than {FEWEST_RANKS})")
     if found.grid_share >= GRID_SHARE and found.grid_chance <= found.grid_share / 2:
@@ -121,7 +119,7 @@ def _verdict(found: Evidence, ranks: int) -> Verdict:
         words = (
             f"{found.grid_share:.0%} of the bytes go to neighbours in a grid of {sides} ranks, {found.grid_neighbours}"
         )
-        return Verdict("nearest neighbour", _ball(found), f"{words} (by chance {found.grid_chance:.0%})")
+        return Verdict("nearest neighbour", ball, f"{words} (by chance {found.grid_chance:.0%})")
     many = (
         f"half of the ranks need {significant(found.bulk_partners)} of {ranks - 1} others for {BULK:.0%} of their bytes"
     )
@@ -134,12 +132,8 @@ def _verdict(found: Evidence, ranks: int) -> Verdict:
         words = (
             f"half of the ranks have {BULK:.0%} of their bytes with {significant(found.bulk_partners)} others or fewer"
         )
-        return Verdict("nearest neighbour", _ball(found), f"{words}, in no grid")
+        return Verdict("nearest neighbour", ball, f"{words}, in no grid")
     return Verdict("many-to-many", None, f"{many}, and no unit holds much of them")
-
-
-def _ball(found: Evidence) -> int:
-    return round(found.bulk_partners) + 1
 
 
 def _bulk_partners(both: NDArray[numpy.float64]) -> Ints:
@@ -150,28 +144,16 @@ def _bulk_partners(both: NDArray[numpy.float64]) -> Ints:
     return found
 
 
-class _GridRow(NamedTuple):
-    """What one grid says."""
-
-    sides: tuple[int, ...]
-    neighbours: str
-    share: float
-    chance: float
-
-
 def grids(ranks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
     """All grids of exactly so many ranks with up to so many dimensions, all sides at least 2."""
-    if dimensions == 1:
-        yield (ranks,)
-        return
     yield (ranks,)
     for side in range(2, ranks // 2 + 1):
-        if ranks % side == 0:
+        if dimensions > 1 and ranks % side == 0:
             yield from ((side, *rest) for rest in grids(ranks // side, dimensions - 1))
 
 
-def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[_GridRow]:
-    """All grids with all sorts of neighbours."""
+def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[tuple[int, ...], str, float, float]]:
+    """Sides of each grid, its neighbours, the share of the bytes between them, and what it would be by chance."""
     ranks = len(both)
     total, pairs = both.sum(), ranks * (ranks - 1)
     for sides in dict.fromkeys(grids(ranks, MOST_DIMENSIONS)):
@@ -182,7 +164,7 @@ def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[_GridRow]:
             (around, prod(side * min(3, side) for side in sides) - ranks, "all around, periodic"),
         )
         for found, by_chance, neighbours in shares:
-            yield _GridRow(sides, neighbours, float(found / total), by_chance / pairs)
+            yield sides, neighbours, float(found / total), by_chance / pairs
 
 
 def neighbour_bytes(both: NDArray[numpy.float64], sides: tuple[int, ...]) -> tuple[float, float, float]:
@@ -216,3 +198,37 @@ def unit_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[int, float, float]
         whole, rest = divmod(ranks, size)
         chance = (whole * size * (size - 1) + rest * (rest - 1)) / pairs
         yield size, float(within / total), chance
+
+
+@dataclass(frozen=True)
+class Communities:
+    """A division of the ranks into communities."""
+
+    members: tuple[tuple[int, ...], ...]
+    """The ranks of each community, the community of rank 0 first."""
+    inside: float
+    """Share of the bytes that stay in their community."""
+    modularity: float
+    """Modularity: the excess over random partners; near 0 there are no communities."""
+
+
+def communities(traffic: Traffic) -> Communities:
+    """Communities by bytes exchanged; the same traffic always gives the same ones."""
+    require("schedule")
+    from networkx import Graph
+    from networkx.algorithms.community import louvain_communities, modularity
+
+    both = numpy.triu(traffic.total + traffic.total.T)
+    graph: Graph[int] = Graph()
+    graph.add_nodes_from(range(traffic.ranks))
+    graph.add_weighted_edges_from(
+        (int(a), int(b), float(both[a, b])) for a, b in zip(*numpy.nonzero(both), strict=True)
+    )
+    if not both.any():
+        return Communities(tuple((rank,) for rank in range(traffic.ranks)), 0.0, 0.0)
+    found = sorted(tuple(sorted(ranks)) for ranks in louvain_communities(graph, weight="weight", seed=1))
+    of = numpy.empty(traffic.ranks, int)
+    for number, ranks in enumerate(found):
+        of[list(ranks)] = number
+    inside = float(both[of[:, None] == of[None, :]].sum() / both.sum())
+    return Communities(tuple(found), inside, float(modularity(graph, [set(ranks) for ranks in found], weight="weight")))

@@ -5,7 +5,6 @@
 """
 
 from fairlane.power.account import by_job, power
-from fairlane.power.model import JobPower, Pace, Socket, job_power, stretch
-from fairlane.power.table import PowerTable
+from fairlane.power.model import JobPower, Pace, PowerTable, Socket, job_power, stretch
 
 __all__ = ["JobPower", "Pace", "PowerTable", "Socket", "by_job", "job_power", "power", "stretch"]

@@ -1,8 +1,8 @@
 """Workloads: what the ranks of a job do, written in Python.
 
-A workload is a class (see ``pairs.py``); a line in ``WORKLOADS`` gives it a name. Users bring their own outside of the
-package: ``workload = "path/to/file.py:ClassName"``, or the name of an entry point ``fairlane.workloads`` of an
-installed package.
+A workload is a class; a line in ``WORKLOADS`` gives it a name. Users bring their own outside of the package:
+``workload = "path/to/file.py:ClassName"``, or the name of an entry point ``fairlane.workloads`` of an installed
+package.
 """
 
 from typing import Annotated
@@ -16,10 +16,18 @@ from fairlane.workload.builder import JobScript, Rank
 from fairlane.workload.grid import GriddedWorkload
 from fairlane.workload.imbalance import Growing, Imbalance, OneRank, Uniform
 from fairlane.workload.lattices import Comd, Mg, Milc
-from fairlane.workload.neighbors import Halo3D, MiniAmg, MiniParadis, NearestNeighbor, PointToPointRing
 from fairlane.workload.one_sided import OneSidedCalls
 from fairlane.workload.open_loop import OpenLoop
-from fairlane.workload.pairs import FloodPairs, PingPong, RandomPairs
+from fairlane.workload.point_to_point import (
+    FloodPairs,
+    Halo3D,
+    MiniAmg,
+    MiniParadis,
+    NearestNeighbor,
+    PingPong,
+    PointToPointRing,
+    RandomPairs,
+)
 from fairlane.workload.sweeps import Kripke, Lu, Sweep3D
 from fairlane.workload.synthetic import Incast, PutBroadcast, Shift, UniformRandom
 from fairlane.workload.transforms import Allreduce, AllToAll, Fft, Ft, Pf3d

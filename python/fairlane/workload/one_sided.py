@@ -36,16 +36,15 @@ class OneSidedCalls(Writer):
 
     def win_create(self, win: int, *, comm: int = 0) -> None:
         """Creates a window with the number ``win`` over all ranks of ``comm``; a collective call."""
-        if win in self._windows:
-            raise ValueError(f"rank {self.index} has a window {win} already")
+        self._refuse(win in self._windows, f"has a window {win} already")
         self._windows[win] = _Window()
         self._builder.win_create(self.index, win, comm)
 
     def win_free(self, win: int) -> None:
         """Frees a window; a collective call over its ranks."""
         window = self._window(win)
-        if window.locked or window.all_locked or window.started is not None or window.posted:
-            raise ValueError(f"rank {self.index} frees window {win} within an epoch")
+        within = window.locked or window.all_locked or window.started is not None or window.posted
+        self._refuse(within, f"frees window {win} within an epoch")
         del self._windows[win]
         self._builder.win_free(self.index, win)
 
@@ -97,32 +96,29 @@ class OneSidedCalls(Writer):
     def win_lock(self, win: int, target: int, *, exclusive: bool = True) -> None:
         """Locks the target's part of the window, and waits until it has the lock."""
         window = self._window(win)
-        if window.all_locked or target in window.locked:
-            raise ValueError(f"rank {self.index} has a lock of rank {target} on window {win} already")
+        is_locked = window.all_locked or target in window.locked
+        self._refuse(is_locked, f"has a lock of rank {target} on window {win} already")
         window.locked.add(target)
         self._builder.win_lock(self.index, win, target, exclusive)
 
     def win_unlock(self, win: int, target: int) -> None:
         """Waits for the rank's operations at the target, and releases the lock."""
         window = self._window(win)
-        if target not in window.locked:
-            raise ValueError(f"rank {self.index} has no lock of rank {target} on window {win}")
+        self._refuse(target not in window.locked, f"has no lock of rank {target} on window {win}")
         window.locked.remove(target)
         self._builder.win_unlock(self.index, win, target)
 
     def win_lock_all(self, win: int) -> None:
         """Takes a shared lock of every rank of the window."""
         window = self._window(win)
-        if window.all_locked or window.locked:
-            raise ValueError(f"rank {self.index} has a lock on window {win} already")
+        self._refuse(window.all_locked or window.locked, f"has a lock on window {win} already")
         window.all_locked = True
         self._builder.win_lock_all(self.index, win)
 
     def win_unlock_all(self, win: int) -> None:
         """Waits for the rank's operations, and releases the locks."""
         window = self._window(win)
-        if not window.all_locked:
-            raise ValueError(f"rank {self.index} has not locked all of window {win}")
+        self._refuse(not window.all_locked, f"has not locked all of window {win}")
         window.all_locked = False
         self._builder.win_unlock_all(self.index, win)
 
@@ -134,32 +130,28 @@ class OneSidedCalls(Writer):
     def win_post(self, win: int, origins: Iterable[int]) -> None:
         """Opens this rank's part of the window to ``origins``."""
         window = self._window(win)
-        if window.posted:
-            raise ValueError(f"rank {self.index} has opened window {win} already: win_wait comes first")
+        self._refuse(window.posted, f"has opened window {win} already: win_wait comes first")
         window.posted = True
         self._builder.win_post(self.index, win, list(origins))
 
     def win_start(self, win: int, targets: Iterable[int]) -> None:
         """Waits until ``targets`` have opened the window to this rank."""
         window, group = self._window(win), list(targets)
-        if window.started is not None:
-            raise ValueError(f"rank {self.index} accesses window {win} already: win_complete comes first")
+        self._refuse(window.started is not None, f"accesses window {win} already: win_complete comes first")
         window.started = frozenset(group)
         self._builder.win_start(self.index, win, group)
 
     def win_complete(self, win: int) -> None:
         """Ends the epoch of ``win_start``: waits for the rank's operations and notifies the targets."""
         window = self._window(win)
-        if window.started is None:
-            raise ValueError(f"rank {self.index} does not access window {win}: win_start comes first")
+        self._refuse(window.started is None, f"does not access window {win}: win_start comes first")
         window.started = None
         self._builder.win_complete(self.index, win)
 
     def win_wait(self, win: int) -> None:
         """Waits until every rank that ``win_post`` named has called ``win_complete``."""
         window = self._window(win)
-        if not window.posted:
-            raise ValueError(f"rank {self.index} has not opened window {win}: win_post comes first")
+        self._refuse(not window.posted, f"has not opened window {win}: win_post comes first")
         window.posted = False
         self._builder.win_wait(self.index, win)
 

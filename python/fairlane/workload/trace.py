@@ -24,9 +24,10 @@ from fairlane.inputs.problems import Problems, unfold
 from fairlane.inputs.table import Table
 from fairlane.units import Written
 from fairlane.workload.base import Share
-from fairlane.workload.otf2 import describe_apart, is_otf2
 from fairlane.workload.recorded import (
+    describe_apart,
     file_marks,
+    is_otf2,
     iteration_problems,
     left_out_text,
     repeat_problems,

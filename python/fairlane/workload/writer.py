@@ -29,10 +29,14 @@ class Writer:
         self._unnamed: dict[Request, str] = {}  # what no wait has named yet, and must be waited for
         self._persistent: dict[Request, tuple[str, Callable[[], None]]] = {}
 
+    def _refuse(self, is_wrong: object, words: str) -> None:
+        if is_wrong:
+            raise ValueError(f"rank {self.index} {words}")
+
     def check_end(self) -> None:
         """Raises ``ValueError`` if a request that has to be waited for never is."""
         for request, name in self._unnamed.items():
-            raise ValueError(f"rank {self.index} never waits for its {name} (request {request})")
+            self._refuse(True, f"never waits for its {name} (request {request})")
 
     def _request(self, name: str | None = None) -> Request:
         """A new request; with a name, one that has to be waited for."""
@@ -54,8 +58,7 @@ class Writer:
     def _under_way(self, requests: Iterable[Request] | None) -> list[int]:
         waited = list(self._open if requests is None else requests)
         for request in waited:
-            if request not in self._open:
-                raise ValueError(f"rank {self.index} has no request {request} under way")
+            self._refuse(request not in self._open, f"has no request {request} under way")
             self._unnamed.pop(request, None)
         return [int(request) for request in waited]
 
@@ -172,12 +175,10 @@ class PersistentCalls(Writer):
 
     def start(self, request: Request) -> None:
         """Starts a persistent request. Raises ``ValueError`` if there is no such one, or if it is under way."""
-        if request not in self._persistent:
-            made_by = "send_init, recv_init and collective_init make some"
-            raise ValueError(f"rank {self.index} has no persistent request {request}: {made_by}")
+        made_by = "send_init, recv_init and collective_init make some"
+        self._refuse(request not in self._persistent, f"has no persistent request {request}: {made_by}")
         name, write = self._persistent[request]
-        if request in self._open:
-            raise ValueError(f"rank {self.index} has started request {request} ({name}) already: a wait comes first")
+        self._refuse(request in self._open, f"has started request {request} ({name}) already: a wait comes first")
         write()
         self._open.append(request)
         self._unnamed[request] = f"started {name}"
@@ -192,15 +193,12 @@ class PersistentCalls(Writer):
 
         Raises ``ValueError`` if there is no such request, or for a collective, which has to be waited for.
         """
-        if self._unnamed.get(request, "").startswith("i"):
-            raise ValueError(f"rank {self.index} cannot free its {self._unnamed[request]} (request {request})")
+        name = self._unnamed.get(request, "")
+        self._refuse(name.startswith("i"), f"cannot free its {name} (request {request})")
         if not self._is_inactive(request):
             for number in self._close([request]):
                 self._builder.request_free(self.index, number)
         if request in self._persistent:
             name, _ = self._persistent[request]
 
-            def refuse() -> None:
-                raise ValueError(f"rank {self.index} has freed request {request} ({name})")
-
-            self._persistent[request] = name, refuse
+            self._persistent[request] = name, lambda: self._refuse(True, f"has freed request {request} ({name})")

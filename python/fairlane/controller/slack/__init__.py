@@ -17,8 +17,7 @@ from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
 from fairlane.controller.base import Controller, Settings, Work
-from fairlane.controller.slack.changes import Changes
-from fairlane.controller.slack.ladder import LIMIT, Candidate, Feedback, ladder
+from fairlane.controller.slack.ladder import LIMIT, Candidate, Changes, Feedback, ladder
 
 TOO_MUCH = 0.1
 """Where a job loses this share of its work in two periods running, ranks are no longer spread."""
@@ -110,7 +109,6 @@ class Slack(Controller):
         }
 
     def _learn(self, work: Work) -> None:
-        """The default run is over: ranks begin to make way."""
         self._observed.append(work)
         if len(self._observed) < self.default_periods:
             return
@@ -151,7 +149,6 @@ class Slack(Controller):
             self._climb()
 
     def _better(self, trial: Candidate) -> float:
-        """By how much it is better than the best."""
         seen = len(trial.gains)
         return trial.score(self.guard, self._grain) - self._best.score(self.guard, self._grain, seen)
 

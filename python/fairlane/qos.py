@@ -1,4 +1,8 @@
-"""QoS strategies: from the jobs of a scenario to service levels, lanes and an arbiter.
+"""Quality of service by name: strategies that choose service levels, lanes and shares for all jobs of a scenario.
+
+A strategy is a function; a line in ``STRATEGIES`` gives it a name. ``qos = { strategy = "isolate" }`` in a scenario
+stands for what the function makes of its jobs. Users bring their own as ``file.py:function``, or by the name of an
+entry point ``fairlane.strategies`` of an installed package.
 
 ``split_priority`` and ``bandwidth_weight`` are those of Wilke 2020, section III.B.
 """
@@ -8,6 +12,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from math import gcd
 from typing import Any
+
+from fairlane.inputs.registry import Registry
+
+__all__ = ["KINDS", "STRATEGIES", "Expansion", "JobShare", "Strategy", "TrafficClass"]
 
 SHARE = 25
 """Percent of a link up to which a class keeps its priority in ``split_priority``."""
@@ -130,3 +138,12 @@ def packets(hosts: Sequence[int]) -> list[int]:
     if max(hosts) <= MOST_PACKETS * unit:
         return [count // unit for count in hosts]
     return [max(1, round(MOST_PACKETS * count / max(hosts))) for count in hosts]
+
+
+STRATEGIES: Registry[Strategy] = Registry(
+    "strategy",
+    "fairlane.strategies",
+    {"none": none, "split_priority": split_priority, "bandwidth_weight": bandwidth_weight, "isolate": isolate},
+    unread=none,
+)
+"""Every strategy that can be asked for by name."""
