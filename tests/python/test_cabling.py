@@ -28,12 +28,18 @@ def edison() -> Wiring:
     return read_wiring(EDISON)
 
 
+@pytest.fixture(scope="module")
+def real(edison: Wiring) -> Fabric:
+    """The fabric of its cabling."""
+    return edison.fabric()
+
+
 def cascade(**parameters: Any) -> Fabric:
     return Fabric.build({"topology": "cascade", "params": parameters, "routing": "minimal"})
 
 
-def test_edison_is_the_preset_of_its_cabling_link_by_link(edison: Wiring) -> None:
-    real, preset = edison.fabric(), cascade(preset="edison-cabling")
+def test_edison_is_the_preset_of_its_cabling_link_by_link(real: Fabric) -> None:
+    preset = cascade(preset="edison-cabling")
     names = {"from_name", "to_name", "from_port", "to_port"}
     for key in set(real.links) - names:
         np.testing.assert_array_equal(real.links[key], preset.links[key], err_msg=key)
@@ -52,8 +58,8 @@ def test_edison_in_words(edison: Wiring) -> None:
     assert found.kinds == {"green": 10800, "black": 10800, "ptile": 5760, "blue": 2520}
 
 
-def test_the_even_preset_differs_in_where_blue_cables_end(edison: Wiring) -> None:
-    found = compare(edison.fabric(), cascade(preset="edison"))
+def test_the_even_preset_differs_in_where_blue_cables_end(real: Fabric) -> None:
+    found = compare(real, cascade(preset="edison"))
     counts = {name: tuple(rest) for name, *rest in found.classes.iter_rows()}
     assert counts == {"black": (10800, 10800, 10800), "green": (10800, 10800, 10800), "blue": (2520, 2520, 16)}
     assert found.groups.height == 15 * 14 // 2
