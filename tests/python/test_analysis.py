@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fairlane.analysis.breakdown import dominant_share
 from fairlane.analysis.delays import (
     LATE,
     SLOW,
@@ -22,8 +21,8 @@ from fairlane.analysis.delays import (
 from fairlane.analysis.flits import FLIT_BYTES, Trend, link_flits
 from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import AHEAD, NO_ROOM, OWN, delayers, message_packets
-from fairlane.analysis.record import Record, extremes, rounds, spans
-from fairlane.analysis.view import View
+from fairlane.analysis.record import Record, View, extremes, rounds, spans
+from fairlane.analysis.result import dominant_share
 from fairlane.analysis.walk import walk
 from fairlane.fabric.table import FabricTable
 

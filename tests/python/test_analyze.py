@@ -15,8 +15,7 @@ import fairlane
 from fairlane.analysis import Analysis, analyze, by_neighbour
 from fairlane.analysis.again import Again
 from fairlane.analysis.packets import AHEAD, OWN, delayers
-from fairlane.analysis.record import rounds
-from fairlane.analysis.view import View
+from fairlane.analysis.record import View, rounds
 from fairlane.analysis.walk import walk
 from fairlane.cli.analysis_text import analysis_parts
 from fairlane.cli.main import execute

@@ -5,7 +5,6 @@ frames, so that they serve many runs as well as one.
 """
 
 from fairlane.analysis.analyze import analyze, types_of
-from fairlane.analysis.breakdown import breakdown, calls, dominant_share, spread
 from fairlane.analysis.delays import (
     LATE,
     SLOW,
@@ -20,9 +19,8 @@ from fairlane.analysis.delays import (
 from fairlane.analysis.flits import FLIT_BYTES, FlitsAgainstWaits, Trend, flits_against_waits, link_flits
 from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import by_link, delayers, message_packets
-from fairlane.analysis.record import Record, Span, extremes, rounds, spans
-from fairlane.analysis.result import Analysis, Stretch
-from fairlane.analysis.view import View
+from fairlane.analysis.record import Record, Span, View, extremes, rounds, spans
+from fairlane.analysis.result import Analysis, Stretch, breakdown, calls, dominant_share, spread
 from fairlane.analysis.walk import Walk, walk
 
 __all__ = [

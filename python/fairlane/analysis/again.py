@@ -14,8 +14,7 @@ from threading import Event
 import polars as pl
 from typing_extensions import override
 
-from fairlane.analysis.record import Record, Span
-from fairlane.analysis.view import View, spec_of
+from fairlane.analysis.record import Record, Span, View, spec_of
 from fairlane.engine import Engine
 from fairlane.engine.measured import RECORD, frame, marks
 from fairlane.errors import ScenarioError

@@ -7,13 +7,11 @@ from pathlib import Path
 import polars as pl
 
 from fairlane.analysis.again import Again, Isolated
-from fairlane.analysis.breakdown import breakdown, calls
 from fairlane.analysis.delays import first_exchange, message_delays, quiet_wait, wait_delays
 from fairlane.analysis.flits import flits_against_waits, link_flits
 from fairlane.analysis.neighbours import neighbour_types
-from fairlane.analysis.record import Record, Span, extremes, most_delayed, rounds, spans, with_isolated
-from fairlane.analysis.result import Analysis, Stretch
-from fairlane.analysis.view import View
+from fairlane.analysis.record import Record, Span, View, extremes, most_delayed, rounds, spans, with_isolated
+from fairlane.analysis.result import Analysis, Stretch, breakdown, calls
 from fairlane.analysis.walk import longest_wait, walk
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results import Run, load_run

@@ -158,15 +158,11 @@ def table_one(
 ) -> pl.DataFrame:
     """Table I of Smith et al. 2018: by neighbours, how many ordered pairs are delayed because of what, and how long.
 
-    Args:
-        delays: Messages of ``message_delays``, those of one exchange as a rule (``first_exchange``).
-        threshold_ps: What is up to this is no delay.
-        by: ``inference`` counts a message once: as slow communication if both sides block on it, else as late
-            partner. ``truth`` looks at the exact parts, each by itself, of the side where it is longer.
-
-    Returns:
-        Two rows for each type of neighbour: ``neighbour``, ``pairs`` (ordered), ``delay``, ``delayed_pairs``,
-        ``greatest_ps`` (null if none is delayed).
+    ``delays`` are of ``message_delays``, as a rule those of one exchange (``first_exchange``). ``inference`` counts a
+    message once: as slow communication if both sides block on it for more than the threshold, else as late partner.
+    ``truth`` looks at the exact parts, each by itself, of the side where it is longer. The two rows for each type of
+    neighbour have ``neighbour``, ``pairs`` (ordered), ``delay``, ``delayed_pairs``, ``greatest_ps`` (null if none is
+    delayed).
     """
     if by == "inference":
         both = pl.min_horizontal("receiver_ps", "sender_ps")

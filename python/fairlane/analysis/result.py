@@ -1,4 +1,4 @@
-"""What an analysis found, table by table."""
+"""What an analysis found, table by table, and where the time of a job's ranks went."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane.analysis.flits import FlitsAgainstWaits
-from fairlane.analysis.record import Record, Span
-from fairlane.analysis.view import View
+from fairlane.analysis.record import Record, Span, View
 from fairlane.analysis.walk import Walk
 from fairlane.results.run import Run
 
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+
+PARTS = ("compute", "late partner", "network", "other MPI")
+"""What a rank's time consists of."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ class Analysis:
     view: View
     """Fabric and hosts."""
     breakdown: pl.DataFrame
-    """Where each rank's time went (``breakdown.breakdown``)."""
+    """Where each rank's time went (``breakdown``)."""
     calls: pl.DataFrame
-    """The MPI calls (``breakdown.calls``)."""
+    """The MPI calls (``calls``)."""
     iterations: pl.DataFrame
     """The iterations (``record.spans``), beside the same ones of the isolated run if the run has other jobs
     (``record.with_isolated``); no rows if there are fewer than two."""
@@ -93,3 +95,52 @@ def apart_from_collectives(table: pl.DataFrame) -> pl.DataFrame:
     """The rows that are not of collectives; all if there are no others."""
     found = table.filter(~pl.col("collective"))
     return found if found.height else table.filter(pl.col("collective").is_not_null())
+
+
+def breakdown(run: Run, job: str) -> pl.DataFrame:
+    """Seconds of each rank of a job by ``PARTS``, and of all its ``communication``, which are the last three.
+
+    Of a call that the end of the run cuts short, the waits within count and the rest does not.
+    """
+    second = 1e-12
+    other = pl.col("communication") - pl.col("late partner") - pl.col("network")
+    return (
+        run.ranks.filter(pl.col("name") == job)
+        .select(
+            "rank",
+            (pl.col("compute_ps") * second).alias("compute"),
+            (pl.col("communication_ps") * second).alias("communication"),
+            (pl.col("late_partner_ps") * second).alias("late partner"),
+            (pl.col("network_ps") * second).alias("network"),
+        )
+        .with_columns(other.clip(0).alias("other MPI"))
+    )
+
+
+def spread(table: pl.DataFrame) -> pl.DataFrame:
+    """For ``breakdown``: least, mean, greatest and standard deviation over ranks of each part and of communication."""
+    parts = ["compute", "communication", *PARTS[1:]]
+    long = table.unpivot(on=parts, variable_name="part", value_name="seconds")
+    value = pl.col("seconds")
+    return long.group_by("part", maintain_order=True).agg(
+        value.mean().alias("mean"),
+        value.min().alias("least"),
+        value.max().alias("greatest"),
+        value.std(ddof=0).alias("deviation"),
+    )
+
+
+def calls(run: Run, job: str) -> pl.DataFrame:
+    """The MPI calls of a job, most time first: ``call``, ``count``, ``time_s`` of all ranks, ``share`` of MPI time."""
+    return (
+        run.calls.filter(pl.col("name") == job)
+        .select("call", "count", "time_s")
+        .with_columns(share=pl.when(pl.col("time_s").sum() > 0).then(pl.col("time_s") / pl.col("time_s").sum()))
+        .sort("time_s", "call", descending=[True, False])
+    )
+
+
+def dominant_share(table: pl.DataFrame) -> float:
+    """The share of MPI time that is spent in waits (for one, some or all requests) and in allreduce, for ``calls``."""
+    waits = pl.col("call").str.starts_with("wait") | (pl.col("call") == "allreduce")
+    return float(table.filter(waits)["share"].sum())

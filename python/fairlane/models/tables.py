@@ -14,16 +14,11 @@ from fairlane.results.parquet import read_parquet
 def read_table(
     path: Path, columns: Collection[str] = (), *, text: Collection[str] = (), renamed: Mapping[str, str] | None = None
 ) -> pl.DataFrame:
-    """Reads a table; ``.parquet`` is Parquet, everything else CSV.
+    """Reads a table; ``.parquet`` is Parquet, everything else CSV. In a folder with a manifest it must be as listed.
 
-    Args:
-        path: The file; in a folder with a manifest it must be as listed there.
-        columns: Columns that it must have.
-        text: Columns of a CSV file that are text, whatever they look like.
-        renamed: Former names of columns and their present ones, for the message where one is missing.
-
-    Raises:
-        ScenarioError: It cannot be read, or a column is missing.
+    It must have ``columns``. In a CSV file those in ``text`` are text, whatever they look like. ``renamed`` are former
+    names of columns and their present ones, for the message where one is missing. Raises ``ScenarioError`` if it cannot
+    be read, or a column is missing.
     """
     try:
         check_listed(path)

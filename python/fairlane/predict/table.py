@@ -64,18 +64,11 @@ class CounterTable:
         target: str = TARGET,
         target_needed: bool = True,
     ) -> Self:
-        """Takes a data frame.
+        """Takes a data frame. Raises ``ScenarioError`` with all problems if something is missing or no number.
 
-        Args:
-            frame: The table.
-            features: Names of the counters, with ``*`` and ``?`` for many; by default all other numeric columns.
-            run: Column that identifies runs, numbers or text.
-            timestep: Column with the number of the timestep in its run.
-            target: Column with the time of the timestep.
-            target_needed: Whether that must be there.
-
-        Raises:
-            ScenarioError: Something is missing or no number; all problems at once.
+        ``features`` are names of the counters, with ``*`` and ``?`` for many, by default all other numeric columns. The
+        column ``run`` identifies runs, by numbers or text, ``timestep`` numbers the timesteps of a run, and ``target``
+        has their times, unless it is not needed.
         """
         keys = [run, timestep]
         wanted = [*keys, target] if target_needed else keys

@@ -35,23 +35,18 @@ class Results:
     def query(self, sql: str) -> pl.DataFrame:
         """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables.
 
-        Raises:
-            ResultsError: The query is wrong; names the tables and the nearest column.
+        Raises ``ResultsError`` if the query is wrong, with the tables and the nearest column.
         """
         return ask(self.tables(), sql)
 
     def plot(self, figure: str | None = None, ax: Axes | Sequence[Axes] | None = None) -> Any:
-        """Draws a figure and returns its axes: one, or a list of several panels.
+        """Draws a figure, by default the first that there are data for, and returns its axes, a list if several.
 
-        Args:
-            figure: Its name, as ``fairlane list figures`` has them: of a run ``interference``, ``slowdown``,
-                ``utilisation``, ``timeline``, ``iterations`` or ``power``, of a study ``work`` or ``conditions``, of a
-                sweep ``saturation``, or that of a plug-in. By default the first of these that there are data for.
-            ax: Axes to draw on, as many as the figure has panels; without them a new figure, which notebooks show.
-
-        Raises:
-            ScenarioError: There is no such figure, or there is nothing to show in it.
-            ResultsError: There are more or fewer axes than panels.
+        Names are those of ``fairlane list figures``: of a run ``interference``, ``slowdown``, ``utilisation``,
+        ``timeline``, ``iterations`` or ``power``, of a study ``work`` or ``conditions``, of a sweep ``saturation``, or
+        that of a plug-in. ``ax`` are axes to draw on, as many as the figure has panels; without them there is a new
+        figure, which notebooks show. Raises ``ScenarioError`` if there is no such figure, or nothing to show in it, and
+        ``ResultsError`` for more or fewer axes than panels.
         """
         from fairlane.plot import show
 
@@ -60,8 +55,7 @@ class Results:
     def draw(self) -> list[Path]:
         """Draws every figure that there are data for into the folder, and returns their paths.
 
-        Raises:
-            ResultsError: There is no folder, or it cannot be written.
+        Raises ``ResultsError`` if there is no folder, or it cannot be written.
         """
         from fairlane.plot import draw_all
 

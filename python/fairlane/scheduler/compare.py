@@ -125,16 +125,10 @@ def compare_allocators(
     forecast: Forecast | None = None,
     progress: Callable[[str, int], None] = lambda _name, _done: None,
 ) -> Comparison:
-    """Replays the jobs once with every allocator.
+    """Replays the jobs, which are in the order of submission, once with every allocator, on the forecast's fabric.
 
-    Args:
-        jobs: The jobs, in the order of submission.
-        fabric: The machine; that of the forecast if there is one.
-        allocators: Strategies of placement by name.
-        seed: Seed of random choices.
-        communication: The pattern of a job by its number, for allocators that ask; by default the forecast's.
-        forecast: Predicts slowdowns; without it run times are those of the log.
-        progress: Called with the allocator's name and how many of its jobs have ended.
+    The other arguments are those of ``replay``; ``communication`` is by default the forecast's, and ``progress`` gets
+    the allocator's name, too.
     """
     known = communication or (forecast.communication if forecast else None)
     schedules = {}

@@ -10,18 +10,21 @@ its present neighbours. The scheduler expects the rest of a running job's estima
 waiting job to take its estimate.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from fairlane.placement import Communication, FabricView, PlacementPolicy, Request
-from fairlane.scheduler.running import Pace, Running
-from fairlane.scheduler.slowdown.forecast import Forecast
+from fairlane.scheduler.slowdown.bench import Resident
+from fairlane.scheduler.slowdown.forecast import Forecast, Neighbourhood
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.seeds import Purpose, stream
 
 DEPTH = 500
 """Waiting jobs behind the head that are considered for backfilling: schedulers limit it for long queues."""
+
+_NOTHING = 1e-6
+"""Remaining seconds of work that count as none: times are sums with rounding errors."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +88,9 @@ def replay(
 ) -> Schedule:
     """Runs the jobs in the order of submission. The same arguments always give the same schedule.
 
-    Args:
-        jobs: The jobs, in the order of submission.
-        fabric: The machine.
-        allocator: Gives jobs their hosts.
-        seed: Seed of random choices.
-        communication: The pattern of a job by its number, for allocators that ask.
-        forecast: Predicts slowdowns; without it run times are those of the log.
-        progress: Called with the number of jobs that have ended or were refused.
+    The allocator gives jobs their hosts; if it asks, ``communication`` gives it the pattern of a job by its number.
+    ``forecast`` predicts slowdowns; without it run times are those of the log. ``progress`` is called with the number
+    of jobs that have ended or were refused.
     """
     return _Machine(fabric, allocator, seed, communication, Pace(forecast), progress).run(jobs)
 
@@ -107,6 +105,91 @@ def refusals(
 ) -> list[LoggedJob]:
     """The jobs that the allocator refuses even on the empty machine."""
     return _Machine(fabric, allocator, seed, communication, Pace(None)).refusals(jobs)
+
+
+@dataclass
+class Running:
+    """A running job: its line of the log, its hosts, its start (s), its slowdown by its hosts and the present one."""
+
+    number: int
+    """How many jobs started before it."""
+    job: LoggedJob
+    hosts: tuple[int, ...]
+    start: float
+    own: float
+    slowdown: float
+    work: float = 0.0
+    """Seconds of its run time that are done."""
+
+    @property
+    def left(self) -> float:
+        """Remaining run time at its present speed, s."""
+        return max(0.0, self.job.run - self.work) * self.slowdown
+
+    @property
+    def expected(self) -> float:
+        """Remaining time by its estimate, at its present speed, s."""
+        return max(0.0, self.job.estimate - self.work) * self.slowdown
+
+
+class Pace:
+    """Advances the running jobs; without a forecast their run times are those of the log."""
+
+    def __init__(self, forecast: Forecast | None) -> None:
+        self._forecast = forecast
+        self._there = Neighbourhood(forecast) if forecast else None
+        self._now = 0.0
+        self._started = 0
+        self._changed = False
+        self.running: list[Running] = []
+        """The jobs, in the order in which they started."""
+
+    @property
+    def next_end(self) -> float:
+        """The earliest end if no job starts."""
+        self._update()
+        return self._now + min(job.left for job in self.running)
+
+    def go_to(self, time: float) -> None:
+        """Advances all jobs to a time."""
+        self._update()
+        for job in self.running:
+            job.work += (time - self._now) / job.slowdown
+        self._now = time
+
+    def start(self, job: LoggedJob, hosts: tuple[int, ...]) -> None:
+        """Starts a job now."""
+        own = 1.0
+        if self._forecast is not None and self._there is not None:
+            self._there.add(self._started, Resident(self._forecast.pattern(job.number), hosts))
+            own = self._there.own[-1]
+        self.running.append(Running(self._started, job, hosts, self._now, own, own))
+        self._started += 1
+        self._changed = True
+
+    def ended(self) -> list[Running]:
+        """Removes and returns the jobs that have done their work."""
+        gone = [job for job in self.running if job.job.run - job.work <= _NOTHING]
+        self.running = [job for job in self.running if job.job.run - job.work > _NOTHING]
+        for job in gone:
+            self._changed = True
+            if self._there is not None:
+                self._there.remove(job.number)
+        return gone
+
+    def expected(self) -> Iterator[tuple[float, tuple[int, ...]]]:
+        """End of each job by its estimate, in ascending order, and its hosts."""
+        self._update()
+        for job in sorted(self.running, key=lambda one: self._now + one.expected):
+            yield self._now + job.expected, job.hosts
+
+    def _update(self) -> None:
+        """Updates the slowdowns if jobs have started or ended."""
+        if self._there is not None and self._changed:
+            by_neighbours = dict(zip(self._there.numbers, self._there.by_neighbours(), strict=True))
+            for job in self.running:
+                job.slowdown = job.own * by_neighbours[job.number]
+        self._changed = False
 
 
 @dataclass

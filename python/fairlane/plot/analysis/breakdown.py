@@ -3,8 +3,7 @@
 import polars as pl
 from matplotlib.axes import Axes
 
-from fairlane.analysis.breakdown import PARTS, dominant_share, spread
-from fairlane.analysis.result import Analysis
+from fairlane.analysis.result import PARTS, Analysis, dominant_share, spread
 from fairlane.plot.legend import label_at
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, PALETTE, bare, percentages
