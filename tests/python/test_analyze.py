@@ -343,7 +343,7 @@ def test_what_is_wrong_is_said(plain: Path, tmp_path: Path, capsys: pytest.Captu
         look(copy, job="halo")
     (copy / "run.json").write_text(json.dumps({**meta, "digest": "another"}))
     reseal(copy)
-    with pytest.raises(ResultsError, match="another way"):
+    with pytest.raises(ResultsError, match="gives other results"):
         look(copy, job="halo")
     assert not (copy / "analysis").exists(), "nothing is left of it"
     (copy / "resolved.json").unlink()

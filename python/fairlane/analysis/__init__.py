@@ -1,6 +1,6 @@
-"""Why a run was slow: where ranks spent their time, whom they waited for, and what made those late.
+"""Why a run was slow: the time of ranks by activity, the ranks that they waited for, and why these were late.
 
-``analyze`` puts everything together for a run's folder. The functions behind it take data frames and return data
+``analyze`` puts everything together for a run's folder. The functions that it calls take data frames and return data
 frames, so that they serve many runs as well as one.
 """
 

@@ -181,7 +181,7 @@ class Again:
 
     def _different(self) -> ResultsError:
         return ResultsError(
-            f"{self.folder}: simulated again it went another way than it did; it was simulated by fairlane "
+            f"{self.folder}: simulated again it gives other results; it was simulated by fairlane "
             f"{self.run.meta.version}, this is {version('fairlane')}, and what the scenario names may have changed"
         )
 

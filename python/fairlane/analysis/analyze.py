@@ -125,7 +125,7 @@ def _threshold(records: Sequence[Record]) -> int:
 
 
 def _job(run: Run, view: View, wanted: str | None) -> str:
-    """The job asked for, or the one that there is most to say of."""
+    """The job asked for, or that whose iterations were kept, or that was slowed down most."""
     if wanted is not None:
         if wanted not in view.names:
             raise ScenarioError(Problem.unknown("--job", "job", wanted, view.names, wanted))

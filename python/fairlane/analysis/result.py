@@ -56,7 +56,7 @@ class Analysis:
     calls: pl.DataFrame
     """The MPI calls (``calls``)."""
     iterations: pl.DataFrame
-    """The iterations (``record.spans``), beside the same ones of the isolated run if the run has other jobs
+    """The iterations (``record.spans``), with the same ones of the isolated run if the run has other jobs
     (``record.with_isolated``); no rows if there are fewer than two."""
     stretches: tuple[Stretch, ...]
     """The same iteration of the isolated run and the one looked at; only the latter if there is none to compare."""
@@ -118,14 +118,14 @@ def breakdown(run: Run, job: str) -> pl.DataFrame:
 
 
 def spread(table: pl.DataFrame) -> pl.DataFrame:
-    """For ``breakdown``: least, mean, greatest and standard deviation over ranks of each part and of communication."""
+    """For ``breakdown``: mean, minimum, maximum and standard deviation over ranks of each part and of communication."""
     parts = ["compute", "communication", *PARTS[1:]]
     long = table.unpivot(on=parts, variable_name="part", value_name="seconds")
     value = pl.col("seconds")
     return long.group_by("part", maintain_order=True).agg(
         value.mean().alias("mean"),
-        value.min().alias("least"),
-        value.max().alias("greatest"),
+        value.min().alias("min"),
+        value.max().alias("max"),
         value.std(ddof=0).alias("deviation"),
     )
 

@@ -60,7 +60,7 @@ def _ranks(found: Analysis) -> Table:
         inner = row["part"] not in ("compute", "communication")
         return f"  {row['part']}" if inner else row["part"]
 
-    statistics = columns(seconds, least="min", mean="mean", greatest="max", deviation="deviation")
+    statistics = columns(seconds, min="min", mean="mean", max="max", deviation="deviation")
     rows = spread(found.breakdown).to_dicts()
     return Table([Column("spent on", name), *statistics], rows, "Time of a rank, whole run")
 

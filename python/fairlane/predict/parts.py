@@ -54,7 +54,7 @@ def pursue(
 ) -> Decomposition:
     """Decomposes a matrix X, in ``steps`` iterations at most; ``gap`` is what was reached.
 
-    The ``weight`` of the sparse part is by default the paper's, 1 / sqrt(rows or columns, whatever is more).
+    The ``weight`` of the sparse part is by default the paper's, 1 / sqrt(rows or columns, whichever is larger).
     ``tolerance`` is that of the relative duality gap, and of the relative difference between the matrix and the sum of
     its parts, which is then added to the low-rank one.
     """

@@ -239,7 +239,7 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
 
 
 _OF_LINK = ("link", "class", "role", "link_name")
-"""What the tables of samples, of departures and of interference by port say of a link."""
+"""What the tables of samples, of departures and of interference by port have of a link."""
 
 
 def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
@@ -290,7 +290,7 @@ def departures(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.DataFram
 
 
 def _unless_not_yet(columns: Sequence[str]) -> pl.Expr:
-    """The engine writes the greatest number for what has not happened."""
+    """Null for the largest number, which the engine writes for what has not happened."""
     return pl.when(pl.col(columns) != pl.lit(2**64 - 1, pl.UInt64)).then(pl.col(columns))
 
 

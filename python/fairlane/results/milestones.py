@@ -102,7 +102,7 @@ def enough(run: Milestones, isolated: Milestones | None) -> int | None:
 
 
 def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | None] = ()) -> dict[int, Milestones]:
-    """By job, of one simulation. ``starts`` and ``stops`` say when each job begins and is stopped, ps."""
+    """By job, of one simulation. Jobs begin at ``starts`` and are stopped at ``stops``, ps."""
     marks = {int(str(job)): rows for (job,), rows in work.marks.group_by("job", maintain_order=True)}
     ended = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max())
     jobs = work.ranks.group_by("job", maintain_order=True).agg(pl.col("iterations").min(), ended.alias("ended"))

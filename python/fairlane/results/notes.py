@@ -1,4 +1,4 @@
-"""What has to be said about how far the jobs of a run can be compared: those with too few iterations, or with none."""
+"""Which jobs of a run cannot be compared reliably with their isolated runs: those with too few iterations, or none."""
 
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
@@ -36,7 +36,7 @@ def stops(jobs: pl.DataFrame) -> str:
 
 
 def notes(run: Run) -> Iterator[str]:
-    """Sentences about jobs that cannot be compared, or hardly."""
+    """Sentences about jobs that have no W, or one over too few iterations."""
     yield from _silent(run)
     asked = run.jobs.filter(pl.col("isolated_iterations").is_not_null())
     without = asked.filter(pl.col("w").is_null())
@@ -51,11 +51,11 @@ def notes(run: Run) -> Iterator[str]:
             whose = "" if known.height == without.height else f" of {listed(known['name'].to_list())}"
             words += f"; {FEW_ITERATIONS} iterations{whose} take at least {time}"
         yield f"{words}{stops(without)}."
-    hardly = few(asked)
-    if hardly.height:
-        counts = [f"{name} ({count})" for name, count in hardly.select("name", "compared_iterations").iter_rows()]
-        whose = listed(counts) if hardly.height < MANY else f"{_those(hardly, asked)} ({_range(hardly)})"
-        time = f"{FEW_ITERATIONS} take about {sufficient(hardly)}{stops(hardly)}"
+    short = few(asked)
+    if short.height:
+        counts = [f"{name} ({count})" for name, count in short.select("name", "compared_iterations").iter_rows()]
+        whose = listed(counts) if short.height < MANY else f"{_those(short, asked)} ({_range(short)})"
+        time = f"{FEW_ITERATIONS} take about {sufficient(short)}{stops(short)}"
         yield f"Too few iterations for a reliable W: {whose}; {time}."
 
 
@@ -66,8 +66,8 @@ def _those(jobs: pl.DataFrame, every: pl.DataFrame) -> str:
 
 def _range(jobs: pl.DataFrame) -> str:
     counts: list[int] = jobs["compared_iterations"].to_list()
-    least, most = min(counts), max(counts)
-    return f"{least}" if least == most else f"{least} to {most}"
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _silent(run: Run) -> Iterator[str]:

@@ -84,7 +84,7 @@ class Source:
     resolved: str
 
 
-# Polars rather than pandas: integers stay integers beside nulls, and it reads and writes Parquet by itself.
+# Polars rather than pandas: integers stay integers in columns with nulls, and it reads and writes Parquet by itself.
 @dataclass(frozen=True, repr=False)
 class Run(Results):
     """Everything that a run measured, as data frames (their columns are those of ``results.schemas``).
@@ -109,7 +109,7 @@ class Run(Results):
     """One row per job, traffic kind and whether it is of messages or packets: count, mean, quantiles, extremes; unless
     ``observe.counters`` is off."""
     latency_histogram: pl.DataFrame | None = None
-    """The histograms behind it: one row per bucket in which something was counted."""
+    """Its histograms: one row per bucket in which something was counted."""
     samples: pl.DataFrame | None = None
     """One row per interval, port and virtual lane in which something happened; with ``observe.interval``."""
     iterations: pl.DataFrame | None = None

@@ -48,7 +48,7 @@ def by_role(ports: pl.DataFrame) -> pl.DataFrame:
 
 
 def over_time(samples: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
-    """One row per interval and role: bytes, mean queue of a port, and mean and greatest share of time of its ports.
+    """One row per interval and role: bytes, mean queue of a port, and mean and maximum share of time of its ports.
 
     Ports without a sample in an interval did nothing in it, and count as well.
     """

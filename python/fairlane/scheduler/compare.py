@@ -141,8 +141,8 @@ def compare_allocators(
 def pattern_aware_findings(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, bool]]:
     """Whether pattern-aware allocation is as fast as contiguous, and as full as non-contiguous allocation.
 
-    Of each allocator ``mean_slowdown`` and ``utilisation``, as in ``ScheduleMetrics``; two findings in words, each with
-    its verdict. The criterion is that of X. Yang et al., "Watch out for the bully!", SC 2016, section V.
+    Of each allocator ``mean_slowdown`` and ``utilisation``, as in ``ScheduleMetrics``; two findings, each with its
+    verdict. The criterion is that of X. Yang et al., "Watch out for the bully!", SC 2016, section V.
     """
     aware, contiguous = (rows[name]["mean_slowdown"] for name in (AWARE, CONTIGUOUS))
     ratio = aware / contiguous

@@ -21,7 +21,7 @@ from fairlane.scheduler.swf import LoggedJob
 from fairlane.seeds import Purpose, stream
 
 DEPTH = 500
-"""Waiting jobs behind the head that are considered for backfilling: schedulers limit it for long queues."""
+"""Waiting jobs after the head that are considered for backfilling: schedulers limit it for long queues."""
 
 _NOTHING = 1e-6
 """Remaining seconds of work that count as none: times are sums with rounding errors."""

@@ -30,15 +30,15 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
 def _parts(axes: Axes, table: pl.DataFrame) -> None:
     rows = {row["part"]: row for row in table.iter_rows(named=True)}
     names = ["compute", "communication", *PARTS[1:]]
-    factor, unit = time_unit(max(row["greatest"] for row in rows.values()))
+    factor, unit = time_unit(max(row["max"] for row in rows.values()))
     for place, name in enumerate(names):
         row = rows[name]
-        mean, least, most = (row[key] / factor for key in ("mean", "least", "greatest"))
+        mean, low, high = (row[key] / factor for key in ("mean", "min", "max"))
         inner = place > 1
         colour = PALETTE[0] if name == "compute" else PALETTE[1]
         axes.barh(place, mean, height=0.45 if inner else 0.7, color=colour, alpha=0.55 if inner else 1.0, zorder=2)
-        axes.plot([least, most], [place, place], color=INK, linewidth=1.6, zorder=3, marker="|", markersize=9)
-        label_at(axes, seconds(row["mean"]), (most, place))
+        axes.plot([low, high], [place, place], color=INK, linewidth=1.6, zorder=3, marker="|", markersize=9)
+        label_at(axes, seconds(row["mean"]), (high, place))
     axes.set_yticks(range(len(names)), ["computing", "communication", "  late partner", "  network", "  other MPI"])
     axes.invert_yaxis()
     axes.margins(x=0.14)

@@ -1,9 +1,9 @@
 """The model of slowdowns, fitted to packet-level simulations of random snapshots.
 
 For every pattern of the mix it has two sums. The logarithm of a job's slowdown by its *own* hosts is a sum of the own
-features, fitted by least squares (scattering may help or harm); the logarithm of its slowdown by its *neighbours* is a
-sum of their features with coefficients that are not negative (Lawson and Hanson's NNLS): neighbours never help. Both
-are clipped to the range that was simulated. A job's slowdown is the product of both.
+features, fitted by least squares (scattered hosts may be faster or slower); the logarithm of its slowdown by its
+*neighbours* is a sum of their features with coefficients that are not negative (Lawson and Hanson's NNLS), as
+neighbours make no job faster. Both are clipped to the range that was simulated; a job's slowdown is their product.
 
 The file has fabric, mix, coefficients, and the errors on held-out snapshots.
 """
@@ -147,7 +147,7 @@ def fit_model(
     """Simulates so many snapshots and fits a model to them.
 
     ``executor`` performs the simulations; without one they are kept in memory only. Raises ``ScenarioError`` if the mix
-    does not say what jobs do, or a pattern was met too seldom, and ``RunError`` if a simulation fails.
+    lacks workloads, or a pattern was met too seldom, and ``RunError`` if a simulation fails.
     """
     for number in range(len(mix.pattern)):
         mix.workload(number)
