@@ -20,20 +20,18 @@ if TYPE_CHECKING:
 
 
 def advise(
-    file: Annotated[
-        Path, Argument(metavar="FILE", help="The scenario: application and neighbours.", show_default=False)
-    ],
+    file: Annotated[Path, Argument(metavar="FILE", help="The scenario: application and neighbours.")],
     assignments: Assignments = None,
     job: Annotated[str | None, Option(help="The application; by default the first job.")] = None,
     cap: Annotated[str | None, Option(help="Its power cap, e.g. '65 W'.")] = None,
-    level: Annotated[list[int] | None, Option(help="A service level that it may have; by default all.")] = None,
+    level: Annotated[list[int] | None, Option(help="A service level to consider; by default all.")] = None,
     length: Annotated[str | None, Option(help="Length of each simulation, e.g. '2 ms'.")] = None,
     seeds: Annotated[int, Option(min=1, help="Seeds, and so placements, of each alternative.")] = 3,
     model: Annotated[
-        Path | None, Option(metavar="FILE", help="A model that predicts the run times, from 'fairlane learn'.")
+        Path | None, Option(metavar="FILE", help="Predict run times with this model of fairlane learn.")
     ] = None,
     check: Annotated[
-        str | None, Option(metavar="LENGTH", help="Simulate all alternatives for '8 ms' with other seeds, too.")
+        str | None, Option(metavar="LENGTH", help="Also simulate all for this long with other seeds.")
     ] = None,
     show: Annotated[int, Option(min=1, help="How many alternatives to print.")] = 5,
     workers: Workers = None,
@@ -131,9 +129,7 @@ def _checked(found: "Check") -> Iterator[str]:
 
 
 def learn(
-    files: Annotated[
-        list[Path], Argument(metavar="RUNS...", help="Tables of runs, CSV or Parquet.", show_default=False)
-    ],
+    files: Annotated[list[Path], Argument(metavar="RUNS...", help="Tables of runs, CSV or Parquet.")],
     out: Annotated[Path, out_option("The model's file.")] = Path("model.json"),
 ) -> Answer:
     """Fit a model of run times to tables of runs, and report its error on held-out runs."""

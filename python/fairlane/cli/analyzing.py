@@ -13,11 +13,9 @@ from fairlane.cli.options import AllowCode, RunFolder, duration_of, folder_of, r
 
 def analyze(
     run: RunFolder,
-    job: Annotated[
-        str | None, Option(help="The job; by default that whose iterations were kept, or the one slowed down most.")
-    ] = None,
+    job: Annotated[str | None, Option(help="The job; by default the one with iterations, or the most delayed.")] = None,
     iterations: Annotated[
-        str | None, Option(metavar="FIRST..LAST", help="Consider only these iterations; 20.. is from 20 on.")
+        str | None, Option(metavar="FIRST..LAST", help="Only these iterations, e.g. 20.. from 20 on.")
     ] = None,
     threshold: Annotated[
         str | None,
@@ -26,7 +24,7 @@ def analyze(
         ),
     ] = None,
     between_collectives: Annotated[
-        bool, Option("--between-collectives", help="Analyse only the most delayed round between collectives.")
+        bool, Option("--between-collectives", help="Only the most delayed round between collectives.")
     ] = False,
     files: Annotated[
         Path | None,

@@ -23,9 +23,7 @@ _ScenarioOrTopology = Annotated[
 def describe_fabric(
     scenario: _ScenarioOrTopology = None,
     topology: TopologyName = None,
-    routing: Annotated[
-        str | None, Option(help="Name of a routing, with --topology; by default that of the topology.")
-    ] = None,
+    routing: Annotated[str | None, Option(help="A routing, with --topology; by default that of the topology.")] = None,
     assignments: Assignments = None,
 ) -> Answer:
     """Hosts, switches, links and bisection of a fabric.
@@ -61,13 +59,10 @@ def import_fabric(
         Argument(
             metavar="FILE",
             help="Output of ibnetdiscover, a CSV list of links, or the cabling of a Cray Cascade; also packed by xz.",
-            show_default=False,
         ),
     ],
     out: Annotated[Path | None, out_option("Where to write it; by default NAME.fabric.json here.")] = None,
-    tables: Annotated[
-        Path | None, Option(metavar="FILE", help="Forwarding tables, as dump_lfts or ibroute print them.")
-    ] = None,
+    tables: Annotated[Path | None, Option(metavar="FILE", help="Forwarding tables of dump_lfts or ibroute.")] = None,
     node_name_map: Annotated[
         Path | None, Option(metavar="FILE", help='Names that override descriptions, one line 0xGUID "name" each.')
     ] = None,
@@ -132,8 +127,8 @@ def write_topology_conf(
 
 
 def compare_fabrics(
-    first: Annotated[str, Argument(metavar="FIRST", help=_SOURCE, show_default=False)],
-    second: Annotated[str, Argument(metavar="SECOND", help="The other fabric, likewise.", show_default=False)],
+    first: Annotated[str, Argument(metavar="FIRST", help=_SOURCE)],
+    second: Annotated[str, Argument(metavar="SECOND", help="The other fabric, likewise.")],
 ) -> Answer:
     """Compare two fabrics cable by cable. Both must have the same number of switches; switches are compared by number.
 

@@ -80,9 +80,7 @@ def list_(
             autocompletion=completing("fairlane.cli.listing:KINDS"),
         ),
     ] = None,
-    name: Annotated[
-        str | None, Argument(metavar="NAME", help="Show the parameters of this one; also file.py:Name.")
-    ] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="Show its parameters; also file.py:Name.")] = None,
     allow_code: AllowCode = False,
 ) -> Answer:
     """List what inputs can name, where it comes from, and what it is.

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated
 
 import typer
@@ -11,14 +12,12 @@ from typer import Argument, Option
 from fairlane.cli.command import completing
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 
-ScenarioFile = Annotated[Path, Argument(metavar="SCENARIO", help="The scenario, a TOML file.", show_default=False)]
+ScenarioFile = Annotated[Path, Argument(metavar="SCENARIO", help="The scenario, a TOML file.")]
 Assignments = Annotated[
     list[str] | None,
     Option("--set", metavar="KEY=VALUE", help='Replace a value, e.g. network.mtu="2 KiB"; can be given many times.'),
 ]
-AllowCode = Annotated[
-    bool, Option("--allow-code", help="Permit code that the input names, e.g. the workload own.py:Ring.")
-]
+AllowCode = Annotated[bool, Option("--allow-code", help="Permit code that the input names, e.g. own.py:Ring.")]
 TopologyName = Annotated[
     str | None,
     Option(
@@ -31,7 +30,7 @@ RandomSeed = Annotated[int, Option("--seed", min=0, help="Seed of random choices
 Workers = Annotated[int | None, Option(min=1, help="Processes; by default one for each core.")]
 Dask = Annotated[str | None, Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")]
 Resume = Annotated[bool, Option("--resume", help="Compute only what is not stored yet.")]
-RunFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
+RunFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]
 
 
 def refused(option: str, words: str, value: object = None, allowed: str = "") -> ScenarioError:
@@ -55,6 +54,15 @@ def stored(folder: object) -> Iterator[str]:
     """The last line of a command that has stored its results."""
     if folder:
         yield f"Everything is in {folder}."
+
+
+def drawn(figure: str, out: Path | None, *data: object) -> Iterator[Path]:
+    """Draws data by a module of ``fairlane.plot`` into the file of ``--out``, if there is one, and names the file."""
+    if out:
+        from fairlane.plot.files import write
+
+        draw = resolve_name(f"fairlane.plot.{figure}:draw")
+        yield write(lambda: draw(*data), out)
 
 
 def duration_of(option: str, given: str) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from fairlane.cli.command import Answer, Seed, out_option
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, drawn
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
@@ -37,16 +37,11 @@ def place(
     from fairlane import Scenario
     from fairlane.cli.fabric_text import tell_renamed
     from fairlane.fabric import Fabric
-    from fairlane.inputs.problems import Problems
     from fairlane.placement import measure
-    from fairlane.scenario.resolve import decide
     from fairlane.slurm import compress, slurm_names
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
-    try:
-        resolved = decide(loaded)
-    except Problems as problems:
-        raise loaded.error(problems) from None
+    resolved = loaded.decide()
     fabric = Fabric.build(resolved.tables["fabric"])
     jobs = {job.name: job.hosts for job in resolved.jobs}
     names = slurm_names(fabric.host_names)
@@ -55,17 +50,12 @@ def place(
     if slurm:
         return Answer(lists, (f"{name} {hosts}" for name, hosts in lists.items()))
     rows = {
-        name: {
-            **asdict(metrics),
-            "hosts_of_ranks": list(jobs[name]),
-            **_named(fabric, jobs[name]),
-            "node_list": lists[name],
-        }
+        name: {**asdict(metrics), **_hosts(fabric, jobs[name]), "node_list": lists[name]}
         for name, metrics in measure(fabric, jobs).items()
     }
     busy = len({host for hosts in jobs.values() for host in hosts})
     title = f"{loaded.name}: {plural(len(jobs), 'job')} on {busy} of {plural(fabric.hosts, 'host')}"
-    return Answer(rows, _table(rows), files=_drawn(fabric, jobs, title, out))
+    return Answer(rows, _table(rows), files=drawn("placement", out, fabric, jobs, title))
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> "Iterator[Part]":
@@ -86,16 +76,11 @@ def _table(rows: Mapping[str, Mapping[str, Any]]) -> "Iterator[Part]":
     yield Table(shown, [{"job": name, **row} for name, row in rows.items()])
 
 
-def _drawn(fabric: "Fabric", jobs: Mapping[str, Sequence[int]], title: str, out: Path | None) -> Iterator[str]:
-    if out:
-        from fairlane.plot import placement
-        from fairlane.plot.files import write
-
-        yield str(write(lambda: placement.draw(fabric, jobs, title), out))
-
-
-def _named(fabric: "Fabric", hosts: Sequence[int]) -> dict[str, list[str]]:
-    """The names of the hosts of ranks, and of the switches that they are at, each once."""
+def _hosts(fabric: "Fabric", hosts: Sequence[int]) -> dict[str, list[Any]]:
+    """The hosts of ranks with their names, and the names of their switches, each once."""
     leaves = dict.fromkeys(fabric.leaf_of[host] for host in hosts)
-    switches = [fabric.switch_names[leaf] for leaf in leaves if leaf >= 0]
-    return {"host_names_of_ranks": [fabric.host_names[host] for host in hosts], "switch_names": switches}
+    return {
+        "hosts_of_ranks": list(hosts),
+        "host_names_of_ranks": [fabric.host_names[host] for host in hosts],
+        "switch_names": [fabric.switch_names[leaf] for leaf in leaves if leaf >= 0],
+    }

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from fairlane.predict.parts import PartsName
 
 _SHOWN = 10  # how many features are printed with their importance
-_Table = Annotated[
-    Path, Argument(metavar="TABLE", help="A row for each run and timestep, CSV or Parquet.", show_default=False)
-]
+_Table = Annotated[Path, Argument(metavar="TABLE", help="A row for each run and timestep, CSV or Parquet.")]
 _Features = Annotated[
-    str | None, Option(help="Names of counters, e.g. 'flits_*,stalls_*'; by default all other numeric columns.")
+    str | None, Option(help="Counters, e.g. 'flits_*,stalls_*'; by default all other numeric columns.")
 ]
 _Run = Annotated[str, Option(help="Column that identifies runs.")]
 _Timestep = Annotated[str, Option(help="Column with the number of the timestep.")]
@@ -41,7 +39,7 @@ def fit(
     model: Annotated[str, Option(help="gbm, forest, histogram or ridge.")] = "gbm",
     parts: Annotated[str, Option(help="What of the counters: base, low-rank or sparse.")] = "sparse",
     clusters: Annotated[int, Option(min=1, help="Groups of runs with a model of their own.")] = 1,
-    coverage: Annotated[float, Option(help="Share of the timesteps that the interval is to hold.")] = 0.9,
+    coverage: Annotated[float, Option(help="Share of the timesteps within the interval.")] = 0.9,
     folds: _Folds = 10,
     seed: RandomSeed = 1,
     features: _Features = None,
@@ -68,7 +66,7 @@ def fit(
 
 
 def apply(
-    model: Annotated[Path, Argument(metavar="MODEL", help="The model's file.", show_default=False)],
+    model: Annotated[Path, Argument(metavar="MODEL", help="The model's file.")],
     table: _Table,
     out: Annotated[Path | None, out_option("Where the rows go, CSV or Parquet; by default printed.")] = None,
     run: _Run = "run",
@@ -159,7 +157,7 @@ def _compared(models: "Comparison", clusters: "Comparison | None") -> Iterator["
 
 def pairs(
     table: Annotated[
-        Path | None, Argument(metavar="[TABLE]", help="Pairs simulated before; by default they are simulated.")
+        Path | None, Argument(metavar="[TABLE]", help="Simulated pairs; by default they are simulated now.")
     ] = None,
     count: Annotated[int, Option(min=5, help="Pairs to simulate on each of three fabrics.")] = 150,
     out: Annotated[Path, out_option("Where simulated pairs go, CSV or Parquet.")] = Path("pairs.parquet"),

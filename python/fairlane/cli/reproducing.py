@@ -1,5 +1,7 @@
 """Reproducing papers: reproduce."""
 
+from collections.abc import Iterator
+from itertools import chain
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from fairlane.cli.command import AsJson, ExitCode, Quiet, completing, out_option, print_json
-from fairlane.cli.options import AllowCode, folder_for, tell_damaged
-from fairlane.errors import Problem, ScenarioError
+from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, completing, out_option
+from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, stored, tell, tell_damaged
 
 if TYPE_CHECKING:
-    from fairlane.reproduce import Judged, Plan, Reproduction
+    from fairlane.reproduce import Judged, Reproduction
 
 
 def reproduce(
@@ -21,30 +22,25 @@ def reproduce(
         Argument(
             metavar="PAPER",
             help="A paper that fairlane comes with, as savoie2020, or a folder with a paper.toml.",
-            show_default=False,
             autocompletion=completing("fairlane.reproduce:PAPERS"),
         ),
     ],
-    only: Annotated[
-        list[str] | None, Option(metavar="CLAIM", help="Only what this claim needs; can be given many times.")
-    ] = None,
+    only: Annotated[list[str] | None, Option(metavar="CLAIM", help="Only what this claim needs; repeatable.")] = None,
     quick: Annotated[bool, Option("--quick", help="A scaled version, in a few minutes.")] = False,
     out: Annotated[Path | None, out_option("Folder of cells, tables and figures.", "DIR")] = None,
-    resume: Annotated[bool, Option("--resume", help="Go on in a folder that has cells already.")] = False,
-    placements: Annotated[int | None, Option(help="At most so many placements.")] = None,
-    periods: Annotated[int | None, Option(help="At most so many iterations of the algorithm.")] = None,
+    resume: Annotated[bool, Option("--resume", help="Continue in a folder with results.")] = False,
+    placements: Annotated[int | None, Option(help="Maximum number of placements.")] = None,
+    periods: Annotated[int | None, Option(help="Maximum number of iterations of the algorithm.")] = None,
     beside: Annotated[
-        list[str] | None, Option(metavar="CONTROLLER", help="Also run and show this controller, e.g. slack.")
+        list[str] | None, Option(metavar="CONTROLLER", help="Also run this controller, e.g. slack.")
     ] = None,
-    cabling: Annotated[
-        str | None, Option(metavar="NAME", help="One of the ways in which the paper's machine can be cabled.")
-    ] = None,
-    workers: Annotated[int | None, Option(min=1, help="Processes; by default one for each core.")] = None,
-    dask: Annotated[str | None, Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")] = None,
+    cabling: Annotated[str | None, Option(metavar="NAME", help="A cabling variant of the paper's machine.")] = None,
+    workers: Workers = None,
+    dask: Dask = None,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> Answer:
     """Run a paper's experiments and print its claims: paper, measured, holds."""
     from fairlane.inputs.code import allow_code as allowing
     from fairlane.reproduce import plan
@@ -53,7 +49,7 @@ def reproduce(
     from fairlane.tasks.store import Store
 
     if dask:
-        typer.echo(f"fairlane: connecting to the Dask scheduler at {dask}", err=True)
+        tell(f"connecting to the Dask scheduler at {dask}")
     with allowing(allow_code):
         chosen = plan(
             paper,
@@ -67,25 +63,23 @@ def reproduce(
     folder = out or Path("runs") / f"{chosen.name}{f'-{cabling}' if cabling else ''}{'-quick' if quick else ''}"
     store = Store(folder)
     if (there := store.digests()) and not resume:
-        raise ScenarioError(Problem("--out", "has cells already: --resume goes on with them", str(folder)))
+        raise refused("--out", "has cells already: --resume goes on with them", str(folder))
     if store.foreign():
-        raise ScenarioError(Problem("--out", "holds other files", str(folder), "a folder that is new or empty"))
-    wordy = not (as_json or quiet)
-    if wordy:
-        _left_out(chosen)
+        raise refused("--out", "holds other files", str(folder), "a folder that is new or empty")
+    if chosen.left_out and not (as_json or quiet):
+        typer.echo("Scaled or left out:")
+        for words in dict.fromkeys(chosen.left_out.values()):
+            typer.echo(f"  {', '.join(name for name, of in chosen.left_out.items() if of == words)}: {words}")
     with allowing(allow_code), folder_for(folder), TaskProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
         found = perform(chosen, folder, shown, workers=workers, dask=dask)
     tell_damaged(found.damaged, folder)
-    if as_json:
-        print_json({"folder": folder, "claims": [_facts(one) for one in found.judged], "left_out": chosen.left_out})
-    elif quiet:
-        typer.echo(folder)
-    else:
-        _claims(found)
-        _time(found, len(there))
-        typer.echo(f"Everything is in {folder}.")
-    return ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
+    return Answer(
+        {"folder": folder, "claims": [_facts(one) for one in found.judged], "left_out": chosen.left_out},
+        chain(_claims(found), _time(found, len(there)), stored(folder)),
+        folder,
+        code=ExitCode.RUN_FAILED if found.failed else ExitCode.DONE,
+    )
 
 
 def _facts(one: "Judged") -> dict[str, object]:
@@ -105,39 +99,31 @@ def _facts(one: "Judged") -> dict[str, object]:
     return {**claim, "holds": one.holds, "scaled": one.scaled, "findings": findings, "missing": list(one.missing)}
 
 
-def _time(found: "Reproduction", there: int) -> None:
+def _time(found: "Reproduction", there: int) -> Iterator[str]:
     """What the runs have taken, whenever they were computed, and what was stored before."""
     from fairlane.wording import seconds
 
     wall, cpu = (sum(getattr(one, key) for one in found.done) for key in ("seconds", "cpu"))
-    typer.echo(f"{len(found.done)} runs took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers.")
+    yield f"{len(found.done)} runs took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers."
     if there:
-        typer.echo(f"{there - found.unused} of them were there already.")
+        yield f"{there - found.unused} of them were there already."
     if found.unused:
         words = "not used: of other settings, or computed by another version of the simulator"
-        typer.echo(f"{found.unused} stored runs are {words}.")
+        yield f"{found.unused} stored runs are {words}."
 
 
-def _left_out(chosen: "Plan") -> None:
-    if chosen.left_out:
-        typer.echo("Scaled or left out:")
-        for words in dict.fromkeys(chosen.left_out.values()):
-            names = [name for name, of in chosen.left_out.items() if of == words]
-            typer.echo(f"  {', '.join(names)}: {words}")
-
-
-def _claims(found: "Reproduction") -> None:
+def _claims(found: "Reproduction") -> Iterator[str]:
     """Paper, measured, holds."""
     from fairlane.reproduce import HOLDS
 
     for one in found.judged:
         scaled = ", scaled" if one.scaled and not one.missing else ""
-        typer.echo(f"\n{one.claim.id} ({one.claim.where}): {HOLDS[one.holds]}{scaled}")
-        typer.echo(f"  paper     {one.claim.claim}")
+        yield f"\n{one.claim.id} ({one.claim.where}): {HOLDS[one.holds]}{scaled}"
+        yield f"  paper     {one.claim.claim}"
         for finding in one.findings:
-            typer.echo(f"  measured  {finding.words}: {'yes' if finding.holds else 'no'}")
+            yield f"  measured  {finding.words}: {'yes' if finding.holds else 'no'}"
         if one.missing:
-            typer.echo(f"  missing   {', '.join(one.missing)}")
+            yield f"  missing   {', '.join(one.missing)}"
     for run in found.failed:
-        typer.echo(f"\nfailed: {run.task.label}: {run.error}")
-    typer.echo("")
+        yield f"\nfailed: {run.task.label}: {run.error}"
+    yield ""

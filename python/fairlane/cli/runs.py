@@ -14,9 +14,7 @@ from fairlane.wording import plural
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
 
-ResultsFolder = Annotated[
-    Path, Argument(metavar="RUN", help="The folder of a run, a study or a sweep of loads.", show_default=False)
-]
+ResultsFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run, a study or a sweep of loads.")]
 """A folder of results."""
 
 

@@ -30,7 +30,7 @@ def saturate(
         ),
     ] = None,
     warm_up: Annotated[
-        str | None, Option(help="Simulated time before measurement begins; by default 3/8 of the duration.")
+        str | None, Option(help="Simulated time before measurement; by default 3/8 of the duration.")
     ] = None,
     pattern: Annotated[
         str | None,

@@ -31,9 +31,7 @@ def schedule(
             metavar="MODEL", help="Stretch run times: a model by file or name; fabric and patterns are the model's."
         ),
     ] = None,
-    fabric: Annotated[
-        str | None, Option(help="Name of a topology, by default torus; its parameters come by --set.")
-    ] = None,
+    fabric: Annotated[str | None, Option(help="A topology, by default torus; its parameters: --set.")] = None,
     assignments: Parameters = None,
     allocator: Annotated[
         list[str] | None,
@@ -43,24 +41,20 @@ def schedule(
             "domain), linear, and pattern.",
         ),
     ] = None,
-    mix: Annotated[
-        Path | None, Option(metavar="FILE", help="Communication patterns of the jobs by share, a TOML file.")
-    ] = None,
-    jobs: Annotated[int | None, Option(min=1, help="Only the first so many jobs.")] = None,
+    mix: Annotated[Path | None, Option(metavar="FILE", help="Communication patterns by share, a TOML file.")] = None,
+    jobs: Annotated[int | None, Option(metavar="N", min=1, help="Only the first N jobs.")] = None,
     load: Annotated[float, Option(min=0.001, help="Arrival-rate factor.")] = 1.0,
     seed: RandomSeed = 1,
     verify: Annotated[
-        int | None, Option(metavar="N", min=1, help="Simulate so many snapshots of each schedule by packets.")
+        int | None, Option(metavar="N", min=1, help="Simulate N snapshots of each schedule by packets.")
     ] = None,
     claim: Annotated[
         bool, Option("--claim", help="Judge whether pattern is as fast as box and as full as linear allocation.")
     ] = False,
     out: Annotated[Path | None, out_option("Draw hosts over time: .png, .svg or .pdf.")] = None,
-    hours: Annotated[
-        str | None, Option(metavar="FROM:TO", help="The hours to draw; by default the busiest 48.")
-    ] = None,
+    hours: Annotated[str | None, Option(metavar="FROM:TO", help="Hours to draw; by default the busiest 48.")] = None,
     placed: Annotated[
-        Path | None, Option(metavar="FILE", help="Write every job with its Slurm node list, a CSV file.")
+        Path | None, Option(metavar="FILE", help="Write every job with its Slurm node list as CSV.")
     ] = None,
     allow_code: AllowCode = False,
     strict: Annotated[bool, Option("--strict", help="Stop at lines that cannot be used.")] = False,
@@ -81,14 +75,14 @@ def schedule(
     _check_files(out, placed)
     arriving = _arriving(log, machine, strategies, most=jobs, load=load, seed=seed, strict=strict)
     found = _compared(arriving, machine, strategies, seed, quiet=quiet)
-    checked = _verified(found, machine, verify, seed)
+    checked = _verified(found, machine.forecast, verify, seed) if verify and machine.forecast else {}
     files = []
     if placed:
         from fairlane.cli.fabric_text import tell_renamed
         from fairlane.slurm import slurm_names
 
-        names = slurm_names(machine.names)
-        tell_renamed(machine.names, names)
+        names = slurm_names(machine.fabric.host_names)
+        tell_renamed(machine.fabric.host_names, names)
         write_table(found.placements(names), placed)
         files.append(placed)
     if out:
@@ -103,13 +97,8 @@ class _Machine:
     """What jobs run on, and what is known about them."""
 
     fabric: "Fabric"
-    names: Sequence[str]
     patterns: "Callable[[int], Communication] | None"
     forecast: "Forecast | None"
-
-    @property
-    def kinds(self) -> bool:
-        return self.patterns is not None
 
 
 def _machine(
@@ -126,15 +115,14 @@ def _machine(
         spec = FabricTable.read({"topology": fabric or "torus"}, assignments or ()).spec
         patterns = PatternMix.from_file(mix) if mix else None
         known = (lambda number: patterns.of(number, seed)) if patterns else None
-        built = Fabric.build(spec)
-        return _Machine(built, built.host_names, known, None)
+        return _Machine(Fabric.build(spec), known, None)
     for option, given in (("--fabric", fabric), ("--set", assignments), ("--mix", mix)):
         if given:
             words = "comes from the model: fit another with fairlane slowdown fit"
             value = ", ".join(given) if isinstance(given, list) else str(given)
             raise refused(option, words, value, "not together with --slowdown")
     forecast = Forecast(load_model(slowdown), seed)
-    return _Machine(forecast.fabric, forecast.fabric.host_names, forecast.communication, forecast)
+    return _Machine(forecast.fabric, forecast.communication, forecast)
 
 
 def _usual(machine: _Machine, *, claim: bool) -> list[str]:
@@ -142,12 +130,12 @@ def _usual(machine: _Machine, *, claim: bool) -> list[str]:
     from fairlane.placement.grid import sides_of
 
     contiguous = "domain" if sides_of(machine.fabric) is None else "box"
-    return [contiguous, "linear", *(["pattern"] if claim or machine.kinds else [])]
+    return [contiguous, "linear", *(["pattern"] if claim or machine.patterns else [])]
 
 
 def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, PlacementPolicy]":
     """The allocators by what the user calls them."""
-    from fairlane.inputs.problems import Problems
+    from fairlane.inputs.problems import refusing
     from fairlane.placement import ALLOCATORS
 
     strategies = {}
@@ -155,14 +143,11 @@ def _strategies(texts: Sequence[str], machine: _Machine) -> "dict[str, Placement
         first, *rest = text.split(":")
         own = 1 if first.endswith(".py") else 0  # file.py:ClassName
         name = ":".join([first, *rest[:own]])
-        key = "allocator"
-        try:
+        with refusing("allocator"):
             kind = ALLOCATORS.find(name)
-            key = f"allocator.{name}"
+        with refusing(f"allocator.{name}"):
             strategies[text] = kind.read({}, rest[own:])
             strategies[text].check(machine.fabric, [1])
-        except Problems as problems:
-            raise ScenarioError(problem.under(key) for problem in problems.problems) from None
     return strategies
 
 
@@ -185,7 +170,6 @@ def _window(hours: str | None) -> tuple[float, float] | None:
     """The instants between which the picture shows the schedules, s."""
     if hours is None:
         return None
-
     first, _, last = hours.partition(":")
     try:
         window = float(first) * 3600, float(last) * 3600
@@ -270,13 +254,11 @@ def _compared(
         )
 
 
-def _verified(found: "Comparison", machine: _Machine, snapshots: int | None, seed: int) -> "dict[str, Verification]":
-    """Simulates snapshots of every schedule, if that was asked for."""
-    if not snapshots or machine.forecast is None:
-        return {}
+def _verified(found: "Comparison", forecast: "Forecast", snapshots: int, seed: int) -> "dict[str, Verification]":
+    """Simulates snapshots of every schedule."""
     from fairlane.scheduler import verify
 
-    return {name: verify(one, machine.forecast, snapshots, seed) for name, one in found.schedules.items()}
+    return {name: verify(one, forecast, snapshots, seed) for name, one in found.schedules.items()}
 
 
 def _rows(found: "Comparison", checked: "Mapping[str, Verification]") -> dict[str, dict[str, Any]]:

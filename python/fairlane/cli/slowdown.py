@@ -13,17 +13,13 @@ if TYPE_CHECKING:
 
 
 def fit(
-    mix: Annotated[
-        Path, Argument(metavar="MIX", help="Patterns with their workloads, a TOML file.", show_default=False)
-    ],
-    fabric: Annotated[str, Option(help="Name of a topology; its parameters come by --set.")] = "torus",
+    mix: Annotated[Path, Argument(metavar="MIX", help="Patterns with their workloads, a TOML file.")],
+    fabric: Annotated[str, Option(help="Name of a topology; its parameters are given by --set.")] = "torus",
     assignments: Assignments = None,
     snapshots: Annotated[int, Option(min=5, help="How many snapshots to simulate.")] = 200,
     seed: RandomSeed = 1,
     out: Annotated[Path, out_option("The model's file, TOML.")] = Path("slowdown.toml"),
-    keep: Annotated[
-        Path | None, Option(metavar="DIR", help="Keep simulations in DIR, and use those that are there.")
-    ] = None,
+    keep: Annotated[Path | None, Option(metavar="DIR", help="Store simulations in DIR, and use those stored.")] = None,
     workers: Annotated[int | None, Option(min=1, help="Threads; by default one for each core.")] = None,
     allow_code: AllowCode = False,
     quiet: Quiet = False,
@@ -56,9 +52,7 @@ def fit(
 
 
 def show(
-    model: Annotated[
-        str, Argument(metavar="MODEL", help="A model's file, or the name of one that comes with fairlane.")
-    ],
+    model: Annotated[str, Argument(metavar="MODEL", help="A model's file, or the name of one in the package.")],
 ) -> Answer:
     """What a model predicts, and its error on held-out snapshots."""
     from fairlane.inputs import code

@@ -11,7 +11,7 @@ from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, Workers, 
 
 
 def study(
-    file: Annotated[Path, Argument(metavar="FILE", help="The study, a TOML file.", show_default=False)],
+    file: Annotated[Path, Argument(metavar="FILE", help="The study, a TOML file.")],
     assignments: Assignments = None,
     seed: Annotated[int | None, Option("--seed", min=0, help="Simulate this seed only.")] = None,
     out: Annotated[Path | None, out_option("Folder of the study; by default a new one in runs/.", "DIR")] = None,

@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, completing, out_option
-from fairlane.cli.options import Assignments
+from fairlane.cli.options import Assignments, drawn
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlane.pattern import Pattern
     from fairlane.scenario.models import Job
 
 _Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg or .pdf.")]
-_Archive = Annotated[
-    Path, Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.", show_default=False)
-]
+_Archive = Annotated[Path, Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.")]
 
 
 def trace_describe(file: _Archive) -> Answer:
@@ -53,7 +48,6 @@ def workload_pattern(
         Argument(
             metavar="NAME",
             help="A workload, or file.py:ClassName.",
-            show_default=False,
             autocompletion=completing("fairlane.workload:WORKLOADS"),
         ),
     ],
@@ -80,12 +74,4 @@ def _answer(job: "Job", ranks: int, title: str, out: Path | None) -> Answer:
     from fairlane.pattern import analyse, program_of
 
     found = analyse(program_of(job.source, ranks))
-    return Answer(lambda: pattern_json(found), pattern_lines(found), files=_drawn(found, title, out))
-
-
-def _drawn(found: "Pattern", title: str, out: Path | None) -> "Iterator[Path]":
-    if out:
-        from fairlane.plot import pattern
-        from fairlane.plot.files import write
-
-        yield write(lambda: pattern.draw(found, title), out)
+    return Answer(lambda: pattern_json(found), pattern_lines(found), files=drawn("pattern", out, found, title))
