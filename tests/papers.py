@@ -24,7 +24,7 @@ def small(name: str, only: str, changes: Mapping[str, Mapping[str, Any]]) -> Pla
     folder = folder_of(name)
     entries = [
         entry.model_copy(
-            update={"quick": entry.quick.beside(Change(**{**changes.get("*", {}), **changes.get(entry.name, {})}))}
+            update={"quick": entry.quick.updated(Change(**{**changes.get("*", {}), **changes.get(entry.name, {})}))}
         )
         for entry in folder.paper.study
     ]

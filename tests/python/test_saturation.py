@@ -51,7 +51,7 @@ def test_minimal_routing_to_the_next_group_accepts_an_eighth() -> None:
     # Hosts' links, and of three global paths in eight none, of three one, of one two local links: 4.5 links.
     assert below["links"] == pytest.approx(4.5, rel=0.02)
     assert above["message_mean_ps"] > 5 * below["message_mean_ps"]
-    assert "saturated from 0.2 on" in found.verdict()
+    assert "saturated from 0.2 on" in found.headline()
 
 
 def test_load_on_a_switch_waits_for_the_sender_and_the_receiver() -> None:

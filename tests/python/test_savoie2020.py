@@ -35,7 +35,7 @@ def calibrated(name: str, compute: int = 10**8, **options: Any) -> ComparedPlan:
     chosen = plan("savoie2020", quick=True, **options)
     found = plan_study(studied(chosen.studies[name]))
     for cell in found.cells:
-        cell.decide([compute] * len(cell.workloads), found.study.treatments)
+        cell.decide([compute] * len(cell.jobs), found.study.treatments)
     return found
 
 

@@ -54,7 +54,7 @@ def simulations(folder: Path, text: str) -> tuple[int, int]:
     """How many runs a study has, and how many of them differ."""
     planned = plan(study(folder, text))
     for cell in planned.cells:
-        cell.decide([None] * len(cell.workloads), planned.study.treatments)
+        cell.decide([None] * len(cell.jobs), planned.study.treatments)
     tasks = [task.digest for task in planned.tasks()]
     return len(tasks), len(set(tasks))
 
@@ -356,7 +356,7 @@ def test_jobs_of_the_background_may_come_after_the_end(folder: Path) -> None:
     """
     (folder / "small.toml").write_text(SCENARIO + drawn)
     (cell,) = plan(study(folder, 'scenario = "small.toml"')).cells
-    assert cell.workloads == ["flood_pairs", "flood_pairs", "nearest_neighbor", "ring"]
+    assert [job.workload for job in cell.jobs] == ["flood_pairs", "flood_pairs", "nearest_neighbor", "ring"]
 
 
 def test_tables_do_not_depend_on_where_files_are(folder: Path) -> None:

@@ -27,8 +27,6 @@ from fairlane.tasks.store import Store
 
 RUNS = "runs"
 """The table of runs in the folder: models are fitted to such tables."""
-
-
 _KEYS = ("rails", "service_level", "placement")
 
 
@@ -37,9 +35,8 @@ class Check:
     """An advice compared with longer simulations of all alternatives, with other seeds."""
 
     length: str
-    """How long they were."""
     seeds: int
-    """With how many seeds each, none of which the advice was based on."""
+    """How many seeds each had, none of which the advice was based on."""
     rank: int
     """Place of the advised alternative, 1 for the best."""
     regret: float
@@ -82,10 +79,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Advice:
-    """The ranked alternatives of one application."""
+    """The ranked alternatives of one application, the ``job``."""
 
     job: str
-    """Its name."""
     table: pl.DataFrame
     """A row for each alternative, the best first: ``rails``, ``service_level``, ``placement``; ``iteration_ms`` with
     the interval from ``low_ms`` to ``high_ms``; ``isolated_ms`` without neighbours; and ``neighbours``, the change of

@@ -20,12 +20,10 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Ranking:
-    """Alternatives in order, and the runs that they were ranked by."""
+    """The alternatives, the best first, and the simulations of the application that they were ranked by."""
 
     table: pl.DataFrame
-    """The alternatives, the best first."""
     runs: pl.DataFrame
-    """The simulations of the application."""
 
 
 def predict(question: Question, model: RunTimeModel, executor: Executor) -> Ranking:

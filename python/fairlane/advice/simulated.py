@@ -28,13 +28,11 @@ MS = 1e-9
 
 @dataclass(frozen=True)
 class _Tasks:
-    """The simulations of a point."""
+    """The simulations of a point: co-run, application isolated, and the neighbours without it, if it has any."""
 
     co_run: Task
     isolated: Task
-    """The application isolated."""
     without: Task | None
-    """The neighbours without it; None if it has none."""
 
 
 def runs_of(

@@ -51,7 +51,7 @@ def _remarks(found: Saturation) -> Iterator[str]:
     )
     if points.height and points["accepted"].count():
         best = points.sort("accepted").row(-1, named=True)
-        yield f"{found.verdict()}. Highest accepted throughput: {best['accepted']:.3f} at load {best['load']:g}."
+        yield f"{found.headline()}. Highest accepted throughput: {best['accepted']:.3f} at load {best['load']:g}."
     if len(found.meta["seeds"]) < 2:
         yield "One seed gives no confidence interval, so saturation is undecided: use --replicates 2 or more."
     few = [f"{row['load']:g}" for row in points.iter_rows(named=True) if (row["message_count"] or 0) < FEW]

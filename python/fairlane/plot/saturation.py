@@ -35,7 +35,7 @@ def draw(found: Saturation, axes: Given = None) -> Drawn | None:
         f"{seconds(meta['warm_up_ps'] * PS)} of warm-up. Bars: {CONFIDENCE:.0%} intervals over seeds. "
         "Dashed: latencies of saturated or undecided loads, which depend on the simulated time."
     )
-    return panels.headline(found.verdict(), what)
+    return panels.headline(found.headline(), what)
 
 
 def _accepted(axes: Axes, points: pl.DataFrame) -> None:

@@ -43,8 +43,8 @@ def plan(
 ) -> Plan:
     """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
 
-    ``placements`` and ``periods`` are upper bounds on what each study has. Controllers ``beside`` the paper's own
-    are run and shown, and no claim is judged by them. ``cabling`` is one of the paper's ways to cable its machine.
+    ``placements`` and ``periods`` are upper bounds on what each study has. The controllers of ``beside`` are run and
+    shown besides the paper's own; no claim is judged by them. ``cabling`` is one of those of the paper's machine.
     """
     folder = folder_of(paper)
     only = [only] if isinstance(only, str) else only
@@ -75,8 +75,8 @@ def reproduce(
 
     Args:
         chosen: What to run.
-        folder: Where answers are kept and found again, with tables and figures beside them.
-        watcher: Hears of every task.
+        folder: Of answers, which are found again, and of tables and figures.
+        watcher: Shows the progress of tasks.
         workers: How many processes of this machine; None for all cores.
         dask: Address of a Dask scheduler whose workers to use instead.
     """

@@ -65,17 +65,12 @@ def draw_all(plan: Plan, outcome: Outcome, folder: Path) -> list[Picture]:
             for row in _rows(figure, outcome.tables):
                 picture = _draw(figure, row, outcome.tables, folder)
                 found += [picture] if picture else []
-        except QueryError as error:
-            if not outcome.partial(plan):
-                raise _wrong(plan, figure, error) from None
-        except (KeyError, ValueError, pl.exceptions.PolarsError) as error:
-            raise _wrong(plan, figure, error) from None
+        except (KeyError, ValueError, pl.exceptions.PolarsError) as error:  # a QueryError is a ValueError
+            if isinstance(error, QueryError) and outcome.partial(plan):
+                continue
+            file = str(plan.folder.path / "figures.toml")
+            raise ScenarioError(Problem(f"figure {figure.file}", f"cannot be drawn: {error}", file=file)) from None
     return found
-
-
-def _wrong(plan: Plan, figure: Figure, error: Exception) -> ScenarioError:
-    file = str(plan.folder.path / "figures.toml")
-    return ScenarioError(Problem(f"figure {figure.file}", f"cannot be drawn: {error}", file=file))
 
 
 def _rows(figure: Figure, tables: Database) -> Iterator[Mapping[str, Any]]:
@@ -120,10 +115,10 @@ def _draw(figure: Figure, row: Mapping[str, Any], tables: Database, folder: Path
 
 
 def _legend(drawn: Canvas, legend: Mapping[str, Any], title: str) -> None:
-    """Beside the title if there is room, else at the right."""
+    """On the title's line if there is room, else at the right."""
     letters = len(title) * 1.6 + sum(len(name) + 6 for name in legend)
-    beside = letters < LETTERS_AN_INCH * drawn.get_figwidth()
-    look = {"loc": "outside upper right", "ncols": len(legend)} if beside else {"loc": "outside right upper"}
+    fits = letters < LETTERS_AN_INCH * drawn.get_figwidth()
+    look = {"loc": "outside upper right", "ncols": len(legend)} if fits else {"loc": "outside right upper"}
     drawn.legend(list(legend.values()), list(legend), frameon=False, fontsize=10, **look)
 
 
@@ -171,11 +166,9 @@ def _panel(axes: Axes, panel: Panel, data: pl.DataFrame, names: Sequence[Any]) -
     axes.grid(axis="y")
     if panel.series is None:
         return {}
-    return {one.name.replace("_", " "): _swatch(axes, one.colour) for one in series if one.rows.height}
-
-
-def _swatch(axes: Axes, colour: str) -> Any:
-    return axes.scatter([], [], marker="s", s=80, color=colour, edgecolors=INK, linewidths=0.5)
+    square: dict[str, Any] = {"marker": "s", "s": 80, "edgecolors": INK, "linewidths": 0.5}
+    shown = [one for one in series if one.rows.height]
+    return {one.name.replace("_", " "): axes.scatter([], [], color=one.colour, **square) for one in shown}
 
 
 def _scales(axes: Axes, panel: Panel, values: pl.Series) -> None:
@@ -211,8 +204,8 @@ def _box(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequenc
 def _strip(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
     """Every value a dot, spread a little within its category."""
     for one in series:
-        beside = spread(one.rows.height, 0.3 * GROUP / one.of)
-        places = _places(one.rows, panel.x, categories) + one.shift + beside
+        scattered = spread(one.rows.height, 0.3 * GROUP / one.of)
+        places = _places(one.rows, panel.x, categories) + one.shift + scattered
         axes.scatter(places, one.rows[panel.y], s=14, color=one.colour, alpha=0.6, linewidths=0, zorder=3)
 
 

@@ -1,6 +1,6 @@
 """What a reproduction is written in: the tables of ``paper.toml``, ``claims.toml`` and ``figures.toml`` of its folder.
 
-Study files and a ``method.py``, where there is one, are beside them. ``docs/reproduction/index.md`` is the reference.
+Study files and perhaps a ``method.py`` are in the same folder; the reference is ``docs/reproduction/index.md``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Change(_Different):
     skip: bool = False
     """Whether the study is left out."""
 
-    def beside(self, other: Change) -> Change:
+    def updated(self, other: Change) -> Change:
         """Both, where ``other`` says it in place of this."""
         return Change(
             set={**self.set, **other.set},
@@ -83,7 +83,7 @@ class StudyEntry(_Different):
     figure: str = ""
     """The paper's figure."""
     quick: Change = Field(default_factory=Change)
-    """What is different for ``--quick``, beside what the paper says of all studies with this file."""
+    """What is different for ``--quick``, besides what the paper says of all studies with this file."""
 
     @model_validator(mode="after")
     def _given(self) -> Self:
@@ -112,7 +112,7 @@ class Derived(Conditional):
 
 
 class Text(Conditional):
-    """A file of text beside the tables, as a data sheet."""
+    """A file of text, as a data sheet."""
 
     file: str
     """Its name."""
@@ -142,7 +142,7 @@ class PaperTable(Table):
     table: list[Derived] = Field(default_factory=list)
     """Tables that are made of those of the studies."""
     text: list[Text] = Field(default_factory=list)
-    """Files of text beside these."""
+    """Files of text."""
     notes: list[str] = Field(default_factory=list)
     """Sentences for the report."""
 

@@ -1,4 +1,4 @@
-"""Judging claims: a function of the tables of one replicate that yields numbers, each beside its band."""
+"""Judging claims: a function of the tables of one replicate that yields numbers, each with its band."""
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,20 +23,20 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """A number and whether it is in its band."""
+    """A number and whether it is in its band.
+
+    ``clause`` is which of the claim's clauses it is of, from 0; ``words`` say what was measured, with the number and
+    the band; ``value`` is not a number where nothing was measured; ``low`` and ``high`` are the ends of the band, None
+    where it has none; ``reported`` is what the paper has.
+    """
 
     clause: int
-    """Which of the claim's clauses it is of, from 0."""
     words: str
-    """What was measured, in words with the number and the band."""
     value: float
-    """The number; not a number where nothing was measured."""
     low: float | None
-    """The ends of the band; None where it has none."""
     high: float | None
     holds: bool
     reported: str = ""
-    """What the paper has."""
 
 
 @dataclass(frozen=True)

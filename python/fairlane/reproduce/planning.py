@@ -62,7 +62,7 @@ class Options:
     periods: int | None = None
     """At most so many periods of a controller."""
     beside: Sequence[str] = ()
-    """Controllers that are run and shown beside the paper's own; no claim is judged by them."""
+    """Controllers that are run and shown besides the paper's own; no claim is judged by them."""
     cabling: str | None = None
     """How the machine is cabled, other than by default."""
 
@@ -108,7 +108,7 @@ def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
     studies: dict[str, Prepared] = {}
     left_out: dict[str, str] = {}
     for entry in (one for one in paper.study if one.name in needed):
-        quick = paper.quick.get(entry.file or "", Change()).beside(entry.quick) if options.quick else Change()
+        quick = paper.quick.get(entry.file or "", Change()).updated(entry.quick) if options.quick else Change()
         notes = [entry.note, quick.note]
         if not quick.skip:
             try:
@@ -186,7 +186,7 @@ def _skipped(
 
 
 def _fewer(data: dict[str, Any], copied: str | None, options: Options) -> list[str]:
-    """Applies upper bounds and controllers beside the paper's own; says what is less than in the paper."""
+    """Applies upper bounds and controllers besides the paper's own; returns what is less than in the paper."""
     notes: dict[str, None] = {}
     there: int | list[Any] = data.get("placements", [])
     count = there if isinstance(there, int) else len(there)

@@ -26,15 +26,12 @@ from fairlane.wording import plural
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a task."""
+    """What came of a task: wall and processor time, s, when it was performed; or why it has no answer."""
 
     task: Computable
     seconds: float = 0.0
-    """Wall time that it took when it was performed."""
     cpu: float = 0.0
-    """Processor time that it took."""
     error: str | None = None
-    """Why it has no answer."""
 
 
 @dataclass(frozen=True)
@@ -167,12 +164,12 @@ def _done(task: Computable, executor: Executor) -> Done:
 
 def _stored(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome: Outcome) -> Outcome:
     """With the tables of the studies in the database, and one of the studies themselves."""
-    together: dict[str, list[pl.DataFrame]] = {}
+    of_all: dict[str, list[pl.DataFrame]] = {}
     for study, tables in found.items():
         for name, table in tables.items():
             outcome.tables.put(name, table, study)
-            together.setdefault(name, []).append(table.select(pl.lit(study).alias("study"), pl.all()))
-    for name, parts in together.items():
+            of_all.setdefault(name, []).append(table.select(pl.lit(study).alias("study"), pl.all()))
+    for name, parts in of_all.items():
         outcome.tables.put(name, pl.concat(parts, how="diagonal_relaxed"))
     entries = [
         (one.name, one.title, one.figure, plan.left_out.get(one.name, ""))

@@ -46,10 +46,9 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The task that measures one load on one seed."""
+    """The task that measures one load on one seed of a sweep."""
 
     plan: Plan
-    """The sweep that it is of."""
     load: float
     seed: int
 
@@ -97,29 +96,27 @@ class Measurement:
 
 @dataclass(frozen=True)
 class _Source:
-    """An open-loop job: how its messages and packets translate into parts of the injection bandwidth."""
+    """An open-loop job: how its messages and packets translate into parts of the injection bandwidth.
+
+    That is the bandwidth of all ranks that send, bits per second. Bytes are means: headers of a message, and a packet
+    on the wire.
+    """
 
     job: int
     bandwidth: float
-    """Of all ranks that send, bits per second."""
     header_bytes: float
-    """Header bytes of a message, on average."""
     packet_bytes: float
-    """Bytes of a packet on the wire, on average."""
 
 
 @dataclass(frozen=True)
 class _State:
-    """What an engine has done so far."""
+    """What an engine has done so far: packets of all jobs; messages, bytes and latency of the open-loop ones."""
 
     now: int
     packet_hops: int
     packets: int
-    """Delivered, of all jobs."""
     sent: pl.DataFrame
-    """Messages and bytes sent by the open-loop jobs."""
     latency: Latency
-    """Of the open-loop jobs."""
 
     @classmethod
     def of(cls, engine: _core.Simulation, jobs: pl.Series) -> Self:

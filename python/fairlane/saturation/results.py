@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import sqrt
 from pathlib import Path
 from typing import Any, Literal, NotRequired, Self
@@ -59,15 +60,9 @@ class Saturation(Results):
         """The tables of what was measured."""
         ordered = sorted(replicates, key=lambda replicate: (replicate.load, replicate.seed))
         runs = pl.DataFrame([_run(replicate) for replicate in ordered], schema=_RUN, infer_schema_length=None)
-        by_load: dict[float, list[Replicate]] = {}
-        for replicate in ordered:
-            by_load.setdefault(replicate.load, []).append(replicate)
-        points = pl.DataFrame(
-            [_point(load, of_load, runs.filter(pl.col("load") == load)) for load, of_load in by_load.items()],
-            schema=_POINT,
-            infer_schema_length=None,
-        )
-        return cls(runs, points, meta)
+        by_load = groupby(ordered, key=lambda replicate: replicate.load)
+        rows = [_point(load, list(of_load), runs.filter(pl.col("load") == load)) for load, of_load in by_load]
+        return cls(runs, pl.DataFrame(rows, schema=_POINT, infer_schema_length=None), meta)
 
     def saturation(self) -> tuple[float | None, float | None]:
         """The greatest load accepted in full below which all are, and the least that is saturated; None without one."""
@@ -79,7 +74,7 @@ class Saturation(Results):
                 full = row["load"]
         return full, None
 
-    def verdict(self) -> str:
+    def headline(self) -> str:
         """Where saturation lies, in a line."""
         full, saturated = self.saturation()
         head = "No load is accepted in full" if full is None else f"All offered load is accepted up to load {full:g}"
@@ -88,14 +83,10 @@ class Saturation(Results):
         undecided = self.points.filter((pl.col("saturated") == "undecided") & (pl.col("load") > (full or 0)))
         return f"{head}, undecided above" if undecided.height else f"{head}: not saturated"
 
-    def headline(self) -> str:
-        """Where saturation lies."""
-        return self.verdict()
-
     def _repr_html_(self) -> str:
         shown = self.points.select("load", "offered", "accepted", "saturated").iter_rows()
         rows = [(f"{load:g}", f"{made:.4f}", f"{taken:.4f}", verdict) for load, made, taken, verdict in shown]
-        return html_table(self.verdict(), ("load", "offered", "accepted", "saturated"), rows)
+        return html_table(self.headline(), ("load", "offered", "accepted", "saturated"), rows)
 
     def save(self, store: Store) -> Saturation:
         """Stores the tables (Parquet, and the points as CSV) and the provenance in the sweep's folder.

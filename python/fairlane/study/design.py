@@ -102,14 +102,14 @@ def dataset(work: pl.DataFrame, placements: Sequence[str]) -> pl.DataFrame:
             pl.col("span_ps") / pl.col("iterations"),
         ),
     )
-    together = rows.with_columns(interference=pl.lit("on"))
-    alone = rows.with_columns(
+    co_run = rows.with_columns(interference=pl.lit("on"))
+    isolated = rows.with_columns(
         interference=pl.lit("off"),
         iterations=pl.col("isolated_iterations"),
         iteration_ms=pl.col("iteration_ms") * (1 + pl.col("w")),
     ).filter(pl.col("iteration_ms").is_not_null())
     chosen = [*conditions[:1], *cases, *conditions[1:], *treated, *PER_JOB]
-    return pl.concat([together, alone]).select(chosen).sort("point", *treated, "job", "interference")
+    return pl.concat([co_run, isolated]).select(chosen).sort("point", *treated, "job", "interference")
 
 
 def effects(data: pl.DataFrame) -> pl.DataFrame:
@@ -189,12 +189,8 @@ def placement_name(table: Mapping[str, object]) -> str:
     return " ".join(words).strip() or "as in the scenario"
 
 
-def data_sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> str:
-    """What the columns of the data set are and what values they have, in Markdown."""
-    return "\n".join(_sheet(study, data, meta)) + "\n"
-
-
-def _sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> Iterator[str]:
+def data_sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> Iterator[str]:
+    """Lines of Markdown: what the columns of the data set are, and what values they have."""
     design = study.table.design
     sampled = design is not None and design.runs is not None
     yield "# Data sheet of `dataset.parquet`\n"
@@ -211,7 +207,7 @@ def _sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> Iterator[str]:
     for name in conditions:
         values = [str(value) for value in data[name].unique(maintain_order=True).to_list()]
         yield f"- `{name}`: {', '.join(f'`{value}`' for value in values)}"
-    yield "\nThe study beside this file makes the same table again, bit for bit, with the same version:\n"
+    yield "\nThe study in this folder makes the same table again, bit for bit, with the same version:\n"
     yield "```console\n$ fairlane study study.toml --out FOLDER\n```\n"
     yield f"Digest of the study's tables: `{meta.digest}`."
     if meta.failures:

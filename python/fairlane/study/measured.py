@@ -43,7 +43,7 @@ class MeasuredRun:
 class MeasuredPlan(Plan):
     """The runs of a study that measures: one for each point.
 
-    A function that it names is in a file beside the study file, and needs permission unless that is in a folder that
+    A function that it names is in the study's folder, and needs permission unless that is in a folder that
     is ``trusted``. With ``judge`` every scenario is tried before anything runs, as far as it is simulated as it stands.
     Raises ``ScenarioError``.
     """

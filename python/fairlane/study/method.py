@@ -1,4 +1,4 @@
-"""Functions of a file beside a study: they measure a run, make a table of others, or are a study without a scenario."""
+"""Functions in a folder of studies: they measure a run, make a table of others, or are a study without a scenario."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Method:
         return sha256(self.file.read_bytes()).hexdigest()[:16]
 
     def function(self) -> Callable[..., Any]:
-        """It itself. Raises ``ScenarioError`` if the file cannot be imported, or has none of this name."""
+        """Imports it. Raises ``ScenarioError`` if the file cannot be imported, or has none of this name."""
         try:
             module = import_file(self.file, self.name)
         except Problems as problems:

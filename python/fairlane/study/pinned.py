@@ -19,16 +19,16 @@ from fairlane.units import DURATION
 
 @dataclass(frozen=True)
 class Pinned:
-    """The tables of a scenario in which all decisions are pinned, and how to make tasks of it."""
+    """The tables of a scenario in which all decisions are pinned, and how to make tasks of it.
+
+    ``lanes`` is ``sl2vl`` of all its jobs together, ``folder`` what paths are relative to, and ``place`` says for
+    people which point, placement and seed it is.
+    """
 
     data: Mapping[str, Any]
-    """The scenario's tables."""
     lanes: Sequence[int]
-    """``sl2vl`` of all its jobs together."""
     folder: str
-    """What relative paths in it are relative to."""
     place: str = ""
-    """Which point, placement and seed it is, for people."""
 
     @property
     def seed(self) -> int:

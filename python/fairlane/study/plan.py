@@ -18,6 +18,7 @@ from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.resolve import decide
+from fairlane.scenario.resolved import ResolvedJob
 from fairlane.study.pinned import Pinned, pin
 from fairlane.study.study import Point, Study
 from fairlane.study.treatments import Treatment
@@ -31,56 +32,49 @@ CALIBRATE = "fairlane.study.work:calibrate"
 FIXED = ("name", "seed", "duration")
 FIXED_OF_JOBS = ("name", "count", "ranks", "workload", "trace", "start", "stop", "stream")
 """What treated and default runs have in common, or they could not be compared."""
-
-
 DEFAULT, ISOLATED = "default", "isolated"
 """What runs without a treatment are called where treated ones have its name."""
 
 
 @dataclass(frozen=True)
 class CellRun:
-    """A run of a cell."""
+    """A run of a cell: its treatment by name, or ``default`` or ``isolated``, and the job that is isolated, if one is.
+
+    ``baseline`` says what its default and isolated runs are like; ``task`` computes it, also for other runs, and
+    ``kind`` reads the answer.
+    """
 
     baseline: str
-    """What its default and isolated runs are like."""
     treatment: str
-    """The treatment's name, ``default`` or ``isolated``."""
     job: str | None
-    """The job that is isolated; None of other runs."""
     task: Task
-    """What it is computed by; other runs may have the same."""
     kind: Treatment
-    """How its answer is read."""
 
 
 @dataclass
 class Cell:
-    """One point with its runs."""
+    """One point with its runs: the scenario by default and under each treatment, and bytes of memory for each."""
 
     point: Point
     pinned: Pinned
     treated: Mapping[str, Pinned]
-    workloads: Sequence[str]
-    """The workload of each job."""
-    ranks: Sequence[int]
-    """How many ranks each job has."""
-    iterates: Sequence[bool]
-    """Whether each job has iterations that runs can be compared by."""
+    jobs: Sequence[ResolvedJob]
     memory: float = 0.0
-    """Bytes of memory that a simulation of it takes, about."""
-    allowed: int | None = None
-    """Bytes of memory that its scenario allows, if it says so."""
+    """What a simulation of it takes, about."""
+    allowed: int = 0
+    """What its scenario allows, 0 if it does not say so."""
     runs: list[CellRun] = field(default_factory=list)
     """For each baseline the default run and the isolated ones that are no part of it; then the treated runs."""
 
     @cached_property
     def calibrations(self) -> list[Task | None]:
         """What finds each job's compute time; None where it is known."""
-        unknown = [_uncalibrated(job) for job in self.pinned.data["jobs"]]
         always = self.pinned.without_start_and_stop()
         return [
-            always.isolated(at).task(CALIBRATE, f"compute time of {always.names[at]}") if wanted else None
-            for at, wanted in enumerate(unknown)
+            always.isolated(at).task(CALIBRATE, f"compute time of {job['name']}")
+            if "workload" in job and "compute" not in job["workload"]
+            else None
+            for at, job in enumerate(self.pinned.data["jobs"])
         ]
 
     def decide(self, compute: Sequence[int | None], treatments: Mapping[str, Treatment]) -> None:
@@ -91,9 +85,9 @@ class Cell:
         for kind in treatments.values() or (Overrides(),):
             kinds.setdefault(kind.baseline, kind)
         for name, kind in kinds.items():
-            alone = {job: kind.isolated(default, number) for number, job in enumerate(self.pinned.names)}
+            isolated = {job: kind.isolated(default, number) for number, job in enumerate(self.pinned.names)}
             self.runs.append(CellRun(name, DEFAULT, None, kind.default(default), kind))
-            self.runs += [CellRun(name, ISOLATED, job, task, kind) for job, task in alone.items() if task]
+            self.runs += [CellRun(name, ISOLATED, job, task, kind) for job, task in isolated.items() if task]
         for name, kind in treatments.items():
             treated = kind.treated(self.treated[name].with_compute_times(compute), name)
             self.runs.append(CellRun(kind.baseline, name, None, treated, kind))
@@ -149,7 +143,7 @@ class ComparedPlan(Plan):
 
     def __post_init__(self) -> None:
         self.memory = max((cell.memory for cell in self.cells), default=0.0)
-        self.allowed = max((cell.allowed or 0 for cell in self.cells), default=0)
+        self.allowed = max((cell.allowed for cell in self.cells), default=0)
 
     @override
     def calibrations(self) -> Iterable[Task]:
@@ -183,8 +177,7 @@ def plan(study: Study) -> ComparedPlan:
 
     Raises ``ScenarioError`` with everything that is wrong, before anything runs.
     """
-    cells = judged(study, lambda point: _cell(study, point))
-    return ComparedPlan(study, cells)
+    return ComparedPlan(study, judged(study, lambda point: _cell(study, point)))
 
 
 def judged(study: Study, judge: Callable[[Point], T]) -> list[T]:
@@ -225,10 +218,8 @@ def _cell(study: Study, point: Point) -> Cell:
         treated[name] = outcome
     if problems:
         raise ScenarioError(problems)
-    jobs = decided.jobs
-    lists = [job.workload for job in jobs], [job.ranks for job in jobs], [job.iterates for job in jobs]
     memory = decided.estimate.memory if decided.estimate else 0.0
-    return Cell(point, pinned, treated, *lists, memory, scenario.memory)
+    return Cell(point, pinned, treated, decided.jobs, memory, scenario.memory or 0)
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -262,7 +253,3 @@ def _incomparable(name: str, default: Pinned, treated: Pinned) -> Iterator[Probl
                 yield Problem(where, f"changes {key} of job {at}: then nothing can be compared")
     if len(default.names) != len(treated.names):
         yield Problem(where, "changes the number of jobs: then nothing can be compared")
-
-
-def _uncalibrated(job: Mapping[str, Any]) -> bool:
-    return "workload" in job and "compute" not in job["workload"]

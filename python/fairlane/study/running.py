@@ -113,7 +113,7 @@ def run(
     if study.table.design is not None:
         kept["dataset"] = dataset(found["work"], meta.placements)
         kept["effects"] = effects(kept["dataset"])
-        store.write(SHEET, data_sheet(study, kept["dataset"], meta))
+        store.write(SHEET, "\n".join(data_sheet(study, kept["dataset"], meta)) + "\n")
     store.finish("study", STUDY_SCHEMA_VERSION, kept, {META: meta.model_dump_json(indent=2) + "\n"})
     return StudyResults.of(meta, found, store.folder)
 

@@ -27,18 +27,17 @@ from fairlane.wording import html_table, plural
 
 @dataclass(frozen=True)
 class Point:
-    """One scenario of the study, before any treatment."""
+    """One scenario of the study before any treatment, and the keys that it sets.
+
+    Its case by name; values of the parameters by dotted path and levels of the factors by name; which of the
+    placements it has, from 0; and the scenario's seed.
+    """
 
     case: str | None
-    """Name of its case."""
     parameters: Mapping[str, Any]
-    """Values of the parameters, by dotted path, and levels of the factors, by name."""
     placement: int
-    """Which of the placements, from 0."""
     seed: int
-    """Seed of the scenario."""
     changes: tuple[Change, ...] = field(repr=False)
-    """What it sets."""
 
     def __str__(self) -> str:
         words = [*([self.case] if self.case else []), *(f"{key}={value}" for key, value in self.parameters.items())]

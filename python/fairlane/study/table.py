@@ -29,7 +29,7 @@ MOST_PLACEMENTS = 100_000
 RUN_TABLES = ("runs", "failures")
 """Tables that every study has, with a row for each run or for each one that failed."""
 POINT = ("point", "case", "placement", "seed")
-"""Columns that say of every row which point it is of, beside those of parameters and factors."""
+"""Columns that say of every row which point it is of, besides those of parameters and factors."""
 
 
 class Case(Table):

@@ -101,16 +101,16 @@ def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
     """What each job did in the default and the treated runs that did not fail."""
     for default in cell.of(DEFAULT):
         before = executor.answer(default.task)
-        alone = {run.job: executor.answer(run.task) for run in cell.of(ISOLATED, default.baseline)}
-        together = [run for run in cell.runs if run.baseline == default.baseline and run.treatment != ISOLATED]
+        isolated_runs = {run.job: executor.answer(run.task) for run in cell.of(ISOLATED, default.baseline)}
+        co_runs = [run for run in cell.runs if run.baseline == default.baseline and run.treatment != ISOLATED]
         for number, job in enumerate(cell.pinned.names):
             reference = default.kind.progress(before, job) if before else None
             isolated = None
-            if cell.iterates[number]:
-                answer = alone.get(job, before)
-                read = default.kind.progress if job in alone else default.kind.isolated_progress
+            if cell.jobs[number].iterates:
+                answer = isolated_runs.get(job, before)
+                read = default.kind.progress if job in isolated_runs else default.kind.isolated_progress
                 isolated = read(answer, job) if answer else None
-            for run in together:
+            for run in co_runs:
                 answer = executor.answer(run.task)
                 if answer is None:
                     continue
@@ -120,8 +120,8 @@ def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
                     "treatment": run.treatment,
                     "job": number,
                     "name": job,
-                    "workload": cell.workloads[number],
-                    "ranks": cell.ranks[number],
+                    "workload": cell.jobs[number].workload,
+                    "ranks": cell.jobs[number].ranks,
                     **_done("", done),
                     **_done("default_", reference),
                     **_done("isolated_", isolated),

@@ -1,4 +1,4 @@
-"""Workers elsewhere: a Dask cluster that is there, or one that Slurm starts by a study's table ``[cluster]``.
+"""Workers on other machines: a running Dask cluster, or one that Slurm starts by a study's table ``[cluster]``.
 
 Dask is an extra: ``pip install "fairlane[dask]"``. A worker that dies is Dask's to replace, as is the first choice of
 another one for its task. What stands in ``[cluster]`` becomes a shell script. Names are single words of it, options are
@@ -34,7 +34,7 @@ PORT_WAIT_S = 3.0
 LAST_PORT = 65535
 WEB = ("ws", "wss")
 SCHEMES = ("tcp", "tls", "ucx", *WEB)
-"""What a scheduler can be talked to by."""
+"""Protocols of schedulers."""
 _HARMLESS = frozenset(
     (
         *("exclusive", "contiguous", "requeue", "no-requeue", "overcommit", "oversubscribe", "spread-job", "hold"),
@@ -87,7 +87,7 @@ class Cluster(Table):
     walltime: _Word | None = None
     """Slurm's time limit, as ``"01:00:00"``."""
     interface: _Word | None = None
-    """Network interface through which workers and this process talk."""
+    """Network interface through which workers and this process communicate."""
     directives: list[Annotated[str, AfterValidator(_option)]] = Field(default_factory=list)
     """Further options of ``sbatch``, as ``["--exclusive"]``; those that change what runs need ``--allow-code``."""
     skip: list[str] = Field(default_factory=list)
@@ -140,7 +140,7 @@ class DaskPool:
         return future
 
     def share(self, _future: Future[Outcome]) -> float | None:
-        """Not known: what workers elsewhere have done comes home with the answer."""
+        """Not known: workers on other machines report with the answer only."""
         return None
 
     def _done(self, _future: Future[Outcome]) -> None:

@@ -170,7 +170,7 @@ class Executor:
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
-    """What came home; a worker's death is an error, too."""
+    """What a worker returned; its death is an error, too."""
     try:
         error = future.exception()
     except CancelledError as cancelled:

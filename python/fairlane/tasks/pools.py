@@ -32,7 +32,7 @@ class Pool(Protocol):
 
     @property
     def ready(self) -> int:
-        """How many workers are there: elsewhere they may have to wait for their turn."""
+        """How many workers have started: those of a batch system may be queued."""
 
     @property
     def workers(self) -> int:
@@ -166,7 +166,7 @@ class Processes:
 
 
 class _Shares:
-    """How far each worker is with its task: a number for each in a file, which outlives a worker that dies."""
+    """The share of its task that each worker has done: numbers in a file, which outlives a worker that dies."""
 
     def __init__(self, workers: int) -> None:
         self._file = tempfile.NamedTemporaryFile(prefix="fairlane-progress-")  # noqa: SIM115 - it lives as the pool does
@@ -224,7 +224,7 @@ def _reporting(task: Computable, shares: str, slot: int) -> Outcome:
 
 
 def _prepare() -> None:
-    """Ctrl-C is for the parent to hear; a worker ends when its parent does, however that comes."""
+    """Ctrl-C is handled by the parent; a worker ends when its parent does, for whatever reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -1,4 +1,4 @@
-"""Shows on standard error how far tasks are: a bar on a terminal, a line now and then elsewhere."""
+"""Shows on standard error how far tasks are: a bar on a terminal, else a line now and then."""
 
 from __future__ import annotations
 

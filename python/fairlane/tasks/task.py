@@ -57,20 +57,16 @@ class Computable(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """A function of a scenario."""
+    """A function of a scenario, which has paths relative to ``folder``, and of other arguments."""
 
     function: str
     """``module:name`` of a function that takes the scenario, the arguments and a ``Stopwatch``, and returns JSON."""
     scenario: Mapping[str, Any]
     """The scenario's data, as in its TOML."""
     folder: str
-    """What relative paths in it are relative to."""
     label: str
-    """What it is, for people."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What else the function takes."""
     cost: float = 1.0
-    """About how long it takes, compared with others."""
 
     @cached_property
     def digest(self) -> str:
@@ -137,15 +133,15 @@ def _stamp(path: Path) -> Iterator[tuple[str, int, int]]:
 
 @dataclass
 class Stopwatch:
-    """Where the time of a task goes, s, and how far it is."""
+    """Where the time of a task goes, s, and what share of it is done, with which ``report`` is called.
+
+    ``stop`` is set to end the task early; its answer is then not wanted.
+    """
 
     laps: dict[str, float] = field(default_factory=dict)
     share: float = 0.0
-    """Which share of the task is done, as far as it has reported that."""
     report: Callable[[float], None] | None = None
-    """Called with that share."""
     stop: Event | None = None
-    """Set to end the task early; its answer is then not wanted."""
 
     def reached(self, share: float) -> None:
         """So much of the task is done, from 0 to 1."""
@@ -193,17 +189,14 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of performing a task: an answer, or an error."""
+    """What came of performing a task: an answer or an error in words, where the time went and processor time, s."""
 
     answer: Answer | None = None
     error: str | None = None
-    """The error in words."""
     raised: FairlaneError | None = None
     """The error, if it is one of fairlane's own."""
     laps: Mapping[str, float] = field(default_factory=dict)
-    """Where the time went, s."""
     cpu: float = 0.0
-    """Processor time, s."""
 
     @property
     def seconds(self) -> float:
@@ -214,7 +207,7 @@ class Outcome:
 def perform(
     task: Computable, watch: Stopwatch | None = None, clock: Callable[[], float] = time.process_time
 ) -> Outcome:
-    """Computes a task in whatever process this is. An error is data, to come home from anywhere.
+    """Computes a task in whatever process this is. An error is returned as data, from any process.
 
     ``clock`` is that of the processor time.
     """

@@ -25,16 +25,15 @@ SIMULATE = "fairlane.study.work:simulate"
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job came in a run, and in what time."""
+    """How far a job came in a run: iterations of its slowest rank, the time that they took, ps, and their mean, s.
+
+    ``milestones`` are when it completed them, of one simulation; None of many.
+    """
 
     iterations: int
-    """Iterations of its slowest rank."""
     span: int
-    """The time that they took, ps."""
     seconds_per_iteration: float | None = None
-    """The mean time of an iteration, s."""
     milestones: Milestones | None = None
-    """When it completed them, of one simulation; None of many."""
 
 
 class Treatment(Table):
