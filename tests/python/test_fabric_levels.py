@@ -124,6 +124,22 @@ def test_the_tree_of_206_switches_with_management_hosts_at_two_spines() -> None:
     assert not [idle for idle in fabric.coverage.idle if idle.name == "level 1 up"]
 
 
+def test_cables_that_do_not_join_adjacent_levels_are_listed() -> None:
+    pods = product(range(8), range(2))
+    ends = [(f"h{leaf}{host}", f"leaf{leaf}") for leaf in range(8) for host in range(4)]
+    ends += [(f"leaf{leaf}", f"spine{leaf // 4}{spine}") for leaf, spine in pods]
+    ends += [(f"spine{pod}{spine}", f"core{core}") for pod, spine, core in product(range(2), repeat=3)]
+    hosts = tuple(host for host, _ in ends[:32])
+    whole = Wiring(hosts, tuple(map(Cable, ends)))
+    assert whole.fabric().exceptions == ()
+    more = [("leaf0", "leaf1"), ("leaf2", "leaf3"), ("leaf0", "core0")]
+    fabric = Wiring(hosts, (*whole.cables, *map(Cable, more))).fabric()
+    assert fabric.exceptions == (
+        "2 of 27 cables between switches join two of level 1: leaf0 to leaf1, leaf2 to leaf3",
+        "1 of 27 cables between switches join level 1 with level 3: leaf0 to core0",
+    )
+
+
 def test_management_hosts_cost_the_tree_of_206_switches_nothing() -> None:
     """An iteration takes as long as without them: all hosts of a subtree send to those of the next one."""
     workload: dict[str, Any] = {"messages_per_iteration": 1, "steps": [14 * 12]}

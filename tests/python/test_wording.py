@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.wording import data_size, listed, plural, significant
+from fairlane.wording import data_size, listed, plural, significant, some
 
 
 @pytest.mark.parametrize(
@@ -43,5 +43,6 @@ def test_plurals_and_lists() -> None:
     assert plural(2, "switch", "switches") == "2 switches"
     assert plural(1, "job", count=False) == "job"
     assert [listed(names) for names in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["", "a", "a and b", "a, b and c"]
+    assert [some("abc", most) for most in (4, 3, 2)] == ["a, b, c", "a, b, c", "a, b and 1 more"]
     assert listed([str(number) for number in range(8)]) == "0, 1, 2, 3 and 4 others"
     assert listed([str(number) for number in range(5)]) == "0, 1, 2, 3 and 4"
