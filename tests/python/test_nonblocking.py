@@ -102,6 +102,23 @@ def test_a_neighborhood_collective_is_an_exchange_along_the_topology() -> None:
     assert marks(written(collective)) == marks(written(messages))
 
 
+def test_a_gathering_and_a_started_neighborhood_collective_are_the_blocking_one_of_the_same_size() -> None:
+    def time(call: Callable[[Rank], object]) -> list[int]:
+        def write(rank: Rank) -> None:
+            rank.cart_create(4, [rank.ranks], periods=True)
+            call(rank)
+            rank.wait_all()
+
+        return marks(written(write))
+
+    blocking = time(lambda rank: rank.neighbor_alltoall(9_000, comm=4))
+    assert min(blocking) > 0
+    assert time(lambda rank: rank.neighbor_alltoall(90_000, comm=4)) > blocking
+    assert time(lambda rank: rank.neighbor_allgather(9_000, comm=4)) == blocking
+    assert time(lambda rank: rank.ineighbor_allgather(9_000, comm=4)) == blocking
+    assert time(lambda rank: rank.ineighbor_alltoall(9_000, comm=4)) == blocking
+
+
 def test_a_started_persistent_request_is_the_call_that_it_stands_for() -> None:
     def persistent(rank: Rank) -> None:
         left, right = (rank.index - 1) % rank.ranks, (rank.index + 1) % rank.ranks

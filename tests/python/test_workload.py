@@ -93,6 +93,17 @@ class OneByOne(Workload):
         rank.wait_all()
 
 
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("key", ["messages_per_iteration", "distinct_iterations"])
+def test_counts_of_every_workload_are_positive(name: str, key: str) -> None:
+    with pytest.raises(ScenarioError, match=rf"{key} = 0: out of range; allowed: at least 1"):
+        Scenario.read({
+            "duration": "1 ms",
+            "fabric": FABRIC,
+            "jobs": [{"workload": {"name": name, key: 0}, "ranks": 4}],
+        })  # fmt: skip
+
+
 def test_an_exchange_is_what_its_operations_are_one_by_one() -> None:
     digests = []
     for kind in (OneByOne, UniformRandom):
