@@ -1,7 +1,7 @@
 """Quality of service by name: strategies that choose service levels, lanes and shares for all jobs of a scenario.
 
 A strategy is a function; a line in ``STRATEGIES`` gives it a name. ``qos = { strategy = "isolate" }`` in a scenario
-stands for what the function makes of its jobs. Users bring their own as ``file.py:function``, or by the name of an
+uses what the function returns for its jobs. Users bring their own as ``file.py:function``, or by the name of an
 entry point ``fairlane.strategies`` of an installed package.
 
 ``split_priority`` and ``bandwidth_weight`` are those of Wilke 2020, section III.B.
@@ -146,4 +146,4 @@ STRATEGIES: Registry[Strategy] = Registry(
     {"none": none, "split_priority": split_priority, "bandwidth_weight": bandwidth_weight, "isolate": isolate},
     unread=none,
 )
-"""Every strategy that can be asked for by name."""
+"""All strategies by name."""

@@ -58,4 +58,4 @@ CONTROLLERS: Registry[type[Controller]] = Registry(
     base=Controller,
     unread=_Unread,
 )
-"""Every controller that can be asked for by name."""
+"""All controllers by name."""

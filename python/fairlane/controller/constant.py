@@ -47,8 +47,8 @@ class NoControl(Constant):
 class Isolate(Constant):
     """Gives each job a service level of its own, with a weight for its share of bandwidth.
 
-    Jobs beyond the number of service levels share them in turn. So jobs meet only at arbiters; Savoie 2018 finds that
-    this gains little.
+    Jobs beyond the number of service levels share them round-robin. So jobs contend only at arbiters; Savoie 2018 finds
+    that this gains little.
     """
 
     weights: dict[str, Weight] = Field(default_factory=dict, description="packets per round, by job; default: 1")

@@ -71,7 +71,7 @@ class Outcome:
 
 
 def row_of(outcome: Outcome, job: str) -> dict[str, Any]:
-    """One job's part of a period, flat; None where it was not there, as when it has come to its end."""
+    """One job's part of a period as a row of a table; None for what did not run."""
     isolated, treated = outcome.isolated.get(job), outcome.treated.jobs.get(job)
     default = outcome.default.jobs.get(job) if outcome.default else None
 

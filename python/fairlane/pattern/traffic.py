@@ -1,4 +1,4 @@
-"""Who sends how much to whom: a job's messages, counted where nobody is in their way.
+"""The communication matrix of a job: its messages, counted without contention.
 
 The job runs alone, with no time to compute, on a switch with a link of a terabit per second for every rank and a lane
 of its own for every kind of traffic: every packet that leaves a rank's link and comes out at another's adds to a cell
@@ -164,7 +164,7 @@ def _counted(simulation: _core.Simulation, ranks: int) -> Traffic:
         numpy.bincount(cell, weights, 2 * ranks * ranks).astype(numpy.int64).reshape(2, ranks, ranks)
         for weights in (size, first)
     )
-    # The packets of a message stand together, its first one first.
+    # The packets of a message are adjacent, the first one first.
     whole = numpy.add.reduceat(size, numpy.flatnonzero(first)) if len(size) else size
     sizes = {}
     for at, name in enumerate(KINDS):
@@ -177,7 +177,7 @@ def _departures(simulation: _core.Simulation, ranks: int) -> tuple[dict[str, Int
     """Payload packets as they left a rank, and the same ones in the same order as they left the switch.
 
     Both are sorted by name of the message, then as they went. Packets of a message go one after the other, and its name
-    is used again only once it is gone: so they stand together, the first one first, and in the same order at both ends.
+    is used again only once it is gone: so they are adjacent, the first one first, and in the same order at both ends.
     """
     links = columns(_core.Fabric(json.dumps(_fabric(ranks))).links())
     log = columns(simulation.table("departures"))

@@ -172,7 +172,7 @@ def neighbour_bytes(both: NDArray[numpy.float64], sides: tuple[int, ...]) -> tup
     everyone = numpy.arange(len(both))
     at = numpy.stack(numpy.unravel_index(everyone, sides))
     axis = corner = around = 0.0
-    # Both ways along a side of two lead to the same rank.
+    # Both directions along a side of two lead to the same rank.
     for steps in product(*((0, 1) if side == 2 else (0, 1, -1) for side in sides)):
         if not any(steps):
             continue

@@ -59,7 +59,7 @@ class Request:
 
 
 class PlacementPolicy(Named):
-    """Picks hosts for jobs. The fields of a subclass are its parameters, which stand beside its name in a scenario.
+    """Picks hosts for jobs. The fields of a subclass are its parameters, next to its name in a scenario.
 
     A subclass says in ``allocate`` which hosts it takes, and in ``check`` what its parameters need of the fabric.
     """

@@ -1,6 +1,6 @@
 """Grids as strategies see them: sides, coordinates, and orders in which a line winds through all hosts.
 
-``number`` is the order of host numbers, on a grid with dimension 0 fastest. ``snake`` turns round at the end of each
+``number`` is the order of host numbers, on a grid with dimension 0 fastest. ``snake`` reverses at the end of each
 line, and ``hilbert`` follows Hilbert's curve through the smallest cube around the grid whose side is a power of two
 (J. Skilling, "Programming the Hilbert curve", AIP Conf. Proc. 707, 2004), which keeps what is near on the line near in
 the grid. The snake goes from neighbour to neighbour, and so does Hilbert's curve where all sides are powers of two and

@@ -150,7 +150,7 @@ MAPPINGS: Registry[type[Mapping]] = Registry(
     base=Mapping,
     unread=_Unread,
 )
-"""Every mapping that can be asked for by name."""
+"""All mappings by name."""
 
 MappingField = Annotated[Written[Mapping], BeforeValidator(MAPPINGS.read), PlainSerializer(MAPPINGS.written)]
 """A model's field that takes a mapping's name, a table with its name and parameters, or a mapping."""

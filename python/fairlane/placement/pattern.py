@@ -2,7 +2,7 @@
 
 A job of many-to-many traffic gets a compact place: on a torus a box, whose links its own packets do not leave under
 dimension-order routing; else the smallest leaf switch, subtree or group with room for it. It waits until there is one.
-Any other job takes a box too where one is free, as that costs nobody anything, but does not wait for it: else it gets
+Any other job takes a box too where one is free, as that costs no other job, but does not wait for it: else it gets
 units that hold what is local in its traffic, wherever they are, and the smallest holes are filled first.
 """
 

@@ -1,6 +1,6 @@
 """Random placements: hosts, runs of hosts, or runs of switches in random groups.
 
-Random hosts are what the scheduler of a busy system comes to in the long run (Savoie 2020, section 5.2).
+Random hosts are what the scheduler of a busy system allocates in the long run (Savoie 2020, section 5.2).
 """
 
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""What sockets have drawn, from the time that ranks have computed and waited: the table ``power`` of a run.
+"""Power and energy of sockets, from the time that ranks computed and waited: the table ``power`` of a run.
 
 A socket draws its idle power all the time that its job is there, and while a rank computes its part of the dynamic
 power at its frequency; in MPI it draws the share ``waiting`` of that.
@@ -26,8 +26,8 @@ def power(
 ) -> pl.DataFrame:
     """One row for each job and socket of its hosts, after ``now`` picoseconds.
 
-    ``ranks`` has, in picoseconds, ``compute`` and ``communication`` of each ``job`` and ``rank``. ``stays`` says from
-    when each job is there, and to when, if it departs.
+    ``ranks`` has, in picoseconds, ``compute`` and ``communication`` of each ``job`` and ``rank``. ``stays`` has the
+    times at which each job starts and, if it departs, stops.
     """
     import polars as pl
 

@@ -113,7 +113,7 @@ WORKLOADS: Registry[type[Workload]] = Registry(
     base=Workload,
     unread=_Unread,
 )
-"""Every workload that can be asked for by name."""
+"""All workloads by name."""
 
 WorkloadField = Annotated[Written[Workload], BeforeValidator(WORKLOADS.read), PlainSerializer(WORKLOADS.written)]
 """A model's field that takes a workload's name, a table with its name and parameters, or a workload."""

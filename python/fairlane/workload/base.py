@@ -34,11 +34,11 @@ class Workload(Named):
     """
 
     minimum_ranks: ClassVar[int] = 2
-    """The fewest ranks that it makes sense for."""
+    """Minimum number of ranks."""
     even_ranks: ClassVar[bool] = False
     """Whether the number of ranks must be even."""
     iterates: ClassVar[bool] = True
-    """Whether how far its iterations come says how fast it is; not of load that is generated whatever becomes of it."""
+    """Whether its iterations measure its speed; those of open-loop load do not."""
 
     message_size: Size = Field(default=32 * KIB, description="bytes of a message")
     messages_per_iteration: Count = Field(default=1, description="messages to each partner per iteration")
@@ -93,21 +93,18 @@ class Workload(Named):
         self.communicate(rank, iteration)
 
     def problem_with(self, ranks: int) -> str | None:
-        """Why it cannot run on this many ranks, if so."""
+        """The requirement on the number of ranks that ``ranks`` does not meet; None if it can run on them."""
         if ranks < self.minimum_ranks:
             return f"at least {plural(self.minimum_ranks, 'rank')}"
         return "an even number of ranks" if self.even_ranks and ranks % 2 else None
 
     def offered(self) -> tuple[float, float] | None:
-        """The part of its hosts' injection bandwidth that it offers whatever becomes of it, and the mean message size.
-
-        None for a workload of iterations.
-        """
+        """Offered share of its hosts' injection bandwidth, and mean message size, bytes; None with iterations."""
         return None
 
     @property
     def target_share(self) -> float:
-        """The compute share asked for."""
+        """The requested compute share."""
         return 0.65 if self.compute_share is None else self.compute_share
 
     def parts(self, job: JobScript) -> NDArray[numpy.float64]:
@@ -145,7 +142,6 @@ class Workload(Named):
                 return
 
     def _iterate(self, rank: Rank, times: list[int], passes: int | None) -> None:
-        """Iterations with these compute times, this many times or for ever."""
         if not times or passes == 0:
             return
         with rank.repeat(passes):

@@ -1,10 +1,10 @@
 """Estimates of a workload's program from the scripts of a few of its ranks: operations are counted, not kept.
 
-The first rank, the second, one of the middle and the last stand for all. A script that is too long to be counted is
+The first rank, the second, one of the middle and the last represent all. A script that is too long to be counted is
 extrapolated from small values of the workload's whole numbers, as if its length were a product of them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, log2, sqrt
 from typing import Any
@@ -124,7 +124,7 @@ class Tally:
     wait_all = wait_any = wait_some = wait
 
     def exchange(self, _: int, __: Sequence[int], targets: Sequence[int], size: int, *___: Any) -> None:
-        """As many messages as there are targets, both ways, and a wait."""
+        """A message to each target, as many received, and a wait."""
         self._count(2 * len(targets) + 1)
         self._sends(size, len(targets))
         self.traffic.received += len(targets) * self._times[-1]
@@ -136,7 +136,7 @@ class Tally:
         self._sends(size)
 
     def comm_split(self, _: int, new: int, *__: Any) -> None:
-        """Nobody knows how large the parts are; the rows of a square grid are a guess."""
+        """The size of the parts is not known; the rows of a square grid are a guess."""
         self._count()
         self._ranks[new] = max(1, round(sqrt(self._ranks[0])))
 
@@ -156,7 +156,7 @@ class Tally:
         self._waits(float(max(1, (ranks - 1).bit_length())))
 
     def icollective(self, rank: int, kind: str, _: int, volume: int | list[int] = 0, comm: int = 0, *__: Any) -> None:
-        """The same without waiting."""
+        """As ``collective``."""
         self.collective(rank, kind, volume, comm)
 
 
@@ -178,7 +178,7 @@ class Counted:
     operations: float
     """Operations of all ranks."""
     ranks: tuple[tuple[float, Traffic], ...]
-    """What some ranks do in one iteration, and how many ranks each stands for."""
+    """Traffic of some ranks in one iteration, each with the number of ranks that it represents."""
 
 
 def counted(workload: Workload, ranks: int, iterations: int | None) -> Counted:
@@ -197,7 +197,7 @@ def counted(workload: Workload, ranks: int, iterations: int | None) -> Counted:
 
 
 def _chosen(ranks: int) -> dict[int, float]:
-    """The ranks that are looked at, and how many each stands for: the ends for themselves."""
+    """The ranks that are counted, and how many each represents: the first and the last only themselves."""
     chosen = sorted({0, min(1, ranks - 1), ranks // 2, ranks - 1})
     inner = [rank for rank in chosen if 0 < rank < ranks - 1]
     return {rank: (ranks - 2) / len(inner) if rank in inner else 1.0 for rank in chosen}
@@ -206,49 +206,40 @@ def _chosen(ranks: int) -> dict[int, float]:
 def _script(workload: Workload, ranks: int, rank: int, periods: int, iterations: int | None) -> tuple[float, Traffic]:
     """The length of a rank's script of this many periods, and what it sends in an iteration."""
 
-    def at(**values: int) -> Tally | None:
-        return _counted(workload.model_copy(update=values), ranks, rank, periods, iterations)
+    def count(**values: int) -> Tally | None:
+        """The script with other parameters, counted; None if it is too long."""
+        tally = Tally(ranks, LIMIT)
+        builder: Any = tally
+        job = JobScript(ranks, iterations=iterations, builder=builder)
+        try:
+            workload.model_copy(update=values).write(Rank(job, rank, builder), [[1] * periods])
+        except Exception:  # too long; or an error in a user's own workload, reported when its program is written
+            return None
+        return tally
 
+    found = workload.whole_numbers()
+    numbers = {name: value for name, value in found.items() if name not in _ELSEWHERE and value > 2 * SMALL}
     messages = workload.messages_per_iteration
     if messages > MESSAGES:
-        few, more = at(messages_per_iteration=SMALL), at(messages_per_iteration=2 * SMALL)
+        few, more = count(messages_per_iteration=SMALL), count(messages_per_iteration=2 * SMALL)
         if few and more:
             length = few.operations + (more.operations - few.operations) / SMALL * (messages - SMALL)
             return length, more.traffic.scaled(messages / (2 * SMALL) / max(1.0, more.traffic.iterations))
-    elif max(_numbers(workload).values(), default=0) <= LARGE:
-        tally = at()
+    elif max(numbers.values(), default=0) <= LARGE:
+        tally = count()
         if tally:
             return float(tally.operations), tally.traffic.scaled(1 / max(1.0, tally.traffic.iterations))
-    return _extrapolated(workload, ranks, rank, periods, iterations), Traffic()
+    return _extrapolated(numbers, count), Traffic()
 
 
-def _counted(workload: Workload, ranks: int, rank: int, periods: int, iterations: int | None) -> Tally | None:
-    """A rank's script, counted; None if it is too long."""
-    tally: Any = Tally(ranks, LIMIT)
-    job = JobScript(ranks, iterations=iterations, builder=tally)
-    try:
-        workload.write(Rank(job, rank, tally), [[1] * periods])
-    except (Enough, MemoryError):
-        return None
-    except Exception:  # what is wrong with a user's own workload is reported when its program is written
-        return None
-    found: Tally = tally
-    return found
+def _extrapolated(numbers: Mapping[str, int], count: Callable[..., Tally | None]) -> float:
+    """The length of a script that is too long to be counted; at least what is counted.
 
-
-def _numbers(workload: Workload) -> dict[str, int]:
-    """The workload's whole numbers that are not small: what may make a script long."""
-    found = workload.whole_numbers()
-    return {name: value for name, value in found.items() if name not in _ELSEWHERE and value > 2 * SMALL}
-
-
-def _extrapolated(workload: Workload, ranks: int, rank: int, periods: int, iterations: int | None) -> float:
-    """The length of a script that is too long to be counted; at least what is counted."""
-    numbers = _numbers(workload)
+    ``numbers`` are the workload's whole numbers that are not small: what may make a script long.
+    """
 
     def length(**values: int) -> float:
-        given = workload.model_copy(update={**dict.fromkeys(numbers, SMALL), **values})
-        tally = _counted(given, ranks, rank, periods, iterations)
+        tally = count(**{**dict.fromkeys(numbers, SMALL), **values})
         return inf if tally is None else float(tally.operations)
 
     found = base = length()

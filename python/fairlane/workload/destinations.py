@@ -229,7 +229,7 @@ PATTERNS: Registry[type[Destinations]] = Registry(
     base=Destinations,
     unread=Uniform,
 )
-"""Every destination pattern that can be asked for by name."""
+"""All destination patterns by name."""
 
 DestinationsField = Annotated[Written[Destinations], BeforeValidator(PATTERNS.read), PlainSerializer(PATTERNS.written)]
 """A model's field that takes a pattern's name, a table with its name and parameters, or a pattern."""

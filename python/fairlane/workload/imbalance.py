@@ -74,7 +74,7 @@ IMBALANCES: Registry[type[Imbalance]] = Registry(
     unread=Uniform,
     key="kind",
 )
-"""Every imbalance that can be asked for by name."""
+"""All kinds of imbalance by name."""
 
 ImbalanceField = Annotated[Written[Imbalance], BeforeValidator(IMBALANCES.read), PlainSerializer(IMBALANCES.written)]
 """A model's field that takes a kind's name or a table with ``kind`` and its parameters."""

@@ -20,13 +20,13 @@ _CLOSED = frozenset(
     {"compute", "compute_share", "imbalance", "memory_bound", "jitter", "distinct_iterations", "messages_per_iteration"}
 )
 _SIZES = 1024
-"""Sizes that stand for a distribution: so many quantiles, each as likely."""
+"""Number of equally likely quantiles that represent a distribution of sizes."""
 
 
 class OpenLoop(Workload):
     """Open-loop load: each rank generates messages at times that do not depend on the delivery of earlier ones.
 
-    Messages are datagrams: nobody receives them, they cost no CPU, and one that cannot leave waits in its NIC, which
+    Messages are datagrams: they need no receive and no CPU time, and one that cannot be sent waits in its NIC, which
     counts in its latency. Every message is an iteration. By default messages of 4 KiB to random ranks.
     """
 

@@ -189,7 +189,7 @@ class PersistentCalls(Writer):
             self.start(request)
 
     def request_free(self, request: Request) -> None:
-        """Frees a request: if it is under way it completes by itself, and nobody waits for it.
+        """Frees a request: if it is under way it completes without a wait.
 
         Raises ``ValueError`` if there is no such request, or for a collective, which has to be waited for.
         """

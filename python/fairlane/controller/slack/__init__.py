@@ -22,9 +22,9 @@ from fairlane.controller.slack.ladder import LIMIT, Candidate, Changes, Feedback
 TOO_MUCH = 0.1
 """Where a job loses this share of its work in two periods running, ranks are no longer spread."""
 AFFORDABLE = 0.005
-"""The best configuration stands for a period for each such share of a period's work that the change before has cost."""
+"""The best configuration is kept for a period for each such share of a period's work that the trial before has cost."""
 LONGEST_STAND = 6
-"""It stands for so many periods between two changes, at most."""
+"""Maximum number of periods between two trials."""
 
 
 class State(StrEnum):
@@ -94,13 +94,8 @@ class Slack(Controller):
             gains = self._gains(work)
             self._current.see(gains)
             self._totals = {job: total + gains[job] for job, total in self._totals.items()}
-            turns = {
-                State.YIELD: self._yield,
-                State.SPREAD: self._spread,
-                State.CLIMB: self._climb,
-                State.IDLE: self._watch,
-            }
-            turns[self._state]()
+            steps = {State.YIELD: self._yield, State.SPREAD: self._spread, State.CLIMB: self._climb}
+            steps.get(self._state, self._watch)()
         return self._current.settings(self.service_levels)
 
     def _gains(self, work: Work) -> dict[str, float]:

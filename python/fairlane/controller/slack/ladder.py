@@ -17,7 +17,7 @@ from fairlane.controller.base import JobWork, Settings, Work
 RATIO = 1.8
 """A level has this many times the weight of one a rung below."""
 UNIT = 20
-"""Packets a turn of a level of the middle rung."""
+"""Packets per round of a level of the middle rung."""
 SHARED = 2
 """While jobs share the middle rung's first level, those below have so many times less weight."""
 FILLED = (-1, 1, -2, -1, 2, -2, -1, -3)
@@ -177,7 +177,7 @@ class Feedback:
     def _after(self, last: Candidate, job: str, seen: JobWork, floors: Sequence[int]) -> tuple[float, ...]:
         """Where a job's ranks go after such a period.
 
-        Above the middle they go only if they are spread: a level of one's own is worth too much beside a shared one.
+        Above the middle they go only if they are spread: a level of their own gains too much against a shared one.
         """
         highest = max(ladder(self.service_levels)) if job in last.spread else 0
         moved = []
