@@ -1,6 +1,7 @@
 """Non-blocking and neighborhood collectives, persistent requests: time alone and beside computation, and traffic."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -141,6 +142,25 @@ def test_a_started_persistent_request_is_the_call_that_it_stands_for() -> None:
             rank.wait_all()
 
     assert marks(written(persistent)) == marks(written(plain))
+
+
+def test_a_request_that_is_freed_completes_by_itself_and_nobody_waits_for_it() -> None:
+    late = 10**9
+
+    def sends(rank: Rank, *, free: bool) -> None:
+        if rank.index == 0:
+            request = rank.isend(1, 20_000)  # by rendezvous, so that a wait for it lasts until the receive
+            if free:
+                rank.request_free(request)
+            rank.wait_all()
+        elif rank.index == 1:
+            rank.compute(late)
+            rank.recv(0)
+
+    freed, awaited = (marks(written(partial(sends, free=free), ranks=2)) for free in (True, False))
+    assert freed[0] == COSTS.send_overhead
+    assert awaited[0] > late
+    assert freed[1] == awaited[1] > late
 
 
 @pytest.mark.parametrize("name", ["halo3d", "incast", "put_broadcast"])
