@@ -62,16 +62,12 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
         stays = [jobs[one].table.stay for one in members]
         is_list = table.name == LIST
         pool: Sequence[int] = listed[id(table)] if is_list else range(fabric.hosts)
-        busy = _busy(stays, held if is_list else [*held, *reserved])
+        others = held if is_list else [*held, *reserved]
+        busy = set().union(*(hosts for other, hosts in others if any(stay.meets(other) for stay in stays)))
         free = [host for host in pool if host not in busy]
         found.update(zip(members, _allocate(scenario, fabric, [jobs[one] for one in members], free), strict=True))
         held += [(stay, set(found[one])) for stay, one in zip(stays, members, strict=True)]
     return [replace(job, hosts=_mapped(scenario, fabric, job, found[at])) for at, job in enumerate(jobs)]
-
-
-def _busy(stays: Sequence[Stay], held: Sequence[tuple[Stay, set[int]]]) -> set[int]:
-    """The hosts that are held at some time of these stays."""
-    return set().union(*(hosts for other, hosts in held if any(stay.meets(other) for stay in stays)))
 
 
 def _key(job: ResolvedJob) -> str:

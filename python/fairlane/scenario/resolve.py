@@ -91,17 +91,15 @@ def _decide(scenario: "Scenario") -> Resolved:
         building(resolved.engine)
     except Problems as problems:
         raise Problems(*(_of_job(problem, jobs) for problem in problems.problems)) from None
-    notes = (*_trace_notes(jobs), *_rail_notes(jobs, fabric))
-    return replace(resolved, jobs=_with_power(scenario, jobs, fabric.hosts), notes=notes, estimate=found)
+    powered = _with_power(scenario, jobs, fabric.hosts)
+    return replace(resolved, jobs=powered, notes=tuple(_notes(jobs, fabric)), estimate=found)
 
 
-def _trace_notes(jobs: list[ResolvedJob]) -> Iterator[str]:
+def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
+    """What is left out of traces, and which jobs use fewer adapters than their hosts have."""
     for job in jobs:
         if job.table.trace and (left_out := job.table.trace.left_out()):
             yield f"job {job.name!r} leaves out of its trace: {left_out}"
-
-
-def _rail_notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
     adapters = fabric.adapters_of_hosts
     for job in jobs:
         found = {host: int(adapters[host]) for host in job.hosts}
