@@ -9,7 +9,7 @@ import pytest
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.scheduler.slowdown.bench import Best
-from fairlane.scheduler.slowdown.features import LinkUse
+from fairlane.scheduler.slowdown.model import LinkUse
 from fairlane.scheduler.slowdown.pairs import (
     APPLICATIONS,
     PAIR_FEATURES,

@@ -29,8 +29,8 @@ from fairlane.scheduler import (
 )
 from fairlane.scheduler.compare import pattern_aware_findings
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, draw_snapshot
-from fairlane.scheduler.slowdown.features import contention_matrix, neighbour_features, own_features, utilisation_of
 from fairlane.scheduler.slowdown.forecast import Neighbourhood
+from fairlane.scheduler.slowdown.model import contention_matrix, neighbour_features, own_features, utilisation_of
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store

@@ -25,9 +25,8 @@ from fairlane.advice.features import COLUMNS, FEATURES, RENAMED, described
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.extras import require
 from fairlane.inputs.problems import Problems
-from fairlane.models.base import FittedModel, Floats, Integers
+from fairlane.models.base import FittedModel, Floats, Integers, read_table
 from fairlane.models.regressors import TreeSum, freeze, one_thread
-from fairlane.models.tables import read_table
 from fairlane.models.validation import Bools, ErrorMetrics, assign_folds, conformal_quantile, cross_validate
 
 COVERAGE = 0.8

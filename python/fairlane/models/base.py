@@ -1,11 +1,12 @@
-"""Fitted models as data: tables of numbers and arrays, in a file with a schema and a checksum."""
+"""Fitted models as data, in a file with a schema and a checksum, and the tables to fit them to."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy
+import polars as pl
 from numpy.typing import NDArray
 from pydantic import ValidationError, model_validator
 from pydantic_core import core_schema
@@ -14,6 +15,9 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import load_sealed, save_sealed
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.inputs.table import Table
+from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import check_listed
+from fairlane.results.parquet import read_parquet
 
 Floats = NDArray[numpy.float64]
 Integers = NDArray[numpy.int64]
@@ -118,3 +122,33 @@ class FittedModel(Part):
         if wrong:
             raise ScenarioError(wrong)
         return found
+
+
+def read_table(
+    path: Path, columns: Collection[str] = (), *, text: Collection[str] = (), renamed: Mapping[str, str] | None = None
+) -> pl.DataFrame:
+    """Reads a table; ``.parquet`` is Parquet, everything else CSV. In a folder with a manifest it must be as listed.
+
+    It must have ``columns``. In a CSV file those in ``text`` are text, whatever they look like. ``renamed`` are former
+    names of columns and their present ones, for the message where one is missing. Raises ``ScenarioError`` if it cannot
+    be read, or a column is missing.
+    """
+    try:
+        check_listed(path)
+        if path.suffix == ".parquet":
+            found = read_parquet(path)
+        else:
+            found = pl.read_csv(path, infer_schema_length=None, schema_overrides=dict.fromkeys(text, pl.String))
+    except ResultsError as error:
+        raise ScenarioError(Problem("", str(error))) from error
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
+    missing = [name for name in columns if name not in found.columns]
+    if missing:
+        former = {new: old for old, new in (renamed or {}).items() if old in found.columns}
+        words = {name: f'the column "{old}" has this name now' for name, old in former.items()}
+        raise ScenarioError(
+            Problem(name, words.get(name, "there is no such column"), allowed=", ".join(columns), file=str(path))
+            for name in missing
+        )
+    return found

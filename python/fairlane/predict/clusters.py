@@ -8,7 +8,7 @@ clustering", NIPS 2003.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy
 from pydantic import Field, model_validator
@@ -126,7 +126,8 @@ class Clusters(Part):
         affinity = _affinity(between, bandwidth)
         found = SpectralClustering(count, affinity="precomputed", random_state=seed).fit_predict(affinity)
         vectors, values = _walk(affinity, count)
-        labels: Integers = _in_order(found)
+        first = list(dict.fromkeys(found.tolist()))  # clusters are numbered in the order of their first run
+        labels = numpy.array([first.index(label) for label in found.tolist()])
         centres = [vectors[labels == number].mean(axis=0) for number in range(int(labels.max()) + 1)]
         if len(centres) < count:
             raise ScenarioError(Problem("clusters", f"the runs form only {len(centres)} clusters", count))
@@ -175,9 +176,3 @@ def _walk(affinity: Floats, count: int) -> tuple[Floats, Floats]:
     values, vectors = values[::-1], vectors[:, ::-1] / root[:, None]
     largest = vectors[numpy.abs(vectors).argmax(axis=0), numpy.arange(count)]
     return vectors * numpy.sign(largest), values
-
-
-def _in_order(labels: Any) -> Integers:
-    """Numbered in the order of their first run."""
-    first = list(dict.fromkeys(int(label) for label in labels))
-    return numpy.array([first.index(int(label)) for label in labels])

@@ -16,8 +16,7 @@ import numpy
 import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.models.base import Floats, Integers
-from fairlane.models.tables import read_table
+from fairlane.models.base import Floats, Integers, read_table
 from fairlane.models.validation import Bools
 
 RUN, TIMESTEP, TARGET = "run", "timestep", "seconds"

@@ -1,15 +1,4 @@
-"""Communication patterns of the jobs of a log, which logs do not contain: drawn by shares from a file.
-
-For example::
-
-    [[pattern]]
-    kind = "many-to-many"
-    share = 0.3
-    [[pattern]]
-    kind = "hybrid"
-    unit = 8
-    share = 0.7
-"""
+"""Communication patterns of the jobs of a log, which has none: drawn by shares from a file of tables ``[[pattern]]``."""
 
 from typing import Literal
 

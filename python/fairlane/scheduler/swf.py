@@ -63,8 +63,8 @@ def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_
     for number, line in _lines(path):
         try:
             job = _job(line, number, hosts)
-        except _WrongLineError as error:
-            problems.append(error.problem.at(str(path), number))
+        except ScenarioError as error:
+            problems.append(error.problems[0].at(str(path), number))
             if len(problems) >= MAX_PROBLEMS:
                 words = f"{MAX_PROBLEMS} lines cannot be read: not a job log"
                 raise ScenarioError([*problems[:_SHOWN], Problem("", words, file=str(path))]) from None
@@ -78,12 +78,6 @@ def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_
     if not jobs:
         raise ScenarioError([*problems, Problem("", "holds no job", file=str(path))])
     return Log(tuple(sorted(jobs, key=lambda job: (job.submit, job.line))), tuple(problems))
-
-
-class _WrongLineError(Exception):
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        super().__init__(str(problem))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -115,27 +109,27 @@ def _job(line: str, number: int, hosts: int | None) -> LoggedJob | None:
     words = line.split()
     if len(words) != _FIELDS:
         count = "1 field" if len(words) == 1 else f"{len(words)} fields"
-        raise _WrongLineError(Problem("line", f"has {count}", _start_of(line), f"{_FIELDS} numbers"))
+        raise ScenarioError(Problem("line", f"has {count}", _start_of(line), f"{_FIELDS} numbers"))
     values = []
     for at, word in enumerate(words, start=1):
         try:
             values.append(int(float(word)))
         except (ValueError, OverflowError):
-            raise _WrongLineError(Problem(f"field {at}", "not a number", _start_of(word))) from None
+            raise ScenarioError(Problem(f"field {at}", "not a number", _start_of(word))) from None
         if abs(values[-1]) > _LARGEST:
-            raise _WrongLineError(Problem(f"field {at}", "out of range", _start_of(word), f"up to {_LARGEST}"))
+            raise ScenarioError(Problem(f"field {at}", "out of range", _start_of(word), f"up to {_LARGEST}"))
     name, submit, run = values[0], values[1], values[3]
     size = values[4] if values[4] > 0 else values[7]
     if name < 0:
-        raise _WrongLineError(Problem("job number", "is negative", name, "0 or more"))
+        raise ScenarioError(Problem("job number", "is negative", name, "0 or more"))
     if submit < 0:
-        raise _WrongLineError(Problem("submit time", "not known", submit, "0 or more seconds"))
+        raise ScenarioError(Problem("submit time", "not known", submit, "0 or more seconds"))
     if run <= 0 and values[10] == _CANCELLED:
         return None
     if run < 0 or size <= 0:
         key, value = ("run time", run) if run < 0 else ("processors", size)
-        raise _WrongLineError(Problem(key, "not known", value, "a number"))
+        raise ScenarioError(Problem(key, "not known", value, "a number"))
     run = max(run, 1)
     if hosts is not None and size > hosts:
-        raise _WrongLineError(Problem("processors", f"job {name} is larger than the machine", size, f"1 to {hosts}"))
+        raise ScenarioError(Problem("processors", f"job {name} is larger than the machine", size, f"1 to {hosts}"))
     return LoggedJob(name, submit, run, size, max(run, values[8]), number)

@@ -17,8 +17,7 @@ from fairlane.models.base import Floats
 from fairlane.models.validation import ErrorMetrics
 from fairlane.placement import Communication
 from fairlane.scheduler.slowdown.bench import Bench, Resident
-from fairlane.scheduler.slowdown.features import LinkUse, neighbour_features, own_features, utilisation_of
-from fairlane.scheduler.slowdown.model import SlowdownModel
+from fairlane.scheduler.slowdown.model import LinkUse, SlowdownModel, neighbour_features, own_features, utilisation_of
 from fairlane.seeds import Purpose, stream
 
 if TYPE_CHECKING:

@@ -25,13 +25,12 @@ import polars as pl
 from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.inputs.extras import require
 from fairlane.inputs.files import parse_toml
-from fairlane.models.base import Floats
+from fairlane.models.base import Floats, read_table
 from fairlane.models.regressors import one_thread
-from fairlane.models.tables import read_table
 from fairlane.models.validation import ErrorMetrics, cross_validate
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, allocated, allocators
-from fairlane.scheduler.slowdown.features import NEIGHBOURS, LinkUse, neighbour_features, own_features, utilisation_of
+from fairlane.scheduler.slowdown.model import NEIGHBOURS, OWN, LinkUse, neighbour_features, own_features, utilisation_of
 from fairlane.seeds import Purpose, stream
 
 if TYPE_CHECKING:
@@ -45,9 +44,7 @@ APPLICATIONS: Mapping[str, Mapping[str, Any]] = _DATA["applications"]
 SIZES = (32, 48, 64)
 """Ranks of a job."""
 PAIR_FEATURES = (
-    "contention",
-    "contention_larger",
-    "contention_x_peak",
+    *NEIGHBOURS,
     "shared_traffic",
     "peak_shared_utilisation",
     "overload",
@@ -59,9 +56,7 @@ PAIR_FEATURES = (
     "hops",
     "communication_share",
     "other_communication_share",
-    "extra_hops",
-    "extra_self_contention",
-    "extra_peak_utilisation",
+    *OWN,
 )
 """Contention with the other job, three features as in the scheduler's model; the share of the job's bytes on links that
 the other uses; on these the largest utilisation by both, and the contention with utilisation beyond 1; the other's
