@@ -51,19 +51,12 @@ def shapes(scaled: Floats, run: Integers, names: Sequence[str]) -> list[Shape]:
     if scaled.shape[1] < DIMENSIONS:
         words = f"clusters of runs take at least {DIMENSIONS} counters"
         raise ScenarioError(Problem("features", words, scaled.shape[1]))
-    counts = numpy.bincount(run, minlength=len(names))
-    few = [
-        Problem(
-            "run",
-            f"has {count} timesteps, too few for a subspace of {DIMENSIONS} dimensions",
-            name,
-            "6 timesteps or more",
-        )
-        for name, count in zip(names, counts, strict=True)
-        if count <= DIMENSIONS
-    ]
+    words = f"timesteps, too few for a subspace of {DIMENSIONS} dimensions"
+    counts = zip(names, numpy.bincount(run, minlength=len(names)), strict=True)
+    few = [(name, count) for name, count in counts if count <= DIMENSIONS]
     if few:
-        raise ScenarioError(few)
+        allowed = f"{DIMENSIONS + 1} timesteps or more"
+        raise ScenarioError(Problem("run", f"has {count} {words}", name, allowed) for name, count in few)
     return [Shape.of(scaled[run == number]) for number in range(len(names))]
 
 
@@ -72,8 +65,10 @@ def distances(these: Sequence[Shape], those: Sequence[Shape]) -> Floats:
 
     The smallest angle belongs to the first dimension. Angles come from their cosines, so they are known to 1e-8.
     """
-    axes, means, variances = _stacked(these)
-    others_axes, others_means, others_variances = _stacked(those)
+    (axes, means, variances), (others_axes, others_means, others_variances) = (
+        [numpy.array([getattr(one, name) for one in shapes]) for name in ("axes", "mean", "variance")]
+        for shapes in (these, those)
+    )
     cosines = numpy.linalg.svd(axes[:, None] @ others_axes.transpose(0, 2, 1)[None], compute_uv=False)
     angles = numpy.arccos(numpy.clip(cosines, 0.0, 1.0))
     apart = (means[:, None] - others_means[None]) ** 2
@@ -81,14 +76,6 @@ def distances(these: Sequence[Shape], those: Sequence[Shape]) -> Floats:
     divergence = (ratio + 1 / ratio - 2 + apart / variances[:, None] + apart / others_variances[None]) / 2
     found: Floats = (angles * divergence).mean(axis=2)
     return found
-
-
-def _stacked(these: Sequence[Shape]) -> tuple[Floats, Floats, Floats]:
-    return (
-        numpy.array([one.axes for one in these]),
-        numpy.array([one.mean for one in these]),
-        numpy.array([one.variance for one in these]),
-    )
 
 
 class Clusters(Part):

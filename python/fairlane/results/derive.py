@@ -140,13 +140,6 @@ def with_host_names(table: pl.DataFrame, hosts: Sequence[str]) -> pl.DataFrame:
     return table.insert_column(table.get_column_index("host") + 1, names)
 
 
-def host_names(links: pl.DataFrame) -> list[str]:
-    """The names of all hosts by their links."""
-    number = pl.col("from_vertex").str.strip_prefix("host ").cast(pl.UInt32)
-    of_hosts = links.filter(pl.col("from_vertex").str.starts_with("host ")).select(number, "from_name")
-    return of_hosts.unique("from_vertex").sort("from_vertex")["from_name"].to_list()
-
-
 def calls(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
     """The calls table: per job and MPI call, how often, and the time in it over all ranks."""
     return _named(labels, _picoseconds(together.calls, ["time"])).with_columns(time_s=pl.col("time_ps") * PS)

@@ -58,7 +58,9 @@ class Links:
     @cached_property
     def hosts(self) -> list[str]:
         """The names of the hosts, by number."""
-        return derive.host_names(self.table)
+        hosts = self.table.filter(pl.col("from_vertex").str.starts_with("host "))
+        number = pl.col("from_vertex").str.strip_prefix("host ").cast(pl.UInt32)
+        return hosts.select(number, "from_name").unique("from_vertex").sort("from_vertex")["from_name"].to_list()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Communication patterns of the jobs of a log, which has none: drawn by shares from a file of tables ``[[pattern]]``."""
+"""Communication patterns of the jobs of a log, which has none: drawn by share from tables ``[[pattern]]`` of a file."""
 
 from typing import Literal
 
