@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
@@ -23,9 +24,10 @@ from fairlane.cli.tables import show
 from fairlane.engine.measured import marks
 from fairlane.errors import FairlaneError, ScenarioError
 from fairlane.plot.analysis import flits_waits
+from fairlane.plot.panels import figure_of
 from fairlane.results import ResultsError
 from fairlane.scenario import Resolved
-from pictures import assert_drawn
+from pictures import assert_drawn, assert_texts_fit
 from sealed import reseal
 
 CASCADE = """
@@ -319,6 +321,20 @@ def test_a_job_of_collectives_on_a_torus(folder: Path, capsys: pytest.CaptureFix
     assert "1 hop, collective" in told
     assert "recorded stretch" in told
     assert flits_waits.draw(found) is None, "a torus has no groups"
+
+
+def test_messages_between_switches_are_drawn_against_flits(folder: Path) -> None:
+    random = CASCADE.replace('"lu", compute = "20 us", message_size = "40 KiB"', '"uniform_random", compute = "5 us"')
+    found = analyze(run(folder, "random", random + 'record = { job = "halo" }'), job="halo", progress=False)
+    axes = flits_waits.draw(found)
+    assert isinstance(axes, list)
+    points = found.chosen.against.points.drop_nulls("under_way_ps")
+    assert points.height > 20
+    drawn = np.concatenate([np.asarray(dots.get_offsets()) for dots in axes[1].collections])
+    assert sorted(drawn[:, 0]) == pytest.approx(sorted(points["flits"] / 1000))
+    unit = {"[ms]": 1e9, "[µs]": 1e6}[axes[1].get_ylabel().split()[-1]]
+    assert sorted(drawn[:, 1] * unit) == pytest.approx(sorted(points["under_way_ps"]))
+    assert_texts_fit(figure_of(axes))
 
 
 def test_what_is_wrong_is_said(plain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

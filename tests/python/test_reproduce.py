@@ -1,5 +1,6 @@
 """The framework of reproductions: folders are read, studies prepared and run, made-up tables judged, figures drawn."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,25 @@ def test_a_method_of_ones_own_runs_with_permission_only(
     assert "which is not permitted" in capsys.readouterr().err
     assert execute([*words, str(tmp_path / "out"), "--allow-code"]) == 0
     assert pl.read_csv(tmp_path / "out" / "twice.csv").height == 3
+
+
+def test_the_command_prints_what_the_paper_reports_what_was_measured_and_whether_it_holds(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
+    words = ["reproduce", str(folder), "--only", "large-is-slow", "--workers", "1", "--out", str(tmp_path / "out")]
+    assert execute(words) == 0
+    verdict, paper, measured = capsys.readouterr().out.splitlines()[1:4]
+    assert verdict == "large-is-slow (I): holds"
+    assert paper == "  paper     large messages are slow"
+    assert measured.startswith("  measured  large / small ")
+    assert measured.endswith(" (> 2): yes")
+    assert execute([*words, "--resume"]) == 0
+    assert "\n3 of them were there already.\n" in capsys.readouterr().out
+    assert execute([*words, "--resume", "--json"]) == 0
+    (claim,) = json.loads(capsys.readouterr().out)["claims"]
+    assert claim["holds"] is True
+    assert claim["findings"][0]["value"] > 2
 
 
 @pytest.mark.parametrize("name", PAPERS)
