@@ -242,7 +242,7 @@ def test_the_command_prints_what_the_paper_reports_what_was_measured_and_whether
     assert measured.startswith("  measured  large / small ")
     assert measured.endswith(" (> 2): yes")
     assert execute([*words, "--resume"]) == 0
-    assert "\n3 of them were there already.\n" in capsys.readouterr().out
+    assert "\n3 of them were stored already.\n" in capsys.readouterr().out
     assert execute([*words, "--resume", "--json"]) == 0
     (claim,) = json.loads(capsys.readouterr().out)["claims"]
     assert claim["holds"] is True

@@ -154,11 +154,11 @@ def walk_lines(found: Analysis) -> Iterator[str]:
         if number == 1 and first > 1:
             yield f"  ... {first - 1} steps ..."
         if number == 0 or number >= first:
-            yield f"  {_told(step, found.view.host_names(found.job))}"
+            yield f"  {_step_text(step, found.view.host_names(found.job))}"
     yield from _cause(walk, found.view.host_names(found.job))
 
 
-def _told(step: Mapping[str, Any], hosts: Sequence[str]) -> str:
+def _step_text(step: Mapping[str, Any], hosts: Sequence[str]) -> str:
     long, call = time_ps(step["end_ps"] - step["since_ps"]), step["call"]
     begin = (
         f"rank {step['rank']} on {hosts[step['rank']]} waited {long} in {call} from {seconds(step['since_ps'] * 1e-12)}"
@@ -187,7 +187,7 @@ def _cause(walk: Walk, hosts: Sequence[str]) -> Iterator[str]:
     if walk.slow is None:
         return
     step = walk.steps.row(walk.slow, named=True)
-    word = "Cause" if walk.cause == "slow message" else "The slowest on the way"
+    word = "Cause" if walk.cause == "slow message" else "The slowest on the path"
     ends = " to ".join(_rank(step[key], hosts) for key in ("from_rank", "to_rank"))
     yield (
         f"{word}: the message of {step['bytes']:,} B from {ends} was in flight for {time_ps(step['under_way_ps'])}, "
@@ -197,7 +197,7 @@ def _cause(walk: Walk, hosts: Sequence[str]) -> Iterator[str]:
 
 
 def _shares(walk: Walk) -> str:
-    """What the way consisted of, as far as it is known."""
+    """The shares of transfer and computation in the critical path, as far as recorded."""
     known = walk.steps.drop_nulls("origin_ps")
     if known.is_empty():
         return "What ended the wait is not in the record."
@@ -222,7 +222,7 @@ def _link_lines(walk: Walk) -> Iterator[str]:
 
 
 def _whose(walk: Walk, link: int) -> str:
-    """For whom they waited at a link, and how much of it because the link had no credits."""
+    """The jobs that caused the queueing delay at a link, and the share stalled for credits."""
     waiting = pl.col("queueing_ps")
     rows = walk.delayers.filter(pl.col("link") == link)
     total = int(rows["queueing_ps"].sum())

@@ -120,7 +120,6 @@ def _line(outcome: "Outcome") -> str:
 
 
 def _totals(outcomes: "list[Outcome]") -> "Table":
-    """Each job over all periods."""
     from fairlane.cli.tables import Column, Table, change, columns
 
     rows = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.cli.options import tell
+from fairlane.cli.options import report
 from fairlane.cli.tables import Column, Table, columns
 from fairlane.fabric import Comparison, FabricDescription, Survey
 from fairlane.fabric.coverage import Coverage, share_text
@@ -80,13 +80,13 @@ def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
     return f"{plural(total, 'virtual lane')} (service levels x channels): {'; '.join(kinds)}"
 
 
-def tell_renamed(given: Sequence[str], names: Sequence[str]) -> None:
+def report_renamed(given: Sequence[str], names: Sequence[str]) -> None:
     """Reports on standard error which names Slurm does not take, and what they are called for it."""
     renamed = [(before, after) for before, after in zip(given, names, strict=True) if before != after]
     for before, after in renamed[:MOST_RENAMED]:
-        tell(f"{before!r} is written as {after} for Slurm")
+        report(f"{before!r} is written as {after} for Slurm")
     if len(renamed) > MOST_RENAMED:
-        tell(f"{len(renamed) - MOST_RENAMED} more names are changed for Slurm")
+        report(f"{len(renamed) - MOST_RENAMED} more names are changed for Slurm")
 
 
 def _rate(bandwidth: int) -> str:

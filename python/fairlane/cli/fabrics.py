@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option, write_text
-from fairlane.cli.options import Assignments, TopologyName, refused, tell
+from fairlane.cli.options import Assignments, TopologyName, refused, report
 
 if TYPE_CHECKING:
     from fairlane.fabric import Fabric
@@ -118,7 +118,7 @@ def write_topology_conf(
         text = topology_conf(fabric, fabric.host_names, fabric.switch_names, merged=merged)
     for line in text.splitlines():
         if line.startswith("# "):
-            tell(line.removeprefix("# "))
+            report(line.removeprefix("# "))
     if out is not None:
         write_text(out, text)
     return Answer(

@@ -45,8 +45,8 @@ def one_of(option: str, given: str, allowed: Iterable[str]) -> str:
     return given
 
 
-def tell(words: str) -> None:
-    """Says something on standard error."""
+def report(words: str) -> None:
+    """Prints a message on standard error."""
     typer.echo(f"fairlane: {words}", err=True)
 
 
@@ -99,10 +99,10 @@ def folder_for(folder: Path | None) -> Iterator[None]:
         raise
 
 
-def tell_damaged(names: Sequence[str], folder: Path | None) -> None:
-    """Says on standard error which stored answers were damaged."""
+def report_damaged(names: Sequence[str], folder: Path | None) -> None:
+    """Reports which stored answers were damaged."""
     for name in names:
-        tell(f"{folder}/{name}: has changed since it was stored; it was computed again")
+        report(f"{folder}/{name}: has changed since it was stored; it was computed again")
 
 
 def fresh(folder: Path | None) -> None:

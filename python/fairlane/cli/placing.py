@@ -35,7 +35,7 @@ def place(
     can take it too. For example: fairlane place torus.toml --set placement.name=box -o torus.png
     """
     from fairlane import Scenario
-    from fairlane.cli.fabric_text import tell_renamed
+    from fairlane.cli.fabric_text import report_renamed
     from fairlane.fabric import Fabric
     from fairlane.placement import measure
     from fairlane.slurm import compress, slurm_names
@@ -45,7 +45,7 @@ def place(
     fabric = Fabric.build(resolved.tables["fabric"])
     jobs = {job.name: job.hosts for job in resolved.jobs}
     names = slurm_names(fabric.host_names)
-    tell_renamed(fabric.host_names, names)
+    report_renamed(fabric.host_names, names)
     lists = {name: compress(dict.fromkeys(names[host] for host in hosts)) for name, hosts in jobs.items()}
     if slurm:
         return Answer(lists, (f"{name} {hosts}" for name, hosts in lists.items()))
@@ -59,7 +59,6 @@ def place(
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> "Iterator[Part]":
-    """A row for each job, with its metrics."""
     from fairlane.cli.tables import Column, Table, columns, fixed
     from fairlane.wording import percent
 

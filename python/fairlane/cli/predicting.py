@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
-from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, stored, tell
+from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, report, stored
 from fairlane.wording import plural, significant
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def apply(
         write_table(found, out)
     if not quiet:
         for words in known.warnings(rows):
-            tell(words)
+            report(words)
         if rows.target is not None:
-            tell(_errors(found, rows.target, known))
+            report(_errors(found, rows.target, known))
     return Answer(found, () if out else [found.write_csv().removesuffix("\n")])
 
 
@@ -136,7 +136,6 @@ def compare(
 
 
 def _compared(models: "Comparison", clusters: "Comparison | None") -> Iterator["Part"]:
-    """The errors of all models, and those of local models."""
     from fairlane.cli.tables import Column, Table, columns
 
     def with_deviation(key: str, row: "Row") -> str:
@@ -187,7 +186,7 @@ def pairs(
             found = simulate_pairs(count, seed=seed, executor=executor)
         write_table(found, out)
         if not quiet:
-            tell(f"the pairs are in {out}")
+            report(f"the pairs are in {out}")
     else:
         found = read_pairs(table)
     predicted = predict_held_out(found)
@@ -200,7 +199,7 @@ def pairs(
 
 
 def _pairs_text(errors: "Mapping[str | None, pl.DataFrame]", seen: "pl.DataFrame") -> Iterator["Table"]:
-    """The mean errors of each model in all and by groups, for held-out applications; then for those it has seen."""
+    """The mean errors of each model by groups, for held-out applications; then for those of the training data."""
     title = "Held-out applications (the job's, its neighbour's, or both)"
     for by, of in errors.items():
         yield _pair_table(of, by, title)

@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, completing, out_option
-from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, stored, tell, tell_damaged
+from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, report, report_damaged, stored
 
 if TYPE_CHECKING:
     from fairlane.reproduce import Judged, Reproduction
@@ -49,7 +49,7 @@ def reproduce(
     from fairlane.tasks.store import Store
 
     if dask:
-        tell(f"connecting to the Dask scheduler at {dask}")
+        report(f"connecting to the Dask scheduler at {dask}")
     with allowing(allow_code):
         chosen = plan(
             paper,
@@ -73,7 +73,7 @@ def reproduce(
     with allowing(allow_code), folder_for(folder), TaskProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
         found = perform(chosen, folder, shown, workers=workers, dask=dask)
-    tell_damaged(found.damaged, folder)
+    report_damaged(found.damaged, folder)
     return Answer(
         {"folder": folder, "claims": [_facts(one) for one in found.judged], "left_out": chosen.left_out},
         chain(_claims(found), _time(found, len(there)), stored(folder)),
@@ -83,7 +83,6 @@ def reproduce(
 
 
 def _facts(one: "Judged") -> dict[str, object]:
-    """A claim for JSON."""
     claim = {"id": one.claim.id, "where": one.claim.where, "claim": one.claim.claim}
     findings = [
         {
@@ -106,14 +105,13 @@ def _time(found: "Reproduction", there: int) -> Iterator[str]:
     wall, cpu = (sum(getattr(one, key) for one in found.done) for key in ("seconds", "cpu"))
     yield f"{len(found.done)} runs took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers."
     if there:
-        yield f"{there - found.unused} of them were there already."
+        yield f"{there - found.unused} of them were stored already."
     if found.unused:
         words = "not used: of other settings, or computed by another version of the simulator"
         yield f"{found.unused} stored runs are {words}."
 
 
 def _claims(found: "Reproduction") -> Iterator[str]:
-    """Paper, measured, holds."""
     from fairlane.reproduce import HOLDS
 
     for one in found.judged:

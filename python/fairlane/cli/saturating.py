@@ -7,7 +7,7 @@ import typer
 from typer import Option
 
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, Seed, completing
-from fairlane.cli.options import AllowCode, Assignments, Resume, ScenarioFile, tell, tell_damaged
+from fairlane.cli.options import AllowCode, Assignments, Resume, ScenarioFile, report, report_damaged
 
 
 def saturate(
@@ -65,10 +65,10 @@ def saturate(
     store = opened(plan, datetime.now().astimezone(), out, resume=resume)
     found = sweep(plan, store=store, progress=not quiet).save(store)
     found.draw()
-    tell_damaged(store.damaged, store.folder)
+    report_damaged(store.damaged, store.folder)
     partial = found.meta["partial"]
     if partial and not quiet:
-        tell(f"finished simulations are stored; continue with --resume --out {store.folder}")
+        report(f"finished simulations are stored; continue with --resume --out {store.folder}")
     return Answer(
         {"points": found.points, **found.meta, "folder": found.folder},
         saturation_parts(found),

@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
-from fairlane.cli.options import AllowCode, Parameters, RandomSeed, refused, tell
+from fairlane.cli.options import AllowCode, Parameters, RandomSeed, refused, report
 from fairlane.errors import Problem, ScenarioError
 from fairlane.wording import plural
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fairlane.placement import Communication, PlacementPolicy
     from fairlane.scheduler import Comparison, Forecast, LoggedJob, Verification
 
-MOST_TOLD = 20  # lines of a log that are reported one by one
+MOST_REPORTED = 20  # lines of a log that are reported one by one
 
 
 def schedule(
@@ -78,11 +78,11 @@ def schedule(
     checked = _verified(found, machine.forecast, verify, seed) if verify and machine.forecast else {}
     files = []
     if placed:
-        from fairlane.cli.fabric_text import tell_renamed
+        from fairlane.cli.fabric_text import report_renamed
         from fairlane.slurm import slurm_names
 
         names = slurm_names(machine.fabric.host_names)
-        tell_renamed(machine.fabric.host_names, names)
+        report_renamed(machine.fabric.host_names, names)
         write_table(found.placements(names), placed)
         files.append(placed)
     if out:
@@ -207,7 +207,7 @@ def _arriving(
     from fairlane.scheduler import read_log, refusals
 
     read = read_log(log, hosts=machine.fabric.hosts, strict=strict, max_jobs=most)
-    _tell("left out", read.problems)
+    _report_problems("left out", read.problems)
     for name, one in strategies.items():
         words = f"gets no hosts even on the empty machine: it wants {one.wanted()}"
         refused = [
@@ -216,15 +216,15 @@ def _arriving(
         ]
         if strict and refused:
             raise ScenarioError(refused)
-        _tell(f"refused by {name}", refused)
+        _report_problems(f"refused by {name}", refused)
     return [replace(job, submit=round(job.submit / load)) for job in read.jobs]
 
 
-def _tell(what: str, problems: "Sequence[Problem]") -> None:
-    for problem in problems[:MOST_TOLD]:
-        tell(f"{what}: {problem}")
-    if len(problems) > MOST_TOLD:
-        tell(f"{what}: {len(problems) - MOST_TOLD} more; --strict reports all")
+def _report_problems(what: str, problems: "Sequence[Problem]") -> None:
+    for problem in problems[:MOST_REPORTED]:
+        report(f"{what}: {problem}")
+    if len(problems) > MOST_REPORTED:
+        report(f"{what}: {len(problems) - MOST_REPORTED} more; --strict reports all")
 
 
 def _compared(
@@ -255,14 +255,12 @@ def _compared(
 
 
 def _verified(found: "Comparison", forecast: "Forecast", snapshots: int, seed: int) -> "dict[str, Verification]":
-    """Simulates snapshots of every schedule."""
     from fairlane.scheduler import verify
 
     return {name: verify(one, forecast, snapshots, seed) for name, one in found.schedules.items()}
 
 
 def _rows(found: "Comparison", checked: "Mapping[str, Verification]") -> dict[str, dict[str, Any]]:
-    """The figures of every allocator, for JSON."""
     rows = {name: asdict(row) for name, row in found.metrics.items()}
     for name, one in checked.items():
         rows[name]["verified"] = {"snapshots": one.snapshots, "error": one.error, "jobs": one.jobs}

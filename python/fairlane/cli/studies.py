@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode, Quiet, out_option
-from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, Workers, tell, tell_damaged
+from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, Workers, report, report_damaged
 
 
 def study(
@@ -36,7 +36,7 @@ def study(
     from fairlane.study import Study, run
 
     if dask and not quiet:
-        tell(f"connecting to the Dask scheduler at {dask}")
+        report(f"connecting to the Dask scheduler at {dask}")
     own = [] if seed is None else [f"seeds=[{seed}]"]
     loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
     try:
@@ -46,9 +46,9 @@ def study(
         found.draw()
     except KeyboardInterrupt:
         where = f" --out {out}" if out else ""
-        tell(f"finished simulations are stored; continue with --resume{where}")
+        report(f"finished simulations are stored; continue with --resume{where}")
         raise
-    tell_damaged(found.meta.recomputed, found.folder)
+    report_damaged(found.meta.recomputed, found.folder)
     tables = {name: table for name, table in found.tables().items() if name not in ("runs", "periods")}
     time = list(profile_lines(found.meta.profile)) if profile else []
     return Answer(

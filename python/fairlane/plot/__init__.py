@@ -73,7 +73,6 @@ def draw_all(results: Results) -> list[Path]:
 
 
 def _suiting(results: Results) -> dict[str, Draw]:
-    """The built-in figures of such results."""
     return {name: draw for name, draw in FIGURES.builtin.items() if isinstance(results, _subject(draw))}
 
 

@@ -7,7 +7,7 @@ Bars have the colour of the job's pattern, or of its size where patterns are not
 What is not covered is free.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from fairlane.scheduler import Comparison, Placed, Schedule
 from fairlane.wording import percent
 
 WINDOW_H = 48.0  # hours that are shown of a longer schedule
-_SHADES = (0.0, 0.22, 0.42)  # how much white is mixed into a colour: jobs take turns
+_SHADES = (0.0, 0.22, 0.42)  # how much white is mixed into a colour: by turns for jobs
 _SIZES = (1, 8, 32, 128)  # bounds of the sizes that have a colour of their own
 
 
@@ -39,7 +39,10 @@ def draw(
 ) -> Drawn:
     """The schedules between two instants, s; ``kind_of`` is the pattern of a job by its number, if that is known."""
     label = (lambda one: kind_of(one.job.number)) if kind_of else _size
-    shown = {name: _shown(schedule, window) for name, schedule in found.schedules.items()}
+    shown = {
+        name: [one for one in schedule.jobs if one.end > window[0] and one.start < window[1]]
+        for name, schedule in found.schedules.items()
+    }
     labels = sorted({label(one) for jobs in shown.values() for one in jobs}, key=_order)
     colour = dict(zip(labels, PALETTE, strict=False))
     is_grid = sides_of(fabric) is not None
@@ -77,10 +80,6 @@ def busiest_window(schedule: Schedule, hours: float = WINDOW_H) -> tuple[float, 
     return start, start + hours * 3600
 
 
-def _shown(schedule: Schedule, window: tuple[float, float]) -> list[Placed]:
-    return [one for one in schedule.jobs if one.end > window[0] and one.start < window[1]]
-
-
 def _panel(
     axes: Axes,
     jobs: Sequence[Placed],
@@ -89,26 +88,19 @@ def _panel(
     window: tuple[float, float],
     place: npt.NDArray[np.int64],
 ) -> None:
-    bars, faces = [], []
+    bars: list[Rectangle] = []
+    faces = []
     for at, one in enumerate(jobs):
         start, end = max(one.start, window[0]), min(one.end, window[1])
         white = _SHADES[at % len(_SHADES)]
         face = tuple(white + (1 - white) * part for part in to_rgb(colour[label(one)]))
-        for first, count in _stretches(np.sort(place[list(one.hosts)]).tolist()):
-            bars.append(Rectangle((start / 3600, first), (end - start) / 3600, count))
+        hosts = np.sort(place[list(one.hosts)])
+        for adjacent in np.split(hosts, np.flatnonzero(np.diff(hosts) != 1) + 1):
+            bars.append(Rectangle((start / 3600, adjacent[0]), (end - start) / 3600, len(adjacent)))
             faces.append(face)
     axes.add_collection(PatchCollection(bars, facecolors=faces, edgecolors="white", linewidths=0.15))
     axes.set(xlim=(window[0] / 3600, window[1] / 3600), ylim=(0, len(place)))
     axes.set_yticks(sorted({round(part * len(place) / 4) for part in range(5)}))
-
-
-def _stretches(hosts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Hosts whose numbers follow each other: the first, and how many."""
-    first = hosts[0]
-    for host, following in zip(hosts, [*hosts[1:], -1], strict=True):
-        if following != host + 1:
-            yield first, host - first + 1
-            first = following
 
 
 def _size(one: Placed) -> str:

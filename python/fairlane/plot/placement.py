@@ -106,14 +106,8 @@ def _of_grid(leaf: Ints, place: Ints, sides: Sequence[int]) -> _Layout:
     """Planes of the first two dimensions; hosts of one switch stand side by side."""
     first, second, *others = [*sides, *([1] * max(0, 2 - len(sides)))]
     planes = leaf // (first * second)
-    names = []
-    for number in range(prod(others)):
-        digits: list[str] = []
-        left = number
-        for side in others:
-            left, digit = divmod(left, side)
-            digits.append(str(digit))
-        names.append(f"plane {', '.join(digits)}" if digits else "")
+    places = [np.unravel_index(number, others, order="F") for number in range(prod(others))] if others else [()]
+    names = [f"plane {', '.join(map(str, place))}" if others else "" for place in places]
     hosts = int(place.max()) + 1
     what = "to the right is dimension 0, down dimension 1" + (", and a block is a plane of them" if others else "")
     return _Layout(planes, leaf % first * hosts + place, leaf // first % second, names, what)

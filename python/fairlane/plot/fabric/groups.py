@@ -24,8 +24,6 @@ GREEN, BLACK, BLUE = "#2e8b57", "#333333", PALETTE[0]  # Cray's colours of a Cas
 
 @dataclass(frozen=True)
 class _Shape:
-    """What is drawn, in numbers."""
-
     size: int
     row: int
     groups: int
@@ -186,7 +184,6 @@ def _host_places(shape: _Shape, places: Floats, centres: Floats, radius: float) 
 
 
 def _group(axes: Axes, shape: _Shape) -> None:
-    """The first group by itself."""
     if shape.row != shape.size:
         _rows_and_columns(axes, shape)
         return

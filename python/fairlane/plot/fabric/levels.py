@@ -40,8 +40,6 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
 
 @dataclass
 class _Tree:
-    """Levels, cables and hosts of a fabric."""
-
     fabric: Fabric
 
     def __post_init__(self) -> None:
