@@ -11,7 +11,7 @@ from fairlane.advice.model import RunTimeModel
 from fairlane.advice.question import Point, Question
 from fairlane.advice.simulated import condition, neighbours_of, reference_of, weights
 from fairlane.errors import Problem, ScenarioError
-from fairlane.power.model import Pace
+from fairlane.power import Pace
 from fairlane.tasks.executor import Executor
 
 SEED = 1

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from fairlane.errors import Problem
 from fairlane.inputs.registry import Named
@@ -144,6 +144,9 @@ class Controller(Named):
         default=16, ge=2, le=16, description="number of service levels that it may use, including the default level"
     )
 
+    _state: str = PrivateAttr("SET")
+    _accepted: bool = PrivateAttr(False)
+
     def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
         """Problems of its parameters with these jobs, each with its ranks if known."""
         del jobs
@@ -165,10 +168,10 @@ class Controller(Named):
 
     @property
     def state(self) -> str:
-        """Its state, in a word."""
-        return "SET"
+        """Its state, in a word: what the coming period is for."""
+        return str(self._state)
 
     @property
     def accepted(self) -> bool:
         """Whether it adopted a new configuration after the last measurements."""
-        return False
+        return self._accepted

@@ -42,7 +42,6 @@ class ProcessPrioritization(Controller):
     seed: int = Field(default=1, ge=0, description="seed of the order of candidates")
 
     _state: State = PrivateAttr(State.DEFAULT)
-    _accepted: bool = PrivateAttr(False)
     _jobs: frozenset[tuple[str, int]] = PrivateAttr(frozenset())
     _observed: list[Work] = PrivateAttr(default_factory=list)
     _default: dict[str, float] = PrivateAttr(default_factory=dict)
@@ -128,18 +127,6 @@ class ProcessPrioritization(Controller):
             levels.setdefault(job, {})[rank] = level
             weights[level] = weight
         return Settings(levels, tuple(weights))
-
-    @property
-    @override
-    def state(self) -> str:
-        """DEFAULT, RUNNING or IDLE: what the coming period is for."""
-        return self._state.value
-
-    @property
-    @override
-    def accepted(self) -> bool:
-        """Whether the last trial became the best."""
-        return self._accepted
 
 
 def _mean_work(periods: list[Work]) -> dict[str, float]:

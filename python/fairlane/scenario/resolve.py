@@ -13,7 +13,7 @@ from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
 from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.registry import blamed
-from fairlane.power.model import Pace, job_power
+from fairlane.power import Pace, job_power
 from fairlane.qos import JobShare
 from fairlane.scenario.background import with_background
 from fairlane.scenario.calibrate import CalibrationError, calibrate

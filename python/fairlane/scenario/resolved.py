@@ -10,7 +10,7 @@ import numpy
 from fairlane import _core
 from fairlane.fabric import Fabric
 from fairlane.placement import hosts_needed
-from fairlane.power.model import JobPower
+from fairlane.power import JobPower
 from fairlane.scenario.models import Job, Placement
 from fairlane.workload.builder import Injection
 

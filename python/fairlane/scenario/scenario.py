@@ -12,7 +12,7 @@ from fairlane.fabric.table import FabricTable
 from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.inputs.table import Table
-from fairlane.power.model import PowerTable
+from fairlane.power import PowerTable
 from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
 from fairlane.scenario.models import Job, Mpi, Network, Placement, PlacementField, Qos

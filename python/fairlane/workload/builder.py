@@ -20,7 +20,7 @@ from fairlane.workload.one_sided import OneSidedCalls
 from fairlane.workload.writer import CollectiveCalls, PersistentCalls, Request
 
 if TYPE_CHECKING:
-    from fairlane.power.model import Pace
+    from fairlane.power import Pace
 
 _T = TypeVar("_T")
 

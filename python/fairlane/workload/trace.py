@@ -13,14 +13,14 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
 from fairlane.inputs.document import current_document
 from fairlane.inputs.expansion import ExpansionError, unpacked
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
-from fairlane.inputs.problems import Problems, unfold
+from fairlane.inputs.problems import Problems, refusing, validated
 from fairlane.inputs.table import Table
 from fairlane.units import Written
 from fairlane.workload.base import Share
@@ -36,7 +36,7 @@ from fairlane.workload.recorded import (
 from fairlane.workload.writer import CollectiveKind
 
 if TYPE_CHECKING:
-    from fairlane.power.model import Pace
+    from fairlane.power import Pace
 
 MOST_MEMBERS = 1_000_000
 """Files in an archive."""
@@ -168,10 +168,8 @@ class Trace(Table):
 
 def read_trace(path: Path) -> Trace:
     """The trace at ``path``; raises ``ScenarioError`` if there is none."""
-    try:
-        return Trace.model_validate({"path": path})
-    except ValidationError as error:
-        raise ScenarioError(unfold(error, Trace)) from None
+    with refusing():
+        return validated(Trace, {"path": path})
 
 
 @lru_cache(maxsize=64)

@@ -50,7 +50,6 @@ class Slack(Controller):
     seed: int = Field(default=1, ge=0, description="seed of random changes")
 
     _state: State = PrivateAttr(State.DEFAULT)
-    _accepted: bool = PrivateAttr(False)
     _jobs: dict[str, int] = PrivateAttr(default_factory=dict)
     _observed: list[Work] = PrivateAttr(default_factory=list)
     _default: dict[str, float] = PrivateAttr(default_factory=dict)
@@ -183,15 +182,3 @@ class Slack(Controller):
         """Starts over if the work falls below the default, by more than one iteration and the guard, for some time."""
         if self._best.mean_gain() < -self.guard - fmean(self._grain.values()):
             self.start(self._jobs)
-
-    @property
-    @override
-    def state(self) -> str:
-        """DEFAULT, YIELD, SPREAD, CLIMB or IDLE: what the coming period is for."""
-        return self._state.value
-
-    @property
-    @override
-    def accepted(self) -> bool:
-        """Whether what it saw last made it adopt a configuration."""
-        return self._accepted

@@ -11,7 +11,7 @@ from fairlane.advice.fingerprint import extract_features, link_utilisation
 from fairlane.engine.iterations import job_finished
 from fairlane.engine.measured import Measured
 from fairlane.errors import RunError
-from fairlane.power.account import by_job, power
+from fairlane.power import by_job, power
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved, Scenario
