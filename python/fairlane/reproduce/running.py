@@ -102,8 +102,10 @@ def stored_as(task: Computable) -> str:
     """The digest that the answer of a task is stored by: another one when the simulator or its own method changes."""
     if not isinstance(task, Task):
         return task.digest
-    method = Method(Path(task.arguments["file"]), "").digest if task.function == MEASURE else ""
-    key = [task.digest, sources(str(task.arguments.get("controller", "none"))), method]
+    own = task.function == MEASURE
+    method = Method(Path(task.arguments["file"]), "").digest if own else ""
+    controller = None if own else task.arguments.get("controller", "none")  # a function may use any of them
+    key = [task.digest, sources(controller), method]
     return sha256(json.dumps(key).encode()).hexdigest()[:32]
 
 

@@ -14,7 +14,7 @@ from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement
 from fairlane.study.measured import plan_of
 from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
-from fairlane.tasks.cluster import start_slurm
+from fairlane.tasks.cluster import find, start_slurm
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Pool, affordable, open_pool
 from fairlane.tasks.progress import TaskProgress
@@ -54,8 +54,6 @@ def run(
     """
     started, begun = datetime.now().astimezone(), time.monotonic()
     if dask is not None:
-        from fairlane.tasks.cluster import find
-
         find(dask)  # planning takes a while
     if dask is None and workers is None:
         study.check_code()

@@ -126,7 +126,9 @@ class Processes:
     def __init__(self, workers: int) -> None:
         # Not by fork: it would copy the locks of the libraries' threads in whatever state they are.
         self._context = multiprocessing.get_context("spawn")
-        self._shares = _Shares(workers)
+        # The share of its task that each worker has done: a file outlives a worker that dies.
+        self._shares = tempfile.NamedTemporaryFile(prefix="fairlane-progress-")  # noqa: SIM115 - it lives as the pool does
+        self._shares.truncate(workers * _SHARE.size)
         self._free = [self._worker(slot) for slot in range(workers)]
         self._busy: dict[Future[Outcome], _Worker] = {}
         self.ready = self.workers = workers
@@ -152,10 +154,13 @@ class Processes:
     def share(self, future: Future[Outcome]) -> float | None:
         """How much of a task is done that was submitted."""
         worker = self._busy.get(future)
-        return None if worker is None else self._shares.read(worker.slot)
+        if worker is None:
+            return None
+        (share,) = _SHARE.unpack(os.pread(self._shares.fileno(), _SHARE.size, worker.slot * _SHARE.size))
+        return float(share)
 
     def _worker(self, slot: int) -> _Worker:
-        return _Worker(ProcessPoolExecutor(1, self._context, _prepare), self._shares.path, slot)
+        return _Worker(ProcessPoolExecutor(1, self._context, _prepare), self._shares.name, slot)
 
     def close(self) -> None:
         """Ends all workers."""
@@ -165,32 +170,11 @@ class Processes:
         self._shares.close()
 
 
-class _Shares:
-    """The share of its task that each worker has done: numbers in a file, which outlives a worker that dies."""
-
-    def __init__(self, workers: int) -> None:
-        self._file = tempfile.NamedTemporaryFile(prefix="fairlane-progress-")  # noqa: SIM115 - it lives as the pool does
-        self._file.truncate(workers * _SHARE.size)
-        self.path = self._file.name
-        """The file, to which workers write."""
-
-    def read(self, slot: int) -> float:
-        """What the worker with this slot has reported last."""
-        (share,) = _SHARE.unpack(os.pread(self._file.fileno(), _SHARE.size, slot * _SHARE.size))
-        return float(share)
-
-    def close(self) -> None:
-        """Removes the file."""
-        self._file.close()
-
-
 class _Worker:
-    """A process pool of one."""
+    """A process pool of one, which reports its progress at a slot of the file ``shares``."""
 
     def __init__(self, executor: ProcessPoolExecutor, shares: str, slot: int) -> None:
-        self._executor, self._shares = executor, shares
-        self.slot = slot
-        """Where it reports how far it is."""
+        self._executor, self._shares, self.slot = executor, shares, slot
         self._process: Future[int] | None = None
 
     def submit(self, task: Computable) -> Future[Outcome]:
