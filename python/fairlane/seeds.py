@@ -26,17 +26,17 @@ class Purpose(IntEnum):
     PATTERN = 3
     """Communication patterns."""
     VARIANT = 4
-    """The small variations between two runs of one application."""
+    """Variations between two runs of one application."""
     SNAPSHOT = 5
     """Which jobs are on a machine at a snapshot that is simulated."""
     RAILS = 6
     """Which of its host's adapters a process opens."""
     SOCKETS = 7
-    """What manufacturing made of the sockets of a machine."""
+    """Variability of the sockets of a machine."""
     BACKGROUND = 8
     """Background jobs of a scenario."""
     FOLD = 10
-    """Which runs are held back together when a model is validated, and how counters are shuffled."""
+    """Cross-validation folds of runs, and permutations of counters."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":
