@@ -70,7 +70,7 @@ def workload_pattern(
 
 
 def _answer(job: "Job", ranks: int, title: str, out: Path | None) -> Answer:
-    from fairlane.cli.pattern_text import pattern_json, pattern_lines
+    from fairlane.cli.trace_text import pattern_json, pattern_lines
     from fairlane.pattern import analyse, program_of
 
     found = analyse(program_of(job.source, ranks))

@@ -53,7 +53,6 @@ def _calls(axes: Axes, table: pl.DataFrame) -> None:
     axes.set_yticks(range(table.height), table["call"].to_list())
     axes.invert_yaxis()
     axes.margins(x=0.14)
-    axes.set_xlim(left=0)
+    axes.set(xlim=(0, None), xlabel="Share of the time in MPI")
     percentages(axes.xaxis)
-    axes.set_xlabel("Share of the time in MPI")
     bare(axes)

@@ -67,8 +67,8 @@ def _timeline(axes: Axes, walk: Walk, steps: list[dict[str, Any]], ranks: dict[i
         axes.axhline(row, color=GRID, linewidth=1.0, zorder=1)
     axes.set_yticks(list(rows.values()), list(ranks.values()))
     axes.tick_params(axis="y", labelsize=9)
-    axes.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, None))
-    axes.set_xlabel(f"Time [{unit}] from {seconds(begin * 1e-12)} of the run on")
+    label = f"Time [{unit}] from {seconds(begin * 1e-12)} of the run on"
+    axes.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, None), xlabel=label)
     parts = [Patch(color=COLOURS[kind], label=word) for kind, word in ((LATE, "late partner"), (SLOW, "network"))]
     ended = Line2D([], [], color=INK, linewidth=1.3, marker=">", markersize=6, label="message that ends a wait")
     slow = Line2D([], [], color=ARROW, linewidth=3, label="slowest message")
@@ -113,9 +113,8 @@ def _links(axes: Axes, walk: Walk) -> None:
         axes.barh(range(shown.height), widths, left=begin, height=0.62, color=face, label=name, zorder=2)
         begin = [start + width for start, width in zip(begin, widths, strict=True)]
     axes.set_yticks(range(shown.height), [_two_lines(row) for row in shown.iter_rows(named=True)])
-    axes.set_ylim(shown.height - 0.4, -0.6)
     axes.tick_params(axis="y", labelsize=9)
-    axes.set_xlabel(f"Queueing delay of its packets by job [{unit}]")
+    axes.set(ylim=(shown.height - 0.4, -0.6), xlabel=f"Queueing delay of its packets by job [{unit}]")
     legend_above(axes, 4, handlelength=1.0, columnspacing=1.0, fontsize=10)
     bare(axes)
 

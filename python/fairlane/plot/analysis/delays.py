@@ -68,9 +68,8 @@ def _judged(axes: Axes, table: pl.DataFrame) -> None:
             begin += count
         label_at(axes, f"{begin:,}", (begin, place), (5, 0))
     axes.set_yticks([0, 1], ["held for\nlate partner", "held for slow\ncommunication"])
-    axes.set_ylim(1.7, -0.7)
     axes.margins(x=0.15)
-    axes.set(xlim=(0, None), xlabel="Delays; colour: what they are")
+    axes.set(xlim=(0, None), ylim=(1.7, -0.7), xlabel="Delays; colour: what they are")
     right = int(table.filter("right")["count"].sum())
     text = f"right: {percent(right / total)}" if total else "no delay to judge"
     axes.set_title(f"Two-sided inference, {text}", loc="right", fontsize=11)

@@ -25,9 +25,9 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
         shift = (number - (len(stretches) - 1) / 2) * width
         places = [place + shift for place in range(len(classes))]
         draw_boxes(panel, groups, [colour] * len(classes), positions=places, width=0.85 * width, horizontal=True)
-    panel.set_ylim(len(classes) - 0.4, -0.6)
     panel.set_yticks(range(len(classes)), classes)
-    panel.set(xlabel=f"Million flits of {FLIT_BYTES} bytes on a link", xlim=(0, None))
+    ends = (len(classes) - 0.4, -0.6)
+    panel.set(ylim=ends, xlabel=f"Million flits of {FLIT_BYTES} bytes on a link", xlim=(0, None))
     bare(panel)
     names = [f"{stretch.span.name}: {significant(_total(stretch.flits) / 1e6)} million flits" for stretch in stretches]
     handles = [Patch(color=colour, label=name) for colour, name in zip(colours, names, strict=True)]

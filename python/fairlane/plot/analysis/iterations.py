@@ -36,9 +36,8 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
         bold: dict[str, Any] = {"va": "bottom", "color": PALETTE[1], "fontweight": "bold", "fontsize": None}
         label_at(panel, f"{span.name}: {span.iteration}, {seconds(lasted)}", place, (0, 10), ha=side, **bold)
     panel.legend(ncols=2, loc="lower right", bbox_to_anchor=(1, 1.0), borderaxespad=0)
-    panel.set(ylim=(0, 1.15 * float(times.max()) / factor), xlabel="Iteration")
+    panel.set(ylim=(0, 1.15 * float(times.max()) / factor), xlabel="Iteration", ylabel=f"Time [{unit}]")
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-    panel.set_ylabel(f"Time [{unit}]")
     panel.grid(axis="y")
     note = "An iteration lasts from the last rank's mark before it to the last rank's mark."
     return panels.headline_of_run(_title(found), found.run, note)
