@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -41,6 +42,11 @@ class Fabric:
     rails: dict[str, Any] | None = None
     more_routes: tuple[dict[tuple[int, int], list[Hop]], ...] = ()
     """The same for the adapters after the first, where hosts have several."""
+    queues: tuple[int, ...] = ()
+    """The first queue of each virtual lane, and their number, where lanes have different numbers of channels."""
+    recorded: dict[tuple[int, int], list[Hop]] | None = None
+    """Where the paths of packets are given instead of ``routes``: by the time and link of the first departure. A
+    packet starts on channel 0 of the first link, which ``routes`` has for any destination."""
 
     def __repr__(self) -> str:
         """What it was built from: a case that fails is read by people, and links and routes follow from this."""
@@ -56,6 +62,14 @@ class Fabric:
     def adapters(self) -> int:
         """How many adapters each host has."""
         return 1 + len(self.more_routes)
+
+    def queue(self, lane: int, channel: int) -> int:
+        """The queue of a port that a virtual lane's packets on a virtual channel use."""
+        return (self.queues[lane] if self.queues else lane * self.channels) + channel
+
+    def lane_of(self, queue: int) -> int:
+        """The virtual lane of a queue."""
+        return bisect_right(self.queues, queue) - 1 if self.queues else queue // self.channels
 
     def gap(self, rail: int) -> int:
         """The least time between two messages of an adapter."""
@@ -275,6 +289,21 @@ class Job:
     service_level: int | None = None
     ranks: dict[int, int] = field(default_factory=dict)
     rails: dict[str, Any] = field(default_factory=lambda: {"policy": "only", "only": 0})
+    start: int = 0
+    stop: int | None = None
+    adapters: int | None = None
+    """How many adapters each of its hosts has; by default as many as the fabric's hosts have."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """At a time, before anything else: new service levels of jobs, ranks or kinds, or a new arbiter on every port."""
+
+    at: int
+    jobs: dict[int, int | None] = field(default_factory=dict)
+    ranks: dict[int, dict[int, int]] = field(default_factory=dict)
+    kinds: dict[str, int | None] = field(default_factory=dict)
+    arbiter: tuple[str, dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -286,3 +315,6 @@ class Case:
     network: Network = Network()
     qos: Qos = field(default_factory=Qos)
     mpi: Mpi = Mpi()
+    changes: tuple[Change, ...] = ()
+    end: int | None = None
+    """Nothing happens from then on; by default, until nothing is left to happen."""

@@ -14,6 +14,7 @@ from enum import IntEnum
 class Stage(IntEnum):
     """The order of things at one instant."""
 
+    CHANGE = -1
     CREDIT = 0
     JOIN = 1
     DELIVERY = 2
@@ -37,8 +38,10 @@ class Clock:
         self._asked += 1
         heapq.heappush(self._heap, (time, stage, key, self._asked, action))
 
-    def run(self) -> None:
-        """Goes on until there is nothing left to do."""
-        while self._heap:
+    def run(self, end: int | None = None) -> None:
+        """Goes on until there is nothing left to do, or only from ``end`` on."""
+        while self._heap and (end is None or self._heap[0][0] < end):
             self.now, _, _, _, action = heapq.heappop(self._heap)
             action()
+        if end is not None and self._heap:
+            self.now = end

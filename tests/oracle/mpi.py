@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, pairwise
 
-from .case import Case, Collective, Compute, Datagram, Mark, Neighbor, Recv, Send, Topology, Wait, ser
+from .arbiters import arbiter
+from .case import Case, Change, Collective, Compute, Datagram, Mark, Neighbor, Recv, Send, Topology, Wait, ser
 from .clock import Clock, Stage
 from .collectives import Collectives
 from .network import Interconnect, Message
@@ -38,18 +40,37 @@ class World:
         self.jobs = [[Rank(j, r, host) for r, host in enumerate(job.hosts)] for j, job in enumerate(case.jobs)]
         self.collectives = Collectives(self)
         self.windows = Windows(self)
+        self.job_levels = [job.service_level for job in case.jobs]
+        self.rank_levels = [dict(job.ranks) for job in case.jobs]
+        self.kind_levels = dict(case.qos.kinds)
 
     def run(self) -> Outcome:
-        """Runs every rank to its end."""
+        """Runs every rank to its end, or all until the end."""
         ranks = [rank for job in self.jobs for rank in job]
         for rank in ranks:
             rank.life = self.live(rank)
-            self.resume(rank, 0)
-        self.clock.run()
+            self.resume(rank, self.case.jobs[rank.job].start)
+        for number, change in enumerate(self.case.changes):
+            self.clock.at(change.at, Stage.CHANGE, (number,), partial(self.change, change))
+        self.clock.run(self.case.end)
+        if self.case.end is not None:
+            self.interconnect.finish()
+            return self.outcome
         stuck = [(rank.job, rank.number) for rank in ranks if not rank.finished]
         if stuck:
             raise RuntimeError(f"these (job, rank) wait for ever: {stuck}")
         return self.outcome
+
+    def change(self, change: Change) -> None:
+        """New service levels, for messages that are made from now on; a new arbiter, from the next decision on."""
+        for job, level in change.jobs.items():
+            self.job_levels[job] = level
+        for job, levels in change.ranks.items():
+            self.rank_levels[job] = dict(levels)
+        self.kind_levels |= change.kinds
+        if change.arbiter is not None:
+            for port in self.interconnect.ports:
+                port.arbiter = arbiter(*change.arbiter, port.link.bandwidth)
 
     # What a rank does: a generator that yields the instant at which it goes on, or None to sleep until it is woken.
     # Whoever yields lets the host do first what is due there before it, also if the instant is this one.
@@ -105,6 +126,10 @@ class World:
         """At `time` the rank goes on until it is interrupted, sleeps or ends."""
 
         def go_on() -> None:
+            stop = self.case.jobs[rank.job].stop
+            if stop is not None and self.clock.now >= stop:
+                rank.finished = True
+                return
             until = next(rank.life, None)
             if until is not None:
                 self.resume(rank, until)
@@ -240,18 +265,22 @@ class World:
         whole = Whole(len(parts), told)
         for rail, part in parts:
             route = self.case.fabric.route(source.host, to.host, rail)
-            message = Message(source.job, kind, number, lane, route, self.interconnect.payloads(part), whole.delivered)
+            payloads = self.interconnect.payloads(part)
+            message = Message(source.job, kind, number, lane, route, payloads, whole.delivered, to.host)
             self.interconnect.hand_over(message, time, self.case.fabric.gap(rail))
             number = next(self.numbers)
 
     def parts(self, source: Rank, to: Rank, size: int, kind: str) -> list[tuple[int, int]]:
         """Rail and bytes of each part of a message, by the job's policy."""
-        policy, rails = self.case.jobs[source.job].rails, self.case.fabric.adapters
+        job = self.case.jobs[source.job]
+        policy, rails = job.rails, job.adapters or self.case.fabric.adapters
         match policy["policy"]:
             case "only":
                 return [(policy["only"], size)]
             case "by_destination":
                 return [(to.number % rails, size)]
+            case "by_source" if policy.get("ranks"):
+                return [(policy["ranks"][source.number], size)]
             case "by_source":
                 return [(source.number % rails, size)]
             case "stripe" if kind not in ("control", "collective_control") and size > policy["above"]:
@@ -263,12 +292,10 @@ class World:
 
     def service_level(self, source: Rank, to: Rank, kind: str) -> int:
         """The sender's own level, else the receiver's, the kind's, the job's, the default."""
-        job, qos = self.case.jobs[source.job], self.case.qos
+        qos, kinds, ranks = self.case.qos, self.kind_levels, self.rank_levels[source.job]
         like = {"collective_control": "control", "collective_eager": "collective"}
-        of_kind = next(
-            (level for name in (kind, like.get(kind, kind)) if (level := qos.kinds.get(name)) is not None), None
-        )
-        candidates = (job.ranks.get(source.number), job.ranks.get(to.number), of_kind, job.service_level)
+        of_kind = next((level for name in (kind, like.get(kind, kind)) if (level := kinds.get(name)) is not None), None)
+        candidates = (ranks.get(source.number), ranks.get(to.number), of_kind, self.job_levels[source.job])
         return next((level for level in candidates if level is not None), qos.default)
 
 

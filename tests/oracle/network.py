@@ -21,6 +21,8 @@ class Message:
     route: list[Hop]
     payloads: list[int]
     delivered: Callable[[bool, bool], None]
+    destination: int
+    arrived: int = 0
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Packet:
     hop: int = 0
     joined: int = 0
     offered: int = 0
+    route: list[Hop] = field(default_factory=list)
 
 
 @dataclass
@@ -50,7 +53,8 @@ class Port:
         self.number = number
         self.link = case.fabric.links[number]
         self.interconnect = interconnect
-        self.lanes = [Lane(case.network.buffer) for _ in range(case.qos.lanes * case.fabric.channels)]
+        fabric = case.fabric
+        self.lanes = [Lane(case.network.buffer) for _ in range(fabric.queue(case.qos.lanes, 0))]
         self.arbiter = arbiter(case.qos.arbiter, case.qos.params, self.link.bandwidth)
         self.busy_until = 0
         self.carried: int | None = None
@@ -84,7 +88,6 @@ class Port:
         for number, lane in enumerate(self.lanes):
             for packet in lane.queue:
                 waited = max(0, now - max(self.settled, packet.joined))
-                outcome.ports[self.number, number].waiting += waited
                 if self.carried is None:
                     self.aside[packet.message.job] += waited
                 else:
@@ -96,26 +99,37 @@ class Port:
             outcome.links[self.number].stalled += now - self.settled
         self.settled = now
 
+    def measure(self) -> None:
+        """Counts how many packets are queued."""
+        now = self.interconnect.clock.now
+        for number, lane in enumerate(self.lanes):
+            count = self.interconnect.outcome.ports[self.number, number]
+            count.longest = max(count.longest, sum(packet.joined <= now for packet in lane.queue))
+
     def decide(self) -> None:
         """If the link is free, picks a ready lane and starts its first packet."""
         now = self.interconnect.clock.now
         self.settle()
-        for number, lane in enumerate(self.lanes):
-            count = self.interconnect.outcome.ports[self.number, number]
-            count.longest = max(count.longest, sum(packet.joined <= now for packet in lane.queue))
+        self.measure()
         if now < self.busy_until:
             return
         self.carried = None
-        first = {number: lane.queue[0].size for number, lane in enumerate(self.lanes) if lane.queue}
-        ready = {number: size for number, size in first.items() if size <= self.lanes[number].credits}
+        lane_of = self.interconnect.case.fabric.lane_of
+        first: dict[int, tuple[int, int]] = {}  # of each virtual lane, the ready queue whose packet has waited longest
+        for number, lane in enumerate(self.lanes):
+            if lane.queue and lane.queue[0].size <= lane.credits:
+                waiting = (lane.queue[0].joined, number)
+                first[lane_of(number)] = min(waiting, first.get(lane_of(number), waiting))
+        ready = {lane: self.lanes[queue].queue[0].size for lane, (_, queue) in first.items()}
         if ready:
-            self.start(self.arbiter.choose(ready, now))
+            self.start(first[self.arbiter.choose(ready, now)][1])
 
     def start(self, number: int) -> None:
         """The first packet of a lane starts now."""
         now, lane = self.interconnect.clock.now, self.lanes[number]
         packet = lane.queue.popleft()
         lane.credits -= packet.size
+        self.interconnect.outcome.ports[self.number, number].waiting += now - packet.joined
         wire = ser(packet.size, self.link.bandwidth)
         self.carried, self.busy_until = packet.message.job, now + wire
         self.interconnect.clock.at(self.busy_until, Stage.DECIDE, (self.number,), self.decide)
@@ -138,11 +152,11 @@ class Interconnect:
 
     def lane(self, packet: Packet) -> int:
         """The queue that a packet uses at the port where it is."""
-        return packet.message.lane * self.case.fabric.channels + packet.message.route[packet.hop].channel
+        return self.case.fabric.queue(packet.message.lane, packet.route[packet.hop].channel)
 
     def packet(self, message: Message, index: int) -> Packet:
         """One packet of a message."""
-        return Packet(message, index, message.payloads[index] + self.case.network.header)
+        return Packet(message, index, message.payloads[index] + self.case.network.header, route=message.route)
 
     def payloads(self, size: int) -> list[int]:
         """The payload of each packet of a message of `size` bytes."""
@@ -168,26 +182,46 @@ class Interconnect:
         count.size += packet.size
         count.packets += 1
         self.outcome.links[number].active += wire
+        recorded = self.case.fabric.recorded
+        if packet.hop == 0 and recorded is not None:
+            packet.route = recorded[now, number]
         if packet.hop > 0:
             self.give_back(packet, packet.hop - 1, now + wire)
         packet.hop += 1
-        if packet.hop == len(message.route):
+        if link.to_host is not None:
+            assert link.to_host == message.destination, f"a packet to {message.destination} comes to {link.to_host}"
             delivery = now + wire + link.latency
-            self.outcome.latencies["packet", message.job, message.kind].append(delivery - packet.offered)
-            first, last = packet.index == 0, packet.index == len(message.payloads) - 1
-            self.clock.at(delivery, Stage.DELIVERY, (number,), lambda: message.delivered(first, last))
+            self.clock.at(delivery, Stage.DELIVERY, (number,), lambda: self.arrived(packet))
             self.give_back(packet, packet.hop - 1, delivery)
             return
-        onward = self.ports[message.route[packet.hop].link]
+        onward = self.ports[packet.route[packet.hop].link]
         delay = wire  # from the departure of the head to when it may go on, the way itself not counted
         if self.case.network.cut_through:
             delay = max(0, wire - ser(packet.size, onward.link.bandwidth))
         join = now + delay + link.latency + self.case.network.switch_latency
         self.clock.at(join, Stage.JOIN, (number,), lambda: onward.join(packet))
 
+    def arrived(self, packet: Packet) -> None:
+        """A packet is at its host. Packets of a message may have overtaken each other."""
+        message = packet.message
+        latencies = self.outcome.latencies["packet", message.job, message.kind]
+        latencies.append(self.clock.now - packet.offered)
+        message.arrived += 1
+        message.delivered(message.arrived == 1, message.arrived == len(message.payloads))
+
+    def finish(self) -> None:
+        """The end comes while links transmit: their time counts up to it, the delay of what is queued up to theirs."""
+        end = self.clock.now
+        for port in self.ports:
+            self.outcome.links[port.number].active -= max(0, port.busy_until - end)
+            self.clock.now = max(end, port.busy_until) if port.carried is not None else end
+            port.settle()
+            port.measure()
+        self.clock.now = end
+
     def give_back(self, packet: Packet, hop: int, time: int) -> None:
         """At `time` a packet's tail leaves the buffer at the end of its hop `hop`."""
-        port = self.ports[packet.message.route[hop].link]
-        lane = packet.message.lane * self.case.fabric.channels + packet.message.route[hop].channel
+        port = self.ports[packet.route[hop].link]
+        lane = self.case.fabric.queue(packet.message.lane, packet.route[hop].channel)
         size, job = packet.size, packet.message.job
         self.clock.at(time + port.link.latency, Stage.CREDIT, (lane, job), lambda: port.credit(lane, size, job))

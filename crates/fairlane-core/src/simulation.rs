@@ -227,17 +227,19 @@ impl Simulation {
             return Err(deadlock);
         }
         if cfg!(debug_assertions) {
-            self.network.check_laws()?;
+            self.check_laws()?;
         }
         Ok(reached || self.finished())
     }
 
-    /// Checks the conservation laws on the whole state; see [`Network::check_laws`].
+    /// Checks the laws on the whole state; see [`Network::check_laws`] and [`Mpi::check_laws`].
     ///
     /// # Errors
     /// [`RunError::Law`].
     pub fn check_laws(&self) -> Result<(), RunError> {
-        self.network.check_laws()
+        self.network.check_laws()?;
+        let mpi = self.mpi.check_laws(self.network.messages_in_flight());
+        mpi.map_err(|law| RunError::Law { at: self.now(), law })
     }
 
     /// Whether every rank of every job has finished and nothing is on its way.

@@ -123,7 +123,9 @@ class Scenario(Table):
 
         if self._document.text and not self._document.assignments:
             return self._document.text
-        data = self._document.data or self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        data = self._document.data or self.model_dump(
+            mode="json", exclude_none=True, exclude_unset=True, exclude_defaults=True
+        )
         return tomlkit.dumps(data)
 
     def resolve(self) -> "Resolved":

@@ -2,7 +2,7 @@
 
 import json
 from statistics import fmean
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy
 from pydantic import Field, model_validator
@@ -57,6 +57,12 @@ class OpenLoop(Workload):
         if self.sizes is not None and "message_size" in self.model_fields_set:
             raise ValueError("message_size and sizes exclude each other: give one")
         return self
+
+    @override
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters, quantities as strings with units, without those that it refuses."""
+        refused = self.closed if self.sizes is None else self.closed | {"message_size"}
+        return {key: value for key, value in super().parameters().items() if key not in refused}
 
     @override
     def problem_with(self, ranks: int) -> str | None:

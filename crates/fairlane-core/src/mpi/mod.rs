@@ -16,6 +16,7 @@ mod communicator;
 mod creation;
 mod endpoint;
 mod interpreter;
+mod laws;
 mod lock;
 mod matching;
 mod messaging;

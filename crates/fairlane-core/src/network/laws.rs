@@ -6,8 +6,8 @@ use crate::error::RunError;
 use crate::kernel::{Due, NONE};
 
 impl Network {
-    /// Checks that credits balance, that bytes and messages are conserved, and that the interference matrix accounts
-    /// for all waiting. Walks through everything in flight: for tests, debug builds, and the end of a run.
+    /// Checks that credits balance, that bytes and messages are conserved, that the occupancy table of adaptive routings
+    /// agrees with what is in the queues and buffers, and that the interference matrix accounts for all waiting. Walks through everything in flight: for tests, debug builds, and the end of a run.
     ///
     /// # Errors
     /// [`RunError::Law`] with both sides of the equation that does not hold.
@@ -15,6 +15,9 @@ impl Network {
         let law = |law: String| RunError::Law { at: self.now(), law };
         self.credits_balance().map_err(law)?;
         self.messages_balance().map_err(law)?;
+        if self.fixed.adaptive {
+            self.occupancy_balances().map_err(law)?;
+        }
         if self.fixed.observe.counters {
             self.waiting_balances().map_err(law)?;
         }
@@ -30,7 +33,7 @@ impl Network {
                 held[port * self.fixed.lanes + usize::from(credit.lane)] += u64::from(credit.bytes);
             }
         }
-        self.for_each_queued(|packet| {
+        self.for_each_queued(|_, packet| {
             held[packet.came.link() as usize * self.fixed.lanes + usize::from(packet.held)] += u64::from(packet.bytes);
         });
         match held.iter().position(|&bytes| bytes != self.fixed.parameters.buffer.0) {
@@ -43,6 +46,38 @@ impl Network {
                 self.fixed.parameters.buffer.0
             )),
         }
+    }
+
+    /// Per link: occupancy = bytes of packets that have been routed to it and have not started; and bytes transmitted for
+    /// which credits have not been returned = bytes in the buffer at the far end + credits on their way.
+    fn occupancy_balances(&self) -> Result<(), String> {
+        let links = self.ports.len();
+        let (mut queued, mut used) = (vec![0_u64; links], vec![0_u64; links]);
+        self.for_each_queued(|port, packet| {
+            used[packet.came.link() as usize] += u64::from(packet.bytes);
+            if let Some(port) = port {
+                queued[port as usize] += u64::from(packet.bytes);
+            }
+        });
+        let loads = &self.flight.loads;
+        loads.for_each_credit(|link, bytes| used[link as usize] += u64::from(bytes));
+        let view = loads.view();
+        let entries = view.queued.iter().zip(view.used).zip(queued.iter().zip(&used));
+        for (link, ((&queue, &unreturned), (&queued, &used))) in entries.enumerate() {
+            if (u64::from(queue), u64::from(unreturned)) != (queued, used) {
+                return Err(format!(
+                    "link {link}: the occupancy table has {queue} bytes queued and {unreturned} bytes without credits \
+                     returned, there are {queued} and {used}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Messages that hosts have handed over and whose last packet they have not taken.
+    #[must_use]
+    pub fn messages_in_flight(&self) -> u64 {
+        self.flight.totals.messages_injected - self.flight.totals.messages_delivered
     }
 
     /// Injected = delivered + in flight, in messages and in bytes; cut = delivered + in flight, in packets.
@@ -94,33 +129,36 @@ impl Network {
         Err(format!("packets waited {waited} ps, {charged} ps are charged to jobs and {aside} ps to none"))
     }
 
-    /// Every packet at, or on its way to, the queue of a switch's port.
-    fn for_each_queued(&self, mut visit: impl FnMut(&Packet)) {
-        let mut walk = |mut record: u32| {
+    /// Every packet at, or on its way to, the queue of a switch's port, with the port if the packet has been routed.
+    fn for_each_queued(&self, mut visit: impl FnMut(Option<u32>, &Packet)) {
+        let mut walk = |port: u32, mut record: u32| {
             while record != NONE {
-                visit(&self.flight.packets[record]);
+                visit(Some(port), &self.flight.packets[record]);
                 record = self.flight.packets[record].next;
             }
         };
-        for (port, state) in self.ports.iter().enumerate().skip(self.fixed.nics as usize) {
+        for (port, state) in (0_u32..).zip(&self.ports).skip(self.fixed.nics as usize) {
             let mut waiting = state.waiting;
             while waiting != 0 {
-                walk(self.lane_table[port * self.fixed.lanes + waiting.trailing_zeros() as usize].head);
+                let place = port as usize * self.fixed.lanes + waiting.trailing_zeros() as usize;
+                walk(port, self.lane_table[place].head);
                 waiting &= waiting - 1;
             }
         }
         for (port, record) in self.flight.inboxes.heads() {
             if port >= self.fixed.nics {
-                walk(record);
+                walk(port, record);
             }
         }
         for record in self.flight.crossings.records() {
-            visit(&self.flight.packets[record]);
+            visit(None, &self.flight.packets[record]);
         }
         for due in self.flight.calendar.deferred() {
             match due {
-                Due::Arrival { port, record } if port >= self.fixed.nics => visit(&self.flight.packets[record]),
-                Due::Crossing { record, .. } => visit(&self.flight.packets[record]),
+                Due::Arrival { port, record } if port >= self.fixed.nics => {
+                    visit(Some(port), &self.flight.packets[record])
+                }
+                Due::Crossing { record, .. } => visit(None, &self.flight.packets[record]),
                 _ => {}
             }
         }

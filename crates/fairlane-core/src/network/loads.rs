@@ -58,6 +58,12 @@ impl LoadBook {
         self.settled = window;
     }
 
+    /// Every credit on its way, or come but not taken in yet: link and bytes.
+    pub fn for_each_credit(&self, mut visit: impl FnMut(u32, u32)) {
+        self.credits.iter().flatten().for_each(|&(link, bytes)| visit(link, bytes));
+        self.far.iter().for_each(|&Reverse((_, link, bytes))| visit(link, bytes));
+    }
+
     /// What a switch sees that routes a packet.
     pub fn view(&self) -> Loads<'_> {
         Loads { queued: &self.queued, used: &self.used, routed: &self.routed }

@@ -1,0 +1,139 @@
+"""Random scenarios with random actions keep all laws and agree in all ways to run them; see ``tests/vopr``.
+
+``FAIRLANE_VOPR=0:2000`` takes these seeds instead of the few that every run of the tests does. That takes longer than a
+test may: then also give ``--timeout 0``. ``python -m vopr`` in ``tests`` does it without pytest.
+"""
+
+import io
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairlane import RunError, Scenario, Simulation
+from fairlane.fabric.view import columns
+from fairlane.inputs.tables import entries
+from fairlane.scenario import Resolved
+from oracle.case import Change
+from vopr import checks, reference
+from vopr.campaign import run_seeds
+from vopr.case import Action, Case, draw
+from vopr.checks import Difference, Variant, check
+from vopr.fabrics import pairs
+from vopr.shrink import shrink
+
+REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers"
+FIRST, _, END = os.environ.get("FAIRLANE_VOPR", "0:120").partition(":")
+PARTS = 4
+PER_PART = -(-(int(END or int(FIRST) + 1) - int(FIRST)) // PARTS)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(int(FIRST), int(FIRST) + PARTS * PER_PART, PER_PART))
+def test_random_scenarios_keep_the_laws_and_agree(first: int) -> None:
+    out = io.StringIO()
+    tally = run_seeds(first, PER_PART, None, 40, out)
+    print(f"seeds {first} to {first + PER_PART - 1}\n{tally}")
+    assert not tally.failed, out.getvalue()
+    assert tally.checks["packet-hops"] > 0 or PER_PART < 10
+
+
+def test_every_topology_and_routing_is_drawn() -> None:
+    assert {topology for topology, _ in pairs()} == set(entries("topology"))
+    assert {routing for _, routing in pairs()} == set(entries("routing"))
+
+
+def test_a_seed_draws_the_same_case_again_and_a_stored_case_is_the_same(tmp_path: Path) -> None:
+    for seed in (3, 4):
+        first, second = draw(seed)[0], draw(seed)[0]
+        assert first == second
+        (tmp_path / "case.toml").write_text(first.text, encoding="utf-8")
+        assert Case.load(tmp_path / "case.toml") == first
+
+
+class Forgetful(Simulation):
+    """Does not do what it is told about jobs' service levels, once it has run."""
+
+    def set_job_service_level(self, job: str, level: int | None) -> None:
+        if not self.now:
+            super().set_job_service_level(job, level)
+
+
+def test_a_variant_that_differs_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(resolved: Resolved) -> Simulation:
+        return Forgetful(resolved)
+
+    monkeypatch.setattr(checks, "VARIANTS", (Variant("forgetful", forgetful),))
+    jobs = [{"name": name, "ranks": 4, "workload": {"name": "all_to_all", "compute": "1 us"}} for name in "abc"]
+    fabric = {"topology": "fat_tree", "hosts": 12, "levels": 1}
+    qos = {"service_levels": 2, "arbiter": {"name": "weighted_round_robin", "weights": [1, 9]}}
+    scenario = {"seed": 1, "duration": "100 us", "fabric": fabric, "qos": qos, "jobs": jobs, "mpi": {}}
+    scenario["placement"] = {"name": "random", "ranks_per_host": 3}
+    change = {"at": 40_000_000, "do": "job_level", "job": "a", "level": 1}
+    others = [{"at": 10_000_000, "do": "look"}, {"at": 20_000_000, "do": "kind_level", "kind": "bulk", "level": 0}]
+    case = Case(1, scenario, [*others, change])
+    with pytest.raises(Difference, match="again: forgetful: these tables differ") as difference:
+        check(case)
+    small = shrink(case, difference.value.check, seconds=15)
+    assert small.actions == [change]
+    assert len(small.scenario["jobs"]) <= 2
+    assert "mpi" not in small.scenario
+    with pytest.raises(Difference):
+        check(small)
+
+
+def test_the_reference_notices_a_change_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_time = reference._change
+
+    def late(resolved: Resolved, now: int, action: Action) -> Change:
+        change = on_time(resolved, now, action)
+        return replace(change, at=change.at + 1_000_000)
+
+    monkeypatch.setattr(reference, "_change", late)
+    for seed in range(40):
+        case, resolved = draw(seed)
+        if case.changes:
+            try:
+                check(case, resolved, only="reference")
+            except Difference:
+                return
+    pytest.fail("no case in which it matters when a change comes")
+
+
+def test_a_fork_without_counters_goes_on_alike() -> None:
+    scenario = Scenario.load(REPRODUCERS / "fork_differs.toml")
+    for at in range(10, 150, 10):
+        first = Simulation(scenario)
+        first.run_until(f"{at} us")
+        fork = first.fork()
+        for one in (first, fork):
+            one.run_until("200 us")
+        assert first.digest() == fork.digest(), f"forked at {at} us"
+    ports = columns(first.engine.table("ports"))
+    assert not any(ports[column].any() for column in ports if column not in ("link", "lane"))
+
+
+def test_iterations_that_take_no_time_are_refused_soon() -> None:
+    scenario = Scenario.load(REPRODUCERS / "zero_time.toml")
+    with pytest.raises(RunError, match="iterations without any time passing"):
+        Simulation(scenario).run_for("20 us")
+
+
+def test_a_scenario_built_in_python_is_written_so_that_it_can_be_read(tmp_path: Path) -> None:
+    load = {"name": "open_loop", "sizes": {"dist": "uniform", "scale": "4 KiB"}, "load": 0.3}
+    scenario = Scenario(
+        fabric={"topology": "fat_tree", "hosts": 8, "levels": 1},
+        jobs=[
+            {"name": "sizes", "ranks": 4, "workload": load},
+            {"name": "size", "ranks": 4, "workload": {"name": "open_loop", "message_size": "1 KiB"}},
+        ],
+        qos={"strategy": "isolate"},
+        duration="50 us",
+    )
+    (tmp_path / "scenario.toml").write_text(scenario.text, encoding="utf-8")
+    again = Scenario.load(tmp_path / "scenario.toml")
+    one, other = Simulation(scenario), Simulation(again)
+    for simulation in (one, other):
+        simulation.run_until("50 us")
+    assert one.digest() == other.digest()

@@ -1,0 +1,376 @@
+"""A case on the second simulator, ``tests/oracle``, which is written from the model page alone, event for event.
+
+The paths of packets are the engine's own: the oracle checks when, in which order and on which lanes they take them, for
+every routing. What the oracle does not know (open-loop load, recordings, some calls of MPI) makes a case unsupported.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any, cast
+
+from fairlane import Simulation, _core
+from fairlane.fabric.view import columns
+from fairlane.inputs.parameters import named, resolve_parameters
+from fairlane.power.job import Pace
+from fairlane.scenario import Resolved, ResolvedJob
+from fairlane.workload.builder import JobScript
+from oracle import case as ops
+from oracle import core, simulate
+from oracle.outcome import Outcome
+from vopr.case import Action, Case, apply
+
+__all__ = ["Unsupported", "compare"]
+
+MOST_HOPS = 4_000
+"""Packet-hops: the oracle takes some 50 us for each."""
+TAIL = 50_000_000
+"""For so long the engine goes on after the end, ps, so that the paths of packets in flight are known."""
+ALGORITHMS = {
+    "barrier": "dissemination",
+    "bcast": "binomial",
+    "allreduce": "recursive_doubling",
+    "allgather": "ring",
+    "alltoall": "scattered",
+}
+"""The algorithms of collectives that the oracle has."""
+LARGEST_BCAST, LARGEST_ALLTOALL = 8, 32
+"""Ranks up to which the oracle has them."""
+
+Calls = list[tuple[str, tuple[Any, ...]]]
+
+
+class Unsupported(Exception):
+    """The oracle does not know something of the case."""
+
+
+def compare(case: Case, resolved: Resolved) -> str:
+    """Where the engine and the oracle differ; empty if they agree. Raises ``Unsupported``."""
+    scripts = [_script(resolved, job) for job in resolved.jobs]
+    observe = {**resolved.tables["observe"], "counters": True, "departures": True, "record": None}
+    mpi = {**resolved.tables["mpi"], "collectives": ALGORITHMS}
+    resolved = replace(resolved, tables={**resolved.tables, "mpi": mpi, "observe": observe})
+    one, changes = Simulation(resolved), []
+    for action in [*case.changes, {"at": resolved.duration}]:
+        one.engine.run_window_budget(action["at"], MOST_HOPS - one.packet_hops)
+        if one.now < action["at"] and not one.finished:
+            break
+        one.run_until(action["at"])
+        if "do" in action:
+            changes.append(_change(resolved, one.now, action))
+            apply(one, action)
+    tail = one.fork()
+    tail.engine.run_window_budget(one.now + TAIL, 4 * MOST_HOPS)
+    fabric = _fabric(resolved, tail, one.now)
+    jobs = [_job(resolved, job, script, fabric) for job, script in zip(resolved.jobs, scripts, strict=True)]
+    network = resolved.tables["network"]
+    given = ops.Case(
+        fabric,
+        jobs,
+        ops.Network(
+            network["mtu"],
+            network["header"],
+            network["buffer"],
+            network["switch_latency"],
+            network["switching"] == "cut_through",
+        ),
+        _qos(resolved),
+        ops.Mpi(**mpi),
+        tuple(changes),
+        one.now,
+    )
+    try:
+        expected = simulate(given)
+    except (KeyError, IndexError, AssertionError) as error:
+        return f"the oracle cannot follow the paths of the engine's packets: {error!r}"
+    return _difference(one, core.outcome(one.engine), expected)
+
+
+def _difference(one: Simulation, found: Outcome, expected: Outcome) -> str:
+    ours, theirs = found.facts(), expected.facts()
+    for what, facts in ours.items():
+        if facts != theirs[what]:
+            return f"{what} until {one.now} ps: {_first(facts, theirs[what])}"
+    exact, _ = core.latencies(one.engine)
+    return "" if exact == expected.latency_facts() else f"latencies: {_first(exact, expected.latency_facts())}"
+
+
+def _first(found: Any, expected: Any) -> str:
+    """The first entry that differs."""
+    if isinstance(found, dict):
+        key = min((key for key in {*found, *expected} if found.get(key) != expected.get(key)), key=str)
+        return f"{key}: engine {found.get(key)}, oracle {expected.get(key)}"
+    both = enumerate(zip([*found, None], [*expected, None], strict=False))
+    place, (ours, theirs) = next((place, pair) for place, pair in both if pair[0] != pair[1])
+    return f"number {place} of {len(found)} and {len(expected)}: engine {ours}, oracle {theirs}"
+
+
+def _fabric(resolved: Resolved, tail: Simulation, end: int) -> ops.Fabric:
+    """The links, and the paths of the packets that the engine has sent until the end."""
+    spec = resolved.tables["fabric"]
+    table = columns(_core.Fabric(json.dumps(spec)).links())
+    ends = {key: table[key].tolist() for key in ("from_host", "to_host", "from_switch", "to_switch")}
+    links = [
+        ops.Link(rate, latency, *(None if end < 0 else end for end in hosts))
+        for rate, latency, *hosts in zip(
+            table["bandwidth"].tolist(), table["latency"].tolist(), ends["from_host"], ends["to_host"], strict=True
+        )
+    ]
+    adapters: dict[int, list[int]] = defaultdict(list)
+    for number, link in enumerate(links):
+        if link.from_host is not None:
+            adapters[link.from_host].append(number)
+    routes: list[dict[tuple[int, int], list[ops.Hop]]] = [{} for _ in range(max(map(len, adapters.values())))]
+    for source, own in adapters.items():
+        for rail, number in enumerate(own):
+            routes[rail] |= {(source, to): [ops.Hop(number)] for to in adapters if to != source}
+    lanes = 1 + max(resolved.tables["qos"]["sl2vl"], default=0)
+    queues = _queues(_core.Fabric(json.dumps(spec)).required_virtual_lanes(lanes), lanes)
+    rails = spec.get("rails") or {}
+    gaps = [dict(one) for one in rails.get("adapters") or []] or [{} for _ in routes]
+    found = ops.Fabric(
+        links, routes[0], 1, spec["topology"], spec["params"], {**rails, "adapters": gaps}, tuple(routes[1:]), queues
+    )
+    return replace(found, recorded=_paths(tail, found, ends, end))
+
+
+def _queues(pairs: Sequence[tuple[int, int]], lanes: int) -> tuple[int, ...]:
+    """The first queue of each virtual lane, and how many there are."""
+    return tuple(accumulate((sum(vl == lane for vl, _ in pairs) for lane in range(lanes)), initial=0))
+
+
+def _paths(
+    tail: Simulation, fabric: ops.Fabric, ends: dict[str, list[int]], end: int
+) -> dict[tuple[int, int], list[ops.Hop]]:
+    """The hops of each packet, by time and link of its first departure; complete for those sent until the end."""
+    table = core.decode(tail.engine.table("departures"))
+    found: dict[tuple[int, int], list[ops.Hop]] = {}
+    under_way: dict[tuple[int, ...], list[list[ops.Hop]]] = defaultdict(list)
+    names = ("time", "link", "lane", "job", "message", "stage", "packet", "bytes")
+    for time, link, lane, *key in zip(*(table[name] for name in names), strict=True):
+        hop = ops.Hop(link, lane - fabric.queue(fabric.lane_of(lane), 0))
+        its = under_way[tuple(key)]
+        if ends["from_host"][link] >= 0:
+            if (time, link) in found:
+                raise Unsupported("packets without bytes")
+            found[time, link] = [hop]
+            its.append(found[time, link])
+            continue
+        at = [path for path in its if ends["to_switch"][path[-1].link] == ends["from_switch"][link]]
+        if len(at) > 1:
+            raise Unsupported("parts of a message that cannot be told apart")
+        if not at:
+            raise AssertionError(f"a packet departs at {time} ps on link {link} from a switch that it has not come to")
+        at[0].append(hop)
+        if ends["to_host"][link] >= 0:
+            its.remove(at[0])
+    if any(time < end and ends["to_host"][path[-1].link] < 0 for (time, _), path in found.items()):
+        raise Unsupported("packets that are under way for very long")
+    return found
+
+
+def _qos(resolved: Resolved) -> ops.Qos:
+    qos = resolved.tables["qos"]
+    sl2vl = tuple([*qos["sl2vl"], *[0] * 16][:16])
+    name, params = qos["arbiter"]["name"], qos["arbiter"]["params"]
+    return ops.Qos(sl2vl, *_arbiter(name, params, 1 + max(sl2vl)), qos["default"], dict(qos["kinds"]))
+
+
+def _arbiter(name: str, given: dict[str, Any], lanes: int) -> tuple[str, dict[str, Any]]:
+    """An arbiter with the defaults of its parameters."""
+    match name:
+        case "weighted_round_robin":
+            weights = given.get("weights", 1)
+            return name, {"weights": [weights] * lanes if isinstance(weights, int) else weights}
+        case "strict_priority":
+            found = {key: value for key, value in given.items() if value is not None}
+            return name, {"order": [*reversed(range(lanes))], **found}
+        case "vlarb":
+            high, low = given.get("vlarb_high") or [], given.get("vlarb_low")
+            rest = [(lane, 64) for lane in range(lanes) if lane not in [entry[0] for entry in high]]
+            tables = {"vlarb_high": high, "vlarb_low": rest if low is None else low}
+            return name, {**tables, "high_limit": given.get("high_limit") or 0}
+    raise Unsupported(f"arbiter {name}")
+
+
+def _change(resolved: Resolved, now: int, action: Action) -> ops.Change:
+    numbers = {job.name: number for number, job in enumerate(resolved.jobs)}
+    match action["do"]:
+        case "job_level":
+            return ops.Change(now, jobs={numbers[action["job"]]: action.get("level")})
+        case "kind_level":
+            return ops.Change(now, kinds={action["kind"]: action.get("level")})
+        case "rank_levels":
+            return ops.Change(
+                now, ranks={numbers[action["job"]]: {int(rank): level for rank, level in action["levels"].items()}}
+            )
+    name = action["arbiter"]["name"]
+    given = {key: value for key, value in action["arbiter"].items() if key != "name"}
+    params = resolve_parameters(named("arbiter", name, "name"), given)
+    return ops.Change(now, arbiter=_arbiter(name, params, 1 + max(resolved.tables["qos"]["sl2vl"], default=0)))
+
+
+def _job(resolved: Resolved, job: ResolvedJob, script: Sequence[Calls], fabric: ops.Fabric) -> ops.Job:
+    everywhere = [fabric.routes, *fabric.more_routes]
+    others = {source for source, _ in fabric.routes}
+    adapters = min(sum(any((host, to) in routes for to in others) for routes in everywhere) for host in job.hosts)
+    rails = (resolved.tables["fabric"].get("rails") or {}).get("count", 1)
+    policy = job.rails or ({"policy": "round_robin"} if rails > 1 else {"policy": "only", "only": 0})
+    return ops.Job(
+        list(job.hosts),
+        cast("list[list[ops.Op]]", [_Script(calls) for calls in script]),  # which are only iterated over
+        job.service_level,
+        dict(job.rank_levels),
+        dict(policy),
+        job.start,
+        job.stop,
+        adapters,
+    )
+
+
+class _Recorder:
+    """In the place of a program builder: notes every call."""
+
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+        self.calls: list[Calls] = [[] for _ in range(ranks)]
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda rank, *args: self.calls[rank].append((name, args))
+
+    def build(self) -> "_Recorder":
+        """The same: calls are the program."""
+        return self
+
+
+def _script(resolved: Resolved, job: ResolvedJob) -> list[Calls]:
+    """What a job's ranks do, as calls of the builder; raises ``Unsupported``."""
+    workload, recorder = job.table.workload, _Recorder(job.ranks)
+    if workload is None:
+        raise Unsupported("a recording")
+    if workload.offered():
+        raise Unsupported("open-loop load")
+    capped = job.power is not None and job.power.capped()
+    script = JobScript(
+        job.ranks,
+        seed=resolved.seed,
+        job=job.number,
+        variant=workload.variant,
+        iterations=job.table.stop if isinstance(job.table.stop, int) else None,
+        pace=Pace(job.power.frequencies(), workload.memory_bound) if job.power and capped else None,
+        builder=recorder,  # type: ignore[arg-type]
+    )
+    workload.program(script, job.compute or 0)
+    for calls in recorder.calls:
+        for name, args in calls:
+            if name not in ("repeat", "end"):
+                list(_operations(name, args, job.ranks))
+    return recorder.calls
+
+
+class _Script:
+    """The operations of a rank, loops and all."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.calls, self.ranks = calls, 0
+
+    def __iter__(self) -> Iterator[ops.Op]:
+        return self._play(0, len(self.calls))
+
+    def _play(self, begin: int, end: int) -> Iterator[ops.Op]:
+        at = begin
+        while at < end:
+            name, args = self.calls[at]
+            if name != "repeat":
+                yield from _operations(name, args, 0)
+                at += 1
+                continue
+            after = self._end(at)
+            turns = 0
+            while args[0] is None or turns < args[0]:
+                yield from self._play(at + 1, after)
+                turns += 1
+            at = after + 1
+
+    def _end(self, at: int) -> int:
+        """Where the loop ends that begins at a place."""
+        depth = 0
+        for place in range(at, len(self.calls)):
+            depth += {"repeat": 1, "end": -1}.get(self.calls[place][0], 0)
+            if not depth:
+                return place
+        raise AssertionError("a loop is left open")
+
+
+CALLS: dict[str, Callable[..., ops.Op]] = {
+    "compute": ops.Compute,
+    "datagram": ops.Datagram,
+    "mark_progress": ops.Mark,
+    "wait": lambda request: ops.Wait((request,)),
+    "wait_all": lambda requests: ops.Wait(tuple(requests)),
+    "dist_graph_create_adjacent": lambda _new, sources, to, comm: _in_world(
+        comm, ops.Topology(tuple(sources), tuple(to))
+    ),
+    "win_create": lambda window, comm: _in_world(comm, ops.Create(window)),
+    "win_free": ops.Free,
+    "win_fence": ops.Fence,
+    "rma": ops.Rma,
+    "win_lock": ops.Lock,
+    "win_unlock": ops.Unlock,
+    "win_lock_all": ops.Lock,
+    "win_unlock_all": ops.Unlock,
+    "win_flush": ops.Flush,
+    "win_post": lambda window, group: ops.Signal("post", window, tuple(group)),
+    "win_start": lambda window, group: ops.Signal("start", window, tuple(group)),
+    "win_complete": lambda window: ops.Signal("complete", window),
+    "win_wait": lambda window: ops.Signal("wait", window),
+    "send": lambda to, size, tag, comm, synchronous: _in_world(comm, ops.Send(to, size, tag, None, synchronous)),
+    "isend": lambda to, size, request, tag, comm, synchronous: _in_world(
+        comm, ops.Send(to, size, tag, request, synchronous)
+    ),
+    "recv": lambda source, tag, comm: _in_world(comm, ops.Recv(source, tag)),
+    "irecv": lambda source, request, tag, comm: _in_world(comm, ops.Recv(source, tag, request)),
+    "neighbor": lambda kind, volume, _comm: ops.Neighbor(kind, _volume(volume)),
+    "ineighbor": lambda kind, request, volume, _comm: ops.Neighbor(kind, _volume(volume), request),
+}
+"""The calls of a program builder that are one operation, with its arguments after the rank."""
+
+
+def _in_world(comm: int, op: ops.Op) -> ops.Op:
+    """An operation of the communicator of all ranks, the only one that the oracle has."""
+    if comm:
+        raise Unsupported(f"communicator {comm}")
+    return op
+
+
+def _volume(volume: int | list[int]) -> int | tuple[int, ...]:
+    return tuple(volume) if isinstance(volume, list) else volume
+
+
+def _operations(name: str, args: tuple[Any, ...], ranks: int) -> Iterator[ops.Op]:
+    """What a call of the builder means to the oracle."""
+    if name == "exchange":
+        sources, targets, size, first = args
+        for place, (source, to) in enumerate(zip(sources, targets, strict=True)):
+            yield ops.Recv(source, place, first + 2 * place)
+            yield ops.Send(to, size, place, first + 2 * place + 1)
+        yield ops.Wait(tuple(range(first, first + 2 * len(sources))))
+    elif name == "collective":
+        yield _collective(None, *args, ranks=ranks)
+    elif name == "icollective":
+        kind, request, *others = args
+        yield _collective(request, kind, *others, ranks=ranks)
+    elif name in CALLS:
+        yield CALLS[name](*args)
+    elif name != "comm_free":
+        raise Unsupported(f"the call {name}")
+
+
+def _collective(request: int | None, kind: str, volume: int | list[int], comm: int, root: int, *, ranks: int) -> ops.Op:
+    if kind not in ALGORITHMS or (isinstance(volume, list) and kind != "alltoall"):
+        raise Unsupported(f"{kind} of {'blocks' if isinstance(volume, list) else 'one size'}")
+    if ranks > (LARGEST_BCAST if kind == "bcast" else LARGEST_ALLTOALL):
+        raise Unsupported(f"{kind} of {ranks} ranks")
+    return _in_world(comm, ops.Collective(kind, _volume(volume), root, request))

@@ -1,0 +1,208 @@
+"""Draws a small scenario: any fabric, arbiter, workload, placement and mapping, and whatever else has an effect.
+
+Kinds come from the registries and the simulator's own tables: what is added there is drawn.
+"""
+
+from pathlib import Path
+from random import Random
+
+from fairlane.inputs.tables import collectives, entries
+from fairlane.placement import PLACEMENTS
+from fairlane.placement.mapping import MAPPINGS
+from fairlane.qos import KINDS, STRATEGIES
+from fairlane.scenario.models import Mpi, Network
+from fairlane.scenario.observe import Observe
+from fairlane.workload import WORKLOADS
+from vopr.fabrics import Table, draw_fabric
+from vopr.parameters import BANDWIDTHS, draw_parameters
+from vopr.scripted import ROUNDS
+
+__all__ = ["draw_arbiter", "draw_scenario"]
+
+TRACES = Path(__file__).parents[1] / "data" / "traces"
+TRACE = TRACES / "testtrace-4.dumpi"
+"""A recording of four ranks."""
+SCRIPTED = f"{Path(__file__).parent / 'scripted.py'}:Scripted"
+"""The workload of random programs."""
+COMPUTE = ["300 ns", "2 us", "5 us", "10 us"]
+
+
+def draw_scenario(seed: int, attempt: int) -> Table:
+    """The tables of a scenario. All attempts of a seed have the same fabric: not everything that is drawn fits it."""
+    fabric, rng = draw_fabric(Random(f"fabric {seed}.{attempt // 20}")), Random(f"{seed}.{attempt}")
+    lanes = rng.choice([1, 1, 2, 2, 3, 4])
+    qos = _qos(rng, lanes)
+    levels = 0 if "strategy" in qos else lanes
+    jobs = [_job(rng, number, levels, fabric) for number in range(rng.randint(1, 4))]
+    tables: Table = {
+        "name": f"vopr-{seed}",
+        "seed": rng.randrange(1000),
+        "duration": f"{rng.choice([20, 40, 60, 100, 150, 500, 2000])} us",
+        "fabric": fabric,
+        "network": _network(rng),
+        "mpi": _mpi(rng),
+        "qos": qos,
+        "observe": _observe(rng, jobs),
+        "placement": _placement(rng),
+        "jobs": jobs,
+    }
+    if rng.random() < 0.2:
+        tables["power"] = {"cap": f"{rng.randint(40, 110)} W", "sockets": rng.randint(1, 2)}
+        if rng.random() < 0.3:
+            jobs[0]["power_cap"] = f"{rng.randint(40, 110)} W"
+    if rng.random() < 0.25:
+        tables["background"] = _background(rng)
+    return tables
+
+
+def _network(rng: Random) -> Table:
+    mtu, header = rng.choice([256, 700, 2048, 4096]), rng.choice([0, 26, 64])
+    buffer = mtu + header + rng.choice([0, 0, 500, 4000, 60000])
+    return _complete(
+        Network,
+        {
+            "mtu": f"{mtu} B",
+            "header": f"{header} B",
+            "buffer": f"{buffer} B",
+            "switching": rng.choice(["cut_through", "store_and_forward"]),
+            "switch_latency": rng.choice(["0 ns", "33.333 ns", "100 ns", "1 us"]),
+        },
+    )
+
+
+def _mpi(rng: Random) -> Table:
+    known = collectives()
+    kinds = rng.sample(sorted(known), rng.choice([0, 0, 2, len(known)]))
+    return _complete(
+        Mpi,
+        {
+            "eager_threshold": f"{rng.choice([0, 1000, 16384])} B",
+            "send_overhead": rng.choice(["1 ns", "200 ns", "1.001 us"]),
+            "receive_overhead": rng.choice(["0 ns", "200 ns"]),
+            "control_bytes": f"{rng.choice([0, 64])} B",
+            "memory_latency": rng.choice(["0 ns", "200 ns"]),
+            "memory_bandwidth": rng.choice(BANDWIDTHS),
+            "reduction_bandwidth": rng.choice(BANDWIDTHS),
+            "collectives": {kind: rng.choice(sorted(known[kind])) for kind in kinds},
+        },
+    )
+
+
+def _complete(model: type, drawn: Table) -> Table:
+    """What is drawn, if it has all keys of the table: a new key must be drawn, too."""
+    missing = set(model.model_fields) - set(drawn)  # type: ignore[attr-defined]
+    assert not missing, f"keys of {model.__name__} that are not drawn: {missing}"
+    return drawn
+
+
+def _qos(rng: Random, lanes: int) -> Table:
+    if rng.random() < 0.12:
+        return {"strategy": rng.choice(sorted(STRATEGIES))}
+    kinds = {kind: rng.randrange(lanes) for kind in rng.sample(sorted(KINDS), rng.randint(0, 3))}
+    found: Table = {"kinds": kinds, "default": rng.randrange(lanes), "arbiter": draw_arbiter(rng, lanes)}
+    if rng.random() < 0.2:  # service levels that share lanes
+        found["sl2vl"] = [*rng.sample(range(lanes), lanes), *(rng.randrange(lanes) for _ in range(3))]
+    else:
+        found["service_levels"] = lanes
+    return found
+
+
+def draw_arbiter(rng: Random, lanes: int) -> Table:
+    """An arbiter for this many virtual lanes, with parameters."""
+    order = rng.sample(range(lanes), lanes)
+    weights = [rng.randint(1, 9) for _ in range(lanes)]
+    shares = [[order[0], rng.randint(5, 60)]] if rng.random() < 0.5 else []
+    high = [[order[0], rng.randint(1, 200)]] if lanes > 1 and rng.random() < 0.6 else []
+    low = [[lane, rng.randint(1, 255)] for lane in order if [lane] not in [entry[:1] for entry in high]]
+    fitting: dict[str, Table] = {
+        "weighted_round_robin": {"weights": weights},
+        "strict_priority": {"order": order, "shares": shares, "interval": "5 us"},
+        "vlarb": {"vlarb_high": high, "vlarb_low": low, "high_limit": rng.choice([0, 1, 255])},
+    }
+    name = rng.choice(sorted(entries("arbiter")))
+    return {"name": name, **(fitting.get(name) or draw_parameters(rng, entries("arbiter")[name].schema))}
+
+
+def _observe(rng: Random, jobs: list[Table]) -> Table:
+    if rng.random() < 0.2:
+        return {"counters": False, "departures": rng.random() < 0.3}
+    job = rng.choice(jobs)["name"]
+    given: Table = {
+        "interval": f"{rng.choice([1.5, 7, 20])} us",
+        "iterations": [job],
+        "record": {"job": job, "start": "5 us", "stop": "25 us"},
+        "switch_counters": {"job": job, "poll_interval": "2 us", "all_switches": rng.random() < 0.5},
+    }
+    switches = [key for key, field in Observe.model_fields.items() if field.annotation is bool and key != "counters"]
+    _complete(Observe, {"counters": True, **given, **dict.fromkeys(switches)})
+    found = {key: value for key, value in given.items() if rng.random() < 0.25}
+    return {**found, **{key: rng.random() < 0.3 for key in switches}}
+
+
+def _placement(rng: Random) -> Table:
+    """A placement policy with its whole numbers drawn, and a mapping."""
+    name = rng.choice(sorted(PLACEMENTS))
+    own = {key: rng.randint(1, 3) for key, field in PLACEMENTS[name].model_fields.items() if field.annotation is int}
+    mapping = rng.choice(["linear", *sorted(MAPPINGS)])
+    grids = {"blocked": {"name": "blocked", "grid": [2, 2], "block": [2, 1]}}
+    return {"name": name, "ranks_per_host": rng.choice([1, 1, 2, 3]), "mapping": grids.get(mapping, mapping), **own}
+
+
+def _job(rng: Random, number: int, levels: int, fabric: Table) -> Table:
+    """A job; `levels` is how many service levels it may have, 0 where a strategy gives them out."""
+    job: Table = {"name": f"j{number}"}
+    if rng.random() < 0.05:
+        job["trace"] = str(TRACE)
+    else:
+        job["ranks"] = rng.choice([2, 2, 3, 4, 4, 5, 6, 8, 8, 12])
+        job["workload"] = _workload(rng)
+        if rng.random() < 0.15:
+            job["stop"] = rng.randint(1, 6)
+    if rng.random() < 0.3:
+        job["start"] = f"{rng.randint(1, 40)} us"
+        if "stop" not in job and rng.random() < 0.6:
+            job["stop"] = f"{rng.randint(41, 90)} us"
+    if levels and rng.random() < 0.4:
+        job["service_level"] = rng.randrange(levels)
+    if levels and rng.random() < 0.2:
+        job["service_levels"] = {"ranks": {"1": rng.randrange(levels)}}
+    if "rails" in fabric and rng.random() < 0.7:
+        policies: list[str | Table] = ["round_robin", "by_destination", {"policy": "stripe", "above": "700 B"}]
+        policies += [{"only": 1}, {"policy": "by_source", "order": "random"}]
+        job["rails"] = rng.choice(policies)
+    if number > 0 and rng.random() < 0.15:
+        job["count"] = 2
+    return job
+
+
+def _workload(rng: Random) -> Table:
+    """A workload whose iterations are short, so that there are many of them."""
+    variant = rng.randrange(1000)
+    if rng.random() < 0.3:
+        kinds = {} if rng.random() < 0.6 else {"kinds": [rng.choice(ROUNDS)]}
+        plain = {"plain": True} if rng.random() < 0.6 else {}
+        return {"name": SCRIPTED, "compute": rng.choice(COMPUTE), "variant": variant, **kinds, **plain}
+    name = rng.choice(sorted(WORKLOADS))
+    size = f"{rng.choice([0, 8, 500, 4096, 20000])} B"
+    if WORKLOADS[name]().offered():
+        size = "8 B" if size == "0 B" else size
+        return {"name": name, "load": rng.choice([0.05, 0.3, 0.8]), "message_size": size, "variant": variant}
+    fields = WORKLOADS[name].model_fields
+    given: Table = {"name": name, "compute": rng.choice(COMPUTE), "message_size": size}
+    if rng.random() < 0.5:
+        given["messages_per_iteration"] = rng.randint(1, 3)
+    if rng.random() < 0.3:
+        # Not `one_rank`: the others of a workload without messages would never let time pass.
+        given["imbalance"] = {"kind": "uniform", "low": 0.5}
+    given["memory_bound"] = rng.choice([0.0, 0.5])
+    given["variant"] = variant
+    small = {"points": 64, "iterations": 2, "side": 2, "planes": 4, "cells": 2, "atoms": 2}
+    return {**given, **{key: value for key, value in small.items() if key in fields}}
+
+
+def _background(rng: Random) -> Table:
+    kind: Table = {"workload": _workload(rng)}
+    found: Table = {"jobs": [kind], "hosts": rng.randint(2, 3), "fill": rng.choice([0.5, 0.9])}
+    if rng.random() < 0.4:
+        found |= {"start": {"dist": "uniform", "scale": "40 us"}, "lifetime": "30 us"}
+    return found
