@@ -13,7 +13,7 @@ import pytest
 
 from fairlane import RunError, Scenario, Simulation
 from fairlane.fabric.view import columns
-from fairlane.inputs.tables import entries
+from fairlane.inputs.parameters import entries
 from fairlane.scenario import Resolved
 from oracle.case import Change
 from vopr import checks, reference

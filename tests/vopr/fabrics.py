@@ -9,7 +9,7 @@ from typing import Any
 from fairlane import _core
 from fairlane.errors import BuildError, FairlaneError
 from fairlane.fabric.table import FabricTable
-from fairlane.inputs.tables import entries
+from fairlane.inputs.parameters import entries
 from vopr.parameters import BANDWIDTHS, LATENCIES, draw_parameters
 
 __all__ = ["HOSTS", "Table", "draw_fabric", "pairs"]

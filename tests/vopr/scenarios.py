@@ -6,7 +6,7 @@ Kinds come from the registries and the simulator's own tables: what is added the
 from pathlib import Path
 from random import Random
 
-from fairlane.inputs.tables import collectives, entries
+from fairlane.inputs.parameters import collectives, entries
 from fairlane.placement import PLACEMENTS
 from fairlane.placement.mapping import MAPPINGS
 from fairlane.qos import KINDS, STRATEGIES

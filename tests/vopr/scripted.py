@@ -13,7 +13,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from fairlane.workload.base import Workload
-from fairlane.workload.builder import CollectiveKind, Rank, Request
+from fairlane.workload.builder import Rank, Request
+from fairlane.workload.writer import CollectiveKind
 
 __all__ = ["Scripted"]
 
