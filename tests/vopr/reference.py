@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any, cast
 
-from fairlane.power.job import Pace
+from fairlane.power import Pace
 
 from fairlane import Simulation, _core
 from fairlane.fabric.view import columns
