@@ -11,11 +11,10 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any, cast
 
-from fairlane.power import Pace
-
 from fairlane import Simulation, _core
 from fairlane.fabric.view import columns
 from fairlane.inputs.parameters import named, resolve_parameters
+from fairlane.power import Pace
 from fairlane.scenario import Resolved, ResolvedJob
 from fairlane.workload.builder import JobScript
 from oracle import case as ops
