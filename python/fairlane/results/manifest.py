@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from fairlane.inputs.files import read_bytes, replacing
+from fairlane.inputs.table import Table
 from fairlane.results.errors import ResultsError, writing
 
 MANIFEST = "manifest.json"
@@ -25,16 +26,12 @@ Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", 
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Entry(Table):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bytes: int = Field(ge=0)
 
 
-class _Manifest(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Manifest(Table):
     fairlane: str
     """Version of fairlane that wrote the folder."""
     format: Literal[1] = 1

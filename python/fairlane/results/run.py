@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
+from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
 from fairlane.wording import html_table, percent, plural, seconds
@@ -17,10 +17,8 @@ SCHEMA_VERSION = 5
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
 
 
-class Timings(BaseModel):
+class Timings(Table):
     """Where the wall time of a run went, s."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     set_up_s: float
     """Reading and checking the scenario, placing jobs, writing their programs."""
@@ -38,14 +36,12 @@ class Timings(BaseModel):
     """Drawing the figures; known of the returned run only."""
 
 
-class RunMeta(BaseModel):
+class RunMeta(Table):
     """Provenance of a run, kept in ``run.json``.
 
     The versions of the folder's layout and of fairlane that simulated it, the name and the seed of the scenario, when
     the run was started, where its time went, and what it was.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: int = SCHEMA_VERSION
     version: str

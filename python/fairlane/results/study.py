@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Self
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
+from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, read_as
 from fairlane.results.parquet import read_tables
@@ -21,14 +22,12 @@ STUDY_SCHEMA_VERSION = 4
 """Version of the layout of a study's folder and of its tables' columns."""
 
 
-class StudyMeta(BaseModel):
+class StudyMeta(Table):
     """Provenance of a study, kept in ``study.json``.
 
     The versions of the folder's layout and of fairlane that simulated it, the names of the study and of its treatments,
     the number of runs that failed, and more.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: int = STUDY_SCHEMA_VERSION
     version: str
@@ -45,7 +44,7 @@ class StudyMeta(BaseModel):
     treatments: list[str]
     measured: list[str] | None = None
     """Names of the tables that are measured of each run; None of a study that compares."""
-    placements: list[str] = []
+    placements: list[str] = Field(default_factory=list)
     """What the numbers of placements in the tables stand for."""
     wall_s: float
     """Time of the last call of ``fairlane study``, s."""
@@ -53,7 +52,7 @@ class StudyMeta(BaseModel):
     """When that was."""
     profile: dict[str, float]
     """Where the time of that call went, s, summed over workers."""
-    recomputed: list[str] = []
+    recomputed: list[str] = Field(default_factory=list)
     """Stored answers that had changed since they were stored, and so were computed again in that call."""
 
 
