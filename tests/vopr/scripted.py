@@ -13,8 +13,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from fairlane.workload.base import Workload
-from fairlane.workload.builder import Rank, Request
-from fairlane.workload.writer import CollectiveKind
+from fairlane.workload.builder import Rank
+from fairlane.workload.writer import CollectiveKind, Request
 
 __all__ = ["Scripted"]
 
