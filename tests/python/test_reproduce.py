@@ -22,8 +22,8 @@ from small_study import Here
 PAPER = """
 title = "A paper"
 citation = "Nobody: Nothing, 2020."
-options = ["placements", "periods", "beside"]
-beside = "qos"
+options = ["placements", "periods", "also"]
+also = "qos"
 quick."control.toml" = { note = "one placement", set = { placements = 1 } }
 [[study]]
 name = "control"
@@ -275,7 +275,7 @@ def test_unknown_papers_claims_and_options_are_named() -> None:
     with pytest.raises(ScenarioError, match=r'did you mean "savoie\.small\.static"'):
         plan("savoie2020", only=["savoie.small.static", "savoie.small.statik"])
     with pytest.raises(ScenarioError, match='did you mean "slack"'):
-        plan("savoie2020", beside=["slak"])
+        plan("savoie2020", also=["slak"])
 
 
 def test_a_run_that_fails_is_reported_and_the_others_go_on(folder: Path, tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_the_command_goes_on_only_when_told_to(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--beside", "slak"], '--beside = "slak": unknown controller; allowed: '),
+        (["--also", "slak"], '--also = "slak": unknown controller; allowed: '),
         (["--dask", "foo://x:1"], '--dask = "foo://x:1": unknown protocol; allowed: tcp'),
         (["--dask", "tcp://nowhere"], "names no host and port"),
         (["--periods", "0"], "--periods = 0: out of range"),

@@ -55,7 +55,7 @@ def test_another_routing_keeps_hosts_and_compute_times() -> None:
 
 
 def test_a_controller_beside_is_run_and_not_judged() -> None:
-    chosen = plan("savoie2020", quick=True, beside=["slack"])
+    chosen = plan("savoie2020", quick=True, also=["slack"])
     kinds = {
         name: list(studied(one).treatments) for name, one in chosen.studies.items() if one.entry.file == "control.toml"
     }
@@ -64,7 +64,7 @@ def test_a_controller_beside_is_run_and_not_judged() -> None:
     arrivals = studied(chosen.studies["small.arrivals"]).table.measure
     assert arrivals is not None
     assert arrivals.arguments["controllers"] == [CONTROL, "slack"]
-    (cell,) = calibrated("small.static", beside=["slack"]).cells
+    (cell,) = calibrated("small.static", also=["slack"]).cells
     (alike,) = calibrated("small.static").cells
     assert cell.of(CONTROL)[0].task.digest == alike.of(CONTROL)[0].task.digest
 

@@ -36,7 +36,7 @@ def analyze(
 ) -> Answer:
     """Find out why a job was slow: what its ranks waited for, and what made that late.
 
-    The iteration to which the other jobs added most time is looked at message by message, beside the same iteration of
+    The iteration to which the other jobs added most time is looked at message by message, next to the same iteration of
     the isolated run. Unless the run kept that, it is simulated again with the same result, and what is recorded is kept
     in the run's folder.
     """

@@ -31,7 +31,7 @@ def reproduce(
     resume: Annotated[bool, Option("--resume", help="Continue in a folder with results.")] = False,
     placements: Annotated[int | None, Option(help="Maximum number of placements.")] = None,
     periods: Annotated[int | None, Option(help="Maximum number of iterations of the algorithm.")] = None,
-    beside: Annotated[
+    also: Annotated[
         list[str] | None, Option(metavar="CONTROLLER", help="Also run this controller, e.g. slack.")
     ] = None,
     cabling: Annotated[str | None, Option(metavar="NAME", help="A cabling variant of the paper's machine.")] = None,
@@ -57,7 +57,7 @@ def reproduce(
             quick=quick,
             placements=placements,
             periods=periods,
-            beside=beside or (),
+            also=also or (),
             cabling=cabling,
         )
     folder = out or Path("runs") / f"{chosen.name}{f'-{cabling}' if cabling else ''}{'-quick' if quick else ''}"

@@ -38,12 +38,12 @@ def plan(
     quick: bool = False,
     placements: int | None = None,
     periods: int | None = None,
-    beside: Sequence[str] = (),
+    also: Sequence[str] = (),
     cabling: str | None = None,
 ) -> Plan:
     """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
 
-    ``placements`` and ``periods`` are upper bounds on what each study has. The controllers of ``beside`` are run and
+    ``placements`` and ``periods`` are upper bounds on what each study has. The controllers of ``also`` are run and
     shown besides the paper's own; no claim is judged by them. ``cabling`` is one of those of the paper's machine.
     """
     folder = folder_of(paper)
@@ -54,13 +54,13 @@ def plan(
     for option, value in (("--placements", placements), ("--periods", periods)):
         if value is not None and value < 1:
             raise ScenarioError(Problem(option, "out of range", value, "at least 1"))
-    for controller in beside:
+    for controller in also:
         if controller not in CONTROLLERS:
-            raise ScenarioError(Problem.unknown("--beside", "controller", controller, list(CONTROLLERS), controller))
+            raise ScenarioError(Problem.unknown("--also", "controller", controller, list(CONTROLLERS), controller))
     cablings = [*folder.paper.cablings]
     if cabling is not None and cablings and cabling not in cablings:
         raise ScenarioError(Problem.unknown("--cabling", "cabling", cabling, cablings, cabling))
-    options = Options(quick, placements, periods, beside, cabling)
+    options = Options(quick, placements, periods, also, cabling)
     if refused := sorted(options.given - {*folder.paper.options}):
         allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(folder.paper.options)]
         words = ", ".join(f"--{option}" for option in allowed)

@@ -129,10 +129,10 @@ class PaperTable(Table):
     """Authors, year and subject, in a line."""
     citation: str
     """Where it was published."""
-    options: list[Literal["placements", "periods", "beside", "cabling"]] = Field(default_factory=list)
+    options: list[Literal["placements", "periods", "also", "cabling"]] = Field(default_factory=list)
     """Options of the command that it has."""
-    beside: str | None = None
-    """The treatment that ``--beside`` copies with another controller."""
+    also: str | None = None
+    """The treatment that ``--also`` copies with another controller."""
     cablings: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """How its machine may be cabled: keys of the scenarios, by name; the first is the default."""
     quick: dict[str, Change] = Field(default_factory=dict)

@@ -61,7 +61,7 @@ class Options:
     """At most so many placements of each study."""
     periods: int | None = None
     """At most so many periods of a controller."""
-    beside: Sequence[str] = ()
+    also: Sequence[str] = ()
     """Controllers that are run and shown besides the paper's own; no claim is judged by them."""
     cabling: str | None = None
     """How the machine is cabled, other than by default."""
@@ -69,7 +69,7 @@ class Options:
     @property
     def given(self) -> set[str]:
         """Those that say something and that not every paper has."""
-        return {name for name in ("placements", "periods", "beside", "cabling") if getattr(self, name)}
+        return {name for name in ("placements", "periods", "also", "cabling") if getattr(self, name)}
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options
         return Prepared(entry, None, method_of(folder, entry.call), arguments)
     document = _document(folder, entry, quick, options)
     data = document.data
-    notes += _fewer(data, folder.paper.beside, options)
+    notes += _fewer(data, folder.paper.also, options)
     data["rules"] = [*data.get("rules", []), *_skipped(data.get("factors", {}), {**entry.only, **quick.only}, notes)]
     for key in ("scenario", "rules", "set", "cases", "parameters"):
         if key in data:
@@ -200,10 +200,10 @@ def _fewer(data: dict[str, Any], copied: str | None, options: Options) -> list[s
             notes[f"periods {options.periods} of {table['periods']}"] = None
             table["periods"] = options.periods
     if copied in treatments:
-        for controller in options.beside:
+        for controller in options.also:
             treatments.setdefault(controller, {**treatments[copied], "controller": controller})
     if copied in arguments.get("controllers", ()):
-        arguments["controllers"] = list(dict.fromkeys([*arguments["controllers"], *options.beside]))
+        arguments["controllers"] = list(dict.fromkeys([*arguments["controllers"], *options.also]))
     return list(notes)
 
 
