@@ -114,6 +114,11 @@ def test_a_fork_without_counters_goes_on_alike() -> None:
     assert not any(ports[column].any() for column in ports if column not in ("link", "lane"))
 
 
+def test_empty_packets_do_not_overtake_others_of_their_link() -> None:
+    case = Case.load(REPRODUCERS / "empty_packets_overtake.toml")
+    assert check(case, only="reference")["reference"] == 1
+
+
 def test_iterations_that_take_no_time_are_refused_soon() -> None:
     scenario = Scenario.load(REPRODUCERS / "zero_time.toml")
     with pytest.raises(RunError, match="iterations without any time passing"):

@@ -37,13 +37,13 @@ class Tally:
         self.cases += 1
         self.fabrics[f"{spec['topology']} {spec['routing']}"] += 1
         found = [f"arbiter {tables['qos']['arbiter']['name']}", f"switching {tables['network']['switching']}"]
-        found += [f"placement {case.scenario['placement']['name']}"]
+        found += sorted({f"placement {job.placement.name}" for job in resolved.jobs})
         found += sorted(
             {f"workload {Path(job.workload).stem if '.py:' in job.workload else job.workload}" for job in resolved.jobs}
         )
         found += [key for key in ("background", "power") if key in case.scenario]
         found += ["rails"] if spec.get("rails") else []
-        found += [f"observe {key}" for key, value in case.scenario["observe"].items() if value]
+        found += [f"observe {key}" for key, value in case.scenario.get("observe", {}).items() if value]
         self.kinds.update(found)
         self.actions.update(action["do"] for action in case.actions)
         self.checks.update(checks)

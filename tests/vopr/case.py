@@ -1,5 +1,6 @@
 """A case: a scenario and what happens while it runs, both plain data, so that a case can be stored, read and shrunk."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from fairlane import FairlaneError, RunError, Scenario, Simulation
 from fairlane.inputs.code import allow_code
 from fairlane.scenario import Resolved
 from vopr.fabrics import Table
-from vopr.scenarios import draw_arbiter, draw_scenario
+from vopr.scenarios import SCRIPTED, TRACE, draw_arbiter, draw_scenario
 
 __all__ = ["CHANGES", "DISTURBANCES", "Action", "Case", "apply", "draw", "possible"]
 
@@ -30,7 +31,7 @@ Action = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario with its actions."""
+    """A scenario with its actions. Its files are relative to this folder."""
 
     seed: int
     scenario: Table
@@ -39,8 +40,11 @@ class Case:
     @contextmanager
     def read(self) -> Iterator[Scenario]:
         """Within, the scenario can be built; it may name the workload of random programs."""
+        tables = json.dumps(self.scenario)
+        for name in (TRACE, SCRIPTED):
+            tables = tables.replace(f'"{name}"', json.dumps(str(Path(__file__).parent / name)))
         with allow_code():
-            yield Scenario(**self.scenario)
+            yield Scenario(**json.loads(tables))
 
     def resolve(self) -> Resolved:
         """The scenario with everything decided."""

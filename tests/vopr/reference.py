@@ -83,7 +83,10 @@ def compare(case: Case, resolved: Resolved) -> str:
     )
     try:
         expected = simulate(given)
-    except (KeyError, IndexError, AssertionError) as error:
+    except KeyError as error:
+        time, link = error.args[0]
+        return f"the oracle sends a packet at {time} ps on link {link} of a host, the engine does not"
+    except (IndexError, AssertionError) as error:
         return f"the oracle cannot follow the paths of the engine's packets: {error!r}"
     return _difference(one, core.outcome(one.engine), expected)
 

@@ -3,7 +3,6 @@
 Kinds come from the registries and the simulator's own tables: what is added there is drawn.
 """
 
-from pathlib import Path
 from random import Random
 
 from fairlane.inputs.parameters import collectives, entries
@@ -17,12 +16,11 @@ from vopr.fabrics import Table, draw_fabric
 from vopr.parameters import BANDWIDTHS, draw_parameters
 from vopr.scripted import ROUNDS
 
-__all__ = ["draw_arbiter", "draw_scenario"]
+__all__ = ["SCRIPTED", "TRACE", "draw_arbiter", "draw_scenario"]
 
-TRACES = Path(__file__).parents[1] / "data" / "traces"
-TRACE = TRACES / "testtrace-4.dumpi"
-"""A recording of four ranks."""
-SCRIPTED = f"{Path(__file__).parent / 'scripted.py'}:Scripted"
+TRACE = "../data/traces/testtrace-4.dumpi"
+"""A recording of four ranks, relative to this folder."""
+SCRIPTED = "scripted.py:Scripted"
 """The workload of random programs."""
 COMPUTE = ["300 ns", "2 us", "5 us", "10 us"]
 
@@ -152,7 +150,7 @@ def _job(rng: Random, number: int, levels: int, fabric: Table) -> Table:
     """A job; `levels` is how many service levels it may have, 0 where a strategy gives them out."""
     job: Table = {"name": f"j{number}"}
     if rng.random() < 0.05:
-        job["trace"] = str(TRACE)
+        job["trace"] = TRACE
     else:
         job["ranks"] = rng.choice([2, 2, 3, 4, 4, 5, 6, 8, 8, 12])
         job["workload"] = _workload(rng)

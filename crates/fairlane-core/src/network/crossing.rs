@@ -14,6 +14,9 @@ use crate::routing::Visit;
 /// How many packets are routed between one being fetched and being routed.
 const AHEAD: usize = 8;
 
+/// The order of packets that were not kept back begins here.
+const DIRECT: usize = 1 << 31;
+
 /// A packet that comes to a switch which routes it then; in the order in which they are routed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Crossing {
@@ -52,10 +55,20 @@ impl Crossings {
     /// A packet comes over a link in a near window.
     #[inline]
     pub fn push(&mut self, window: u64, switch: u32, (time, link): (u64, u32), record: u32) {
-        let slot = self.slot(window);
-        let order = u32::try_from(slot.len()).expect("invariant: fewer than 2^32 packets in flight");
+        let order = self.slot(window).len();
+        self.insert(window, switch, (time, link), record, DIRECT + order);
+    }
+
+    /// The same of a packet that was kept back until the window opened: number `place` of these, which are older than all others.
+    pub fn push_deferred(&mut self, window: u64, switch: u32, came: (u64, u32), record: u32, place: usize) {
+        self.insert(window, switch, came, record, place);
+    }
+
+    #[inline]
+    fn insert(&mut self, window: u64, switch: u32, (time, link): (u64, u32), record: u32, order: usize) {
+        let order = u32::try_from(order).expect("invariant: fewer than 2^31 packets in flight");
         let key = u128::from(switch) << 96 | u128::from(time) << 32 | u128::from(link);
-        slot.push(Crossing { key, order, record });
+        self.slot(window).push(Crossing { key, order, record });
     }
 
     /// All packets.

@@ -76,18 +76,32 @@ impl Flight {
         }
     }
 
-    /// Takes what the calendar kept for the window that has just opened.
+    /// Takes what the calendar kept for the window that has just opened. It was sent before all that was put into the
+    /// window's lists directly: of packets that come over one link at one time, it stays ahead.
     pub fn take_due(&mut self, fixed: &Fixed) {
-        while let Some(due) = self.calendar.next_due() {
-            let window = self.calendar.window();
+        let due: Vec<Due> = std::iter::from_fn(|| self.calendar.next_due()).collect();
+        let window = self.calendar.window();
+        for (place, due) in due.into_iter().enumerate().rev() {
             match due {
                 Due::Arrival { port, record } if port < fixed.nics => {
                     self.messages[record].next = self.inboxes.push(window, port, record);
                 }
-                Due::Arrival { port, record } => self.packets[record].next = self.inboxes.push(window, port, record),
+                Due::Arrival { port, record } => {
+                    // Lists have the newest first.
+                    self.packets[record].next = NONE;
+                    let mut oldest = self.inboxes.head(window, port);
+                    if oldest == NONE {
+                        self.inboxes.push(window, port, record);
+                        continue;
+                    }
+                    while self.packets[oldest].next != NONE {
+                        oldest = self.packets[oldest].next;
+                    }
+                    self.packets[oldest].next = record;
+                }
                 Due::Crossing { switch, record } => {
                     let packet = &self.packets[record];
-                    self.crossings.push(window, switch, (packet.time, packet.came.link()), record);
+                    self.crossings.push_deferred(window, switch, (packet.time, packet.came.link()), record, place);
                 }
                 Due::Host(_) | Due::Port(_) => {}
             }
