@@ -87,6 +87,8 @@ class Collectives:
         order = self.begun[rank.job, rank.number]
 
         def step() -> None:
+            if world.stopped(rank):
+                return
             phase = next(todo, None)
             if phase is None:
                 world.complete(request)

@@ -126,8 +126,7 @@ class World:
         """At `time` the rank goes on until it is interrupted, sleeps or ends."""
 
         def go_on() -> None:
-            stop = self.case.jobs[rank.job].stop
-            if stop is not None and self.clock.now >= stop:
+            if self.stopped(rank):
                 rank.finished = True
                 return
             until = next(rank.life, None)
@@ -135,6 +134,11 @@ class World:
                 self.resume(rank, until)
 
         self.clock.at(time, Stage.RANK, (rank.job, rank.number), go_on)
+
+    def stopped(self, rank: Rank) -> bool:
+        """Whether the rank's job has been stopped: nothing of it begins any more, what is under way goes on."""
+        stop = self.case.jobs[rank.job].stop
+        return stop is not None and self.clock.now >= stop
 
     def complete(self, request: Request) -> None:
         """A request is complete; its rank is woken if that was the last it waited for."""

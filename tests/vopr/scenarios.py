@@ -28,7 +28,7 @@ COMPUTE = ["300 ns", "2 us", "5 us", "10 us"]
 def draw_scenario(seed: int, attempt: int) -> Table:
     """The tables of a scenario. All attempts of a seed have the same fabric: not everything that is drawn fits it."""
     fabric, rng = draw_fabric(Random(f"fabric {seed}.{attempt // 20}")), Random(f"{seed}.{attempt}")
-    lanes = rng.choice([1, 1, 2, 2, 3, 4])
+    lanes = rng.choice([1, 2, 2, 2, 3, 4])
     qos = _qos(rng, lanes)
     levels = 0 if "strategy" in qos else lanes
     jobs = [_job(rng, number, levels, fabric) for number in range(rng.randint(1, 4))]
@@ -115,7 +115,7 @@ def draw_arbiter(rng: Random, lanes: int) -> Table:
     fitting: dict[str, Table] = {
         "weighted_round_robin": {"weights": weights},
         "strict_priority": {"order": order, "shares": shares, "interval": "5 us"},
-        "vlarb": {"vlarb_high": high, "vlarb_low": low, "high_limit": rng.choice([0, 1, 255])},
+        "vlarb": {"vlarb_high": high, "vlarb_low": low, "high_limit": rng.choice([0, 1, 2, 4, 255])},
     }
     name = rng.choice(sorted(entries("arbiter")))
     return {"name": name, **(fitting.get(name) or draw_parameters(rng, entries("arbiter")[name].schema))}
@@ -160,7 +160,7 @@ def _job(rng: Random, number: int, levels: int, fabric: Table) -> Table:
         job["start"] = f"{rng.randint(1, 40)} us"
         if "stop" not in job and rng.random() < 0.6:
             job["stop"] = f"{rng.randint(41, 90)} us"
-    if levels and rng.random() < 0.4:
+    if levels and rng.random() < 0.6:
         job["service_level"] = rng.randrange(levels)
     if levels and rng.random() < 0.2:
         job["service_levels"] = {"ranks": {"1": rng.randrange(levels)}}
