@@ -61,6 +61,8 @@ class Port:
         self.settled = 0
         self.aside: dict[int, int] = defaultdict(int)
         self.lacking: set[int] = set()
+        # What was charged during the transmission under way: to whom, for whom, how much.
+        self.recent: list[tuple[int, int, int]] = []
 
     def join(self, packet: Packet) -> None:
         """A packet joins its lane's queue."""
@@ -78,6 +80,7 @@ class Port:
         if lane in self.lacking:
             for delayed, waited in self.aside.items():
                 self.interconnect.outcome.interference[delayed, job] += waited
+                self.recent.append((delayed, job, waited))
             self.aside.clear()
             self.lacking.clear()
         self.interconnect.clock.at(self.interconnect.clock.now, Stage.DECIDE, (self.number,), self.decide)
@@ -114,6 +117,7 @@ class Port:
         if now < self.busy_until:
             return
         self.carried = None
+        self.recent.clear()
         lane_of = self.interconnect.case.fabric.lane_of
         first: dict[int, tuple[int, int]] = {}  # of each virtual lane, the ready queue whose packet has waited longest
         for number, lane in enumerate(self.lanes):
@@ -215,6 +219,9 @@ class Interconnect:
         for port in self.ports:
             self.outcome.links[port.number].active -= max(0, port.busy_until - end)
             self.clock.now = max(end, port.busy_until) if port.carried is not None else end
+            if port.carried is not None and port.busy_until >= end:
+                for delayed, job, waited in port.recent:
+                    self.outcome.interference[delayed, job] -= waited
             port.settle()
             port.measure()
         self.clock.now = end

@@ -135,6 +135,8 @@ def _disturbed(case: Case, resolved: Resolved, straight: Simulation) -> int:
             done.append(branch)
         else:
             _step(rng, branch.one, branch.left[0]["at"] if branch.left else end, end)
+            if rng.random() < 0.2:
+                branch.one.engine.check_laws()
     for branch in done:
         _keeps_laws("disturbed", branch.one)
         _agree("disturbed", branch.name, branch.expected, branch.one)
