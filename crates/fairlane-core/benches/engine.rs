@@ -3,12 +3,9 @@
 //! `cargo bench --bench engine -- [FILTER [PACKET-HOPS]]`. The bound to compare with is measured in turn in the same run:
 //! the time that a conventional engine's event list alone would take (ratio above 1: faster than that list).
 
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "figures for display"
-)]
+#![allow(clippy::cast_precision_loss, reason = "figures for display")]
+
+mod traffic;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,30 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cpu_time::ProcessTime;
-use fairlane_core::ids::{HostId, Rank};
-use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, Op, Program, RequestId, SendMode};
+use fairlane_core::ids::HostId;
 use fairlane_core::rng;
 use fairlane_core::routing::{self, Hop, Loads, Visit};
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
-use fairlane_core::topology::{self, Graph, Vertex};
-use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
-use fairlane_core::{mpi, observe};
-use rand::seq::SliceRandom;
+use fairlane_core::topology::{Graph, Vertex};
 use rand::{Rng, RngExt};
-
-const PAYLOAD: Bytes = Bytes(4096);
-const RATE: BitsPerSec = BitsPerSec(100_000_000_000);
-const JOBS: u32 = 4;
-
-/// One row of the table: a fabric, a load, and what is switched on.
-#[derive(Clone, Copy)]
-struct Case {
-    hosts: u32,
-    service_levels: u8,
-    counters: bool,
-    routing: &'static str,
-}
+use traffic::{Case, DRAGONFLY, ONE_PACKET, advance, fabric, warm};
 
 /// Fabrics with a deterministic routing, and their hosts: a small one, one of about a thousand hosts, a large one of each kind.
 const FABRICS: &[(&str, u32, &str, &str)] = &[
@@ -62,8 +41,6 @@ const ROUTINGS: &[(&str, u32, &str, &str, &str)] = &[
     ("dragonfly", 8192, r#"{ "preset": "wilke2020" }"#, "minimal", "progressive"),
 ];
 const SMALL_DRAGONFLY: &str = r#"{ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 }"#;
-const DRAGONFLY: &str = r#"{ "groups": 33, "switches_per_group": 8, "hosts_per_switch": 4, "global_links": 4 }"#;
-
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     let filter = arguments.next().unwrap_or_default();
@@ -76,7 +53,7 @@ fn main() {
         for (service_levels, counters) in [(1, true), (4, true), (4, false), (16, true)] {
             let name = format!("{topology}/{hosts}/{service_levels}/{counters}");
             if name.contains(&filter) && (topology == "fat_tree" || (service_levels == 4 && counters)) {
-                row(topology, params, Case { hosts, service_levels, counters, routing }, hops);
+                row(topology, params, Case { hosts, service_levels, counters, routing, bytes: ONE_PACKET }, hops);
             }
         }
     }
@@ -109,7 +86,7 @@ fn compare(topology: &str, hosts: u32, params: &str, routings: [&'static str; 2]
     for _ in 0..5 {
         choosing = choosing.min(choice(&graph, routings[1], hops / 4));
         for (place, routing) in routings.into_iter().enumerate() {
-            let case = Case { hosts, service_levels: 1, counters: true, routing };
+            let case = Case { hosts, service_levels: 1, counters: true, routing, bytes: ONE_PACKET };
             let (done, seconds, packets) = run(case, &graph, hops);
             best[place] = best[place].min(seconds * 1e9 / done as f64);
             ways[place] = done as f64 / packets as f64;
@@ -153,14 +130,6 @@ fn choice(graph: &Graph, routing: &str, choices: u64) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / chosen as f64
 }
 
-/// A fabric of links of one rate and latency.
-fn fabric(topology: &str, params: &str) -> Arc<Graph> {
-    let mut params: serde_json::Value = serde_json::from_str(params).expect("parameters of a bench");
-    params["bandwidth"] = RATE.0.into();
-    params["latency"] = 200_000.into();
-    Arc::new(topology::build(topology, &params).expect("a fabric of a bench"))
-}
-
 /// Best of five runs, each in turn with the event list that a conventional engine would need for the same packet-hops.
 fn row(topology: &str, params: &str, case: Case, hops: u64) {
     let graph = fabric(topology, params);
@@ -198,13 +167,10 @@ fn event_list(ports: usize, hops: u64) -> f64 {
 
 /// Packet-hops, CPU seconds and packets delivered of one run, after a warm-up.
 fn run(case: Case, graph: &Arc<Graph>, hops: u64) -> (u64, f64, u64) {
-    let (spec, programs) = uniform(case);
-    let mut simulation = Simulation::on(Arc::clone(graph), spec, programs).expect("a valid plan");
-    let far = Instant(u64::MAX >> 1);
-    simulation.run_until(far, hops / 4).expect("traffic that flows");
+    let mut simulation = warm(graph, case, hops / 4);
     let before = simulation.network().totals();
     let start = ProcessTime::now();
-    simulation.run_until(far, hops).expect("traffic that flows");
+    advance(&mut simulation, hops);
     let elapsed: Duration = start.elapsed();
     let after = simulation.network().totals();
     // Messages are packets here.
@@ -212,90 +178,3 @@ fn run(case: Case, graph: &Arc<Graph>, hops: u64) -> (u64, f64, u64) {
     (after.packet_hops - before.packet_hops, elapsed.as_secs_f64(), packets)
 }
 
-/// Every rank sends one packet to a random other rank, on average every two wire times.
-fn uniform(case: Case) -> (Spec, Vec<Program>) {
-    const STEPS: usize = 32;
-    let wire = RATE.serialization(PAYLOAD + Bytes(26)).0;
-    let size = case.hosts / JOBS;
-    let mut specs = Vec::new();
-    let mut programs = Vec::new();
-    let mut hosts: Vec<u32> = (0..case.hosts).collect();
-    hosts.shuffle(&mut rng::stream(1, "hosts", 0));
-    for job in 0..JOBS {
-        let mut random = rng::stream(1, "uniform", u64::from(job));
-        let mut targets: Vec<Vec<u32>> = Vec::new();
-        for _ in 0..STEPS {
-            let mut order: Vec<u32> = (0..size).collect();
-            order.shuffle(&mut random);
-            // A cycle through all ranks: nobody sends to itself, everybody receives once.
-            let mut target = vec![0; size as usize];
-            for (place, &rank) in order.iter().enumerate() {
-                target[rank as usize] = order[(place + 1) % order.len()];
-            }
-            targets.push(target);
-        }
-        let ranks = (0..size).map(|rank| script(rank, &targets, wire, &mut random).source()).collect();
-        programs.push(Program { ranks });
-        let own = &hosts[(job * size) as usize..((job + 1) * size) as usize];
-        specs.push(JobSpec {
-            name: format!("job {job}"),
-            hosts: own.iter().map(|&host| HostId(host)).collect(),
-            service_level: Some(u8::try_from(job).expect("four jobs") % case.service_levels),
-            ranks: (0..size).filter(|_| case.service_levels > 4).map(|rank| (rank, (rank % 16) as u8)).collect(),
-            rails: None,
-            start: Picoseconds::ZERO,
-            stop: None,
-            marks: false,
-        });
-    }
-    let spec = Spec {
-        fabric: FabricSpec {
-            topology: "fat_tree".into(),
-            params: serde_json::Value::Null,
-            routing: case.routing.into(),
-            routing_params: serde_json::Value::Null,
-            rails: None,
-        },
-        network: Default::default(),
-        qos: QosSpec {
-            lanes: None,
-            sl2vl: (0..case.service_levels).collect(),
-            arbiter: Named { name: "weighted_round_robin".into(), params: serde_json::json!({}) },
-            default: 0,
-            kinds: Default::default(),
-        },
-        // The hosts do nothing but send and receive: what is measured is the engine, not the idle time of its CPUs.
-        mpi: mpi::Parameters {
-            send_overhead: Picoseconds::ZERO,
-            receive_overhead: Picoseconds::ZERO,
-            ..Default::default()
-        },
-        jobs: specs,
-        observe: observe::Parameters { counters: case.counters, ..Default::default() },
-    };
-    (spec, programs)
-}
-
-/// Blocks of sends and receives; a block's receives are waited for after the next block.
-fn script(rank: u32, targets: &[Vec<u32>], wire: u64, random: &mut impl RngExt) -> Script {
-    const BLOCK: usize = 8;
-    let mut lines = vec![Line::Repeat(None)];
-    for (number, block) in targets.chunks(BLOCK).enumerate() {
-        let base = |number: usize| u32::try_from(number % 2 * 2 * BLOCK).expect("small");
-        let request = |place: usize| base(number) + u32::try_from(place).expect("small");
-        for place in 0..block.len() {
-            lines.push(Line::Op(Op::Irecv { from: None, tag: None, comm: COMM_WORLD, request: request(place) }));
-        }
-        for (place, target) in block.iter().enumerate() {
-            let (to, mode) = (Rank(target[rank as usize]), SendMode::Standard);
-            let request = request(BLOCK + place);
-            lines.push(Line::Op(Op::Isend { to, bytes: PAYLOAD, tag: 0, comm: COMM_WORLD, mode, request }));
-            let gap = random.random_range(0.0..2.0) * 2.0 * wire as f64;
-            lines.push(Line::Op(Op::Compute(Picoseconds(gap as u64))));
-        }
-        let all: Arc<[RequestId]> = (0..2 * BLOCK as u32).map(|place| base(number) + place).collect();
-        lines.push(Line::Op(Op::WaitAll(all)));
-    }
-    lines.push(Line::End);
-    Script::new(lines).expect("closed loops")
-}

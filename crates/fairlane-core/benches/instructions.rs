@@ -1,0 +1,38 @@
+//! Instructions per packet-hop, counted by callgrind: see `benches/instructions.py`, which divides and compares.
+
+#![allow(missing_docs, reason = "the harness generates public items")]
+
+mod traffic;
+
+use std::hint::black_box;
+
+use fairlane_core::simulation::Simulation;
+use gungraun::prelude::*;
+use traffic::{Case, DRAGONFLY, ONE_PACKET, advance, fabric, warm};
+
+/// Packet-hops that are counted, after the warm-up; `benches/instructions.py` divides by them.
+const HOPS: u64 = 200_000;
+const WARM_UP: u64 = 100_000;
+
+/// A message of several packets.
+const BULK: u64 = 64 * 1024;
+
+fn ready(topology: &str, params: &str, hosts: u32, routing: &'static str, bytes: u64) -> Simulation {
+    let case = Case { hosts, service_levels: 4, counters: true, routing, bytes };
+    warm(&fabric(topology, params), case, WARM_UP)
+}
+
+#[library_benchmark(setup = ready)]
+#[bench::fat_tree_64("fat_tree", r#"{ "hosts": 64, "levels": 2 }"#, 64, "d_mod_k", ONE_PACKET)]
+#[bench::fat_tree_64_bulk("fat_tree", r#"{ "hosts": 64, "levels": 2 }"#, 64, "d_mod_k", BULK)]
+#[bench::fat_tree_1296("fat_tree", r#"{ "hosts": 1296, "levels": 3 }"#, 1296, "d_mod_k", ONE_PACKET)]
+#[bench::dragonfly_1056_minimal("dragonfly", DRAGONFLY, 1056, "minimal", ONE_PACKET)]
+#[bench::dragonfly_1056_progressive("dragonfly", DRAGONFLY, 1056, "progressive", ONE_PACKET)]
+#[bench::torus_1296("torus", r#"{ "sides": [12, 12, 9] }"#, 1296, "dimension_order", ONE_PACKET)]
+fn hops(mut simulation: Simulation) -> Simulation {
+    advance(black_box(&mut simulation), HOPS);
+    simulation
+}
+
+library_benchmark_group!(name = engine, benchmarks = hops);
+main!(library_benchmark_groups = engine);
