@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 
-import reference  # noqa: E402  (found only now)
+import packet  # noqa: E402  (found only now)
+import reference  # noqa: E402
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -69,4 +70,5 @@ def keep_attributes(app: Sphinx) -> None:
 def setup(app: Sphinx) -> None:
     """Has the reference written when the builder starts."""
     keep_attributes(app)
+    app.connect("builder-inited", lambda _: packet.write(HERE / "reference" / "generated"))
     app.connect("builder-inited", lambda _: reference.write(HERE / "reference" / "generated"))

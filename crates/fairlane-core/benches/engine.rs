@@ -177,4 +177,3 @@ fn run(case: Case, graph: &Arc<Graph>, hops: u64) -> (u64, f64, u64) {
     let packets = after.messages_delivered - before.messages_delivered;
     (after.packet_hops - before.packet_hops, elapsed.as_secs_f64(), packets)
 }
-

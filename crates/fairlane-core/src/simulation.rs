@@ -304,7 +304,7 @@ impl Simulation {
     fn replace_levels(&mut self, levels: Levels) {
         if levels != *self.mpi.levels() {
             self.mpi.set_levels(levels);
-            self.network.rouse();
+            self.network.wake_all();
         }
     }
 

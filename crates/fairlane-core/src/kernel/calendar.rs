@@ -1,6 +1,6 @@
-//! Which hosts and ports have something to do in which window.
+//! What has something to do in which window.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::{Bits, Mask};
@@ -10,26 +10,46 @@ use crate::units::{Instant, Picoseconds};
 const SLOTS: u64 = 64;
 
 /// What is due in a window further ahead than the bit sets reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Due {
-    /// This host has something to do.
-    Host(u32),
-    /// This port has something to do.
-    Port(u32),
-    /// This record arrives at this port.
-    Arrival {
-        /// The port.
-        port: u32,
-        /// Its index in the caller's pool.
-        record: u32,
-    },
-    /// This record arrives at this switch.
-    Crossing {
-        /// The switch.
-        switch: u32,
-        /// Its index in the caller's pool.
-        record: u32,
-    },
+#[derive(Clone, Copy, Debug)]
+enum Due<D> {
+    /// This member of this set has something to do.
+    Member(usize, u32),
+    /// The caller's.
+    Item(D),
+}
+
+/// An entry of the far future, ordered by window, then in the order of being put in; the first is the greatest.
+#[derive(Clone, Debug)]
+struct Far<D> {
+    window: u64,
+    sequence: u64,
+    due: Due<D>,
+}
+
+impl<D> Far<D> {
+    fn key(&self) -> Reverse<(u64, u64)> {
+        Reverse((self.window, self.sequence))
+    }
+}
+
+impl<D> PartialEq for Far<D> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<D> Eq for Far<D> {}
+
+impl<D> PartialOrd for Far<D> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<D> Ord for Far<D> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
 }
 
 /// The width of a window: `factor * 2^shift` picoseconds, so that finding an instant's window takes no division.
@@ -67,41 +87,39 @@ impl Width {
     }
 }
 
-/// The calendar: bit sets of hosts and ports for the next windows, a heap for the far future.
+/// The calendar: for the next windows bit sets, one for each class of things that run, and for the far future a heap, which
+/// also keeps items of the caller's until their window opens.
 #[derive(Clone, Debug)]
-pub struct Calendar {
+pub struct Calendar<const SETS: usize, D> {
     width: Width,
     /// The window that is open, or was last.
     window: u64,
-    hosts: Bits,
-    ports: Bits,
+    sets: [Bits; SETS],
     /// Bit `s`: slot `s` is not empty.
     occupied: u64,
-    /// By window, then in the order of being put in.
-    far: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    far: BinaryHeap<Far<D>>,
     sequence: u64,
 }
 
-impl Calendar {
+impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
     /// So many windows, from the open one on, are near.
     pub const NEAR: u64 = SLOTS;
 
-    /// Bits that every host and every port takes in the sets.
-    pub const BITS_PER_VERTEX: usize = SLOTS as usize;
+    /// Bits that every member takes in its set.
+    pub const BITS_PER_MEMBER: usize = SLOTS as usize;
 
     /// A calendar of windows as wide as the greatest number of picoseconds that is not above `lookahead` and has no more than
-    /// three significant bits (no more than one below 256 ps).
+    /// three significant bits (no more than one below 256 ps), for sets of so many members.
     ///
     /// # Panics
     /// If `lookahead` is zero.
     #[must_use]
-    pub fn new(lookahead: Picoseconds, hosts: usize, ports: usize) -> Self {
+    pub fn new(lookahead: Picoseconds, members: [usize; SETS]) -> Self {
         let slots = usize::try_from(SLOTS).expect("invariant: 64 fits a usize");
         Self {
             width: Width::below(lookahead),
             window: 0,
-            hosts: Bits::new(slots, hosts),
-            ports: Bits::new(slots, ports),
+            sets: members.map(|members| Bits::new(slots, members)),
             occupied: 0,
             far: BinaryHeap::new(),
             sequence: 0,
@@ -135,39 +153,27 @@ impl Calendar {
         self.window
     }
 
-    /// Has `host` run in the window of `at`, the open one or a later one.
+    /// Has a member of a set run in the window of `at`, the open one or a later one.
     #[inline]
-    pub fn wake_host(&mut self, host: u32, at: Instant) {
-        let window = self.window_of(at);
+    pub fn wake(&mut self, set: usize, member: u32, at: Instant) {
+        self.wake_in(set, member, self.window_of(at));
+    }
+
+    /// Has a member of a set run in a window, the open one or a later one.
+    #[inline]
+    pub fn wake_in(&mut self, set: usize, member: u32, window: u64) {
         if window - self.window < SLOTS {
-            self.hosts.insert(slot(window), host);
+            self.sets[set].insert(slot(window), member);
             self.occupied |= 1 << (window % SLOTS);
         } else {
-            self.put_off(window, Due::Host(host));
+            self.put_off(window, Due::Member(set, member));
         }
     }
 
-    /// Has `port` run in the window of `at`, the open one or a later one.
+    /// Has a member of a set not run in the open window.
     #[inline]
-    pub fn wake_port(&mut self, port: u32, at: Instant) {
-        self.wake_port_in(port, self.window_of(at));
-    }
-
-    /// Has `port` run in a window, the open one or a later one.
-    #[inline]
-    pub fn wake_port_in(&mut self, port: u32, window: u64) {
-        if window - self.window < SLOTS {
-            self.ports.insert(slot(window), port);
-            self.occupied |= 1 << (window % SLOTS);
-        } else {
-            self.put_off(window, Due::Port(port));
-        }
-    }
-
-    /// Has `port` not run in the open window.
-    #[inline]
-    pub fn forget_port(&mut self, port: u32) {
-        self.ports.remove(slot(self.window), port);
+    pub fn forget(&mut self, set: usize, member: u32) {
+        self.sets[set].remove(slot(self.window), member);
     }
 
     /// Has a window opened for what the caller keeps. Returns whether it is near, less than [`Calendar::NEAR`] ahead: if not,
@@ -179,13 +185,13 @@ impl Calendar {
         near
     }
 
-    /// Keeps an arrival until its window opens; see [`Calendar::next_due`].
-    pub fn defer(&mut self, arrival: Due, window: u64) {
-        self.put_off(window, arrival);
+    /// Keeps an item until its window opens; see [`Calendar::next_due`].
+    pub fn defer(&mut self, item: D, window: u64) {
+        self.put_off(window, Due::Item(item));
     }
 
-    fn put_off(&mut self, window: u64, due: Due) {
-        self.far.push(Reverse((window, self.sequence, due)));
+    fn put_off(&mut self, window: u64, due: Due<D>) {
+        self.far.push(Far { window, sequence: self.sequence, due });
         self.sequence += 1;
     }
 
@@ -194,7 +200,7 @@ impl Calendar {
         #[allow(clippy::cast_possible_truncation, reason = "below 64")]
         let turned = self.occupied.rotate_right((from % SLOTS) as u32);
         let near = if turned == 0 { u64::MAX } else { from + u64::from(turned.trailing_zeros()) };
-        let far = self.far.peek().map_or(u64::MAX, |Reverse((window, ..))| *window);
+        let far = self.far.peek().map_or(u64::MAX, |far| far.window);
         let window = near.min(far);
         if window == u64::MAX || self.opening(window) >= end {
             return None;
@@ -203,38 +209,33 @@ impl Calendar {
         Some(window)
     }
 
-    /// Takes the next thing of the far future that is due in the open window. Hosts and ports among them are put into
-    /// the window's sets; an arrival is returned, for the caller to insert.
-    pub fn next_due(&mut self) -> Option<Due> {
-        while let Some(Reverse((window, _, due))) = self.far.peek().copied() {
+    /// Takes the next item of the far future that is due in the open window. Members of sets that are due are put into the
+    /// window's sets.
+    pub fn next_due(&mut self) -> Option<D> {
+        while let Some(&Far { window, due, .. }) = self.far.peek() {
             if window > self.window {
                 return None;
             }
             self.far.pop();
             self.occupied |= 1 << (window % SLOTS);
             match due {
-                Due::Host(host) => self.hosts.insert(slot(window), host),
-                Due::Port(port) => self.ports.insert(slot(window), port),
-                Due::Arrival { port, .. } => {
-                    self.ports.insert(slot(window), port);
-                    return Some(due);
-                }
-                Due::Crossing { .. } => return Some(due),
+                Due::Member(set, member) => self.sets[set].insert(slot(window), member),
+                Due::Item(item) => return Some(item),
             }
         }
         None
     }
 
-    /// Takes the open window's hosts, in ascending order.
+    /// Takes the open window's members of a set, in ascending order.
     #[inline]
-    pub fn take_hosts(&mut self, list: &mut Vec<u32>) {
-        self.hosts.drain_into(slot(self.window), list);
+    pub fn take(&mut self, set: usize, list: &mut Vec<u32>) {
+        self.sets[set].drain_into(slot(self.window), list);
     }
 
-    /// Takes the open window's ports, in ascending order: those in the mask, and those that are not.
+    /// Takes the open window's members of a set, in ascending order: those in the mask, and those that are not.
     #[inline]
-    pub fn take_ports(&mut self, mask: &Mask, inside: &mut Vec<u32>, outside: &mut Vec<u32>) {
-        self.ports.drain_split(slot(self.window), mask, inside, outside);
+    pub fn take_split(&mut self, set: usize, mask: &Mask, inside: &mut Vec<u32>, outside: &mut Vec<u32>) {
+        self.sets[set].drain_split(slot(self.window), mask, inside, outside);
     }
 
     /// Closes the open window; its sets must have been emptied.
@@ -242,9 +243,12 @@ impl Calendar {
         self.occupied &= !(1 << (self.window % SLOTS));
     }
 
-    /// Everything that is kept for the far future.
-    pub fn deferred(&self) -> impl Iterator<Item = Due> {
-        self.far.iter().map(|Reverse((.., due))| *due)
+    /// The items that are kept for the far future.
+    pub fn deferred(&self) -> impl Iterator<Item = D> {
+        self.far.iter().filter_map(|far| match far.due {
+            Due::Item(item) => Some(item),
+            Due::Member(..) => None,
+        })
     }
 
     /// Whether nothing is due at any time.
@@ -287,29 +291,31 @@ mod tests {
 
     #[test]
     fn near_and_far_come_in_order() {
-        let mut calendar = Calendar::new(Picoseconds(100), 10, 10);
+        let mut calendar = Calendar::new(Picoseconds(100), [10, 10]);
         assert_eq!(calendar.width(), Picoseconds(64));
-        calendar.wake_host(3, Instant(130));
-        calendar.wake_host(4, Instant(640_000));
+        calendar.wake(0, 3, Instant(130));
+        calendar.wake(0, 4, Instant(640_000));
         assert!(calendar.occupy(7) && !calendar.occupy(64));
-        calendar.defer(Due::Arrival { port: 7, record: 42 }, 5_000);
-        calendar.defer(Due::Crossing { switch: 1, record: 43 }, 5_000);
+        calendar.defer("first", 5_000);
+        calendar.defer("second", 5_000);
+        calendar.wake_in(1, 7, 5_000);
         assert_eq!(calendar.open(0, Instant::MAX), Some(2));
         assert_eq!(calendar.next_due(), None);
-        assert_eq!(drained(|list| calendar.take_hosts(list)), [3]);
+        assert_eq!(drained(|list| calendar.take(0, list)), [3]);
         calendar.close();
         assert_eq!(calendar.open(3, Instant::MAX), Some(7));
         calendar.close();
         assert_eq!(calendar.open(8, Instant(300_000)), None);
         assert_eq!(calendar.open(8, Instant::MAX), Some(5_000));
-        assert_eq!(calendar.next_due(), Some(Due::Arrival { port: 7, record: 42 }));
-        assert_eq!(calendar.next_due(), Some(Due::Crossing { switch: 1, record: 43 }));
+        assert_eq!(calendar.deferred().count(), 2);
+        assert_eq!(calendar.next_due(), Some("first"));
+        assert_eq!(calendar.next_due(), Some("second"));
         assert_eq!(calendar.next_due(), None);
-        assert_eq!(drained(|list| calendar.take_ports(&Mask::new(10), &mut Vec::new(), list)), [7]);
+        assert_eq!(drained(|list| calendar.take_split(1, &Mask::new(10), &mut Vec::new(), list)), [7]);
         calendar.close();
         assert_eq!(calendar.open(5_001, Instant::MAX), Some(10_000));
         assert_eq!(calendar.next_due(), None);
-        assert_eq!(drained(|list| calendar.take_hosts(list)), [4]);
+        assert_eq!(drained(|list| calendar.take(0, list)), [4]);
         calendar.close();
         assert!(calendar.is_empty());
     }

@@ -7,11 +7,13 @@
 
 mod bits;
 mod calendar;
+mod mailbox;
 mod pool;
 mod prefetch;
 
 use bits::Bits;
 pub use bits::Mask;
-pub use calendar::{Calendar, Due};
+pub use calendar::Calendar;
+pub use mailbox::Mailboxes;
 pub use pool::{NONE, Pool};
 pub use prefetch::{prefetch, prefetch_at};

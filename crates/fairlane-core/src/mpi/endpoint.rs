@@ -37,13 +37,13 @@ impl Endpoint for Mpi {
             std::mem::swap(&mut self.messaging.outbox, injections);
         }
         let next = result.map_err(|error| *error)?;
-        if std::mem::take(&mut self.messaging.lull) {
+        if std::mem::take(&mut self.messaging.quiescent) {
             self.check_progress(host, until)?;
         }
         // A rank that waits for nothing takes what has come when it goes on. Not while it holds back a message that has
         // overtaken others: those may let it go on, and it may ask for an answer at once.
-        let patient = self.messaging.ranks.get(alone as usize).is_some_and(RankState::is_patient);
-        Ok(Pause { at: (next != NEVER).then_some(Instant(next)), patient })
+        let deferrable = self.messaging.ranks.get(alone as usize).is_some_and(RankState::is_deferrable);
+        Ok(Pause { at: (next != NEVER).then_some(Instant(next)), deferrable })
     }
 
     #[inline(always)]

@@ -112,7 +112,7 @@ impl Messaging {
             state.due = NEVER;
             let job = &mut self.jobs[state.job.index()];
             job.active -= 1;
-            self.lull |= job.active == 0;
+            self.quiescent |= job.active == 0;
         }
         state.due
     }

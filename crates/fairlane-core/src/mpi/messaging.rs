@@ -46,7 +46,7 @@ pub(super) struct Messaging {
     /// always are: through memory a short message overtakes a long one.
     pub numbering: bool,
     /// A job has run out of active ranks or of messages under way since this was looked at.
-    pub lull: bool,
+    pub quiescent: bool,
     pub transfers: Pool<Transfer>,
     /// What the host that runs now sends.
     pub outbox: Vec<Injection>,
@@ -125,7 +125,7 @@ impl Messaging {
     pub fn landed(&mut self, job: JobId) {
         let job = &mut self.jobs[job.index()];
         job.in_flight -= 1;
-        self.lull |= job.in_flight == 0;
+        self.quiescent |= job.in_flight == 0;
     }
 
     /// The record, if it is of the job of `rank`.

@@ -111,7 +111,7 @@ impl Mpi {
             memory: vec![BinaryHeap::new(); hosts],
             in_memory: 0,
             numbering: false,
-            lull: false,
+            quiescent: false,
             transfers: Pool::default(),
             outbox: Vec::new(),
             sequence: 0,

@@ -116,9 +116,9 @@ impl Messaging {
             return;
         }
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
-        let prompt = !matches!(stage, Stage::Eager | Stage::Datagram);
+        let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (transfer, stage as u8);
-        let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, kind, token, stage, prompt };
+        let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, kind, token, stage, urgent };
         if self.rails.trivial() {
             self.outbox.push(injection);
         } else {
@@ -208,7 +208,7 @@ impl Messaging {
         let state = &mut self.ranks[to as usize];
         let job = &mut self.jobs[state.job.index()];
         job.in_flight -= 1;
-        self.lull |= job.in_flight == 0;
+        self.quiescent |= job.in_flight == 0;
         let Some(receive) = state.matching.arrive(transfer.envelope, record) else {
             transfer.payload_done = true;
             self.end_probe(to, now);

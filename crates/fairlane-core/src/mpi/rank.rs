@@ -136,7 +136,7 @@ impl RankState {
 
     /// Nothing that comes to the rank but asks for an answer makes a difference before its program goes on.
     #[inline]
-    pub fn is_patient(&self) -> bool {
+    pub fn is_deferrable(&self) -> bool {
         self.due != NEVER && !self.matching.is_attentive()
     }
 

@@ -6,14 +6,14 @@ use crate::ids::{LinkId, SwitchId};
 use crate::topology::Vertex;
 
 impl Network {
-    /// If nothing is left to happen and packets are still in flight: the error that names the cycle of lanes, each of which waits
+    /// If nothing is left to happen and packets are still in in_flight: the error that names the cycle of lanes, each of which waits
     /// for room in the buffer that the next one fills.
     #[must_use]
     pub fn deadlock(&self) -> Option<RunError> {
-        if !self.is_at_rest() || self.flight.packets.is_empty() {
+        if !self.is_at_rest() || self.in_flight.packets.is_empty() {
             return None;
         }
-        let stuck = |port: u32| self.ports[port as usize].waiting != 0 && port >= self.fixed.nics;
+        let stuck = |port: u32| self.ports[port as usize].waiting != 0 && port >= self.config.nics;
         let ports = u32::try_from(self.ports.len()).expect("invariant: links have 27-bit numbers");
         let first = (0..ports).find(|&port| stuck(port))?;
         #[allow(clippy::cast_possible_truncation, reason = "below 32")]
@@ -30,20 +30,20 @@ impl Network {
         }
         let words: Vec<String> = path.iter().map(|&(port, lane)| self.place_name(port, lane)).collect();
         Some(RunError::Deadlock {
-            at: self.flight.calendar.opening(self.flight.calendar.window() + 1),
+            at: self.in_flight.calendar.opening(self.in_flight.calendar.window() + 1),
             cycle: words.join(" -> "),
         })
     }
 
     /// The port and lane, of the switch behind `port`, that holds packets which came over `port` on `lane`.
     fn blocker(&self, port: u32, lane: u8) -> Option<(u32, u8)> {
-        let Vertex::Switch(SwitchId(switch)) = self.fixed.graph.link(LinkId(port)).to else { return None };
-        let ports = self.fixed.graph.ports(Vertex::Switch(SwitchId(switch)));
-        let places = ports.flat_map(|link| (0..self.fixed.lanes).map(move |lane| (link.0, lane)));
+        let Vertex::Switch(SwitchId(switch)) = self.config.graph.link(LinkId(port)).to else { return None };
+        let ports = self.config.graph.ports(Vertex::Switch(SwitchId(switch)));
+        let places = ports.flat_map(|link| (0..self.config.lanes).map(move |lane| (link.0, lane)));
         let mut holding = places.filter(|&(next, queue)| {
-            let mut record = self.lane_table[next as usize * self.fixed.lanes + queue].head;
+            let mut record = self.lanes[next as usize * self.config.lanes + queue].head;
             while record != crate::kernel::NONE {
-                let packet = &self.flight.packets[record];
+                let packet = &self.in_flight.packets[record];
                 if packet.held == lane && packet.came.link() == port {
                     return true;
                 }
@@ -55,6 +55,6 @@ impl Network {
     }
 
     fn place_name(&self, port: u32, lane: u8) -> String {
-        format!("{} lane {lane}", self.fixed.graph.link_name(LinkId(port)))
+        format!("{} lane {lane}", self.config.graph.link_name(LinkId(port)))
     }
 }

@@ -15,7 +15,7 @@ impl Network {
     /// delivery of its tail; empty if they are not kept.
     #[must_use]
     pub fn latencies(&self) -> Latencies {
-        let mut latencies = self.watch.latencies.clone();
+        let mut latencies = self.observation.latencies.clone();
         for packet in self.unseen() {
             latencies.record(JobId(packet.job), packet.kind, packet.latency());
         }
@@ -36,7 +36,7 @@ impl Network {
                 deliveries.push(whole(packet, packet.message));
                 continue;
             }
-            let message = &self.flight.messages[packet.message];
+            let message = &self.in_flight.messages[packet.message];
             let (count, last) = parts.entry(packet.message).or_default();
             (*count, *last) = (*count + 1, packet.time.max(*last));
             if *count == message.undelivered {
@@ -49,10 +49,10 @@ impl Network {
     /// The packets that have come to hosts that have not looked at them yet.
     fn unseen(&self) -> impl Iterator<Item = &Packet> {
         let now = self.now().0;
-        self.flight.incoming.iter().flat_map(move |&(head, _)| {
+        self.in_flight.receive_queues.iter().flat_map(move |&(head, _)| {
             let mut next = head;
             std::iter::from_fn(move || {
-                let packet = (next != NONE).then(|| &self.flight.packets[next])?;
+                let packet = (next != NONE).then(|| &self.in_flight.packets[next])?;
                 next = packet.next;
                 Some(packet)
             })

@@ -1,13 +1,15 @@
 //! Laws that hold at the opening of every window, checked against the network's whole state.
 
 use super::Network;
+use super::in_flight::Deferred;
 use super::packet::{Message, Packet};
 use crate::error::RunError;
-use crate::kernel::{Due, NONE};
+use crate::kernel::NONE;
 
 impl Network {
     /// Checks that credits balance, that bytes and messages are conserved, that the occupancy table of adaptive routings
-    /// agrees with what is in the queues and buffers, and that the interference matrix accounts for all waiting. Walks through everything in flight: for tests, debug builds, and the end of a run.
+    /// agrees with what is in the queues and buffers, and that the interference matrix accounts for all waiting. Walks through
+    /// everything in flight: for tests, debug builds, and the end of a run.
     ///
     /// # Errors
     /// [`RunError::Law`] with both sides of the equation that does not hold.
@@ -15,10 +17,10 @@ impl Network {
         let law = |law: String| RunError::Law { at: self.now(), law };
         self.credits_balance().map_err(law)?;
         self.messages_balance().map_err(law)?;
-        if self.fixed.adaptive {
+        if self.config.adaptive {
             self.occupancy_balances().map_err(law)?;
         }
-        if self.fixed.observe.counters {
+        if self.config.observe.counters {
             self.waiting_balances().map_err(law)?;
         }
         Ok(())
@@ -26,24 +28,23 @@ impl Network {
 
     /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
     fn credits_balance(&self) -> Result<(), String> {
-        let mut held: Vec<u64> =
-            self.lane_table.iter().map(|lane| u64::from(lane.credits) + u64::from(lane.soon)).collect();
-        for (port, returning) in self.flight.returning.iter().enumerate() {
-            for credit in &returning.credits {
-                held[port * self.fixed.lanes + usize::from(credit.lane)] += u64::from(credit.bytes);
+        let mut held: Vec<u64> = self.lanes.iter().map(|lane| lane.credits.booked()).collect();
+        for (port, returns) in self.in_flight.returns.iter().enumerate() {
+            for (lane, bytes) in returns.each() {
+                held[port * self.config.lanes + usize::from(lane)] += bytes;
             }
         }
         self.for_each_queued(|_, packet| {
-            held[packet.came.link() as usize * self.fixed.lanes + usize::from(packet.held)] += u64::from(packet.bytes);
+            held[packet.came.link() as usize * self.config.lanes + usize::from(packet.held)] += u64::from(packet.bytes);
         });
-        match held.iter().position(|&bytes| bytes != self.fixed.parameters.buffer.0) {
+        match held.iter().position(|&bytes| bytes != self.config.parameters.buffer.0) {
             None => Ok(()),
             Some(place) => Err(format!(
                 "link {} lane {}: credits, credits on their way and bytes in the buffer make {} of {} bytes",
-                place / self.fixed.lanes,
-                place % self.fixed.lanes,
+                place / self.config.lanes,
+                place % self.config.lanes,
                 held[place],
-                self.fixed.parameters.buffer.0
+                self.config.parameters.buffer.0
             )),
         }
     }
@@ -59,7 +60,7 @@ impl Network {
                 queued[port as usize] += u64::from(packet.bytes);
             }
         });
-        let loads = &self.flight.loads;
+        let loads = &self.in_flight.occupancy;
         loads.for_each_credit(|link, bytes| used[link as usize] += u64::from(bytes));
         let view = loads.view();
         let entries = view.queued.iter().zip(view.used).zip(queued.iter().zip(&used));
@@ -77,29 +78,29 @@ impl Network {
     /// Messages that hosts have handed over and whose last packet they have not taken.
     #[must_use]
     pub fn messages_in_flight(&self) -> u64 {
-        self.flight.totals.messages_injected - self.flight.totals.messages_delivered
+        self.in_flight.totals.messages_injected - self.in_flight.totals.messages_delivered
     }
 
     /// Injected = delivered + in flight, in messages and in bytes; cut = delivered + in flight, in packets.
     fn messages_balance(&self) -> Result<(), String> {
         // A record that is not in use has nothing undelivered.
         let alive =
-            || self.flight.messages.slots().map(|(_, message)| message).filter(|message| message.undelivered > 0);
+            || self.in_flight.messages.slots().map(|(_, message)| message).filter(|message| message.undelivered > 0);
         let balances = [
             (
                 "messages",
-                self.flight.totals.messages_injected - self.flight.totals.messages_delivered,
-                alive().count() as u64 + self.flight.whole.messages,
+                self.in_flight.totals.messages_injected - self.in_flight.totals.messages_delivered,
+                alive().count() as u64 + self.in_flight.single_packet.messages,
             ),
             (
                 "bytes",
-                self.flight.totals.bytes_injected - self.flight.totals.bytes_delivered,
-                alive().map(|message| message.bytes).sum::<u64>() + self.flight.whole.bytes,
+                self.in_flight.totals.bytes_injected - self.in_flight.totals.bytes_delivered,
+                alive().map(|message| message.bytes).sum::<u64>() + self.in_flight.single_packet.bytes,
             ),
             (
                 "packets",
-                self.flight.packets.len() as u64,
-                alive().map(|message| self.packets_under_way(message)).sum::<u64>() + self.flight.whole.messages,
+                self.in_flight.packets.len() as u64,
+                alive().map(|message| self.packets_under_way(message)).sum::<u64>() + self.in_flight.single_packet.messages,
             ),
         ];
         for (what, expected, found) in balances {
@@ -111,18 +112,18 @@ impl Network {
     }
 
     fn packets_under_way(&self, message: &Message) -> u64 {
-        let delivered = self.fixed.packets_of(message.bytes) - u64::from(message.undelivered);
+        let delivered = self.config.packets_of(message.bytes) - u64::from(message.undelivered);
         u64::from(message.sent) - delivered
     }
 
     /// With nothing in flight: the interference matrix sums to the packets' waiting time.
     fn waiting_balances(&self) -> Result<(), String> {
-        if !self.flight.messages.is_empty() || !self.flight.packets.is_empty() {
+        if !self.in_flight.messages.is_empty() || !self.in_flight.packets.is_empty() {
             return Ok(());
         }
-        let waited: u64 = self.lane_table.iter().map(|lane| lane.waited).sum();
+        let waited: u64 = self.lanes.iter().map(|lane| lane.waited).sum();
         let aside: u64 = self.ports.iter().map(|port| port.waiters.aside()).sum();
-        let charged = self.watch.interference.charged();
+        let charged = self.observation.interference.charged();
         if waited == charged && aside == 0 {
             return Ok(());
         }
@@ -133,33 +134,33 @@ impl Network {
     fn for_each_queued(&self, mut visit: impl FnMut(Option<u32>, &Packet)) {
         let mut walk = |port: u32, mut record: u32| {
             while record != NONE {
-                visit(Some(port), &self.flight.packets[record]);
-                record = self.flight.packets[record].next;
+                visit(Some(port), &self.in_flight.packets[record]);
+                record = self.in_flight.packets[record].next;
             }
         };
-        for (port, state) in (0_u32..).zip(&self.ports).skip(self.fixed.nics as usize) {
+        for (port, state) in (0_u32..).zip(&self.ports).skip(self.config.nics as usize) {
             let mut waiting = state.waiting;
             while waiting != 0 {
-                let place = port as usize * self.fixed.lanes + waiting.trailing_zeros() as usize;
-                walk(port, self.lane_table[place].head);
+                let place = port as usize * self.config.lanes + waiting.trailing_zeros() as usize;
+                walk(port, self.lanes[place].head);
                 waiting &= waiting - 1;
             }
         }
-        for (port, record) in self.flight.inboxes.heads() {
-            if port >= self.fixed.nics {
+        for (port, record) in self.in_flight.inboxes.heads() {
+            if port >= self.config.nics {
                 walk(port, record);
             }
         }
-        for record in self.flight.crossings.records() {
-            visit(None, &self.flight.packets[record]);
+        for record in self.in_flight.switch_inboxes.records() {
+            visit(None, &self.in_flight.packets[record]);
         }
-        for due in self.flight.calendar.deferred() {
+        for due in self.in_flight.calendar.deferred() {
             match due {
-                Due::Arrival { port, record } if port >= self.fixed.nics => {
-                    visit(Some(port), &self.flight.packets[record])
+                Deferred::AtPort { port, record } if port >= self.config.nics => {
+                    visit(Some(port), &self.in_flight.packets[record])
                 }
-                Due::Crossing { record, .. } => visit(None, &self.flight.packets[record]),
-                _ => {}
+                Deferred::AtSwitch { record, .. } => visit(None, &self.in_flight.packets[record]),
+                Deferred::AtPort { .. } => {}
             }
         }
     }

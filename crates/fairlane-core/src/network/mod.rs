@@ -1,25 +1,27 @@
 //! The network: what happens to a packet between two hosts.
 //!
 //! Ports, lanes, credits and NICs as the model page describes them, run window by window (see [`crate::kernel`]).
-//! In a window each host runs first, alone, through its events in order of time, and soon behind it its NIC's port if it hands
-//! messages over; then each other port that has something to do, alone. What a port sends lands in another's inbox for a
-//! later window, so the order in which hosts and ports are run changes nothing.
+//!
+//! A packet's path through the files: [`nic`] (injection, segmentation), [`port`] (queue, arbitration, transmission), [`link`],
+//! [`switch`] (adaptive routing), [`port`] again, [`nic`] (reassembly). [`credits`] books the buffers, [`probe`] observes,
+//! [`engine`] advances time.
 
-mod ahead;
-mod crossing;
+mod config;
+mod credits;
 mod deadlock;
-mod fixed;
-mod flight;
+mod engine;
+mod in_flight;
 mod latency;
 mod laws;
-mod loads;
+mod link;
 mod nic;
+mod occupancy;
 mod packet;
 mod parameters;
 mod port;
-mod start;
-mod turn;
-mod watch;
+mod prefetch;
+mod probe;
+mod switch;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,21 +31,20 @@ pub use parameters::{Parameters, Switching};
 
 use crate::error::RunError;
 use crate::ids::{HostId, LinkId, VirtualLane};
-use crate::kernel::{Calendar, Mask, NONE, Pool};
-use crate::observe::{self, Departure, Interference, Latencies};
+use crate::kernel::{Mailboxes, Mask, NONE, Pool};
+use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::Graph;
 use crate::units::{Bytes, Instant, Picoseconds};
-use ahead::{HANDED, LARGE};
-use crossing::{Crossing, Crossings};
-use fixed::{Fixed, narrow};
-use flight::{Flight, Inboxes};
-use loads::LoadBook;
-use packet::Whole;
-use port::{Lane, Port, Returning};
-use turn::{Arrival, Passed, Turn, kind};
-use watch::Watch;
+use config::{Config, narrow};
+use credits::CreditReturns;
+use in_flight::{InFlight, NetworkCalendar};
+use occupancy::Occupancy;
+use packet::SinglePacket;
+use port::{Arrival, Lane, Port};
+use probe::Observation;
+use switch::{AtSwitch, SwitchInboxes};
 
 /// Windows ahead for which arrivals at ports are listed, at most; those that come later wait in the calendar.
 const MOST_INBOX_SLOTS: usize = 32;
@@ -76,25 +77,25 @@ pub trait Endpoint {
 pub struct Pause {
     /// When it has something to do by itself, at the end of the window or later.
     pub at: Option<Instant>,
-    /// Until then it need run only for what is prompt: the rest makes no difference to anyone before.
-    pub patient: bool,
+    /// Until then it need run only for what is urgent: the rest makes no difference to anyone before.
+    pub deferrable: bool,
 }
 
 /// A fabric in operation.
 #[derive(Clone)]
 pub struct Network {
-    fixed: Fixed,
+    config: Config,
     /// The window that comes after the last one run.
     next_window: u64,
     ports: Vec<Port>,
     /// By port, then lane.
-    lane_table: Vec<Lane>,
+    lanes: Vec<Lane>,
     /// By port, as many words as the arbiter needs.
-    arbiter_state: Vec<u32>,
+    arbiter_states: Vec<u32>,
     /// The ports of links that lead to hosts.
     to_hosts: Mask,
-    flight: Flight,
-    watch: Watch,
+    in_flight: InFlight,
+    observation: Observation,
     scratch: Scratch,
 }
 
@@ -138,15 +139,15 @@ struct Scratch {
     arrivals: Vec<Arrival>,
     deliveries: Vec<Delivery>,
     injections: Vec<Injection>,
-    /// NICs' ports to which their hosts have handed something in the open window.
-    handed: VecDeque<u32>,
+    /// NICs' ports to which their hosts have handed messages in the open window.
+    injecting: VecDeque<u32>,
     /// The hosts, and the ports, that run in the open window.
     hosts: Vec<u32>,
     ports: Vec<u32>,
     /// Those of them that lead to hosts.
-    last: Vec<u32>,
+    to_hosts: Vec<u32>,
     /// What comes to switches that route it in the open window.
-    crossings: Vec<Crossing>,
+    at_switches: Vec<AtSwitch>,
 }
 
 /// The parts of which a network is made.
@@ -180,247 +181,103 @@ impl Network {
         // Loads are as old as the window: where they are looked at, it is no wider than a power of two.
         let lookahead = if adaptive { Picoseconds(1 << lookahead.0.ilog2()) } else { lookahead };
         let (hosts, ports) = (plan.graph.hosts(), plan.graph.links().len());
-        let calendar = Calendar::new(lookahead, hosts, ports);
-        let fixed = Fixed::new(&plan, calendar.width());
+        let calendar = NetworkCalendar::new(lookahead, [hosts, ports]);
+        let config = Config::new(&plan, calendar.width());
         let inbox_slots =
-            (calendar.window_of(Instant(fixed.furthest())) + 2).next_power_of_two().min(MOST_INBOX_SLOTS as u64);
+            (calendar.window_of(Instant(config.furthest())) + 2).next_power_of_two().min(MOST_INBOX_SLOTS as u64);
         let mut to_hosts = Mask::new(ports);
-        (0..).zip(&fixed.far_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
+        (0..).zip(&config.to_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
         Self {
             next_window: 0,
-            ports: fixed.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
-            lane_table: vec![Lane::new(narrow(fixed.parameters.buffer)); ports * fixed.lanes],
-            arbiter_state: arbiter_states(&fixed),
-            flight: Flight {
+            ports: config.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
+            lanes: vec![Lane::new(narrow(config.parameters.buffer)); ports * config.lanes],
+            arbiter_states: arbiter_states(&config),
+            in_flight: InFlight {
                 calendar,
-                inboxes: Inboxes::new(inbox_slots, ports),
-                crossings: Crossings::default(),
-                loads: LoadBook::new(if adaptive { ports } else { 0 }),
-                incoming: vec![(NONE, NONE); fixed.nic_host.len()],
+                inboxes: Mailboxes::new(inbox_slots, ports),
+                switch_inboxes: SwitchInboxes::default(),
+                occupancy: Occupancy::new(if adaptive { ports } else { 0 }),
+                receive_queues: vec![(NONE, NONE); config.nic_host.len()],
                 packets: Pool::default(),
                 messages: Pool::default(),
-                returning: vec![Returning::default(); ports],
-                next_offer: vec![0; fixed.gaps.len()],
-                patient: vec![false; hosts],
-                whole: Whole::default(),
+                returns: vec![CreditReturns::default(); ports],
+                next_offer: vec![0; config.gaps.len()],
+                deferring: vec![false; hosts],
+                single_packet: SinglePacket::default(),
                 sequence: 0,
                 totals: Totals::default(),
             },
-            watch: Watch {
-                interference: Interference::new(plan.jobs, plan.observe.interference_by_port),
-                onward: vec![0; if plan.observe.onward_waiting { ports * fixed.lanes } else { 0 }],
-                departs: plan.observe.departs(),
-                departures: Vec::new(),
-                latencies: if plan.observe.counters { Latencies::new(plan.jobs) } else { Latencies::default() },
-            },
+            observation: Observation::new(&plan.observe, plan.jobs, ports * config.lanes),
             scratch: Scratch::default(),
             to_hosts,
-            fixed,
+            config,
         }
     }
 
     /// Has `host` run at `at`: in the window that opens next, or a later one.
     pub fn wake(&mut self, host: HostId, at: Instant) {
-        self.flight.calendar.wake_host(host.0, at.max(self.now()));
+        self.in_flight.wake_host(host.0, at.max(self.now()));
     }
 
     /// The instant up to which everything has happened.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.flight.calendar.opening(self.next_window)
-    }
-
-    /// Runs up to the end of the window in which `end` lies, or until about `hops` packets have started on a link, or until
-    /// nothing is left to happen; the clock is at `end` then. Returns whether it is.
-    ///
-    /// # Errors
-    /// What the endpoint returned; the run has ended then.
-    pub fn run_until<E: Endpoint>(&mut self, end: Instant, hops: u64, endpoint: &mut E) -> Result<bool, RunError> {
-        let budget = self.flight.totals.packet_hops.saturating_add(hops);
-        while self.flight.totals.packet_hops < budget {
-            let Some(window) = self.flight.calendar.open(self.next_window, end) else {
-                self.next_window = self.next_window.max(self.window_at_or_after(end));
-                return Ok(true);
-            };
-            self.flight.take_due(&self.fixed);
-            let until = self.flight.calendar.opening(window + 1);
-            if self.fixed.observe.counters {
-                self.run_window::<true, E>(until, endpoint)?;
-            } else {
-                self.run_window::<false, E>(until, endpoint)?;
-            }
-            self.flight.calendar.close();
-            self.next_window = window + 1;
-        }
-        Ok(self.now() >= end)
+        self.in_flight.calendar.opening(self.next_window)
     }
 
     /// Whether nothing is left to happen by itself.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.flight.calendar.is_empty()
-    }
-
-    fn window_at_or_after(&self, at: Instant) -> u64 {
-        let window = self.flight.calendar.window_of(at);
-        if self.flight.calendar.opening(window) < at { window + 1 } else { window }
-    }
-
-    fn run_window<const OBSERVE: bool, E: Endpoint>(
-        &mut self,
-        until: Instant,
-        endpoint: &mut E,
-    ) -> Result<(), RunError> {
-        self.run_hosts::<OBSERVE, E>(until, endpoint)?;
-        if self.fixed.adaptive {
-            self.run_switches();
-        }
-        self.run_ports::<OBSERVE>(until.0);
-        Ok(())
-    }
-
-    fn run_hosts<const OBSERVE: bool, E: Endpoint>(
-        &mut self,
-        until: Instant,
-        endpoint: &mut E,
-    ) -> Result<(), RunError> {
-        let mut hosts = std::mem::take(&mut self.scratch.hosts);
-        let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
-        self.flight.calendar.take_hosts(&mut hosts);
-        let mut result = Ok(());
-        let large = self.ports.len() > LARGE;
-        for (place, &host) in hosts.iter().enumerate() {
-            if large {
-                self.prefetch_hosts(&hosts, place, endpoint);
-            }
-            result = self.run_host(HostId(host), until, endpoint, large);
-            if result.is_err() {
-                break;
-            }
-            self.run_handed::<OBSERVE>(if large { HANDED } else { 0 }, until.0, &mut arrivals);
-        }
-        self.run_handed::<OBSERVE>(0, until.0, &mut arrivals);
-        self.scratch.arrivals = arrivals;
-        self.scratch.hosts = hosts;
-        result
-    }
-
-    fn run_ports<const OBSERVE: bool>(&mut self, until: u64) {
-        let mut ports = std::mem::take(&mut self.scratch.ports);
-        let mut last = std::mem::take(&mut self.scratch.last);
-        self.flight.calendar.take_ports(&self.to_hosts, &mut last, &mut ports);
-        // In ascending order: first the NICs' ports.
-        let nics = ports.partition_point(|&port| port < self.fixed.nics);
-        self.run_each::<OBSERVE, { kind::NIC }>(&ports[..nics], until);
-        self.run_each::<OBSERVE, { kind::THROUGH }>(&ports[nics..], until);
-        self.run_each::<OBSERVE, { kind::LAST }>(&last, until);
-        self.scratch.last = last;
-        self.scratch.ports = ports;
-    }
-
-    fn run_each<const OBSERVE: bool, const KIND: u8>(&mut self, ports: &[u32], until: u64) {
-        let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
-        let large = self.ports.len() > LARGE;
-        for (place, &port) in ports.iter().enumerate() {
-            if large {
-                self.prefetch_ports::<KIND>(ports, place);
-            }
-            self.run_port::<OBSERVE, KIND>(port, until, &mut arrivals);
-        }
-        self.scratch.arrivals = arrivals;
-    }
-
-    /// Runs one port through the open window.
-    #[inline(always)]
-    fn run_port<const OBSERVE: bool, const KIND: u8>(&mut self, port: u32, until: u64, arrivals: &mut Vec<Arrival>) {
-        let mut first = self.flight.inboxes.take(self.flight.calendar.window(), port);
-        if first != NONE {
-            match self.turn::<OBSERVE, KIND>(port).pass(first, until) {
-                Passed::Yes => return,
-                Passed::Part(lane) => {
-                    self.turn::<OBSERVE, KIND>(port).offer_again(lane, first);
-                    first = NONE;
-                }
-                Passed::No => {}
-            }
-        }
-        self.run_queue::<OBSERVE, KIND>(port, first, until, arrivals);
-    }
-
-    /// What [`Network::run_port`] seldom needs, apart from it so that what it often needs stays in registers.
-    #[inline(never)]
-    fn run_queue<const OBSERVE: bool, const KIND: u8>(
-        &mut self,
-        port: u32,
-        first: u32,
-        until: u64,
-        arrivals: &mut Vec<Arrival>,
-    ) {
-        self.turn::<OBSERVE, KIND>(port).run(first, until, arrivals);
-    }
-
-    #[inline(always)]
-    fn turn<const OBSERVE: bool, const KIND: u8>(&mut self, number: u32) -> Turn<'_, OBSERVE, KIND> {
-        Turn {
-            number,
-            port: &mut self.ports[number as usize],
-            lanes: &mut self.lane_table,
-            base: number as usize * self.fixed.lanes,
-            opening: self.flight.calendar.opening(self.flight.calendar.window()).0,
-            states: &mut self.arbiter_state,
-            fixed: &self.fixed,
-            flight: &mut self.flight,
-            watch: &mut self.watch,
-        }
+        self.in_flight.calendar.is_empty()
     }
 
     /// Replaces the arbiter on every port, from the next decision on. Its state starts anew.
     pub fn set_arbiter(&mut self, arbiter: Arc<dyn Arbiter>) {
-        self.fixed.state_words = arbiter.state_words();
-        self.fixed.arbiter = arbiter;
-        self.arbiter_state = arbiter_states(&self.fixed);
+        self.config.state_words = arbiter.state_words();
+        self.config.arbiter = arbiter;
+        self.arbiter_states = arbiter_states(&self.config);
     }
 
     /// The fabric.
     #[must_use]
     pub fn graph(&self) -> &Arc<Graph> {
-        &self.fixed.graph
+        &self.config.graph
     }
 
     /// Lanes of every port.
     #[must_use]
     pub fn lanes(&self) -> usize {
-        self.fixed.lanes
+        self.config.lanes
     }
 
     /// Virtual lanes in use; each has one or more lanes.
     #[must_use]
     pub fn virtual_lanes(&self) -> u8 {
-        self.fixed.vls()
+        self.config.vls()
     }
 
     /// Whether packets are routed when they are at a switch, and those of a message can overtake each other.
     #[must_use]
     pub fn adaptive(&self) -> bool {
-        self.fixed.adaptive
+        self.config.adaptive
     }
 
     /// What has been carried so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        self.flight.totals
+        self.in_flight.totals
     }
 
     /// Who delayed whom so far.
     #[must_use]
     pub fn interference(&self) -> &Interference {
-        &self.watch.interference
+        &self.observation.interference
     }
 
     /// The log of departures so far, as far as it is kept: in order of time, then link.
     #[must_use]
     pub fn departures(&self) -> Vec<Departure> {
-        let mut log = self.watch.departures.clone();
+        let mut log = self.observation.departures.clone();
         log.sort_unstable();
         log
     }
@@ -428,8 +285,8 @@ impl Network {
     /// Memory that does not depend on what is in flight, per port: state, lanes, inbox, counters, calendar, graph.
     #[must_use]
     pub fn bytes_per_port(&self) -> Bytes {
-        let Fixed { lanes, state_words, adaptive, .. } = self.fixed;
-        bytes_per_port(lanes, self.flight.inboxes.bytes_per_place(), state_words, adaptive)
+        let Config { lanes, state_words, adaptive, .. } = self.config;
+        bytes_per_port(lanes, self.in_flight.inboxes.bytes_per_place(), state_words, adaptive)
     }
 
     /// The most of it, for an estimate before there is a network.
@@ -450,15 +307,15 @@ impl Network {
 
     /// How long the stall has lasted in which the port is.
     fn open_stall(&self, port: &Port) -> u64 {
-        let counted = port.stalled && self.fixed.observe.counters;
+        let counted = port.stalled && self.config.observe.counters;
         if counted { self.now().0.saturating_sub(port.busy_until) } else { 0 }
     }
 
     /// What a port has carried on one lane so far.
     #[must_use]
     pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
-        let place = link.index() * self.fixed.lanes + usize::from(lane.0);
-        let record = &self.lane_table[place];
+        let place = link.index() * self.config.lanes + usize::from(lane.0);
+        let record = &self.lanes[place];
         let port = &self.ports[link.index()];
         let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { 0 };
         LaneCounters {
@@ -466,7 +323,7 @@ impl Network {
             packets: record.packets,
             waiting: Picoseconds(record.waited),
             stalled: Picoseconds(record.stalled + open_stall),
-            onward_waiting: self.watch.onward.get(place).copied().map(Picoseconds),
+            onward_waiting: self.observation.input_queueing.get(place).copied().map(Picoseconds),
             // A packet that did not wait was a queue of one for no time.
             max_queue: record.max_depth.max(u32::from(record.packets > 0)),
         }
@@ -474,20 +331,20 @@ impl Network {
 }
 
 fn bytes_per_port(lanes: usize, inbox: usize, state_words: usize, adaptive: bool) -> Bytes {
-    let fixed = size_of::<Returning>()
+    let config = size_of::<CreditReturns>()
         + size_of::<Port>()
         + size_of::<crate::topology::Link>()
         + 3 * size_of::<u32>()
-        + if adaptive { LoadBook::BYTES_PER_PORT } else { 0 };
+        + if adaptive { Occupancy::BYTES_PER_PORT } else { 0 };
     let own = lanes * size_of::<Lane>() + inbox + state_words * size_of::<u32>();
-    Bytes((own + fixed + Calendar::BITS_PER_VERTEX / 8) as u64)
+    Bytes((own + config + NetworkCalendar::BITS_PER_MEMBER / 8) as u64)
 }
 
 /// The arbiter's states of all ports, at the beginning.
-fn arbiter_states(fixed: &Fixed) -> Vec<u32> {
-    let mut states = vec![0; fixed.wire_of.len() * fixed.state_words];
-    for (state, &wire) in states.chunks_exact_mut(fixed.state_words.max(1)).zip(&fixed.wire_of) {
-        fixed.arbiter.begin(state, fixed.wires[wire as usize].bandwidth);
+fn arbiter_states(config: &Config) -> Vec<u32> {
+    let mut states = vec![0; config.wire_of.len() * config.state_words];
+    for (state, &wire) in states.chunks_exact_mut(config.state_words.max(1)).zip(&config.wire_of) {
+        config.arbiter.begin(state, config.wires[wire as usize].bandwidth);
     }
     states
 }

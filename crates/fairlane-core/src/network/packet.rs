@@ -28,8 +28,8 @@ pub struct Injection {
     pub token: u32,
     /// A word of the caller's below 64, given back in the [`Delivery`].
     pub stage: u8,
-    /// The receiving host must look at it when it comes, even if it is patient; see [`Pause`](super::Pause).
-    pub prompt: bool,
+    /// The receiving host must look at it when it comes, even if it is deferrable; see [`Pause`](super::Pause).
+    pub urgent: bool,
 }
 
 /// A packet that has come to its host: the first or the last of its message, or both.
@@ -71,7 +71,7 @@ pub(super) struct Message {
     pub load: Load,
     pub any_delivered: bool,
     /// The hop behind the NIC's link, if that has been looked up ahead of time.
-    pub ahead: Step,
+    pub next_step: Step,
 }
 
 /// What a packet is to its host, in a byte.
@@ -80,18 +80,18 @@ pub(super) struct Load(u8);
 
 impl Load {
     const WHOLE: u8 = 0x80;
-    const PROMPT: u8 = 0x40;
+    const URGENT: u8 = 0x40;
 
     #[inline]
-    pub fn new(stage: u8, whole: bool, prompt: bool) -> Self {
-        debug_assert!(stage < Self::PROMPT, "a stage is below 64, not {stage}");
-        Self(stage | if whole { Self::WHOLE } else { 0 } | if prompt { Self::PROMPT } else { 0 })
+    pub fn new(stage: u8, whole: bool, urgent: bool) -> Self {
+        debug_assert!(stage < Self::URGENT, "a stage is below 64, not {stage}");
+        Self(stage | if whole { Self::WHOLE } else { 0 } | if urgent { Self::URGENT } else { 0 })
     }
 
     /// The injection's stage.
     #[inline]
     pub const fn stage(self) -> u8 {
-        self.0 & (Self::PROMPT - 1)
+        self.0 & (Self::URGENT - 1)
     }
 
     /// The packet is all of its message.
@@ -102,14 +102,14 @@ impl Load {
 
     /// The host must look at it when it comes.
     #[inline]
-    pub const fn prompt(self) -> bool {
-        self.0 & Self::PROMPT != 0
+    pub const fn urgent(self) -> bool {
+        self.0 & Self::URGENT != 0
     }
 }
 
 /// Messages on their way that are a single packet, which stands for them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Whole {
+pub(super) struct SinglePacket {
     pub messages: u64,
     pub bytes: u64,
 }
@@ -141,7 +141,7 @@ pub(super) struct Packet {
     /// The hop it came by.
     pub came: Step,
     /// The hop behind the one it takes next, if that has been looked up ahead of time.
-    pub ahead: Step,
+    pub next_step: Step,
     /// What an adaptive routing has noted.
     pub note: u32,
 }

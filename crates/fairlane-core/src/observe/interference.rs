@@ -104,7 +104,7 @@ impl Waiters {
 }
 
 /// The interference matrix, in picoseconds of packet waiting.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Interference {
     jobs: usize,
     /// Delayed x delaying.

@@ -4,6 +4,7 @@
 
 mod arbiter_laws;
 mod fabrics;
+mod internals;
 mod layers;
 mod program_errors;
 mod rails;

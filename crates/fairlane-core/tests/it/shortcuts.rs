@@ -11,10 +11,10 @@ use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation,
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use serde_json::{Value, json};
 
-const END: Instant = Instant(u64::MAX >> 1);
+pub(super) const END: Instant = Instant(u64::MAX >> 1);
 
 /// Two ranks of one job, on hosts 0 and 1.
-fn simulation(fabric: Value, network: network::Parameters, eager: u64, ranks: [Vec<Op>; 2]) -> Simulation {
+pub(super) fn simulation(fabric: Value, network: network::Parameters, eager: u64, ranks: [Vec<Op>; 2]) -> Simulation {
     simulation_on([HostId(0), HostId(1)], fabric, network, eager, ranks)
 }
 

@@ -10,7 +10,7 @@ const SLOTS: u64 = 64;
 
 /// What is queued at each port and what has been sent and not given back, as of the opening of the open window.
 #[derive(Clone, Default)]
-pub(super) struct LoadBook {
+pub(super) struct Occupancy {
     queued: Vec<u32>,
     used: Vec<u32>,
     /// What has been routed to each port in the open window.
@@ -24,7 +24,7 @@ pub(super) struct LoadBook {
     settled: u64,
 }
 
-impl LoadBook {
+impl Occupancy {
     /// Bytes that it takes for every port, besides credits on their way.
     pub const BYTES_PER_PORT: usize = 3 * size_of::<u32>();
 
@@ -97,7 +97,7 @@ impl LoadBook {
 
     /// Credits come back to `link` in a window to come.
     #[inline]
-    pub fn give_back(&mut self, link: u32, bytes: u32, window: u64) {
+    pub fn return_credits(&mut self, link: u32, bytes: u32, window: u64) {
         if window < self.settled + SLOTS {
             self.credits[slot(window)].push((link, bytes));
         } else {
@@ -120,17 +120,17 @@ mod tests {
 
     #[test]
     fn loads_rise_with_packets_and_fall_with_credits() {
-        let load = |book: &LoadBook, link| (book.queued[link], book.used[link], book.routed[link]);
-        let mut book = LoadBook::new(2);
+        let load = |book: &Occupancy, link| (book.queued[link], book.used[link], book.routed[link]);
+        let mut book = Occupancy::new(2);
         book.open(10);
         book.route(1, 50);
         book.route(1, 70);
         assert_eq!(load(&book, 1), (0, 0, 120));
         book.close();
         book.start(1, 50);
-        book.give_back(1, 50, 12);
+        book.return_credits(1, 50, 12);
         book.inject(0, 9);
-        book.give_back(0, 9, 1_000);
+        book.return_credits(0, 9, 1_000);
         assert_eq!((load(&book, 0), load(&book, 1)), ((0, 9, 0), (70, 50, 0)));
         book.open(12);
         assert_eq!(load(&book, 1), (70, 50, 0), "what comes in a window counts from the next");

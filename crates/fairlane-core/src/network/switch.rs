@@ -5,10 +5,9 @@
 //! before its packet is there, and does not depend on the order in which switches are run.
 
 use super::Network;
-use super::fixed::Fixed;
-use super::flight::Flight;
+use super::config::Config;
+use super::in_flight::{InFlight, NetworkCalendar};
 use crate::ids::{HostId, SwitchId};
-use crate::kernel::Calendar;
 use crate::routing::Visit;
 
 /// How many packets are routed between one being fetched and being routed.
@@ -19,7 +18,7 @@ const DIRECT: usize = 1 << 31;
 
 /// A packet that comes to a switch which routes it then; in the order in which they are routed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Crossing {
+pub(super) struct AtSwitch {
     /// From the top: 32 bits of switch, 64 of time, 32 of the link that it comes over. One number, so that sorting is quick.
     key: u128,
     /// Of equals (empty packets of one link) the older comes before.
@@ -27,7 +26,7 @@ pub(super) struct Crossing {
     record: u32,
 }
 
-impl Crossing {
+impl AtSwitch {
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "parts of the key")]
     fn parts(self) -> (SwitchId, u64, u32) {
@@ -37,19 +36,19 @@ impl Crossing {
 
 /// What comes to switches, by window.
 #[derive(Clone)]
-pub(super) struct Crossings(Vec<Vec<Crossing>>);
+pub(super) struct SwitchInboxes(Vec<Vec<AtSwitch>>);
 
-impl Default for Crossings {
+impl Default for SwitchInboxes {
     fn default() -> Self {
-        Self((0..Calendar::NEAR).map(|_| Vec::new()).collect())
+        Self((0..NetworkCalendar::NEAR).map(|_| Vec::new()).collect())
     }
 }
 
-impl Crossings {
+impl SwitchInboxes {
     #[inline]
-    fn slot(&mut self, window: u64) -> &mut Vec<Crossing> {
+    fn slot(&mut self, window: u64) -> &mut Vec<AtSwitch> {
         #[allow(clippy::cast_possible_truncation, reason = "below 64")]
-        &mut self.0[(window % Calendar::NEAR) as usize]
+        &mut self.0[(window % NetworkCalendar::NEAR) as usize]
     }
 
     /// A packet comes over a link in a near window.
@@ -68,7 +67,7 @@ impl Crossings {
     fn insert(&mut self, window: u64, switch: u32, (time, link): (u64, u32), record: u32, order: usize) {
         let order = u32::try_from(order).expect("invariant: fewer than 2^31 packets in flight");
         let key = u128::from(switch) << 96 | u128::from(time) << 32 | u128::from(link);
-        self.slot(window).push(Crossing { key, order, record });
+        self.slot(window).push(AtSwitch { key, order, record });
     }
 
     /// All packets.
@@ -80,25 +79,25 @@ impl Crossings {
 impl Network {
     /// Routes what comes to switches in the open window.
     pub(super) fn run_switches(&mut self) {
-        let Self { fixed, flight, scratch, .. } = self;
-        let window = flight.calendar.window();
-        flight.loads.open(window);
-        std::mem::swap(&mut scratch.crossings, flight.crossings.slot(window));
-        scratch.crossings.sort_unstable();
-        for (place, crossing) in scratch.crossings.iter().enumerate() {
-            if let Some(coming) = scratch.crossings.get(place + AHEAD) {
-                flight.packets.prefetch(coming.record);
+        let Self { config, in_flight, scratch, .. } = self;
+        let window = in_flight.calendar.window();
+        in_flight.occupancy.open(window);
+        std::mem::swap(&mut scratch.at_switches, in_flight.switch_inboxes.slot(window));
+        scratch.at_switches.sort_unstable();
+        for (place, crossing) in scratch.at_switches.iter().enumerate() {
+            if let Some(coming) = scratch.at_switches.get(place + AHEAD) {
+                in_flight.packets.prefetch(coming.record);
             }
-            cross(fixed, flight, crossing.parts());
+            cross(config, in_flight, crossing.parts());
         }
-        scratch.crossings.clear();
-        flight.loads.close();
+        scratch.at_switches.clear();
+        in_flight.occupancy.close();
     }
 }
 
 /// A switch routes a packet and sends it on to a port's queue.
-fn cross(fixed: &Fixed, flight: &mut Flight, (switch, time, record): (SwitchId, u64, u32)) {
-    let packet = &mut flight.packets[record];
+fn cross(config: &Config, in_flight: &mut InFlight, (switch, time, record): (SwitchId, u64, u32)) {
+    let packet = &mut in_flight.packets[record];
     let step = packet.came;
     let mut visit = Visit {
         previous: step.hop(),
@@ -107,13 +106,13 @@ fn cross(fixed: &Fixed, flight: &mut Flight, (switch, time, record): (SwitchId, 
         note: packet.note,
         random: random(time, step.link()),
     };
-    let hop = fixed.routing.choose(switch, &mut visit, &flight.loads.view());
+    let hop = config.routing.choose(switch, &mut visit, &in_flight.occupancy.view());
     let (next, bytes) = (hop.link.0, packet.bytes);
     packet.note = visit.note;
-    packet.lane = fixed.lane(packet.vl, hop.channel);
-    flight.loads.route(next, bytes);
-    let late = fixed.held_back(|| fixed.wire_time(step.link(), bytes), bytes, next);
-    flight.send_packet(next, record, time + late);
+    packet.lane = config.lane(packet.vl, hop.channel);
+    in_flight.occupancy.route(next, bytes);
+    let late = config.forwarding_delay(|| config.wire_time(step.link(), bytes), bytes, next);
+    in_flight.send_packet(next, record, time + late);
 }
 
 /// A number that looks random: no two packets come over one link at one time.

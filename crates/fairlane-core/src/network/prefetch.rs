@@ -2,7 +2,7 @@
 //! what happens; where a packet goes next is looked up a little earlier, and noted in it, or in its message.
 
 use super::packet::Packet;
-use super::turn::kind;
+use super::port::kind;
 use super::{Endpoint, Network};
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::{NONE, prefetch_at};
@@ -13,7 +13,7 @@ use crate::units::Instant;
 const AHEAD: usize = 4;
 
 /// So many NICs' ports that have been handed something wait for their run, while what they will read is fetched.
-pub(super) const HANDED: usize = 3;
+pub(super) const INJECTING: usize = 3;
 
 /// Fabrics with more ports than this do not fit the fast caches.
 pub(super) const LARGE: usize = 1024;
@@ -22,12 +22,12 @@ impl Network {
     /// A port will run after four times to half of [`AHEAD`] others: fetches what is known of it by then.
     #[inline(always)]
     pub(super) fn prefetch_ports<const KIND: u8>(&mut self, all: &[u32], place: usize) {
-        let heads = self.flight.inboxes.heads_in(self.flight.calendar.window());
+        let heads = self.in_flight.inboxes.heads_in(self.in_flight.calendar.window());
         // A port that will run so many times AHEAD from now, and the first that arrives there.
         let coming = |ahead: usize| all.get(place + ahead).map(|&port| (port, heads[port as usize]));
         if let Some(&port) = all.get(place + 4 * AHEAD) {
             prefetch_at(heads, port as usize);
-            prefetch_at(&self.fixed.far_switch, port as usize);
+            prefetch_at(&self.config.to_switch, port as usize);
         }
         if let Some((port, head)) = coming(3 * AHEAD) {
             prefetch_at(&self.ports, port as usize);
@@ -41,41 +41,41 @@ impl Network {
             self.prefetch_queue::<KIND>(port);
             if head != NONE {
                 self.prefetch_second::<KIND>(port, head);
-                self.look_ahead::<KIND>(port, head);
+                self.precompute_next::<KIND>(port, head);
             }
         }
         if let Some(&port) = all.get(place + AHEAD / 2) {
-            self.prefetch_behind_queue::<KIND>(port);
+            self.prefetch_downstream::<KIND>(port);
         }
     }
 
     #[inline(always)]
     fn prefetch_arbiter(&self, port: u32) {
-        prefetch_at(&self.arbiter_state, port as usize * self.fixed.state_words);
+        prefetch_at(&self.arbiter_states, port as usize * self.config.state_words);
     }
 
     /// The lane that the first arrival joins, the one its credits go to, and where it goes next; the lane that waits.
     #[inline(always)]
     fn prefetch_lanes<const KIND: u8>(&self, port: u32, head: u32) {
-        let lanes = self.fixed.lanes;
+        let lanes = self.config.lanes;
         let waiting = self.ports[port as usize].waiting;
         let queued = waiting.trailing_zeros() as usize;
         if head == NONE {
-            prefetch_at(&self.lane_table, port as usize * lanes + queued);
+            prefetch_at(&self.lanes, port as usize * lanes + queued);
         } else if KIND == kind::NIC {
-            let lane = usize::from(self.fixed.lane(self.flight.messages[head].vl, 0));
-            prefetch_at(&self.lane_table, port as usize * lanes + lane);
-            prefetch_at(&self.lane_table, port as usize * lanes + if waiting == 0 { lane } else { queued });
+            let lane = usize::from(self.config.lane(self.in_flight.messages[head].vl, 0));
+            prefetch_at(&self.lanes, port as usize * lanes + lane);
+            prefetch_at(&self.lanes, port as usize * lanes + if waiting == 0 { lane } else { queued });
         } else {
-            let packet = &self.flight.packets[head];
+            let packet = &self.in_flight.packets[head];
             let lane = usize::from(packet.lane);
-            prefetch_at(&self.lane_table, port as usize * lanes + lane);
-            prefetch_at(&self.lane_table, port as usize * lanes + if waiting == 0 { lane } else { queued });
-            prefetch_at(&self.lane_table, packet.came.link() as usize * lanes + usize::from(packet.held));
-            self.flight.packets.prefetch(packet.next);
-            let at = self.fixed.far_switch[port as usize];
-            if KIND == kind::THROUGH && !self.fixed.adaptive && packet.ahead == Step::NONE {
-                self.fixed.routing.prefetch(SwitchId(at), HostId(packet.to));
+            prefetch_at(&self.lanes, port as usize * lanes + lane);
+            prefetch_at(&self.lanes, port as usize * lanes + if waiting == 0 { lane } else { queued });
+            prefetch_at(&self.lanes, packet.came.link() as usize * lanes + usize::from(packet.held));
+            self.in_flight.packets.prefetch(packet.next);
+            let at = self.config.to_switch[port as usize];
+            if KIND == kind::TO_SWITCH && !self.config.adaptive && packet.next_step == Step::NONE {
+                self.config.routing.prefetch(SwitchId(at), HostId(packet.to));
             }
         }
     }
@@ -86,52 +86,52 @@ impl Network {
         if KIND == kind::NIC {
             return;
         }
-        let second = self.flight.packets[head].next;
+        let second = self.in_flight.packets[head].next;
         if second != NONE {
-            let (packet, lanes) = (&self.flight.packets[second], self.fixed.lanes);
-            prefetch_at(&self.lane_table, port as usize * lanes + usize::from(packet.lane));
-            prefetch_at(&self.lane_table, packet.came.link() as usize * lanes + usize::from(packet.held));
+            let (packet, lanes) = (&self.in_flight.packets[second], self.config.lanes);
+            prefetch_at(&self.lanes, port as usize * lanes + usize::from(packet.lane));
+            prefetch_at(&self.lanes, packet.came.link() as usize * lanes + usize::from(packet.held));
         }
     }
 
     /// Where the packet that has waited longest goes, and the lane to which it gives its credits back.
     #[inline(always)]
-    fn prefetch_behind_queue<const KIND: u8>(&mut self, port: u32) {
-        let (waiting, lanes) = (self.ports[port as usize].waiting, self.fixed.lanes);
+    fn prefetch_downstream<const KIND: u8>(&mut self, port: u32) {
+        let (waiting, lanes) = (self.ports[port as usize].waiting, self.config.lanes);
         if waiting == 0 {
             return;
         }
-        let head = self.lane_table[port as usize * lanes + waiting.trailing_zeros() as usize].head;
+        let head = self.lanes[port as usize * lanes + waiting.trailing_zeros() as usize].head;
         if KIND != kind::NIC {
-            let packet = &self.flight.packets[head];
-            prefetch_at(&self.lane_table, packet.came.link() as usize * lanes + usize::from(packet.held));
+            let packet = &self.in_flight.packets[head];
+            prefetch_at(&self.lanes, packet.came.link() as usize * lanes + usize::from(packet.held));
         }
-        self.look_ahead::<KIND>(port, head);
+        self.precompute_next::<KIND>(port, head);
     }
 
     /// Looks up where a packet goes behind this port (the next of a message, at a NIC), and fetches the list that it joins
     /// there.
     #[inline(always)]
-    fn look_ahead<const KIND: u8>(&mut self, port: u32, record: u32) {
-        let Self { fixed, flight, .. } = self;
-        if KIND == kind::LAST || fixed.adaptive || fixed.far_switch[port as usize] == NONE {
+    fn precompute_next<const KIND: u8>(&mut self, port: u32, record: u32) {
+        let Self { config, in_flight, .. } = self;
+        if KIND == kind::TO_HOST || config.adaptive || config.to_switch[port as usize] == NONE {
             return;
         }
         let (time, vl, lane, to, ahead) = if KIND == kind::NIC {
-            let message = &mut flight.messages[record];
-            (message.offered, message.vl, fixed.lane(message.vl, 0), message.to, &mut message.ahead)
+            let message = &mut in_flight.messages[record];
+            (message.offered, message.vl, config.lane(message.vl, 0), message.to, &mut message.next_step)
         } else {
-            let packet = &mut flight.packets[record];
-            (packet.time, packet.vl, packet.lane, packet.to, &mut packet.ahead)
+            let packet = &mut in_flight.packets[record];
+            (packet.time, packet.vl, packet.lane, packet.to, &mut packet.next_step)
         };
         if *ahead == Step::NONE {
-            let channel = fixed.channel(vl, lane);
-            *ahead = fixed.behind(Step::new(Hop { link: LinkId(port), channel }), to);
+            let channel = config.channel(vl, lane);
+            *ahead = config.next_step(Step::new(Hop { link: LinkId(port), channel }), to);
         }
         let port = &self.ports[port as usize];
         let start = time.max(port.busy_until);
-        let time = start + fixed.wires[port.wire as usize].latency + fixed.parameters.switch_latency.0;
-        flight.inboxes.prefetch(flight.calendar.window_of(Instant(time)), ahead.link());
+        let time = start + config.wires[port.wire as usize].latency + config.parameters.switch_latency.0;
+        in_flight.inboxes.prefetch(in_flight.calendar.window_of(Instant(time)), ahead.link());
     }
 
     /// The packet that has waited longest.
@@ -142,7 +142,7 @@ impl Network {
             return;
         }
         self.prefetch_record::<KIND>(
-            self.lane_table[port as usize * self.fixed.lanes + waiting.trailing_zeros() as usize].head,
+            self.lanes[port as usize * self.config.lanes + waiting.trailing_zeros() as usize].head,
         );
     }
 
@@ -150,18 +150,18 @@ impl Network {
     #[inline(always)]
     fn prefetch_record<const KIND: u8>(&self, record: u32) {
         if KIND == kind::NIC {
-            self.flight.messages.prefetch(record);
+            self.in_flight.messages.prefetch(record);
         } else {
-            self.flight.packets.prefetch(record);
+            self.in_flight.packets.prefetch(record);
         }
     }
 
-    /// `head` has been handed to a NIC's port, which will run after [`HANDED`] others: fetches where it goes.
+    /// `head` has been handed to a NIC's port, which will run after [`INJECTING`] others: fetches where it goes.
     #[inline(always)]
-    pub(super) fn prefetch_handed(&mut self, nic: u32, head: u32) {
-        let lane = self.fixed.lane(self.flight.messages[head].vl, 0);
-        prefetch_at(&self.lane_table, nic as usize * self.fixed.lanes + usize::from(lane));
-        self.look_ahead::<{ kind::NIC }>(nic, head);
+    pub(super) fn prefetch_injecting(&mut self, nic: u32, head: u32) {
+        let lane = self.config.lane(self.in_flight.messages[head].vl, 0);
+        prefetch_at(&self.lanes, nic as usize * self.config.lanes + usize::from(lane));
+        self.precompute_next::<{ kind::NIC }>(nic, head);
     }
 
     /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
@@ -169,17 +169,17 @@ impl Network {
     #[inline(always)]
     pub(super) fn prefetch_hosts(&self, coming: &[u32], place: usize, endpoint: &impl Endpoint) {
         if let Some(&host) = coming.get(place + 5 * AHEAD) {
-            let nic = self.fixed.nics_of(HostId(host)).start;
+            let nic = self.config.nics_of(HostId(host)).start;
             endpoint.prefetch::<0>(HostId(host));
             prefetch_at(&self.ports, nic as usize);
             self.prefetch_arbiter(nic);
-            self.flight.inboxes.prefetch(self.flight.calendar.window(), nic);
-            self.flight.packets.prefetch(self.flight.incoming[nic as usize].0);
+            self.in_flight.inboxes.prefetch(self.in_flight.calendar.window(), nic);
+            self.in_flight.packets.prefetch(self.in_flight.receive_queues[nic as usize].0);
         }
         if let Some(&host) = coming.get(place + 4 * AHEAD) {
             endpoint.prefetch::<1>(HostId(host));
             if let Some(packet) = self.first_for(host) {
-                self.flight.packets.prefetch(packet.next);
+                self.in_flight.packets.prefetch(packet.next);
                 self.prefetch_of(packet, endpoint);
             }
         }
@@ -188,7 +188,7 @@ impl Network {
             if let Some(packet) = self.first_for(host)
                 && packet.next != NONE
             {
-                self.prefetch_of(&self.flight.packets[packet.next], endpoint);
+                self.prefetch_of(&self.in_flight.packets[packet.next], endpoint);
             }
         }
         if let Some(&host) = coming.get(place + 2 * AHEAD) {
@@ -202,8 +202,8 @@ impl Network {
     /// The first packet that comes to a host over its first port.
     #[inline(always)]
     fn first_for(&self, host: u32) -> Option<&Packet> {
-        let (first, _) = self.flight.incoming[self.fixed.nics_of(HostId(host)).start as usize];
-        (first != NONE).then(|| &self.flight.packets[first])
+        let (first, _) = self.in_flight.receive_queues[self.config.nics_of(HostId(host)).start as usize];
+        (first != NONE).then(|| &self.in_flight.packets[first])
     }
 
     /// The message of a packet that will be delivered soon.
@@ -212,7 +212,7 @@ impl Network {
         if packet.load.whole() {
             endpoint.prefetch_message(packet.message);
         } else {
-            self.flight.messages.prefetch(packet.message);
+            self.in_flight.messages.prefetch(packet.message);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What does not change while packets move: the fabric, its policies and parameters.
+//! Static configuration: what does not change while packets move. The fabric, its policies and parameters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Plan;
+use super::link::Wire;
 use super::parameters::{Parameters, Switching};
-use super::port::Wire;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::observe;
@@ -15,7 +15,7 @@ use crate::topology::{Graph, Link, Vertex};
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
 #[derive(Clone)]
-pub(super) struct Fixed {
+pub(super) struct Config {
     pub graph: Arc<Graph>,
     pub routing: Arc<dyn Routing>,
     pub arbiter: Arc<dyn Arbiter>,
@@ -49,22 +49,22 @@ pub(super) struct Fixed {
     /// The least time between two messages of each NIC, in picoseconds; empty where there is none.
     pub gaps: Vec<u64>,
     /// The switch at the far end of each link, or [`NONE`].
-    pub far_switch: Vec<u32>,
+    pub to_switch: Vec<u32>,
     /// The NIC port at the far end of each link, or [`NONE`].
-    pub far_nic: Vec<u32>,
+    pub to_nic: Vec<u32>,
     /// What links share, and which of these each link has.
     pub wires: Vec<Wire>,
     pub wire_of: Vec<u32>,
-    /// The longest time of flight.
+    /// The longest time of in_flight.
     pub longest: u64,
     /// A lane with so many credits cannot run short before credits come that are given back in the open window: not if
     /// the fastest link is busy from the window's opening until then.
-    pub ample: u32,
+    pub sufficient: u32,
     /// Every link has the same bandwidth.
     pub one_rate: bool,
 }
 
-impl Fixed {
+impl Config {
     /// What follows from a plan, for windows of this width.
     pub fn new(plan: &Plan, window: Picoseconds) -> Self {
         let Plan { graph, routing, arbiter, virtual_lanes, parameters, observe, .. } = plan;
@@ -77,7 +77,7 @@ impl Fixed {
         let channels = |vl| usize::from(routing.channels_of(vl));
         let (wires, wire_of) = wires(links, parameters);
         let longest = wires.iter().map(|wire| wire.latency).max().unwrap_or(0);
-        let mut fixed = Self {
+        let mut config = Self {
             full: narrow(parameters.largest_packet()),
             header: narrow(parameters.header),
             channels: lanes > usize::from(*virtual_lanes),
@@ -91,11 +91,11 @@ impl Fixed {
             first_nic: (0..=number(graph.hosts())).map(|host| number(ports_before(host))).collect(),
             rails: graph.rails(),
             gaps: message_gaps(graph, nics),
-            far_switch: links.iter().map(|link| switch_of(link.to)).collect(),
-            far_nic: links.iter().map(nic_of).collect(),
+            to_switch: links.iter().map(|link| switch_of(link.to)).collect(),
+            to_nic: links.iter().map(nic_of).collect(),
             one_rate: links.iter().all(|link| link.bandwidth == links[0].bandwidth),
             longest,
-            ample: 0,
+            sufficient: 0,
             wires,
             wire_of,
             graph: Arc::clone(graph),
@@ -105,15 +105,15 @@ impl Fixed {
             detailed: observe.onward_waiting || !observe.departs().is_empty(),
             observe: *observe,
         };
-        fixed.ample = fixed.ample_credits(window);
-        fixed
+        config.sufficient = config.sufficient_credits(window);
+        config
     }
 
     /// Credits are given back when a packet has left a buffer: at a switch, as it starts on the next link in the open window, at
     /// its end; at a host, one flight after that end. They come one flight later still. So what is given back in a window of
     /// this width has come a full packet's wire time and two flights after the window's end at the latest. Until then, from
     /// the window's opening on, a link can start what it has the time for, and one packet more; and the next must fit.
-    fn ample_credits(&self, window: Picoseconds) -> u32 {
+    fn sufficient_credits(&self, window: Picoseconds) -> u32 {
         let fastest = self.wires.iter().map(|wire| wire.bandwidth.0).max().unwrap_or(0);
         let span = u128::from(window.0) + u128::from(self.slowest()) + 2 * u128::from(self.longest);
         let bytes = (span * u128::from(fastest)).div_ceil(8 * 1_000_000_000_000) + 2 * u128::from(self.full);
@@ -187,7 +187,7 @@ impl Fixed {
     /// `next`: all of it with store-and-forward, what a faster link would run ahead with cut-through. `wire_time` is that of
     /// the link it comes over, asked for only if it matters.
     #[inline]
-    pub fn held_back(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: u32) -> u64 {
+    pub fn forwarding_delay(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: u32) -> u64 {
         match self.parameters.switching {
             Switching::StoreAndForward => wire_time(),
             Switching::CutThrough if self.one_rate => 0,
@@ -210,8 +210,8 @@ impl Fixed {
 
     /// The hop behind `step` of a packet to `to`, where that is not chosen on loads.
     #[inline]
-    pub fn behind(&self, step: Step, to: u32) -> Step {
-        let at = SwitchId(self.far_switch[step.link() as usize]);
+    pub fn next_step(&self, step: Step, to: u32) -> Step {
+        let at = SwitchId(self.to_switch[step.link() as usize]);
         Step::new(self.routing.next_hop(at, step.hop(), HostId(to)))
     }
 }

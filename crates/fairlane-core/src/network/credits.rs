@@ -1,0 +1,200 @@
+//! Credits: free bytes in the input buffer at the far end of a link, by lane. The only place where they are booked.
+//!
+//! One invariant, which [`laws`](super::laws) checks: for each link and lane, credits held, credits on their way back, and
+//! bytes on the wire or in the buffer add up to the buffer.
+//!
+//! A packet takes credits when it starts on a link ([`ActivePort::take_credits`]) and returns them when it has left the buffer at the far
+//! end; they arrive one link latency later ([`ActivePort::return_credits`]). A port absorbs what has arrived only when a lane
+//! runs short: that changes no decision, and most decisions need not look.
+
+use super::in_flight::InFlight;
+use super::port::{ActivePort, Lane, each_lane, kind};
+use super::probe::Probe;
+use crate::units::Instant;
+
+/// The credits of one lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Credits {
+    /// Free bytes in the buffer at the far end, as far as the port has absorbed returned credits.
+    held: u32,
+    /// Returned credits that will all have arrived by `pending_by`, and whose exact time makes no difference.
+    pending: u32,
+    pending_by: u64,
+}
+
+impl Credits {
+    /// An empty buffer of this size at the far end.
+    pub const fn new(buffer: u32) -> Self {
+        Self { held: buffer, pending: 0, pending_by: 0 }
+    }
+
+    /// The bytes that can start now.
+    #[inline(always)]
+    pub const fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// Held and pending, for the law.
+    pub const fn booked(&self) -> u64 {
+        self.held as u64 + self.pending as u64
+    }
+
+    /// Absorbs pending credits that have arrived for certain. Returns whether there were any.
+    #[inline]
+    pub fn absorb_pending(&mut self, now: u64) -> bool {
+        // Without a branch: whether there is any is as good as random.
+        let arrived = if now >= self.pending_by { self.pending } else { 0 };
+        self.held += arrived;
+        self.pending -= arrived;
+        arrived > 0
+    }
+
+    /// Credits that will have arrived by `by` are returned, in the window that opened at `opening`. Returns whether the lane
+    /// keeps them as pending: it does if it holds `sufficient` credits, pending ones not counted. Then it cannot run short
+    /// before they arrive, whatever it sends until then (see [`Config::sufficient`](super::config::Config::sufficient)), so that
+    /// the exact time of their arrival makes no difference.
+    #[inline(always)]
+    fn return_pending(&mut self, bytes: u32, by: u64, opening: u64, sufficient: u32) -> bool {
+        self.absorb_pending(opening);
+        let kept = self.held >= sufficient;
+        if kept {
+            self.pending += bytes;
+            self.pending_by = self.pending_by.max(by);
+        }
+        kept
+    }
+}
+
+/// Credits on their way to a port.
+#[derive(Clone, Copy, Debug)]
+struct CreditReturn {
+    /// When they arrive.
+    time: u64,
+    bytes: u32,
+    /// The job of the packet that returns them.
+    job: u16,
+    lane: u8,
+}
+
+/// Credits on their way to a port whose lanes may need them the instant they arrive, and those that have arrived and were not
+/// needed yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CreditReturns {
+    /// In no order.
+    list: Vec<CreditReturn>,
+    /// The port runs when they arrive: it is stalled, or a stall is to be charged to the first of them.
+    pub wakes: bool,
+}
+
+impl CreditReturns {
+    /// Moves the credits that have arrived by `now` to the port's lanes. Returns whether there were any.
+    pub fn absorb(&mut self, lanes: &mut [Lane], now: u64) -> bool {
+        let before = self.list.len();
+        let mut place = 0;
+        while let Some(&credit) = self.list.get(place) {
+            if credit.time > now {
+                place += 1;
+            } else {
+                lanes[usize::from(credit.lane)].credits.held += credit.bytes;
+                self.list.swap_remove(place);
+            }
+        }
+        self.list.len() < before
+    }
+
+    /// The job whose credits arrived first at any of `lanes`, if any have arrived by `now`. Those of one instant are ordered
+    /// by lane, then job.
+    pub fn first_by(&self, now: u64, lanes: u32) -> Option<u16> {
+        let arrived = self.list.iter().filter(|credit| credit.time <= now && lanes >> credit.lane & 1 == 1);
+        arrived.map(|credit| (credit.time, credit.lane, credit.job)).min().map(|(.., job)| job)
+    }
+
+    /// When the next credits arrive at any of `lanes`, of a port that has absorbed all that have arrived.
+    pub fn next(&self, lanes: u32) -> Option<u64> {
+        let theirs = self.list.iter().filter(|credit| lanes >> credit.lane & 1 == 1);
+        theirs.map(|credit| credit.time).min()
+    }
+
+    /// Lane and bytes of all, for the law.
+    pub fn each(&self) -> impl Iterator<Item = (u8, u64)> {
+        self.list.iter().map(|credit| (credit.lane, u64::from(credit.bytes)))
+    }
+
+    /// Makes room for more, by absorbing what has arrived by `opening`, the opening of the open window, where the port itself
+    /// would not do so any sooner.
+    #[cold]
+    fn make_room(&mut self, lanes: &mut [Lane], opening: u64) {
+        const ROOM: usize = 8;
+        if !self.wakes {
+            self.absorb(lanes, opening);
+        }
+        if 2 * self.list.len() >= self.list.capacity() {
+            self.list.reserve_exact(ROOM);
+        }
+    }
+}
+
+impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+    /// A packet starts on the link: takes its credits.
+    #[inline(always)]
+    pub fn take_credits(&mut self, lane: u8, bytes: u32) {
+        self.lanes[self.base + usize::from(lane)].credits.held -= bytes;
+        if self.config.adaptive {
+            let occupancy = &mut self.in_flight.occupancy;
+            if KIND == kind::NIC {
+                occupancy.inject(self.number, bytes);
+            } else {
+                occupancy.start(self.number, bytes);
+            }
+        }
+    }
+
+    /// Returns credits to `port`, to arrive one link latency after the buffer was `freed`.
+    #[inline(always)]
+    pub fn return_credits(&mut self, port: u32, freed: u64, bytes: u32, job: u16, lane: u8) {
+        let config = self.config;
+        let credits = &mut self.lanes[port as usize * config.lanes + usize::from(lane)].credits;
+        if !credits.return_pending(bytes, freed + config.longest, self.opening, config.sufficient) {
+            let lanes = &mut self.lanes[port as usize * config.lanes..];
+            let credit = CreditReturn { time: freed + config.latency(port), bytes, job, lane };
+            return_exactly(self.in_flight, lanes, port, credit, self.opening);
+        }
+        if config.adaptive {
+            let time = freed + config.latency(port);
+            let window = self.in_flight.calendar.window_of(Instant(time));
+            self.in_flight.occupancy.return_credits(port, bytes, window);
+        }
+    }
+
+    /// Absorbs the credits that have arrived by `now`. Returns whether there were any.
+    pub fn absorb_credits(&mut self, now: u64) -> bool {
+        let lanes = &mut self.lanes[self.base..][..self.config.lanes];
+        let mut arrived = false;
+        for lane in each_lane(self.port.waiting) {
+            arrived |= lanes[lane].credits.absorb_pending(now);
+        }
+        let returns = &mut self.in_flight.returns[self.number as usize];
+        if P::COUNTERS
+            && let Some(job) = returns.first_by(now, self.port.uncharged)
+        {
+            self.port.uncharged = 0;
+            returns.wakes = self.port.stalled;
+            self.probe.stall_ended_by(self.number, self.port, job);
+        }
+        returns.absorb(lanes, now) | arrived
+    }
+}
+
+/// Returns credits to a lane that may need them the instant they arrive. Apart from the active port, whose parts stay in
+/// registers only if nobody asks for its address.
+#[cold]
+fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: u32, credit: CreditReturn, opening: u64) {
+    let returns = &mut in_flight.returns[port as usize];
+    if returns.list.len() == returns.list.capacity() {
+        returns.make_room(lanes, opening);
+    }
+    returns.list.push(credit);
+    if returns.wakes {
+        in_flight.wake_port(port, Instant(credit.time));
+    }
+}

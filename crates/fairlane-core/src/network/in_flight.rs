@@ -1,0 +1,164 @@
+//! What is between devices: packets and messages on their way, credits on their way back, and who runs when.
+
+use super::Totals;
+use super::config::Config;
+use super::credits::CreditReturns;
+use super::occupancy::Occupancy;
+use super::packet::{Message, Packet, SinglePacket};
+use super::switch::SwitchInboxes;
+use crate::kernel::{Calendar, Mailboxes, NONE, Pool};
+use crate::units::Instant;
+
+/// The calendar's set of hosts.
+pub(super) const HOSTS: usize = 0;
+/// The calendar's set of ports.
+pub(super) const PORTS: usize = 1;
+
+/// The calendar of a network.
+pub(super) type NetworkCalendar = Calendar<2, Deferred>;
+
+/// An arrival so far ahead that the calendar keeps it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Deferred {
+    /// A packet (a message, at a NIC) arrives at this port.
+    AtPort { port: u32, record: u32 },
+    /// A packet arrives at this switch, which routes it then.
+    AtSwitch { switch: u32, record: u32 },
+}
+
+#[derive(Clone)]
+pub(super) struct InFlight {
+    pub calendar: NetworkCalendar,
+    /// What arrives at ports.
+    pub inboxes: Mailboxes,
+    /// What comes to switches that route it then.
+    pub switch_inboxes: SwitchInboxes,
+    pub occupancy: Occupancy,
+    /// Packets on their way to each NIC: head and tail of a queue.
+    pub receive_queues: Vec<(u32, u32)>,
+    pub packets: Pool<Packet>,
+    pub messages: Pool<Message>,
+    /// Credits on their way, by port.
+    pub returns: Vec<CreditReturns>,
+    /// From when on each NIC takes another message; empty where none has a gap between messages.
+    pub next_offer: Vec<u64>,
+    /// Hosts that look at what comes to them only when they run by themselves, unless it is urgent.
+    pub deferring: Vec<bool>,
+    pub single_packet: SinglePacket,
+    /// How many messages have been handed in.
+    pub sequence: u64,
+    pub totals: Totals,
+}
+
+impl InFlight {
+    /// Has `host` run at `at`.
+    #[inline(always)]
+    pub fn wake_host(&mut self, host: u32, at: Instant) {
+        self.calendar.wake(HOSTS, host, at);
+    }
+
+    /// Has `port` run at `at`.
+    #[inline(always)]
+    pub fn wake_port(&mut self, port: u32, at: Instant) {
+        self.calendar.wake(PORTS, port, at);
+    }
+
+    /// Sends a packet to arrive at `port` at instant `time`.
+    #[inline(always)]
+    pub fn send_packet(&mut self, port: u32, record: u32, time: u64) {
+        let next = self.send(port, record, time);
+        let packet = &mut self.packets[record];
+        packet.time = time;
+        packet.next = next;
+    }
+
+    /// Hands a message to a NIC's port at the instant at which it is offered.
+    #[inline]
+    pub fn send_message(&mut self, port: u32, record: u32) {
+        let next = self.send(port, record, self.messages[record].offered);
+        self.messages[record].next = next;
+    }
+
+    /// Sends a packet to `switch`, which routes it at instant `time`.
+    #[inline]
+    pub fn send_to_switch(&mut self, switch: u32, record: u32, time: u64) {
+        let window = self.calendar.window_of(Instant(time));
+        let packet = &mut self.packets[record];
+        packet.time = time;
+        if self.calendar.occupy(window) {
+            self.switch_inboxes.push(window, switch, (time, packet.came.link()), record);
+        } else {
+            self.calendar.defer(Deferred::AtSwitch { switch, record }, window);
+        }
+    }
+
+    /// Returns what follows the record in its list.
+    #[inline(always)]
+    fn send(&mut self, port: u32, record: u32, time: u64) -> u32 {
+        let window = self.calendar.window_of(Instant(time));
+        if window - self.calendar.window() < self.inboxes.slots() {
+            self.calendar.wake_in(PORTS, port, window);
+            self.inboxes.push(window, port, record)
+        } else {
+            self.calendar.defer(Deferred::AtPort { port, record }, window);
+            NONE
+        }
+    }
+
+    /// Takes what the calendar kept for the window that has just opened. It was sent before all that was put into the
+    /// window's lists directly: of packets that come over one link at one time, it stays ahead.
+    pub fn take_due(&mut self, config: &Config) {
+        let due: Vec<Deferred> = std::iter::from_fn(|| self.calendar.next_due()).collect();
+        let window = self.calendar.window();
+        for (place, due) in due.into_iter().enumerate().rev() {
+            match due {
+                Deferred::AtPort { port, record } => {
+                    self.calendar.wake_in(PORTS, port, window);
+                    if port < config.nics {
+                        self.messages[record].next = self.inboxes.push(window, port, record);
+                    } else {
+                        self.put_last(window, port, record);
+                    }
+                }
+                Deferred::AtSwitch { switch, record } => {
+                    let packet = &self.packets[record];
+                    self.switch_inboxes.push_deferred(window, switch, (packet.time, packet.came.link()), record, place);
+                }
+            }
+        }
+    }
+
+    /// Puts a packet at the end of a port's inbox, whose first is the newest.
+    fn put_last(&mut self, window: u64, port: u32, record: u32) {
+        self.packets[record].next = NONE;
+        let mut oldest = self.inboxes.head(window, port);
+        if oldest == NONE {
+            self.inboxes.push(window, port, record);
+            return;
+        }
+        while self.packets[oldest].next != NONE {
+            oldest = self.packets[oldest].next;
+        }
+        self.packets[oldest].next = record;
+    }
+
+    /// A packet will be at NIC `nic` at instant `time`.
+    #[inline(always)]
+    pub fn arrive(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
+        let packet = &mut self.packets[record];
+        packet.time = time;
+        packet.next = NONE;
+        let urgent = packet.load.urgent();
+        let queue = &mut self.receive_queues[nic as usize];
+        let tail = std::mem::replace(&mut queue.1, record);
+        if tail == NONE {
+            queue.0 = record;
+        } else {
+            self.packets[tail].next = record;
+        }
+        let host = config.nic_host[nic as usize];
+        if urgent || !self.deferring[host as usize] {
+            self.wake_host(host, Instant(time));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Injection: a host hands a message to its NIC.
+
+use crate::kernel::NONE;
+use crate::network::config::Config;
+use crate::network::in_flight::InFlight;
+use crate::network::packet::{Injection, Load, Message};
+use crate::routing::Step;
+
+impl InFlight {
+    /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message. Returns whether that is before
+    /// `until`, the end of the open window; then the port must be run.
+    #[inline(always)]
+    pub(super) fn inject(&mut self, config: &Config, injection: &Injection, until: u64) -> bool {
+        let Injection { at, from, to, bytes, rail, vl, job, kind, token, stage, urgent } = *injection;
+        let nic = config.first_nic[from.index()] + u32::from(rail);
+        debug_assert!(nic < config.first_nic[from.index() + 1], "host {from} has no rail {rail}");
+        debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
+        let packets = config.packets_of(bytes.0);
+        let offered = self.offer(config, nic, at.0);
+        let record = self.messages.insert(Message {
+            offered,
+            sequence: self.sequence,
+            bytes: bytes.0,
+            left: bytes.0,
+            undelivered: u32::try_from(packets).expect("invariant: a message has fewer than 2^32 packets"),
+            sent: 0,
+            next: NONE,
+            to: config.endpoint(to, rail),
+            token,
+            job: job.0,
+            kind,
+            vl: vl.0,
+            load: Load::new(stage, packets == 1, urgent),
+            any_delivered: false,
+            next_step: Step::NONE,
+        });
+        self.sequence += 1;
+        self.totals.messages_injected += 1;
+        self.totals.bytes_injected += bytes.0;
+        if offered >= until {
+            self.send_message(nic, record);
+            return false;
+        }
+        self.messages[record].next = self.inboxes.push(self.calendar.window(), nic, record);
+        true
+    }
+
+    /// When a message handed over at `at` is offered: no sooner after the one before than the adapter's gap.
+    #[inline]
+    fn offer(&mut self, config: &Config, nic: u32, at: u64) -> u64 {
+        let gap = config.gaps.get(nic as usize).copied().unwrap_or(0);
+        if gap == 0 {
+            return at;
+        }
+        let next = &mut self.next_offer[nic as usize];
+        let offered = at.max(*next);
+        *next = offered + gap;
+        offered
+    }
+}

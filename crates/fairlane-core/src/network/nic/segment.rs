@@ -1,0 +1,49 @@
+//! Segmentation: a message at a NIC's port becomes packets of at most one MTU, one at a time.
+
+use crate::kernel::NONE;
+use crate::network::in_flight::InFlight;
+use crate::network::packet::Packet;
+use crate::network::port::ActivePort;
+use crate::network::probe::Probe;
+use crate::routing::Step;
+
+impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+    /// Makes the next packet of a message that is in no queue. Returns the packet, and whether the message has more.
+    #[inline(always)]
+    pub(in crate::network) fn segment(&mut self, lane: u8, record: u32) -> (u32, bool) {
+        let InFlight { messages, packets, single_packet, .. } = &mut *self.in_flight;
+        let message = &mut messages[record];
+        let payload = self.config.payload(message.left);
+        message.left -= u64::from(payload);
+        let number = message.sent;
+        message.sent += 1;
+        let load = message.load;
+        let packet = packets.insert(Packet {
+            time: message.offered,
+            offered: message.offered,
+            next: NONE,
+            message: if load.whole() { message.token } else { record },
+            bytes: payload + self.config.header,
+            to: message.to,
+            number,
+            job: message.job,
+            kind: message.kind,
+            vl: message.vl,
+            lane,
+            held: lane,
+            came: Step::NONE,
+            next_step: message.next_step,
+            note: 0,
+            load,
+        });
+        if load.whole() {
+            // The packet stands for it from now on.
+            message.undelivered = 0;
+            single_packet.messages += 1;
+            single_packet.bytes += message.bytes;
+            messages.remove(record);
+            return (packet, false);
+        }
+        (packet, message.left > 0)
+    }
+}

@@ -1,0 +1,104 @@
+//! Arbitration: which lane sends when the link is free.
+
+use super::{ActivePort, kind};
+use crate::ids::VirtualLane;
+use crate::network::probe::Probe;
+use crate::qos::arbiter::{Lanes, State};
+use crate::units::{Bytes, Instant};
+
+impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+    /// The free link picks a lane whose first packet has credits and sends it; without any, the port is stalled.
+    #[inline]
+    pub(super) fn arbitrate(&mut self, now: u64) {
+        let mut ready = self.ready();
+        if (ready != self.port.waiting || self.port.uncharged != 0) && self.absorb_credits(now) {
+            ready = self.ready();
+        }
+        if ready == 0 {
+            self.port.stalled = true;
+            self.port.busy_until = now;
+            self.in_flight.returns[self.number as usize].wakes = true;
+            return;
+        }
+        let lane = self.pick(ready, now);
+        let record = self.dequeue(lane);
+        if KIND == kind::NIC {
+            let (packet, rest) = self.segment(lane, record);
+            self.transmit(lane, packet, now);
+            if rest {
+                self.requeue(lane, record);
+            }
+        } else {
+            self.transmit(lane, record, now);
+        }
+    }
+
+    /// The lanes whose first packet has enough credits.
+    #[inline]
+    fn ready(&self) -> u32 {
+        let (mut ready, mut waiting) = (0, self.port.waiting);
+        while waiting != 0 {
+            let lane = waiting.trailing_zeros();
+            waiting &= waiting - 1;
+            let queue = &self.lanes[self.base + lane as usize];
+            // Only a lane with fewer credits than a full packet needs a look at its packet.
+            let held = queue.credits.held();
+            let fits = held >= self.config.full || self.entry(queue.head).bytes <= held;
+            ready |= u32::from(fits) << lane;
+        }
+        ready
+    }
+
+    /// The arbiter picks among the lanes that are ready.
+    #[inline(always)]
+    fn pick(&mut self, ready: u32, now: u64) -> u8 {
+        #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+        let lowest = ready.trailing_zeros() as u8;
+        if ready == 1 << lowest {
+            let bytes = self.first(lowest).bytes;
+            self.grant_single(lowest, bytes, now);
+            lowest
+        } else if self.config.channels {
+            self.pick_channel(ready, now)
+        } else {
+            let lane = self.config.arbiter.pick(self.state(), Lanes(ready), Instant(now));
+            self.grant(lane, lane.0, now);
+            lane.0
+        }
+    }
+
+    /// The arbiter picks a virtual lane; of its channels the one whose first packet has waited longest sends.
+    fn pick_channel(&mut self, ready: u32, now: u64) -> u8 {
+        let config = self.config;
+        let among = |vl: u8| config.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
+        let vls = (0..config.vls()).filter(|vl| among(*vl).next().is_some()).fold(0, |set, vl| set | 1 << vl);
+        let vl = config.arbiter.pick(self.state(), Lanes(vls), Instant(now));
+        let lane =
+            among(vl.0).min_by_key(|lane| self.first(*lane).time).expect("invariant: the picked virtual lane is ready");
+        self.grant(vl, lane, now);
+        lane
+    }
+
+    /// The arbiter accounts the first packet of a lane to its virtual lane.
+    #[inline]
+    fn grant(&mut self, vl: VirtualLane, lane: u8, now: u64) {
+        let bytes = self.first(lane).bytes;
+        self.config.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), Instant(now));
+    }
+
+    /// The arbiter accounts a packet of the only lane that is ready.
+    #[inline(always)]
+    pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: u64) {
+        if self.config.lanes > 1 {
+            let lane = if self.config.channels { self.config.vl_of(lane) } else { lane };
+            self.config.arbiter.serve_alone(self.state(), VirtualLane(lane), Bytes(u64::from(bytes)), Instant(now));
+        }
+    }
+
+    /// The arbiter's state of this port.
+    #[inline(always)]
+    fn state(&mut self) -> &mut State {
+        let words = self.config.state_words;
+        &mut self.states[self.number as usize * words..][..words]
+    }
+}

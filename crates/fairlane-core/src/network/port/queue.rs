@@ -1,0 +1,129 @@
+//! The queues of a port: what arrives in a window, in order, and what waits on each lane. A switch's port queues packets, a
+//! NIC's queues messages, of which it segments one packet at a time.
+
+use super::{ActivePort, kind};
+use crate::kernel::NONE;
+use crate::network::probe::Probe;
+
+/// An arrival at a port: time, order among those of one time, record.
+pub(in crate::network) type Arrival = (u64, u64, u32);
+
+/// What a port needs to know of a record before it starts.
+pub(super) struct Entry {
+    /// When it joins, or joined, the queue.
+    pub time: u64,
+    /// On the wire.
+    pub bytes: u32,
+    pub lane: u8,
+    pub job: u16,
+    pub next: u32,
+}
+
+impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+    #[inline(always)]
+    pub(super) fn entry(&self, record: u32) -> Entry {
+        if KIND == kind::NIC {
+            let message = &self.in_flight.messages[record];
+            let bytes = self.config.payload(message.left) + self.config.header;
+            let lane = self.config.lane(message.vl, 0);
+            Entry { time: message.offered, bytes, lane, job: message.job, next: message.next }
+        } else {
+            let packet = &self.in_flight.packets[record];
+            let (bytes, lane, job) = (packet.bytes, packet.lane, packet.job);
+            Entry { time: packet.time, bytes, lane, job, next: packet.next }
+        }
+    }
+
+    #[inline(always)]
+    fn set_next(&mut self, record: u32, next: u32) {
+        if KIND == kind::NIC {
+            self.in_flight.messages[record].next = next;
+        } else {
+            self.in_flight.packets[record].next = next;
+        }
+    }
+
+    /// Collects what came into the inbox, sorted.
+    #[inline]
+    pub(super) fn sort(&self, mut record: u32, arrivals: &mut Vec<Arrival>) {
+        arrivals.clear();
+        while record != NONE {
+            let (time, tie, next) = if KIND == kind::NIC {
+                let message = &self.in_flight.messages[record];
+                (message.offered, message.sequence, message.next)
+            } else {
+                let packet = &self.in_flight.packets[record];
+                (packet.time, u64::from(packet.came.link()), packet.next)
+            };
+            // Sorted in place: there are one to three.
+            let mut place = arrivals.len();
+            // The list has the newest first: of equals (empty packets of one link) the older comes before.
+            while place > 0 && (arrivals[place - 1].0, arrivals[place - 1].1) >= (time, tie) {
+                place -= 1;
+            }
+            arrivals.insert(place, (time, tie, record));
+            record = next;
+        }
+    }
+
+    /// Puts an arrival at the end of its lane's queue.
+    #[inline(always)]
+    pub(super) fn enqueue(&mut self, record: u32, entry: &Entry) {
+        let &Entry { time, lane, job, .. } = entry;
+        self.append(lane, record);
+        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        self.probe.enqueued(self.number, self.port, queue, job, time);
+    }
+
+    /// A message of which a packet has just started goes to the end of its lane's queue, and offers its next packet once
+    /// the link is free.
+    pub(in crate::network) fn requeue(&mut self, lane: u8, message: u32) {
+        let record = &mut self.in_flight.messages[message];
+        record.offered = self.port.busy_until;
+        let job = record.job;
+        self.append(lane, message);
+        self.probe.requeued(self.port, &mut self.lanes[self.base + usize::from(lane)], job);
+    }
+
+    #[inline(always)]
+    fn append(&mut self, lane: u8, record: u32) {
+        self.set_next(record, NONE);
+        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        let tail = std::mem::replace(&mut queue.tail, record);
+        queue.depth += 1;
+        if tail == NONE {
+            queue.head = record;
+            self.port.waiting |= 1 << lane;
+        } else {
+            self.set_next(tail, record);
+        }
+    }
+
+    /// Takes the first packet (message, at a NIC) of a lane's queue.
+    #[inline]
+    pub(super) fn dequeue(&mut self, lane: u8) -> u32 {
+        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        let record = queue.head;
+        let (next, job) = if KIND == kind::NIC {
+            let message = &self.in_flight.messages[record];
+            (message.next, message.job)
+        } else {
+            let packet = &self.in_flight.packets[record];
+            (packet.next, packet.job)
+        };
+        queue.head = next;
+        queue.depth -= 1;
+        if next == NONE {
+            queue.tail = NONE;
+            self.port.waiting &= !(1 << lane);
+        }
+        self.probe.dequeued(self.port, job);
+        record
+    }
+
+    /// Bytes on the wire, and the time of joining, of the first packet of a lane's queue.
+    #[inline]
+    pub(super) fn first(&self, lane: u8) -> Entry {
+        self.entry(self.lanes[self.base + usize::from(lane)].head)
+    }
+}

@@ -1,0 +1,107 @@
+//! A port through one window: arrivals, decisions, departures.
+
+use super::{ActivePort, Arrival, kind};
+use crate::kernel::NONE;
+use crate::network::probe::Probe;
+use crate::units::Instant;
+
+/// What has become of a lone arrival.
+#[derive(PartialEq, Eq)]
+pub(in crate::network) enum Forwarded {
+    /// It has started, or joined the queue of a link that is busy throughout the window.
+    Yes,
+    /// The first packet of a message has started, on this lane; there are more.
+    Part(u8),
+    /// It has to join the queue.
+    No,
+}
+
+impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+    /// Forwards `first`, the head of the inbox, if it is the only arrival of the window, nothing waits, and it can start in
+    /// the window: exactly what the queue, the arbiter and the counters would make of it, in fewer steps. Most packets of a
+    /// fabric that is not congested go this way.
+    #[inline(always)]
+    pub fn forward_single(&mut self, first: u32, until: u64) -> Forwarded {
+        let entry = self.entry(first);
+        let now = entry.time.max(self.port.busy_until);
+        if entry.next != NONE || self.port.stalled {
+            return Forwarded::No;
+        }
+        if now >= until {
+            self.enqueue(first, &entry);
+            self.in_flight.wake_port(self.number, Instant(now));
+            return Forwarded::Yes;
+        }
+        let lane = entry.lane;
+        if self.port.waiting != 0 || entry.bytes > self.lanes[self.base + usize::from(lane)].credits.held() {
+            return Forwarded::No;
+        }
+        self.probe.waited_for_link(self.number, self.port, entry.job, now - entry.time);
+        self.grant_single(lane, entry.bytes, now);
+        if KIND == kind::NIC {
+            let (packet, rest) = self.segment(lane, first);
+            self.transmit(lane, packet, now);
+            return if rest { Forwarded::Part(lane) } else { Forwarded::Yes };
+        }
+        self.transmit(lane, first, now);
+        Forwarded::Yes
+    }
+
+    /// Runs the port through the open window, which ends before `until`. `first`: the head of what arrives.
+    pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
+        self.sort(first, arrivals);
+        self.run_decisions(until, arrivals);
+        if self.port.waiting == 0 {
+            return;
+        }
+        if !self.port.stalled {
+            self.in_flight.wake_port(self.number, Instant(self.port.busy_until));
+        } else if let Some(time) = self.in_flight.returns[self.number as usize].next(self.port.waiting) {
+            self.in_flight.wake_port(self.number, Instant(time));
+        }
+    }
+
+    fn run_decisions(&mut self, until: u64, arrivals: &[Arrival]) {
+        let mut arrivals = arrivals.iter();
+        loop {
+            let now = if self.port.waiting != 0 && !self.port.stalled {
+                self.port.busy_until
+            } else {
+                let arrival = arrivals.as_slice().first().map_or(u64::MAX, |arrival| arrival.0);
+                let credit = if self.port.stalled { self.next_credit() } else { u64::MAX };
+                arrival.min(credit).max(self.port.busy_until)
+            };
+            if now >= until {
+                break;
+            }
+            if self.port.stalled {
+                self.end_stall(now);
+            }
+            while let Some(&(_, _, record)) = arrivals.as_slice().first().filter(|arrival| arrival.0 <= now) {
+                self.enqueue(record, &self.entry(record));
+                arrivals.next();
+            }
+            self.arbitrate(now);
+        }
+        // What arrives while the link is busy beyond the window.
+        for &(_, _, record) in arrivals {
+            self.enqueue(record, &self.entry(record));
+        }
+    }
+
+    fn next_credit(&self) -> u64 {
+        self.in_flight.returns[self.number as usize].next(self.port.waiting).unwrap_or(u64::MAX)
+    }
+
+    /// The link has been idle up to `now` although packets wait.
+    #[cold]
+    fn end_stall(&mut self, now: u64) {
+        let span = now - self.port.busy_until;
+        self.port.busy_until = now;
+        self.port.stalled = false;
+        if P::COUNTERS && span > 0 {
+            self.probe.stalled(self.port, &mut self.lanes[self.base..], span);
+        }
+        self.in_flight.returns[self.number as usize].wakes = self.port.uncharged != 0;
+    }
+}

@@ -1,0 +1,197 @@
+//! Observation: what the network counts, behind one trait whose hooks compile to nothing where nothing is kept.
+
+use std::ops::Range;
+
+use super::config::Config;
+use super::in_flight::InFlight;
+use super::packet::Packet;
+use super::port::{Lane, Port, each_lane};
+use crate::ids::JobId;
+use crate::observe::{self, Departure, Interference, Latencies};
+
+/// What a port and a NIC report as packets move.
+pub(super) trait Probe {
+    /// Counters of ports and lanes are kept.
+    const COUNTERS: bool;
+
+    /// A packet of `job` joins the queue of `lane` at `time`, while the link may be busy.
+    fn enqueued(&mut self, _number: u32, _port: &mut Port, _lane: &mut Lane, _job: u16, _time: u64) {}
+
+    /// The message of which a packet has just started waits with its next packet.
+    fn requeued(&mut self, _port: &mut Port, _lane: &mut Lane, _job: u16) {}
+
+    /// A packet of `job` leaves its queue.
+    fn dequeued(&mut self, _port: &mut Port, _job: u16) {}
+
+    /// A packet of `job` waits for `span` for the packet that the link carries, and joins no queue.
+    fn waited_for_link(&mut self, _number: u32, _port: &Port, _job: u16, _span: u64) {}
+
+    /// The link was idle for `span` although packets waited.
+    fn stalled(&mut self, _port: &mut Port, _lanes: &mut [Lane], _span: u64) {}
+
+    /// Credits that a packet of `job` returned are the first to reach a lane that lacked them.
+    fn stall_ended_by(&mut self, _number: u32, _port: &mut Port, _job: u16) {}
+
+    /// A packet starts on the link.
+    fn transmitted(&mut self, _number: u32, _port: &mut Port, _lane: &mut Lane, _sent: &Transmission) {}
+
+    /// Whether single packets are kept, see [`Probe::detail`].
+    fn detailed(&self, _config: &Config) -> bool {
+        false
+    }
+
+    /// Keeps what is kept of single packets. `upstream`: the link and lane, as one number, that the packet came over.
+    fn detail(&mut self, _in_flight: &InFlight, _place: (u32, u8), _sent: &Transmission, _upstream: Option<usize>) {}
+
+    /// A packet has been delivered to its host, which has looked at it.
+    fn delivered(&mut self, _packet: &Packet) {}
+}
+
+/// A packet that starts on a link.
+pub(super) struct Transmission {
+    pub record: u32,
+    pub time: u64,
+    pub bytes: u32,
+    pub job: u16,
+    pub wire_time: u64,
+    pub waited: u64,
+}
+
+/// What is kept.
+#[derive(Clone, Default)]
+pub(super) struct Observation {
+    pub interference: Interference,
+    /// By link and lane, the waiting of the packets that came over it at the switch downstream, ps; empty if not asked for.
+    pub input_queueing: Vec<u64>,
+    /// The instants at which departures are kept, ps.
+    pub departs: Range<u64>,
+    pub departures: Vec<Departure>,
+    /// Of packets that their hosts have looked at.
+    pub latencies: Latencies,
+}
+
+impl Observation {
+    /// Nothing observed yet, of `jobs` jobs on ports with so many lanes in all.
+    pub fn new(parameters: &observe::Parameters, jobs: usize, lanes: usize) -> Self {
+        Self {
+            interference: Interference::new(jobs, parameters.interference_by_port),
+            input_queueing: vec![0; if parameters.onward_waiting { lanes } else { 0 }],
+            departs: parameters.departs(),
+            departures: Vec::new(),
+            latencies: if parameters.counters { Latencies::new(jobs) } else { Latencies::default() },
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, in_flight: &InFlight, (link, lane): (u32, u8), sent: &Transmission, upstream: Option<usize>) {
+        let &Transmission { record, time, waited, bytes, job, .. } = sent;
+        if let Some(sum) = upstream.and_then(|upstream| self.input_queueing.get_mut(upstream)) {
+            *sum += waited;
+        }
+        if !self.departs.contains(&time) {
+            return;
+        }
+        let packet = &in_flight.packets[record];
+        let (token, stage) = if packet.load.whole() {
+            (packet.message, packet.load.stage())
+        } else {
+            let message = &in_flight.messages[packet.message];
+            (message.token, message.load.stage())
+        };
+        self.departures.push(Departure { time, waited, link, lane, job, token, stage, packet: packet.number, bytes });
+    }
+}
+
+/// Nothing is kept.
+pub(super) struct Off;
+
+impl Probe for Off {
+    const COUNTERS: bool = false;
+}
+
+/// Single packets are kept, and no counters.
+pub(super) struct Departures<'a>(pub &'a mut Observation);
+
+impl Probe for Departures<'_> {
+    const COUNTERS: bool = false;
+
+    #[inline(always)]
+    fn detailed(&self, config: &Config) -> bool {
+        config.detailed
+    }
+
+    fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>) {
+        self.0.keep(in_flight, place, sent, upstream);
+    }
+}
+
+/// Counters of ports and lanes, the interference matrix, latencies, and single packets if they are asked for.
+pub(super) struct Counters<'a>(pub &'a mut Observation);
+
+impl Probe for Counters<'_> {
+    const COUNTERS: bool = true;
+
+    #[inline(always)]
+    fn enqueued(&mut self, number: u32, port: &mut Port, lane: &mut Lane, job: u16, time: u64) {
+        if port.busy_until > time {
+            self.0.interference.charge(number, job, port.job, port.busy_until - time);
+        }
+        self.requeued(port, lane, job);
+    }
+
+    #[inline(always)]
+    fn requeued(&mut self, port: &mut Port, lane: &mut Lane, job: u16) {
+        port.waiters.join(job);
+        lane.max_depth = lane.max_depth.max(lane.depth);
+    }
+
+    #[inline(always)]
+    fn dequeued(&mut self, port: &mut Port, job: u16) {
+        port.waiters.leave(job);
+    }
+
+    #[inline(always)]
+    fn waited_for_link(&mut self, number: u32, port: &Port, job: u16, span: u64) {
+        if span > 0 {
+            self.0.interference.charge(number, job, port.job, span);
+        }
+    }
+
+    fn stalled(&mut self, port: &mut Port, lanes: &mut [Lane], span: u64) {
+        port.uncharged |= port.waiting;
+        port.idle_stalled += span;
+        for lane in each_lane(port.waiting) {
+            lanes[lane].stalled += span;
+        }
+        port.waiters.stalled(span);
+    }
+
+    fn stall_ended_by(&mut self, number: u32, port: &mut Port, job: u16) {
+        self.0.interference.credited(number, &mut port.waiters, job);
+    }
+
+    #[inline(always)]
+    fn transmitted(&mut self, number: u32, port: &mut Port, lane: &mut Lane, sent: &Transmission) {
+        lane.packets += 1;
+        lane.bytes += u64::from(sent.bytes);
+        lane.waited += sent.waited;
+        port.active += sent.wire_time;
+        if port.waiting != 0 {
+            self.0.interference.carried(number, &port.waiters, sent.job, sent.wire_time);
+        }
+    }
+
+    #[inline(always)]
+    fn detailed(&self, config: &Config) -> bool {
+        config.detailed
+    }
+
+    fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>) {
+        self.0.keep(in_flight, place, sent, upstream);
+    }
+
+    #[inline(always)]
+    fn delivered(&mut self, packet: &Packet) {
+        self.0.latencies.record(JobId(packet.job), packet.kind, packet.latency());
+    }
+}
