@@ -154,13 +154,13 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
     }
 
     /// Has a member of a set run in the window of `at`, the open one or a later one.
-    #[inline]
+    #[inline(always)]
     pub fn wake(&mut self, set: usize, member: u32, at: Instant) {
         self.wake_in(set, member, self.window_of(at));
     }
 
     /// Has a member of a set run in a window, the open one or a later one.
-    #[inline]
+    #[inline(always)]
     pub fn wake_in(&mut self, set: usize, member: u32, window: u64) {
         if window - self.window < SLOTS {
             self.sets[set].insert(slot(window), member);
@@ -190,6 +190,7 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
         self.put_off(window, Due::Item(item));
     }
 
+    #[cold]
     fn put_off(&mut self, window: u64, due: Due<D>) {
         self.far.push(Far { window, sequence: self.sequence, due });
         self.sequence += 1;

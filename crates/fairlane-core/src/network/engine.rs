@@ -23,16 +23,21 @@ impl Network {
     /// What the endpoint returned; the run has ended then.
     pub fn run_until<E: Endpoint>(&mut self, end: Instant, hops: u64, endpoint: &mut E) -> Result<bool, RunError> {
         let budget = self.in_flight.totals.packet_hops.saturating_add(hops);
-        let mut observation = std::mem::take(&mut self.observation);
-        let result = if self.config.observe.counters {
-            self.run_windows(end, budget, endpoint, &mut Counters(&mut observation))
+        let observation = std::mem::take(&mut self.observation);
+        if self.config.observe.counters {
+            let mut counters = Counters(observation);
+            let result = self.run_windows(end, budget, endpoint, &mut counters);
+            self.observation = counters.0;
+            result
         } else if self.config.detailed {
-            self.run_windows(end, budget, endpoint, &mut Departures(&mut observation))
+            let mut departures = Departures(observation);
+            let result = self.run_windows(end, budget, endpoint, &mut departures);
+            self.observation = departures.0;
+            result
         } else {
+            self.observation = observation;
             self.run_windows(end, budget, endpoint, &mut Off)
-        };
-        self.observation = observation;
-        result
+        }
     }
 
     fn run_windows<P: Probe, E: Endpoint>(

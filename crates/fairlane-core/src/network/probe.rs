@@ -110,9 +110,9 @@ impl Probe for Off {
 }
 
 /// Single packets are kept, and no counters.
-pub(super) struct Departures<'a>(pub &'a mut Observation);
+pub(super) struct Departures(pub Observation);
 
-impl Probe for Departures<'_> {
+impl Probe for Departures {
     const COUNTERS: bool = false;
 
     #[inline(always)]
@@ -126,9 +126,9 @@ impl Probe for Departures<'_> {
 }
 
 /// Counters of ports and lanes, the interference matrix, latencies, and single packets if they are asked for.
-pub(super) struct Counters<'a>(pub &'a mut Observation);
+pub(super) struct Counters(pub Observation);
 
-impl Probe for Counters<'_> {
+impl Probe for Counters {
     const COUNTERS: bool = true;
 
     #[inline(always)]
