@@ -55,7 +55,7 @@ pub(super) struct Config {
     /// What links share, and which of these each link has.
     pub wires: Vec<Wire>,
     pub wire_of: Vec<u32>,
-    /// The longest time of in_flight.
+    /// The longest latency of a link, ps.
     pub longest: u64,
     /// A lane with so many credits cannot run short before credits come that are given back in the open window: not if
     /// the fastest link is busy from the window's opening until then.
@@ -184,7 +184,7 @@ impl Config {
     }
 
     /// How much later than its head a packet that comes over a link is ready at its next switch, which sends it on over
-    /// `next`: all of it with store-and-forward, what a faster link would run ahead with cut-through. `wire_time` is that of
+    /// `next`: all of it with store-and-forward, what a faster link would run ahead of the slower one with cut-through. `wire_time` is that of
     /// the link it comes over, asked for only if it matters.
     #[inline]
     pub fn forwarding_delay(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: u32) -> u64 {
@@ -195,7 +195,7 @@ impl Config {
         }
     }
 
-    /// The time of flight of a link.
+    /// The latency of a link, ps.
     #[inline]
     pub fn latency(&self, link: u32) -> u64 {
         let wire = if self.wires.len() == 1 { 0 } else { self.wire_of[link as usize] };
@@ -208,7 +208,7 @@ impl Config {
         lane - self.first_lane[usize::from(vl)]
     }
 
-    /// The hop behind `step` of a packet to `to`, where that is not chosen on loads.
+    /// The hop after `step` of a packet to `to`, of a routing that does not choose by load.
     #[inline]
     pub fn next_step(&self, step: Step, to: u32) -> Step {
         let at = SwitchId(self.to_switch[step.link() as usize]);

@@ -6,7 +6,7 @@ use crate::ids::{LinkId, SwitchId};
 use crate::topology::Vertex;
 
 impl Network {
-    /// If nothing is left to happen and packets are still in in_flight: the error that names the cycle of lanes, each of which waits
+    /// If nothing is left to happen and packets are still in flight: the error that names the cycle of lanes, each of which waits
     /// for room in the buffer that the next one fills.
     #[must_use]
     pub fn deadlock(&self) -> Option<RunError> {
@@ -35,7 +35,7 @@ impl Network {
         })
     }
 
-    /// The port and lane, of the switch behind `port`, that holds packets which came over `port` on `lane`.
+    /// The port and lane, of the switch downstream of `port`, that holds packets which came over `port` on `lane`.
     fn blocker(&self, port: u32, lane: u8) -> Option<(u32, u8)> {
         let Vertex::Switch(SwitchId(switch)) = self.config.graph.link(LinkId(port)).to else { return None };
         let ports = self.config.graph.ports(Vertex::Switch(SwitchId(switch)));

@@ -100,7 +100,8 @@ impl Network {
             (
                 "packets",
                 self.in_flight.packets.len() as u64,
-                alive().map(|message| self.packets_under_way(message)).sum::<u64>() + self.in_flight.single_packet.messages,
+                alive().map(|message| self.packets_under_way(message)).sum::<u64>()
+                    + self.in_flight.single_packet.messages,
             ),
         ];
         for (what, expected, found) in balances {

@@ -95,7 +95,7 @@ impl Occupancy {
         self.used[link as usize] += bytes;
     }
 
-    /// Credits come back to `link` in a window to come.
+    /// Credits are returned to `link`, to arrive in a later window.
     #[inline]
     pub fn return_credits(&mut self, link: u32, bytes: u32, window: u64) {
         if window < self.settled + SLOTS {

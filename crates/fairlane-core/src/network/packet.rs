@@ -70,7 +70,7 @@ pub(super) struct Message {
     pub vl: u8,
     pub load: Load,
     pub any_delivered: bool,
-    /// The hop behind the NIC's link, if that has been looked up ahead of time.
+    /// The hop after the NIC's link, if it has been precomputed.
     pub next_step: Step,
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Packet {
     pub load: Load,
     /// The hop it came by.
     pub came: Step,
-    /// The hop behind the one it takes next, if that has been looked up ahead of time.
+    /// The hop after the one it takes next, if it has been precomputed.
     pub next_step: Step,
     /// What an adaptive routing has noted.
     pub note: u32,

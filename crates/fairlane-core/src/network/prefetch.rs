@@ -109,7 +109,7 @@ impl Network {
         self.precompute_next::<KIND>(port, head);
     }
 
-    /// Looks up where a packet goes behind this port (the next of a message, at a NIC), and fetches the list that it joins
+    /// Precomputes where a packet goes after this port (the next of a message, at a NIC), and fetches the list that it joins
     /// there.
     #[inline(always)]
     fn precompute_next<const KIND: u8>(&mut self, port: u32, record: u32) {
