@@ -22,10 +22,10 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test quick lint format docs man bench readme lock clean
+.PHONY: help build demo test quick lint format docs man bench bench-instructions readme lock clean
 
 help: ## say what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
 
 build: $(EXTENSION) ## set everything up: .venv with the libraries and the simulator
 
@@ -62,9 +62,18 @@ man: $(EXTENSION) ## write the man pages of all commands into man/
 	@echo "man/fairlane.1 and the others: man -l man/fairlane.1"
 
 bench: $(EXTENSION) ## measure packet-hops per second
-	cargo bench --locked $(RUST_ALONE)
+	cargo bench --locked --package fairlane-core --bench engine
 	$(BIN)/python benches/quickstart.py
 	$(BIN)/python benches/ready.py
+
+# The runner must be of the same version as the library.
+bench-instructions: $(VENV)/.libraries ## count instructions per packet-hop and compare with those stored; needs valgrind
+	@command -v valgrind >/dev/null || { echo "valgrind is needed to count instructions: apt-get install valgrind" >&2; exit 1; }
+	@export PATH="$(CURDIR)/target/tools/bin:$$PATH"; \
+	version="$$(sed -n '/^name = "gungraun"$$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)"; \
+	gungraun-runner --version 2>/dev/null | grep -qF "$$version" || \
+	    cargo install --locked --quiet --root target/tools gungraun-runner --version "$$version"; \
+	$(BIN)/python benches/instructions.py
 
 readme: $(EXTENSION) ## run what README.md and the examples show and store what they print
 	$(BIN)/python tools/update_readme.py
