@@ -68,7 +68,6 @@ impl Mailboxes {
     }
 
     /// Every list that is not empty: place and head.
-    #[must_use]
     pub fn heads(&self) -> impl Iterator<Item = (u32, u32)> {
         let lists = self.heads.chunks(self.places.max(1)).flat_map(|slot| (0..).zip(slot));
         lists.filter(|(_, head)| **head != NONE).map(|(place, head)| (place, *head))

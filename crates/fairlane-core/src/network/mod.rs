@@ -2,9 +2,9 @@
 //!
 //! Ports, lanes, credits and NICs as the model page describes them, run window by window (see [`crate::kernel`]).
 //!
-//! A packet's path through the files: [`nic`] (injection, segmentation), [`port`] (queue, arbitration, transmission), [`link`],
-//! [`switch`] (adaptive routing), [`port`] again, [`nic`] (reassembly). [`credits`] books the buffers, [`probe`] observes,
-//! [`engine`] advances time.
+//! A packet's path through the files: `nic` (injection, segmentation), `port` (queue, arbitration, transmission), `link`,
+//! `switch` (adaptive routing), `port` again, `nic` (reassembly). `credits` books the buffers, `probe` observes,
+//! `engine` advances time.
 
 mod config;
 mod credits;
