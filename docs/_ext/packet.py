@@ -25,21 +25,20 @@ def _figure(ink: str, bar: str) -> Figure:
     axes = figure.subplots()
     start = LATENCY + SWITCH
     credit = "#c05a00"
-    for row, (begin, label) in enumerate([(0, "transmit"), (start, "transmit")]):
-        axes.barh(row, WIRE, left=begin, height=0.34, color=bar)
-        axes.text(begin + WIRE / 2, row, label, color="white", ha="center", va="center", fontsize=9)
+    for row, left in enumerate((0, start)):
+        axes.barh(row, WIRE, left=left, height=0.34, color=bar)
+        axes.text(left + WIRE / 2, row, "transmit", color="white", ha="center", va="center", fontsize=9)
     arrived = start + WIRE + LATENCY
     axes.plot(arrived, 2, "o", color=bar)
     axes.text(arrived + 15, 2.12, "deliver", color=ink, va="top", fontsize=9)
-    style = {"arrowstyle": "-|>", "color": bar, "shrinkA": 0, "shrinkB": 0}
-    returned = {**style, "color": credit, "linestyle": "--"}
-    for begin, end, arrow in (
-        ((0, 0.17), (LATENCY + SWITCH, 0.83), style),
-        ((start + WIRE, 1.17), (arrived, 1.95), style),
+    sent, returned = {"color": bar}, {"color": credit, "linestyle": "--"}
+    for begin, end, style in (
+        ((0.0, 0.17), (start, 0.83), sent),
+        ((start + WIRE, 1.17), (arrived, 1.95), sent),
         ((start + WIRE, 0.83), (start + WIRE + LATENCY, 0.0), returned),
         ((arrived, 1.95), (arrived + LATENCY, 1.0), returned),
     ):
-        axes.annotate("", end, begin, arrowprops=arrow)
+        axes.annotate("", end, begin, arrowprops={"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, **style})
     notes = [
         (10, 0.8, f"head: {LATENCY} + {SWITCH} ns", bar),
         (start + WIRE - 160, 1.55, f"tail: {LATENCY} ns", bar),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fairlane import _core
 from fairlane.engine import drive
-from fairlane.engine.measured import PS
+from fairlane.engine.tables import PS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import refusing

@@ -21,7 +21,7 @@ from fairlane.analysis.walk import walk
 from fairlane.cli.analysis_text import analysis_parts
 from fairlane.cli.main import execute
 from fairlane.cli.tables import show
-from fairlane.engine.measured import marks
+from fairlane.engine.tables import marks
 from fairlane.errors import FairlaneError, ScenarioError
 from fairlane.plot.analysis import flits_waits
 from fairlane.plot.panels import figure_of

@@ -17,7 +17,7 @@ from fairlane import Scenario, query, runner
 from fairlane.cli import run_text
 from fairlane.cli.run_text import summary
 from fairlane.cli.tables import show
-from fairlane.engine.measured import Measured, Work, frame
+from fairlane.engine.tables import EngineTables, Work, frame
 from fairlane.results import (
     Interference,
     ResultsError,
@@ -52,7 +52,7 @@ def engine_after(jobs: list[dict[str, object]], span: int) -> FakeEngine:
 
 @pytest.fixture
 def run() -> Run:
-    together = Measured.of(engine_after(JOBS, DURATION))
+    together = EngineTables.of(engine_after(JOBS, DURATION))
     alone = [Work.of(engine_after([job], DURATION)) for job in JOBS]
     raw, classes = fake_links()
     meta = RunMeta(

@@ -18,7 +18,7 @@ from rich.console import Console
 import fairlane
 from fairlane import Scenario, runner
 from fairlane.cli.main import execute
-from fairlane.engine.measured import marks
+from fairlane.engine.tables import marks
 from fairlane.errors import ScenarioError
 from fairlane.results import StudyResults
 from fairlane.study import Study, run

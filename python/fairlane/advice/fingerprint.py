@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from fairlane import _core
-from fairlane.engine.measured import Measured, frame, marks
+from fairlane.engine.tables import EngineTables, frame, marks
 from fairlane.scenario import Scenario
 from fairlane.tasks.task import Stopwatch
 
@@ -39,7 +39,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
         resolved = replace(decided, jobs=tuple(replace(job, marks=True) for job in decided.jobs))
     with watch.lap("simulating"):
         engine = watch.drive(resolved)
-    measured, jobs = Measured.of(engine), list[dict[str, Any]]()
+    measured, jobs = EngineTables.of(engine), list[dict[str, Any]]()
     fabric = _core.Fabric(json.dumps(resolved.tables["fabric"]))
     links, marked = frame(fabric.links()), marks(engine)
     for number, job in enumerate(resolved.jobs):
@@ -61,7 +61,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     return {"jobs": jobs, **used, "packet_hops": measured.packet_hops, "digest": measured.digest}
 
 
-def extract_features(measured: Measured, job: int) -> dict[str, float]:
+def extract_features(measured: EngineTables, job: int) -> dict[str, float]:
     """Means over a job's ranks, and the share of collectives in its time in calls.
 
     ``computing``, ``network`` and ``late_partner`` are ps, the last two of waiting; ``messages`` and ``bytes`` are what
@@ -82,7 +82,7 @@ def extract_features(measured: Measured, job: int) -> dict[str, float]:
     return {**means.row(0, named=True), "collective_share": collective / whole if whole else 0.0}
 
 
-def link_utilisation(measured: Measured, fabric: _core.Fabric, span: int) -> dict[str, float]:
+def link_utilisation(measured: EngineTables, fabric: _core.Fabric, span: int) -> dict[str, float]:
     """Utilisation of links over ``span`` ps.
 
     The busiest of a host, the busiest between switches, and the mean of all between switches that carried anything.

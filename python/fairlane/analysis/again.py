@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from fairlane.analysis.record import Record, Span, View, spec_of
 from fairlane.engine import Engine
-from fairlane.engine.measured import RECORD, frame, marks
+from fairlane.engine.tables import RECORD, frame, marks
 from fairlane.errors import ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.results import Run, derive

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from fairlane.engine.measured import frame
+from fairlane.engine.tables import frame
 from fairlane.fabric import Fabric
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
 from fairlane.results.derive import links

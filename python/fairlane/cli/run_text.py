@@ -9,7 +9,7 @@ from rich.text import Text
 
 from fairlane.cli.options import stored
 from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long
-from fairlane.engine.measured import PS
+from fairlane.engine.tables import PS
 from fairlane.results.latency import summarize
 from fairlane.results.notes import notes
 from fairlane.results.run import Run

@@ -197,11 +197,11 @@ class Continuous:
 
     def milestones(self) -> dict[str, "Milestones"]:
         """Times of completed iterations of each job since the beginning of the first period."""
-        from fairlane.engine.measured import Work as Measured
+        from fairlane.engine.tables import Work
         from fairlane.results.milestones import milestones
 
         jobs = self._simulation.scenario.jobs
-        reached = milestones(Measured.of(self._simulation.engine), [job.start for job in jobs])
+        reached = milestones(Work.of(self._simulation.engine), [job.start for job in jobs])
         return {job.name: reached[number] for number, job in enumerate(jobs)}
 
     def run(self, settings: Settings | None = None) -> Work:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from fairlane.engine.drive import Engine
-from fairlane.engine.measured import frame
+from fairlane.engine.tables import frame
 from fairlane.errors import RunError
 from fairlane.wording import plural
 

@@ -1,4 +1,4 @@
-"""Grids as strategies see them: sides, coordinates, and orders in which a line winds through all hosts.
+"""Grids as policies see them: sides, coordinates, and orders in which a line winds through all hosts.
 
 ``number`` is the order of host numbers, on a grid with dimension 0 fastest. ``snake`` reverses at the end of each
 line, and ``hilbert`` follows Hilbert's curve through the smallest cube around the grid whose side is a power of two

@@ -30,8 +30,8 @@ class Pattern(PlacementPolicy):
         found = request.communication() if request.communication else Communication("unclear")
         dense = found.kind == "many-to-many"
         if dense or sides_of(fabric) is not None:
-            for strategy in _compact(fabric):
-                hosts = strategy.allocate(free, request, fabric)
+            for policy in _compact(fabric):
+                hosts = policy.allocate(free, request, fabric)
                 if hosts is not None:
                     return hosts
         if dense and self.wait:
@@ -44,7 +44,7 @@ class Pattern(PlacementPolicy):
 
 
 def _compact(fabric: FabricView) -> Iterator[PlacementPolicy]:
-    """The strategies that find compact places, the best place first."""
+    """The policies that find compact places, the best place first."""
     if sides_of(fabric) is not None:
         yield Box(shape="cube", fit="best")
         return

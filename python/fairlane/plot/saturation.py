@@ -6,7 +6,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from fairlane.engine.measured import PS
+from fairlane.engine.tables import PS
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import MUTED, PALETTE
 from fairlane.saturation.results import CONFIDENCE, Saturation

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fairlane.engine.measured import PS
+from fairlane.engine.tables import PS
 from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import colours, percentages

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.engine.measured import PS, Measured, Work
+from fairlane.engine.tables import PS, EngineTables, Work
 from fairlane.results.latency import QUANTILES, Latency
 from fairlane.results.milestones import common, enough, milestones
 from fairlane.results.schemas import RUN, types
@@ -127,7 +127,7 @@ def _of_job(values: Sequence[int | None], missing: int | None) -> pl.Expr:
     return pl.col("job").first().replace_strict(dict(enumerate(values)), default=missing, return_dtype=pl.UInt64)
 
 
-def ranks(labels: Sequence[JobLabel], together: Measured, hosts: Sequence[str]) -> pl.DataFrame:
+def ranks(labels: Sequence[JobLabel], together: EngineTables, hosts: Sequence[str]) -> pl.DataFrame:
     """The ranks table: the engine's columns, times marked as picoseconds, and the names of jobs and ``hosts``."""
     times = ["first_mark", "last_mark", "finished_at", "compute", "communication", "late_partner", "network"]
     table = _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
@@ -140,12 +140,12 @@ def with_host_names(table: pl.DataFrame, hosts: Sequence[str]) -> pl.DataFrame:
     return table.insert_column(table.get_column_index("host") + 1, names)
 
 
-def calls(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
+def calls(labels: Sequence[JobLabel], together: EngineTables) -> pl.DataFrame:
     """The calls table: per job and MPI call, how often, and the time in it over all ranks."""
     return _named(labels, _picoseconds(together.calls, ["time"])).with_columns(time_s=pl.col("time_ps") * PS)
 
 
-def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
+def ports(links: pl.DataFrame, together: EngineTables) -> pl.DataFrame:
     """The ports table: one row per port and lane, with the counters of the lane and the times of the whole port.
 
     ``port_active_ps`` and ``port_stalled_ps``, and the shares of time, are the port's and the same in the rows of all
@@ -168,7 +168,7 @@ def ports(links: pl.DataFrame, together: Measured) -> pl.DataFrame:
     )
 
 
-def interference(labels: Sequence[JobLabel], together: Measured) -> pl.DataFrame:
+def interference(labels: Sequence[JobLabel], together: EngineTables) -> pl.DataFrame:
     """The interference table: queueing delay of the victim's packets, and its share of the victim's rank-seconds."""
     names = pl.Series([label.name for label in labels], dtype=pl.String)
     rank_time = work(together, labels).select(

@@ -12,7 +12,7 @@ from typing import Self
 import polars as pl
 
 from fairlane.engine import Engine
-from fairlane.engine.measured import frame
+from fairlane.engine.tables import frame
 
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """The quantiles of the tables, by name."""

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from fairlane.engine.measured import Work
+from fairlane.engine.tables import Work
 
 FEW_ITERATIONS = 10
 """W over fewer common iterations than this is flagged: what is particular to the first ones weighs too much."""

@@ -9,7 +9,7 @@ from typing import Self
 import polars as pl
 
 from fairlane.engine import Engine
-from fairlane.engine.measured import Measured, Work, frame, marks
+from fairlane.engine.tables import EngineTables, Work, frame, marks
 from fairlane.results import derive
 from fairlane.results.latency import Latency
 from fairlane.results.schemas import RUN
@@ -20,7 +20,7 @@ from fairlane.scenario import Resolved
 class Observed:
     """Everything that one simulation has measured, in the engine's own columns."""
 
-    measured: Measured
+    measured: EngineTables
     latency: Latency | None = None
     """Latencies, unless ``observe.counters`` is off."""
     marks: pl.DataFrame | None = None
@@ -34,7 +34,7 @@ class Observed:
         observe = scenario.tables["observe"]
         by_port = ("port_interference",) if observe["interference_by_port"] else ()
         return cls(
-            Measured.of(engine),
+            EngineTables.of(engine),
             Latency.measured(engine) if observe["counters"] else None,
             marks(engine) if any(job.marks for job in scenario.jobs) else None,
             {name: frame(engine.table(name)) for name in (*by_port, *scenario.recorded)},

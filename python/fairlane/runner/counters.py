@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.engine import Engine
-from fairlane.engine.measured import PS, frame
+from fairlane.engine.tables import PS, frame
 from fairlane.fabric import columns
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane.engine import Engine, Slice, Watcher, drive
-from fairlane.engine.measured import Work, frame
+from fairlane.engine.tables import Work, frame
 from fairlane.errors import RunError
 from fairlane.results.tables import Observed
 from fairlane.runner.counters import IterationCounters, PortSampler

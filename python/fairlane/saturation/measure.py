@@ -8,7 +8,7 @@ from typing import Any, Self
 import polars as pl
 
 from fairlane import _core
-from fairlane.engine.measured import frame
+from fairlane.engine.tables import frame
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results.latency import Latency
 from fairlane.saturation.plan import Plan

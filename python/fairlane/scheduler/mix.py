@@ -38,11 +38,11 @@ class PatternMix(Table):
         return int(numpy.searchsorted(bounds[:-1], at, side="right"))
 
     def of(self, job: int, seed: int) -> Communication:
-        """The pattern of a job of the log, in the form that placement strategies take."""
+        """The pattern of a job of the log, in the form that placement policies take."""
         return self.communication(self.number(job, seed))
 
     def communication(self, number: int) -> Communication:
-        """A pattern in the form that placement strategies take."""
+        """A pattern in the form that placement policies take."""
         return Communication(self.pattern[number].kind, self.pattern[number].unit)
 
     def workload(self, number: int) -> Workload:

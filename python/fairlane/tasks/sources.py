@@ -16,7 +16,7 @@ COUNTING = (
     "advice/fingerprint.py",
     "results/derive.py",
     "results/latency.py",
-    "engine/measured.py",
+    "engine/tables.py",
     "results/milestones.py",
     "results/schemas.py",
     "results/tables.py",

@@ -133,8 +133,8 @@ class Bench:
 
     def _compact(self, ranks: int) -> tuple[int, ...]:
         request = Request(ranks, stream(self._seed, Purpose.PLACEMENT), lambda: Communication("many-to-many"))
-        strategy = PLACEMENTS["pattern"].model_validate({"wait": False})
-        found = strategy.allocate(range(self.fabric.hosts), request, self.fabric)
+        policy = PLACEMENTS["pattern"].model_validate({"wait": False})
+        found = policy.allocate(range(self.fabric.hosts), request, self.fabric)
         assert found is not None, "the empty machine has room for a job that is not larger"
         return tuple(found)
 
@@ -234,15 +234,15 @@ def draw_snapshot(fabric: Fabric, mix: PatternMix, seed: int, number: int) -> li
     """The jobs at the end of a random history; their sizes are distributed evenly on a logarithmic scale."""
     rng = stream(seed, Purpose.SNAPSHOT, number, 0)
     choices = allocators(fabric)
-    strategy = choices[int(rng.integers(len(choices)))]
+    policy = choices[int(rng.integers(len(choices)))]
     jobs: list[Resident] = []
     for _ in range(_ARRIVALS):
         pattern = int(rng.integers(len(mix.pattern)))
         ranks = _size(rng, fabric.hosts // 2)
-        hosts = allocated(strategy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
+        hosts = allocated(policy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
         while hosts is None and jobs and rng.random() > _STAY:
             jobs.pop(int(rng.integers(len(jobs))))
-            hosts = allocated(strategy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
+            hosts = allocated(policy, fabric, mix, jobs, Resident(pattern, tuple(range(ranks))), rng)
         if hosts is not None:
             jobs.append(Resident(pattern, hosts))
     return jobs
@@ -255,18 +255,18 @@ def _size(rng: numpy.random.Generator, largest: int) -> int:
 
 
 def allocated(
-    strategy: PlacementPolicy,
+    policy: PlacementPolicy,
     fabric: Fabric,
     mix: PatternMix,
     jobs: Sequence[Resident],
     job: Resident,
     rng: numpy.random.Generator,
 ) -> tuple[int, ...] | None:
-    """The hosts of one more job among the free ones; None if the strategy finds none."""
+    """The hosts of one more job among the free ones; None if the policy finds none."""
     taken = {host for one in jobs for host in one.hosts}
     free = [host for host in range(fabric.hosts) if host not in taken]
     if len(free) < job.ranks:
         return None
     request = Request(job.ranks, rng, lambda: mix.communication(job.pattern))
-    found = strategy.allocate(free, request, fabric)
+    found = policy.allocate(free, request, fabric)
     return None if found is None else tuple(found)

@@ -55,7 +55,7 @@ class Forecast:
         return self._patterns[job]
 
     def communication(self, job: int) -> Communication:
-        """The pattern of a job of the log, in the form that placement strategies take."""
+        """The pattern of a job of the log, in the form that placement policies take."""
         return self.model.mix.communication(self.pattern(job))
 
     def isolated(self, job: Resident) -> tuple[LinkUse, float]:

@@ -143,10 +143,10 @@ def _drawn(bench: Bench, sizes: Sequence[int], rng: numpy.random.Generator) -> l
     """Two jobs that both found hosts under some allocator."""
     choices = allocators(bench.fabric)
     for _ in range(100):
-        strategy, jobs = choices[int(rng.integers(len(choices)))], list[Resident]()
+        policy, jobs = choices[int(rng.integers(len(choices)))], list[Resident]()
         for _ in range(2):
             job = Resident(int(rng.integers(len(bench.mix.pattern))), tuple(range(int(rng.choice(sizes)))))
-            hosts = allocated(strategy, bench.fabric, bench.mix, jobs, job, rng)
+            hosts = allocated(policy, bench.fabric, bench.mix, jobs, job, rng)
             if hosts is not None:
                 jobs.append(Resident(job.pattern, hosts))
         if len(jobs) == 2:

@@ -9,7 +9,7 @@ import polars as pl
 from fairlane import _core
 from fairlane.advice.fingerprint import extract_features, link_utilisation
 from fairlane.engine.iterations import job_finished
-from fairlane.engine.measured import Measured
+from fairlane.engine.tables import EngineTables
 from fairlane.errors import RunError
 from fairlane.power import by_job, power
 
@@ -28,7 +28,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
         resolved = scenario.resolve()
     with watch.lap("simulating"):
         engine = watch.drive(resolved, done=job_finished(0))
-    measured = Measured.of(engine)
+    measured = EngineTables.of(engine)
     ranks = measured.ranks.filter(pl.col("job") == 0)
     if not (ranks["finished"] != 0).all():
         raise RunError(f"{scenario.name}: not done after {scenario.duration} ps", slug="limit")
@@ -58,12 +58,12 @@ def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "St
         resolved = scenario.resolve()
     with watch.lap("simulating"):
         engine = watch.drive(resolved)
-    measured = Measured.of(engine)
+    measured = EngineTables.of(engine)
     used = link_utilisation(measured, _fabric(resolved), resolved.duration)
     return _answer({**extract_features(measured, 0), **used}, measured)
 
 
-def _answer(found: Mapping[str, float], measured: Measured) -> dict[str, Any]:
+def _answer(found: Mapping[str, float], measured: EngineTables) -> dict[str, Any]:
     table = {key: [value] for key, value in found.items()}
     return {"tables": {"measured": table}, "packet_hops": measured.packet_hops, "digest": measured.digest}
 

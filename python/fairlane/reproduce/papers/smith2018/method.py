@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane.engine import Engine
-from fairlane.engine.measured import PS, frame, marks
+from fairlane.engine.tables import PS, frame, marks
 from fairlane.errors import RunError
 from fairlane.runner.counters import FEATURES, IterationCounters
 from fairlane.study.measured import columns_of

@@ -37,7 +37,7 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured(Work):
+class EngineTables(Work):
     """Everything that one simulation measured, in the engine's own columns."""
 
     packet_hops: int  # packets times links crossed
@@ -47,7 +47,7 @@ class Measured(Work):
     interference: pl.DataFrame  # one row per (delayed job, delaying job)
 
     @classmethod
-    def of(cls, engine: Engine) -> "Measured":
+    def of(cls, engine: Engine) -> "EngineTables":
         """What ``engine`` has measured so far."""
         return cls(
             **vars(Work.of(engine)),
