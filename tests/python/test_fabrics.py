@@ -30,7 +30,11 @@ def fabric(topology: str, **parameters: Any) -> Fabric:
 def test_packets_arrive_on_every_topology(topology: str, example: dict[str, Any]) -> None:
     """A scenario without a routing, with every host sending to every other; quantities are given in base units."""
     built = fabric(topology, **example)
-    table = {key: value for key, value in example.items() if "band" not in key and key not in ("links", "tables")}
+    table = {
+        key: f"{value} b/s" if "bandwidth" in key else value
+        for key, value in example.items()
+        if key not in ("bandwidths", "links", "tables")
+    }
     if topology == "imported":
         table = {"hosts": example["hosts"], "links": [{"ends": link["ends"]} for link in example["links"]]}
     ranks = min(built.hosts, 24)

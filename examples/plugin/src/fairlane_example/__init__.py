@@ -1,1 +1,1 @@
-"""One plug-in of each kind: what fairlane takes from an installed package."""
+"""Plug-ins of seven kinds: what fairlane takes from an installed package."""
