@@ -102,9 +102,6 @@ pub struct Calendar<const SETS: usize, D> {
 }
 
 impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
-    /// So many windows, from the open one on, are near.
-    pub const NEAR: u64 = SLOTS;
-
     /// Bits that every member takes in its set.
     pub const BITS_PER_MEMBER: usize = SLOTS as usize;
 
@@ -174,15 +171,6 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
     #[inline]
     pub fn forget(&mut self, set: usize, member: u32) {
         self.sets[set].remove(slot(self.window), member);
-    }
-
-    /// Has a window opened for what the caller keeps. Returns whether it is near, less than [`Calendar::NEAR`] ahead: if not,
-    /// it is not opened.
-    #[inline]
-    pub fn occupy(&mut self, window: u64) -> bool {
-        let near = window - self.window < SLOTS;
-        self.occupied |= u64::from(near) << (window % SLOTS);
-        near
     }
 
     /// Keeps an item until its window opens; see [`Calendar::next_due`].
@@ -296,7 +284,7 @@ mod tests {
         assert_eq!(calendar.width(), Picoseconds(64));
         calendar.wake(0, 3, Instant(130));
         calendar.wake(0, 4, Instant(640_000));
-        assert!(calendar.occupy(7) && !calendar.occupy(64));
+        calendar.wake_in(1, 9, 7);
         calendar.defer("first", 5_000);
         calendar.defer("second", 5_000);
         calendar.wake_in(1, 7, 5_000);
@@ -305,6 +293,7 @@ mod tests {
         assert_eq!(drained(|list| calendar.take(0, list)), [3]);
         calendar.close();
         assert_eq!(calendar.open(3, Instant::MAX), Some(7));
+        assert_eq!(drained(|list| calendar.take(1, list)), [9]);
         calendar.close();
         assert_eq!(calendar.open(8, Instant(300_000)), None);
         assert_eq!(calendar.open(8, Instant::MAX), Some(5_000));

@@ -5,7 +5,6 @@ use super::config::Config;
 use super::credits::CreditReturns;
 use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
-use super::switch::SwitchInboxes;
 use crate::kernel::{Calendar, Mailboxes, NONE, Pool};
 use crate::units::Instant;
 
@@ -14,8 +13,11 @@ pub(super) const HOSTS: usize = 0;
 /// The calendar's set of ports.
 pub(super) const PORTS: usize = 1;
 
+/// The calendar's set of switches; empty unless they route.
+pub(super) const SWITCHES: usize = 2;
+
 /// The calendar of a network.
-pub(super) type NetworkCalendar = Calendar<2, Deferred>;
+pub(super) type NetworkCalendar = Calendar<3, Deferred>;
 
 /// An arrival so far ahead that the calendar keeps it.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +33,8 @@ pub(super) struct InFlight {
     pub calendar: NetworkCalendar,
     /// What arrives at ports.
     pub inboxes: Mailboxes,
-    /// What comes to switches that route it then.
-    pub switch_inboxes: SwitchInboxes,
+    /// What arrives at switches that route it then.
+    pub switch_inboxes: Mailboxes,
     pub occupancy: Occupancy,
     /// Packets on their way to each NIC: head and tail of a queue.
     pub receive_queues: Vec<(u32, u32)>,
@@ -83,13 +85,16 @@ impl InFlight {
     #[inline]
     pub fn send_to_switch(&mut self, switch: u32, record: u32, time: u64) {
         let window = self.calendar.window_of(Instant(time));
-        let packet = &mut self.packets[record];
-        packet.time = time;
-        if self.calendar.occupy(window) {
-            self.switch_inboxes.push(window, switch, (time, packet.came.link()), record);
+        let next = if window - self.calendar.window() < self.switch_inboxes.slots() {
+            self.calendar.wake_in(SWITCHES, switch, window);
+            self.switch_inboxes.push(window, switch, record)
         } else {
             self.calendar.defer(Deferred::AtSwitch { switch, record }, window);
-        }
+            NONE
+        };
+        let packet = &mut self.packets[record];
+        packet.time = time;
+        packet.next = next;
     }
 
     /// Returns what follows the record in its list.
@@ -110,36 +115,22 @@ impl InFlight {
     pub fn take_due(&mut self, config: &Config) {
         let due: Vec<Deferred> = std::iter::from_fn(|| self.calendar.next_due()).collect();
         let window = self.calendar.window();
-        for (place, due) in due.into_iter().enumerate().rev() {
+        for due in due.into_iter().rev() {
             match due {
+                Deferred::AtPort { port, record } if port < config.nics => {
+                    self.calendar.wake_in(PORTS, port, window);
+                    self.messages[record].next = self.inboxes.push(window, port, record);
+                }
                 Deferred::AtPort { port, record } => {
                     self.calendar.wake_in(PORTS, port, window);
-                    if port < config.nics {
-                        self.messages[record].next = self.inboxes.push(window, port, record);
-                    } else {
-                        self.put_last(window, port, record);
-                    }
+                    put_last(&mut self.inboxes, &mut self.packets, (window, port), record);
                 }
                 Deferred::AtSwitch { switch, record } => {
-                    let packet = &self.packets[record];
-                    self.switch_inboxes.push_deferred(window, switch, (packet.time, packet.came.link()), record, place);
+                    self.calendar.wake_in(SWITCHES, switch, window);
+                    put_last(&mut self.switch_inboxes, &mut self.packets, (window, switch), record);
                 }
             }
         }
-    }
-
-    /// Puts a packet at the end of a port's inbox, whose first is the newest.
-    fn put_last(&mut self, window: u64, port: u32, record: u32) {
-        self.packets[record].next = NONE;
-        let mut oldest = self.inboxes.head(window, port);
-        if oldest == NONE {
-            self.inboxes.push(window, port, record);
-            return;
-        }
-        while self.packets[oldest].next != NONE {
-            oldest = self.packets[oldest].next;
-        }
-        self.packets[oldest].next = record;
     }
 
     /// A packet will be at NIC `nic` at instant `time`.
@@ -161,4 +152,18 @@ impl InFlight {
             self.wake_host(host, Instant(time));
         }
     }
+}
+
+/// Puts a packet at the end of an inbox, whose first is the newest.
+fn put_last(inboxes: &mut Mailboxes, packets: &mut Pool<Packet>, (window, place): (u64, u32), record: u32) {
+    packets[record].next = NONE;
+    let mut oldest = inboxes.head(window, place);
+    if oldest == NONE {
+        inboxes.push(window, place, record);
+        return;
+    }
+    while packets[oldest].next != NONE {
+        oldest = packets[oldest].next;
+    }
+    packets[oldest].next = record;
 }

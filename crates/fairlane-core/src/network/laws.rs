@@ -133,9 +133,9 @@ impl Network {
 
     /// Every packet at, or on its way to, the queue of a switch's port, with the port if the packet has been routed.
     fn for_each_queued(&self, mut visit: impl FnMut(Option<u32>, &Packet)) {
-        let mut walk = |port: u32, mut record: u32| {
+        let mut walk = |port: Option<u32>, mut record: u32| {
             while record != NONE {
-                visit(Some(port), &self.in_flight.packets[record]);
+                visit(port, &self.in_flight.packets[record]);
                 record = self.in_flight.packets[record].next;
             }
         };
@@ -143,17 +143,17 @@ impl Network {
             let mut waiting = state.waiting;
             while waiting != 0 {
                 let place = port as usize * self.config.lanes + waiting.trailing_zeros() as usize;
-                walk(port, self.lanes[place].head);
+                walk(Some(port), self.lanes[place].head);
                 waiting &= waiting - 1;
             }
         }
         for (port, record) in self.in_flight.inboxes.heads() {
             if port >= self.config.nics {
-                walk(port, record);
+                walk(Some(port), record);
             }
         }
-        for record in self.in_flight.switch_inboxes.records() {
-            visit(None, &self.in_flight.packets[record]);
+        for (_, record) in self.in_flight.switch_inboxes.heads() {
+            walk(None, record);
         }
         for due in self.in_flight.calendar.deferred() {
             match due {

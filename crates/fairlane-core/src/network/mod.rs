@@ -44,7 +44,7 @@ use occupancy::Occupancy;
 use packet::SinglePacket;
 use port::{Arrival, Lane, Port};
 use probe::Observation;
-use switch::{AtSwitch, SwitchInboxes};
+use switch::AtSwitch;
 
 /// Windows ahead for which arrivals at ports are listed, at most; those that come later wait in the calendar.
 const MOST_INBOX_SLOTS: usize = 32;
@@ -146,8 +146,10 @@ struct Scratch {
     ports: Vec<u32>,
     /// Those of them that lead to hosts.
     to_hosts: Vec<u32>,
-    /// What comes to switches that route it in the open window.
-    at_switches: Vec<AtSwitch>,
+    /// The switches that route in the open window.
+    switches: Vec<u32>,
+    /// What arrives at the switch that runs.
+    at_switch: Vec<AtSwitch>,
 }
 
 /// The parts of which a network is made.
@@ -181,7 +183,8 @@ impl Network {
         // Loads are as old as the window: where they are looked at, it is no wider than a power of two.
         let lookahead = if adaptive { Picoseconds(1 << lookahead.0.ilog2()) } else { lookahead };
         let (hosts, ports) = (plan.graph.hosts(), plan.graph.links().len());
-        let calendar = NetworkCalendar::new(lookahead, [hosts, ports]);
+        let switches = if adaptive { plan.graph.switches() } else { 0 };
+        let calendar = NetworkCalendar::new(lookahead, [hosts, ports, switches]);
         let config = Config::new(&plan, calendar.width());
         let inbox_slots =
             (calendar.window_of(Instant(config.furthest())) + 2).next_power_of_two().min(MOST_INBOX_SLOTS as u64);
@@ -195,7 +198,7 @@ impl Network {
             in_flight: InFlight {
                 calendar,
                 inboxes: Mailboxes::new(inbox_slots, ports),
-                switch_inboxes: SwitchInboxes::default(),
+                switch_inboxes: Mailboxes::new(inbox_slots, switches),
                 occupancy: Occupancy::new(if adaptive { ports } else { 0 }),
                 receive_queues: vec![(NONE, NONE); config.nic_host.len()],
                 packets: Pool::default(),

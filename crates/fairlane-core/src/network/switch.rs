@@ -1,102 +1,64 @@
-//! Switches that route packets when they are there: adaptive routing.
+//! Adaptive routing: switches that route packets when they arrive.
 //!
-//! When a window opens, each switch takes the packets that come to it in the window, in order of time and then link, and
-//! routes them on the loads that [`Loads`](crate::routing::Loads) describes. So a decision is made at most one link latency
-//! before its packet is there, and does not depend on the order in which switches are run.
+//! When a window opens, each switch takes the packets that arrive at it in the window, in order of time and then link, and
+//! routes them by the loads that [`Loads`](crate::routing::Loads) describes. So a decision is made at most one link latency
+//! before its packet arrives, and does not depend on the order in which switches run.
 
 use super::Network;
 use super::config::Config;
-use super::in_flight::{InFlight, NetworkCalendar};
+use super::in_flight::{InFlight, SWITCHES};
 use crate::ids::{HostId, SwitchId};
+use crate::kernel::NONE;
 use crate::routing::Visit;
 
-/// How many packets are routed between one being fetched and being routed.
-const AHEAD: usize = 8;
+/// How many switches run between the fetching of the first packet of one and its run.
+const AHEAD: usize = 3;
 
-/// The order of packets that were not kept back begins here.
-const DIRECT: usize = 1 << 31;
-
-/// A packet that comes to a switch which routes it then; in the order in which they are routed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct AtSwitch {
-    /// From the top: 32 bits of switch, 64 of time, 32 of the link that it comes over. One number, so that sorting is quick.
-    key: u128,
-    /// Of equals (empty packets of one link) the older comes before.
-    order: u32,
-    record: u32,
-}
-
-impl AtSwitch {
-    #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "parts of the key")]
-    fn parts(self) -> (SwitchId, u64, u32) {
-        (SwitchId((self.key >> 96) as u32), (self.key >> 32) as u64, self.record)
-    }
-}
-
-/// What comes to switches, by window.
-#[derive(Clone)]
-pub(super) struct SwitchInboxes(Vec<Vec<AtSwitch>>);
-
-impl Default for SwitchInboxes {
-    fn default() -> Self {
-        Self((0..NetworkCalendar::NEAR).map(|_| Vec::new()).collect())
-    }
-}
-
-impl SwitchInboxes {
-    #[inline]
-    fn slot(&mut self, window: u64) -> &mut Vec<AtSwitch> {
-        #[allow(clippy::cast_possible_truncation, reason = "below 64")]
-        &mut self.0[(window % NetworkCalendar::NEAR) as usize]
-    }
-
-    /// A packet comes over a link in a near window.
-    #[inline]
-    pub fn push(&mut self, window: u64, switch: u32, (time, link): (u64, u32), record: u32) {
-        let order = self.slot(window).len();
-        self.insert(window, switch, (time, link), record, DIRECT + order);
-    }
-
-    /// The same of a packet that was kept back until the window opened: number `place` of these, which are older than all others.
-    pub fn push_deferred(&mut self, window: u64, switch: u32, came: (u64, u32), record: u32, place: usize) {
-        self.insert(window, switch, came, record, place);
-    }
-
-    #[inline]
-    fn insert(&mut self, window: u64, switch: u32, (time, link): (u64, u32), record: u32, order: usize) {
-        let order = u32::try_from(order).expect("invariant: fewer than 2^31 packets in flight");
-        let key = u128::from(switch) << 96 | u128::from(time) << 32 | u128::from(link);
-        self.slot(window).push(AtSwitch { key, order, record });
-    }
-
-    /// All packets.
-    pub fn records(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().flatten().map(|crossing| crossing.record)
-    }
-}
+/// A packet that arrives at a switch: time, link that it comes over, record.
+pub(super) type AtSwitch = (u64, u32, u32);
 
 impl Network {
-    /// Routes what comes to switches in the open window.
+    /// Routes what arrives at switches in the open window.
     pub(super) fn run_switches(&mut self) {
         let Self { config, in_flight, scratch, .. } = self;
         let window = in_flight.calendar.window();
         in_flight.occupancy.open(window);
-        std::mem::swap(&mut scratch.at_switches, in_flight.switch_inboxes.slot(window));
-        scratch.at_switches.sort_unstable();
-        for (place, crossing) in scratch.at_switches.iter().enumerate() {
-            if let Some(coming) = scratch.at_switches.get(place + AHEAD) {
-                in_flight.packets.prefetch(coming.record);
+        in_flight.calendar.take(SWITCHES, &mut scratch.switches);
+        for (place, &switch) in scratch.switches.iter().enumerate() {
+            if let Some(&coming) = scratch.switches.get(place + AHEAD) {
+                in_flight.packets.prefetch(in_flight.switch_inboxes.head(window, coming));
             }
-            cross(config, in_flight, crossing.parts());
+            in_flight.arrivals_at(switch, &mut scratch.at_switch);
+            for &(time, _, record) in &scratch.at_switch {
+                route(config, in_flight, (SwitchId(switch), time, record));
+            }
         }
-        scratch.at_switches.clear();
         in_flight.occupancy.close();
     }
 }
 
+impl InFlight {
+    /// Takes what arrives at a switch in the open window, in order of time and then link; of equals (empty packets of one
+    /// link) the older comes first.
+    #[inline]
+    fn arrivals_at(&mut self, switch: u32, arrivals: &mut Vec<AtSwitch>) {
+        arrivals.clear();
+        let mut record = self.switch_inboxes.take(self.calendar.window(), switch);
+        while record != NONE {
+            let packet = &self.packets[record];
+            arrivals.push((packet.time, packet.came.link(), record));
+            record = packet.next;
+        }
+        if arrivals.len() > 1 {
+            // The list has the newest first, and the sort is stable.
+            arrivals.reverse();
+            arrivals.sort_by_key(|&(time, link, _)| (time, link));
+        }
+    }
+}
+
 /// A switch routes a packet and sends it on to a port's queue.
-fn cross(config: &Config, in_flight: &mut InFlight, (switch, time, record): (SwitchId, u64, u32)) {
+fn route(config: &Config, in_flight: &mut InFlight, (switch, time, record): (SwitchId, u64, u32)) {
     let packet = &mut in_flight.packets[record];
     let step = packet.came;
     let mut visit = Visit {
