@@ -167,7 +167,7 @@ def test_every_recorded_trace_has_its_verdict_in_the_documentation() -> None:
     names = {path.name for path in TRACES.iterdir() if path.suffix in (".zst", ".otf2", ".dumpi")}
     assert names == set(RECORDED)
     page = (Path(__file__).parents[2] / "docs" / "patterns.md").read_text(encoding="utf-8")
-    found = page.partition("## EngineTables classes of recorded traces")[2]
+    found = page.partition("## Measured classes of recorded traces")[2]
     for name, (kind, unit) in {**RECORDED, **LARGE}.items():
         row = next(line for line in found.splitlines() if f"`{name.partition('.')[0]}`" in line)
         assert f"| {kind}{f', {unit}' if unit else ''} |" in row
