@@ -138,6 +138,15 @@ def run(place: Path | str, out: Path, **options: Any) -> Any:
         return conclude(plan(place, **options), executor, out)
 
 
+def test_a_folder_of_a_paper_is_named_as_any_other(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = PAPERS["kim2008"]
+    assert PAPERS.find(str(folder)) == folder_of("kim2008").path == folder
+    assert execute(["list", "papers", str(folder)]) == 0
+    assert "Kim, Dally" in capsys.readouterr().out
+    with pytest.raises(ScenarioError, match="a folder with a paper.toml"):
+        folder_of(folder.parent)
+
+
 def test_a_paper_without_python_is_run_judged_and_written_down(folder: Path, tmp_path: Path) -> None:
     found = run(folder, tmp_path / "out")
     assert not found.failed

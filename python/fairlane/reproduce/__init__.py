@@ -13,7 +13,7 @@ from fairlane.inputs.problems import refusing
 from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.judging import HOLDS, Judged, judged
 from fairlane.reproduce.output import Reproduction, store
-from fairlane.reproduce.planning import PAPER, PAPERS, Options, Plan, plan_of
+from fairlane.reproduce.planning import PAPERS, Options, Plan, plan_of
 from fairlane.reproduce.running import Outcome, perform, stored_as
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
@@ -25,8 +25,6 @@ __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "conclude", "fol
 
 def folder_of(paper: str | Path) -> Folder:
     """The folder of a paper: one that is known by its name, or any other. Raises ``ScenarioError``."""
-    if str(paper) not in [*PAPERS] and (Path(paper) / PAPER).is_file():
-        return Folder(Path(paper))
     with refusing("paper"):
         return Folder(PAPERS.find(str(paper)))
 

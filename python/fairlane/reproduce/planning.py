@@ -32,6 +32,11 @@ class _Papers(Registry[Path]):
     own = f"a folder with a {PAPER}"
     wanted = f"a Python package with a {PAPER} in its folder"
 
+    def find(self, name: str) -> Path:
+        """The folder of a paper that is known by its name, or any other folder that holds one."""
+        folder = Path(name)
+        return folder if name not in [*self] and (folder / PAPER).is_file() else super().find(name)
+
     def accepted(self, thing: Any) -> Path | None:
         """The folder of a paper's package; None if it holds none."""
         found = Path(getattr(thing, "__file__", None) or "").parent
