@@ -143,7 +143,7 @@ def test_a_folder_of_a_paper_is_named_as_any_other(capsys: pytest.CaptureFixture
     assert PAPERS.find(str(folder)) == folder_of("kim2008").path == folder
     assert execute(["list", "papers", str(folder)]) == 0
     assert "Kim, Dally" in capsys.readouterr().out
-    with pytest.raises(ScenarioError, match="a folder with a paper.toml"):
+    with pytest.raises(ScenarioError, match="a folder with a"):
         folder_of(folder.parent)
 
 
