@@ -198,3 +198,83 @@ fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: u32, credi
         in_flight.wake_port(port, Instant(credit.time));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use crate::error::RunError;
+    use crate::ids::{HostId, JobId, VirtualLane};
+    use crate::network::{Delivery, Endpoint, Injection, Network, Parameters, Pause, Plan};
+    use crate::qos::levels::TrafficKind;
+    use crate::units::{Bytes, Instant};
+    use crate::{observe, qos::arbiter, routing, topology};
+
+    /// Host 0 sends one message of this payload to host 1 at instant zero.
+    struct Once(Option<Bytes>);
+
+    impl Endpoint for Once {
+        fn run(
+            &mut self,
+            host: HostId,
+            _until: Instant,
+            _deliveries: &[Delivery],
+            injections: &mut Vec<Injection>,
+        ) -> Result<Pause, RunError> {
+            let message = |bytes| Injection {
+                at: Instant::ZERO,
+                from: host,
+                to: HostId(1),
+                bytes,
+                rail: 0,
+                vl: VirtualLane(0),
+                job: JobId(0),
+                kind: TrafficKind::Eager,
+                token: 0,
+                stage: 0,
+                urgent: false,
+            };
+            injections.extend(self.0.take().map(message));
+            Ok(Pause { at: None, deferrable: false })
+        }
+
+        fn prefetch<const STEP: u8>(&self, _host: HostId) {}
+
+        fn prefetch_message(&self, _token: u32) {}
+    }
+
+    /// One packet of 4122 bytes over one switch: 100 Gbit/s, links of 200 ns, 100 ns for the switch. Its credits arrive at the NIC
+    /// at 829.76 ns and at the switch at 1029.76 ns, which is what the occupancy of adaptive routing follows.
+    #[test]
+    fn occupancy_falls_in_the_window_in_which_credits_arrive() {
+        let fabric =
+            json!({ "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 100_000_000_000_u64, "latency": 200_000 });
+        let graph = Arc::new(topology::build("fat_tree", &fabric).unwrap());
+        let plan = Plan {
+            routing: routing::build("adaptive", &json!({}), &graph).unwrap().into(),
+            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
+            graph: Arc::clone(&graph),
+            virtual_lanes: 1,
+            jobs: 1,
+            parameters: Parameters::default(),
+            observe: observe::Parameters { departures: true, ..Default::default() },
+        };
+        let mut network = Network::new(plan);
+        network.wake(HostId(0), Instant::ZERO);
+        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut Once(Some(Bytes(4096)))).unwrap();
+        network.check_laws().unwrap();
+        let links: Vec<u32> = network.departures().iter().map(|departure| departure.link).collect();
+        let [nic, switch] = links[..] else { panic!("two links, not {links:?}") };
+        let calendar = &network.in_flight.calendar;
+        let [at_nic, at_switch] = [829_760, 1_029_760].map(|time| calendar.window_of(Instant(time)));
+        assert!(at_nic < at_switch);
+        let mut used = |window: u64, link: u32| {
+            network.in_flight.occupancy.open(window);
+            network.in_flight.occupancy.view().used[link as usize]
+        };
+        assert_eq!([used(at_nic, nic), used(at_nic + 1, nic)], [4122, 0]);
+        assert_eq!([used(at_switch, switch), used(at_switch + 1, switch)], [4122, 0]);
+    }
+}
