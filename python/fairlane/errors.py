@@ -5,7 +5,7 @@ The library raises and never prints; the command line turns ``ScenarioError`` in
 
 import errno
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -152,7 +152,10 @@ def _plain(value: str) -> Any:
 class RunError(FairlaneError, RuntimeError):
     """A run had to end: ranks that can never go on, collectives that do not match, an unreadable trace."""
 
-    def __init__(self, message: str, *, slug: str = "run") -> None:
+    def __init__(self, message: str, *, slug: str = "run", cycle: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(message)
         self.slug = slug
         """Which kind: ``stuck``, ``collective_mismatch``, ``program``, ``source``, ``deadlock`` or ``law``."""
+        self.cycle = tuple(cycle)
+        """Of a deadlock the lanes that wait for each other: ``link``, ``name``, ``lane``, ``vl``, ``packets`` and ``jobs`` (by
+        number, from 0)."""

@@ -4,7 +4,7 @@
 
 use thiserror::Error;
 
-use crate::ids::{JobId, Rank};
+use crate::ids::{JobId, LinkId, Rank, VirtualLane};
 use crate::units::Instant;
 
 /// The name in `allowed` that is nearest to `given`, if one is near enough to be what was meant.
@@ -148,12 +148,12 @@ pub enum RunError {
         problem: String,
     },
     /// Packets are in flight and none can ever move.
-    #[error("the fabric is deadlocked at {at}: {cycle}")]
+    #[error("the fabric is deadlocked at {at}: {}", chain(cycle))]
     Deadlock {
         /// The end of the window in which the last packet moved.
         at: Instant,
-        /// The cycle of ports and virtual lanes that wait for each other.
-        cycle: String,
+        /// The lanes that wait for each other: each for room in the buffer that the next one holds, the last for the first.
+        cycle: Vec<BlockedLane>,
     },
     /// A law of the simulator was broken: a defect of fairlane, not of the input.
     #[error("law broken at {at}: {law}")]
@@ -163,6 +163,28 @@ pub enum RunError {
         /// Which law, with both sides.
         law: String,
     },
+}
+
+/// A lane whose packets wait for room in the buffer at the far end of its link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockedLane {
+    /// The link.
+    pub link: LinkId,
+    /// The link's name.
+    pub name: String,
+    /// The lane of the port: a pair of virtual lane and virtual channel.
+    pub lane: u8,
+    /// Its virtual lane.
+    pub vl: VirtualLane,
+    /// Packets in its queue.
+    pub packets: usize,
+    /// The jobs of these packets, in ascending order.
+    pub jobs: Vec<JobId>,
+}
+
+fn chain(cycle: &[BlockedLane]) -> String {
+    let words: Vec<String> = cycle.iter().map(|at| format!("{} lane {}", at.name, at.lane)).collect();
+    words.join(" -> ")
 }
 
 fn list(ranks: &[StuckRank]) -> String {

@@ -30,7 +30,25 @@ pub fn run(error: &error::RunError) -> PyErr {
         error::RunError::Deadlock { .. } => "deadlock",
         error::RunError::Law { .. } => "law",
     };
-    raised("RunError", &error.to_string(), |py| [("slug", slug)].into_py_dict(py))
+    raised("RunError", &error.to_string(), |py| {
+        let parts = [("slug", slug)].into_py_dict(py)?;
+        if let error::RunError::Deadlock { cycle, .. } = error {
+            parts.set_item("cycle", cycle.iter().map(|at| blocked(py, at)).collect::<PyResult<Vec<_>>>()?)?;
+        }
+        Ok(parts)
+    })
+}
+
+/// A lane of a deadlock's cycle.
+fn blocked<'py>(py: Python<'py>, at: &error::BlockedLane) -> PyResult<Bound<'py, PyDict>> {
+    let parts = PyDict::new(py);
+    parts.set_item("link", at.link.0)?;
+    parts.set_item("name", &at.name)?;
+    parts.set_item("lane", at.lane)?;
+    parts.set_item("vl", at.vl.0)?;
+    parts.set_item("packets", at.packets)?;
+    parts.set_item("jobs", at.jobs.iter().map(|job| job.0).collect::<Vec<_>>())?;
+    Ok(parts)
 }
 
 /// JSON that does not have the shape asked for.

@@ -1,8 +1,12 @@
 //! A fabric that has stopped with packets in it: which ports and lanes wait for each other.
 
+use std::collections::BTreeSet;
+
 use super::Network;
-use crate::error::RunError;
-use crate::ids::{LinkId, SwitchId};
+use super::packet::Packet;
+use crate::error::{BlockedLane, RunError};
+use crate::ids::{JobId, LinkId, SwitchId, VirtualLane};
+use crate::kernel::NONE;
 use crate::topology::Vertex;
 
 impl Network {
@@ -28,10 +32,9 @@ impl Network {
             let Some(next) = self.blocker(place.0, place.1) else { break };
             place = next;
         }
-        let words: Vec<String> = path.iter().map(|&(port, lane)| self.place_name(port, lane)).collect();
         Some(RunError::Deadlock {
             at: self.in_flight.calendar.opening(self.in_flight.calendar.window() + 1),
-            cycle: words.join(" -> "),
+            cycle: path.iter().map(|&(port, lane)| self.blocked(port, lane)).collect(),
         })
     }
 
@@ -41,20 +44,116 @@ impl Network {
         let ports = self.config.graph.ports(Vertex::Switch(SwitchId(switch)));
         let places = ports.flat_map(|link| (0..self.config.lanes).map(move |lane| (link.0, lane)));
         let mut holding = places.filter(|&(next, queue)| {
-            let mut record = self.lanes[next as usize * self.config.lanes + queue].head;
-            while record != crate::kernel::NONE {
-                let packet = &self.in_flight.packets[record];
-                if packet.held == lane && packet.came.link() == port {
-                    return true;
-                }
-                record = packet.next;
-            }
-            false
+            self.queued(next, queue).any(|packet| packet.held == lane && packet.came.link() == port)
         });
         holding.next().map(|(next, queue)| (next, u8::try_from(queue).expect("invariant: at most 32 lanes")))
     }
 
-    fn place_name(&self, port: u32, lane: u8) -> String {
-        format!("{} lane {lane}", self.config.graph.link_name(LinkId(port)))
+    fn blocked(&self, port: u32, lane: u8) -> BlockedLane {
+        let jobs: Vec<u16> = self.queued(port, usize::from(lane)).map(|packet| packet.job).collect();
+        BlockedLane {
+            link: LinkId(port),
+            name: self.config.graph.link_name(LinkId(port)),
+            lane,
+            vl: VirtualLane(self.config.vl_of(lane)),
+            packets: jobs.len(),
+            jobs: jobs.into_iter().collect::<BTreeSet<_>>().into_iter().map(JobId).collect(),
+        }
+    }
+
+    /// The packets in a lane's queue at a switch's port.
+    fn queued(&self, port: u32, lane: usize) -> impl Iterator<Item = &Packet> {
+        let mut record = self.lanes[port as usize * self.config.lanes + lane].head;
+        std::iter::from_fn(move || {
+            let packet = (record != NONE).then(|| &self.in_flight.packets[record])?;
+            record = packet.next;
+            Some(packet)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::ids::HostId;
+    use crate::network::{Delivery, Endpoint, Injection, Parameters, Pause, Plan};
+    use crate::qos::levels::TrafficKind;
+    use crate::routing::{Hop, Routing};
+    use crate::topology::Graph;
+    use crate::units::{Bytes, Instant};
+    use crate::{observe, qos::arbiter, topology};
+
+    /// Clockwise around a ring of switches with one host each, on one channel: what can deadlock.
+    struct Clockwise(Arc<Graph>);
+
+    impl Routing for Clockwise {
+        fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
+            let next = Vertex::Switch(SwitchId((at.0 + 1) % 4));
+            let target = if at.0 == to.0 { Vertex::Host(to) } else { next };
+            let mut ports = self.0.ports(Vertex::Switch(at));
+            Hop { link: ports.find(|&port| self.0.link(port).to == target).unwrap(), channel: 0 }
+        }
+    }
+
+    /// Every host sends a long message to the host two switches on, as a job of its own.
+    struct Across([bool; 4]);
+
+    impl Endpoint for Across {
+        fn run(
+            &mut self,
+            host: HostId,
+            _until: Instant,
+            _deliveries: &[Delivery],
+            injections: &mut Vec<Injection>,
+        ) -> Result<Pause, RunError> {
+            if !std::mem::replace(&mut self.0[host.index()], true) {
+                injections.push(Injection {
+                    at: Instant::ZERO,
+                    from: host,
+                    to: HostId((host.0 + 2) % 4),
+                    bytes: Bytes(1 << 20),
+                    rail: 0,
+                    vl: VirtualLane(0),
+                    job: JobId(u16::try_from(host.0).unwrap()),
+                    kind: TrafficKind::Eager,
+                    token: 0,
+                    stage: 0,
+                    urgent: false,
+                });
+            }
+            Ok(Pause { at: None, deferrable: false })
+        }
+
+        fn prefetch<const STEP: u8>(&self, _host: HostId) {}
+
+        fn prefetch_message(&self, _token: u32) {}
+    }
+
+    #[test]
+    fn a_deadlock_is_reported_with_its_cycle() {
+        let graph = Arc::new(topology::build("torus", &json!({ "sides": [4] })).unwrap());
+        let plan = Plan {
+            routing: Arc::new(Clockwise(Arc::clone(&graph))),
+            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
+            graph: Arc::clone(&graph),
+            virtual_lanes: 1,
+            jobs: 4,
+            parameters: Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() },
+            observe: observe::Parameters::default(),
+        };
+        let mut network = Network::new(plan);
+        (0..4).for_each(|host| network.wake(HostId(host), Instant::ZERO));
+        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut Across([false; 4])).unwrap();
+        network.check_laws().unwrap();
+        let Some(RunError::Deadlock { cycle, .. }) = network.deadlock() else { panic!("no deadlock") };
+        assert_eq!(cycle.len(), 4);
+        for (at, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {
+            assert_eq!(graph.link(at.link).to, graph.link(next.link).from, "{cycle:?}");
+            assert!(at.packets > 0 && !at.jobs.is_empty() && at.vl == VirtualLane(0), "{at:?}");
+        }
     }
 }
