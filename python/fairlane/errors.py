@@ -157,5 +157,5 @@ class RunError(FairlaneError, RuntimeError):
         self.slug = slug
         """Which kind: ``stuck``, ``collective_mismatch``, ``program``, ``source``, ``deadlock`` or ``law``."""
         self.cycle = tuple(cycle)
-        """Of a deadlock the lanes that wait for each other: ``link``, ``name``, ``lane``, ``vl``, ``packets`` and ``jobs``
-        (their numbers, from 0)."""
+        """Of a deadlock the lanes that wait for each other: ``link``, ``name``, ``lane``, ``vl``, ``packets`` and the
+        numbers of ``jobs``, from 0."""

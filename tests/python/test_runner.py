@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 
 import fairlane
+import fairlane.plot  # before the boundary is replaced
 from fairlane import runner
 from fairlane.errors import RunError
 from fairlane.results import ResultsError, Run, load_run
