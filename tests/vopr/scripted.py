@@ -54,8 +54,8 @@ class Scripted(Workload):
 
     def _burst(self, rank: Rank, rng: Random, own: Random) -> None:
         """Messages between any ranks; receives name the source, the tag, or both."""
-        # The same in all rounds: otherwise a receive by source could take a message that an earlier receive by tag, which
-        # has matched that of a sender which is rounds ahead, has left.
+        # The same in all rounds. Otherwise a receive by source could take a message that an earlier one by tag left,
+        # because that receive matched a sender that is rounds ahead.
         styles = Random(f"{self.variant}")
         by = [styles.choice(["both", "source", "tag"]) for _ in range(rank.ranks)]
         base, posts = rng.randrange(1000), list[Callable[[], Request]]()
