@@ -57,8 +57,8 @@ pub(super) struct Config {
     pub wire_of: Vec<u32>,
     /// The longest latency of a link, ps.
     pub longest: u64,
-    /// A lane with so many credits cannot run short before credits come that are given back in the open window: not if
-    /// the fastest link is busy from the window's opening until then.
+    /// A lane with so many credits cannot run short before credits arrive that are returned in the open window, even if the
+    /// fastest link is busy from the window's opening until then.
     pub sufficient: u32,
     /// Every link has the same bandwidth.
     pub one_rate: bool,
@@ -109,10 +109,11 @@ impl Config {
         config
     }
 
-    /// Credits are given back when a packet has left a buffer: at a switch, as it starts on the next link in the open window, at
-    /// its end; at a host, one flight after that end. They come one flight later still. So what is given back in a window of
-    /// this width has come a full packet's wire time and two flights after the window's end at the latest. Until then, from
-    /// the window's opening on, a link can start what it has the time for, and one packet more; and the next must fit.
+    /// Credits are returned when a packet has left a buffer: at a switch, when its transmission on the next link ends, which
+    /// began in the open window; at a host, one link latency after that end. They arrive one link latency later still. So
+    /// credits returned in a window of this width have arrived at the latest a full packet's wire time and two link latencies
+    /// after the window's end. Until then a link can start what fits into the time since the window's opening, and one packet
+    /// more; and the next must fit.
     fn sufficient_credits(&self, window: Picoseconds) -> u32 {
         let fastest = self.wires.iter().map(|wire| wire.bandwidth.0).max().unwrap_or(0);
         let span = u128::from(window.0) + u128::from(self.slowest()) + 2 * u128::from(self.longest);
@@ -184,8 +185,8 @@ impl Config {
     }
 
     /// How much later than its head a packet that comes over a link is ready at its next switch, which sends it on over
-    /// `next`: all of it with store-and-forward, what a faster link would run ahead of the slower one with cut-through. `wire_time` is that of
-    /// the link it comes over, asked for only if it matters.
+    /// `next`: its wire time with store-and-forward; with cut-through the time that a faster link would run ahead of the
+    /// slower one. `wire_time` is that of the link it comes over, evaluated only if it matters.
     #[inline]
     pub fn forwarding_delay(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: u32) -> u64 {
         match self.parameters.switching {

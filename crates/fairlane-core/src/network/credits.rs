@@ -205,45 +205,11 @@ mod tests {
 
     use serde_json::json;
 
-    use crate::error::RunError;
-    use crate::ids::{HostId, JobId, VirtualLane};
-    use crate::network::{Delivery, Endpoint, Injection, Network, Parameters, Pause, Plan};
-    use crate::qos::levels::TrafficKind;
+    use crate::ids::HostId;
+    use crate::network::testing::Senders;
+    use crate::network::{Network, Parameters, Plan};
     use crate::units::{Bytes, Instant};
     use crate::{observe, qos::arbiter, routing, topology};
-
-    /// Host 0 sends one message of this payload to host 1 at instant zero.
-    struct Once(Option<Bytes>);
-
-    impl Endpoint for Once {
-        fn run(
-            &mut self,
-            host: HostId,
-            _until: Instant,
-            _deliveries: &[Delivery],
-            injections: &mut Vec<Injection>,
-        ) -> Result<Pause, RunError> {
-            let message = |bytes| Injection {
-                at: Instant::ZERO,
-                from: host,
-                to: HostId(1),
-                bytes,
-                rail: 0,
-                vl: VirtualLane(0),
-                job: JobId(0),
-                kind: TrafficKind::Eager,
-                token: 0,
-                stage: 0,
-                urgent: false,
-            };
-            injections.extend(self.0.take().map(message));
-            Ok(Pause { at: None, deferrable: false })
-        }
-
-        fn prefetch<const STEP: u8>(&self, _host: HostId) {}
-
-        fn prefetch_message(&self, _token: u32) {}
-    }
 
     /// One packet of 4122 bytes over one switch: 100 Gbit/s, links of 200 ns, 100 ns for the switch. Its credits arrive at the NIC
     /// at 829.76 ns and at the switch at 1029.76 ns, which is what the occupancy of adaptive routing follows.
@@ -262,8 +228,9 @@ mod tests {
             observe: observe::Parameters { departures: true, ..Default::default() },
         };
         let mut network = Network::new(plan);
+        let mut senders = Senders(vec![Some((HostId(1), Bytes(4096))), None]);
         network.wake(HostId(0), Instant::ZERO);
-        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut Once(Some(Bytes(4096)))).unwrap();
+        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut senders).unwrap();
         network.check_laws().unwrap();
         let links: Vec<u32> = network.departures().iter().map(|departure| departure.link).collect();
         let [nic, switch] = links[..] else { panic!("two links, not {links:?}") };

@@ -80,8 +80,8 @@ mod tests {
 
     use super::*;
     use crate::ids::HostId;
-    use crate::network::{Delivery, Endpoint, Injection, Parameters, Pause, Plan};
-    use crate::qos::levels::TrafficKind;
+    use crate::network::testing::Senders;
+    use crate::network::{Parameters, Plan};
     use crate::routing::{Hop, Routing};
     use crate::topology::Graph;
     use crate::units::{Bytes, Instant};
@@ -99,40 +99,6 @@ mod tests {
         }
     }
 
-    /// Every host sends a long message to the host two switches on, as a job of its own.
-    struct Across([bool; 4]);
-
-    impl Endpoint for Across {
-        fn run(
-            &mut self,
-            host: HostId,
-            _until: Instant,
-            _deliveries: &[Delivery],
-            injections: &mut Vec<Injection>,
-        ) -> Result<Pause, RunError> {
-            if !std::mem::replace(&mut self.0[host.index()], true) {
-                injections.push(Injection {
-                    at: Instant::ZERO,
-                    from: host,
-                    to: HostId((host.0 + 2) % 4),
-                    bytes: Bytes(1 << 20),
-                    rail: 0,
-                    vl: VirtualLane(0),
-                    job: JobId(u16::try_from(host.0).unwrap()),
-                    kind: TrafficKind::Eager,
-                    token: 0,
-                    stage: 0,
-                    urgent: false,
-                });
-            }
-            Ok(Pause { at: None, deferrable: false })
-        }
-
-        fn prefetch<const STEP: u8>(&self, _host: HostId) {}
-
-        fn prefetch_message(&self, _token: u32) {}
-    }
-
     #[test]
     fn a_deadlock_is_reported_with_its_cycle() {
         let graph = Arc::new(topology::build("torus", &json!({ "sides": [4] })).unwrap());
@@ -146,8 +112,10 @@ mod tests {
             observe: observe::Parameters::default(),
         };
         let mut network = Network::new(plan);
+        // Every host sends a long message to the host two switches on, as a job of its own.
+        let mut senders = Senders((0..4).map(|host| Some((HostId((host + 2) % 4), Bytes(1 << 20)))).collect());
         (0..4).for_each(|host| network.wake(HostId(host), Instant::ZERO));
-        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut Across([false; 4])).unwrap();
+        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut senders).unwrap();
         network.check_laws().unwrap();
         let Some(RunError::Deadlock { cycle, .. }) = network.deadlock() else { panic!("no deadlock") };
         assert_eq!(cycle.len(), 4);

@@ -22,6 +22,8 @@ mod port;
 mod prefetch;
 mod probe;
 mod switch;
+#[cfg(test)]
+mod testing;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
