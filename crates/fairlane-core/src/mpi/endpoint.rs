@@ -19,6 +19,8 @@ use crate::units::Instant;
 const SOON: usize = 32;
 
 impl Endpoint for Mpi {
+    type Mail = ();
+
     fn run(
         &mut self,
         host: HostId,
@@ -44,6 +46,14 @@ impl Endpoint for Mpi {
         // overtaken others: those may let it go on, and it may ask for an answer at once.
         let deferrable = self.messaging.ranks.get(alone as usize).is_some_and(RankState::is_deferrable);
         Ok(Pause { at: (next != NEVER).then_some(Instant(next)), deferrable })
+    }
+
+    fn post(&mut self, _shard: usize, _mail: &mut ()) {}
+
+    fn accept(&mut self, _shard: usize, _mail: &mut ()) {}
+
+    fn end_window(&mut self, _until: Instant) -> bool {
+        false
     }
 
     #[inline(always)]

@@ -61,6 +61,9 @@ impl Network {
             self.run_ports(until.0, probe);
             self.in_flight.calendar.close();
             self.next_window = window + 1;
+            if endpoint.end_window(until) {
+                return Ok(true);
+            }
         }
         Ok(self.now() >= end)
     }

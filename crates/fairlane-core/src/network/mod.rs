@@ -9,6 +9,7 @@
 mod config;
 mod credits;
 mod deadlock;
+mod endpoint;
 mod engine;
 mod in_flight;
 mod latency;
@@ -18,6 +19,8 @@ mod nic;
 mod occupancy;
 mod packet;
 mod parameters;
+#[allow(dead_code, reason = "the engine runs one shard yet")]
+mod partition;
 mod port;
 mod prefetch;
 mod probe;
@@ -28,10 +31,11 @@ mod testing;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub use endpoint::{Endpoint, Pause};
 pub use packet::{Delivery, Injection};
 pub use parameters::{Parameters, Switching};
+pub use partition::Partition;
 
-use crate::error::RunError;
 use crate::ids::{HostId, LinkId, VirtualLane};
 use crate::kernel::{Mailboxes, Mask, NONE, Pool};
 use crate::observe::{self, Departure, Interference};
@@ -50,38 +54,6 @@ use switch::AtSwitch;
 
 /// Windows ahead for which arrivals at ports are listed, at most; those that come later wait in the calendar.
 const MOST_INBOX_SLOTS: usize = 32;
-
-/// The hosts' side of the network.
-pub trait Endpoint {
-    /// Runs `host` alone up to (not including) `until`, given what is delivered to it before then, in order. Pushes
-    /// what the host sends.
-    ///
-    /// # Errors
-    /// Ends the run.
-    fn run(
-        &mut self,
-        host: HostId,
-        until: Instant,
-        deliveries: &[Delivery],
-        injections: &mut Vec<Injection>,
-    ) -> Result<Pause, RunError>;
-
-    /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2), and so on to
-    /// step 4.
-    fn prefetch<const STEP: u8>(&self, host: HostId);
-
-    /// The message with this token will be delivered soon.
-    fn prefetch_message(&self, token: u32);
-}
-
-/// How a host goes on once it has run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pause {
-    /// When it has something to do by itself, at the end of the window or later.
-    pub at: Option<Instant>,
-    /// Until then it need run only for what is urgent: the rest makes no difference to anyone before.
-    pub deferrable: bool,
-}
 
 /// A fabric in operation.
 #[derive(Clone)]

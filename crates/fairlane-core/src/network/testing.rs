@@ -10,6 +10,8 @@ use crate::units::{Bytes, Instant};
 pub struct Senders(pub Vec<Option<(HostId, Bytes)>>);
 
 impl Endpoint for Senders {
+    type Mail = ();
+
     fn run(
         &mut self,
         host: HostId,
@@ -32,6 +34,14 @@ impl Endpoint for Senders {
         };
         injections.extend(self.0[host.index()].take().map(message));
         Ok(Pause { at: None, deferrable: false })
+    }
+
+    fn post(&mut self, _shard: usize, _mail: &mut ()) {}
+
+    fn accept(&mut self, _shard: usize, _mail: &mut ()) {}
+
+    fn end_window(&mut self, _until: Instant) -> bool {
+        false
     }
 
     fn prefetch<const STEP: u8>(&self, _host: HostId) {}

@@ -1,0 +1,206 @@
+//! The partition of a fabric into shards, which run in parallel.
+//!
+//! Switches are divided in order of number, level by level and plane by plane, so that each shard has its share of the leaves
+//! and of the spines; groups stay whole. A host belongs to the shard of its first switch. Results do not depend on it.
+
+use std::sync::Arc;
+
+use crate::ids::{HostId, LinkId, SwitchId};
+use crate::topology::{Graph, Plan, Vertex};
+
+/// Which shard each host, switch and link belongs to: a link to that of the vertex that sends on it.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    shards: usize,
+    /// By host, switch, link; all empty where there is one shard.
+    hosts: Arc<[Place]>,
+    switches: Arc<[Place]>,
+    links: Arc<[Place]>,
+}
+
+/// A shard, and the number of a host, switch or link among those of its shard, which have the order of their ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place(u32);
+
+impl Place {
+    const BITS: u32 = 27;
+
+    fn new(shard: usize, number: u32) -> Self {
+        let shard = u32::try_from(shard).expect("invariant: at most 32 shards");
+        debug_assert!(number < 1 << Self::BITS, "{number} does not fit a place");
+        Self(shard << Self::BITS | number)
+    }
+
+    #[inline]
+    pub const fn shard(self) -> usize {
+        (self.0 >> Self::BITS) as usize
+    }
+
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.0 & ((1 << Self::BITS) - 1)
+    }
+}
+
+impl Partition {
+    /// The most shards that a fabric can be divided into.
+    pub const MOST_SHARDS: usize = 32;
+
+    /// Divides a fabric into so many shards, of which some may be empty.
+    ///
+    /// # Panics
+    /// If they are none, or more than [`Partition::MOST_SHARDS`].
+    #[must_use]
+    pub fn new(graph: &Graph, shards: usize) -> Self {
+        assert!((1..=Self::MOST_SHARDS).contains(&shards), "invariant: 1 to 32 shards, not {shards}");
+        if shards == 1 {
+            return Self { shards, hosts: Arc::new([]), switches: Arc::new([]), links: Arc::new([]) };
+        }
+        let of_switches = divide(graph, shards);
+        let of_hosts: Vec<usize> =
+            (0..).take(graph.hosts()).map(|host| home(graph, HostId(host), &of_switches)).collect();
+        let of_links = graph.links().iter().map(|link| match link.from {
+            Vertex::Host(host) => of_hosts[host.index()],
+            Vertex::Switch(switch) => of_switches[switch.index()],
+        });
+        Self {
+            shards,
+            links: places(of_links, shards),
+            hosts: places(of_hosts.iter().copied(), shards),
+            switches: places(of_switches.iter().copied(), shards),
+        }
+    }
+
+    /// How many shards there are.
+    #[must_use]
+    pub const fn shards(&self) -> usize {
+        self.shards
+    }
+
+    /// The shard of a host.
+    #[must_use]
+    pub fn shard_of(&self, host: HostId) -> usize {
+        self.host(host).shard()
+    }
+
+    #[inline]
+    pub(super) fn host(&self, host: HostId) -> Place {
+        self.hosts.get(host.index()).copied().unwrap_or(Place(host.0))
+    }
+
+    #[inline]
+    pub(super) fn switch(&self, switch: SwitchId) -> Place {
+        self.switches.get(switch.index()).copied().unwrap_or(Place(switch.0))
+    }
+
+    #[inline]
+    pub(super) fn link(&self, link: LinkId) -> Place {
+        self.links.get(link.index()).copied().unwrap_or(Place(link.0))
+    }
+
+    /// The ids of the members of one shard, in order, by kind: hosts, switches, links. All empty where there is one shard,
+    /// whose members have their ids as numbers.
+    pub(super) fn members(&self, shard: usize) -> [Vec<u32>; 3] {
+        [&self.hosts, &self.switches, &self.links].map(|places| {
+            let own = (0..).zip(places.iter()).filter(|(_, place)| place.shard() == shard);
+            own.map(|(id, _)| id).collect()
+        })
+    }
+}
+
+/// The shard of each switch.
+fn divide(graph: &Graph, shards: usize) -> Vec<usize> {
+    let (base, _) = graph.base();
+    let plane = base.switches().max(1);
+    let whole = if let Plan::Groups { switches, .. } = graph.plan() { *switches as usize } else { 1 };
+    let ids = || (0..).take(graph.switches()).map(SwitchId);
+    let class = |switch: SwitchId| (switch.index() / plane, graph.level(switch));
+    let unit = |switch: SwitchId| (class(switch), switch.index() % plane / whole.max(1));
+    let mut order: Vec<SwitchId> = ids().collect();
+    order.sort_by_key(|switch| (unit(*switch), switch.0));
+    let weight = |switches: &[SwitchId]| -> usize {
+        switches.iter().map(|switch| graph.ports(Vertex::Switch(*switch)).len().max(1)).sum()
+    };
+    let mut shard_of = vec![0; graph.switches()];
+    for class in order.chunk_by(|a, b| class(*a) == class(*b)) {
+        let (all, mut before) = (weight(class), 0);
+        for unit in class.chunk_by(|a, b| unit(*a) == unit(*b)) {
+            let own = weight(unit);
+            // The shard in whose share of the class the middle of the unit lies.
+            let shard = (2 * before + own) * shards / (2 * all);
+            unit.iter().for_each(|switch| shard_of[switch.index()] = shard);
+            before += own;
+        }
+    }
+    shard_of
+}
+
+/// The shard of a host: that of the first switch that it is attached to.
+fn home(graph: &Graph, host: HostId, of_switches: &[usize]) -> usize {
+    let ends = graph.ports(Vertex::Host(host)).map(|link| graph.link(link).to);
+    let mut switches = ends.filter_map(|end| if let Vertex::Switch(switch) = end { Some(switch) } else { None });
+    switches.next().map_or(0, |switch| of_switches[switch.index()])
+}
+
+/// Numbers the members of each shard in order of their ids.
+fn places(shard_of: impl Iterator<Item = usize>, shards: usize) -> Arc<[Place]> {
+    let mut next = vec![0; shards];
+    let number = |shard: usize| {
+        next[shard] += 1;
+        Place::new(shard, next[shard] - 1)
+    };
+    shard_of.map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::topology;
+
+    /// Links by shard.
+    fn sizes(graph: &Graph, shards: usize) -> Vec<usize> {
+        let partition = Partition::new(graph, shards);
+        (0..shards).map(|shard| partition.members(shard)[2].len()).collect()
+    }
+
+    #[test]
+    fn regular_fabrics_are_divided_evenly() {
+        let fabrics = [
+            ("fat_tree", json!({ "hosts": 64, "levels": 2, "radix": 16 })),
+            ("dragonfly", json!({ "groups": 8, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 })),
+            ("torus", json!({ "sides": [4, 4, 4] })),
+        ];
+        for (topology, params) in fabrics {
+            let graph = topology::build(topology, &params).unwrap();
+            for shards in [1, 2, 4] {
+                let sizes = sizes(&graph, shards);
+                let expected = if shards == 1 { 0 } else { graph.links().len() / shards };
+                assert!(sizes.iter().all(|size| *size == expected), "{topology} in {shards}: {sizes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn members_have_the_order_of_their_ids_and_groups_stay_whole() {
+        let params = json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 });
+        let graph = topology::build("dragonfly", &params).unwrap();
+        let partition = Partition::new(&graph, 7);
+        for shard in 0..7 {
+            let [hosts, switches, links] = partition.members(shard);
+            for (number, link) in (0..).zip(links) {
+                assert_eq!(partition.link(LinkId(link)), Place::new(shard, number));
+            }
+            for (number, host) in (0..).zip(hosts) {
+                assert_eq!(partition.host(HostId(host)), Place::new(shard, number));
+            }
+            for group in switches.iter().map(|switch| switch / 4) {
+                let members = (group * 4..group * 4 + 4).map(SwitchId);
+                assert!(members.map(|switch| partition.switch(switch).shard()).all(|other| other == shard));
+            }
+        }
+        let of_links = |shard: usize| partition.members(shard)[2].len();
+        assert_eq!((0..7).map(of_links).sum::<usize>(), graph.links().len());
+    }
+}
