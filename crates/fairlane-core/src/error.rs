@@ -31,6 +31,18 @@ pub enum BuildError {
         /// Every name of the table.
         allowed: Vec<String>,
     },
+    /// A name that a table has already.
+    #[error("{kind} {name:?} is registered already ({known}); the one added ({added}) needs another name")]
+    DuplicateName {
+        /// What was added: "topology", "routing", "arbiter" ...
+        kind: &'static str,
+        /// The name of both.
+        name: String,
+        /// The summary of the entry that the table has.
+        known: String,
+        /// The summary of the entry that was to be added.
+        added: String,
+    },
     /// A parameter whose value is out of its range or contradicts another.
     #[error("{path} = {value}: {allowed}")]
     Value {
@@ -82,7 +94,9 @@ impl BuildError {
             Self::Value { path, allowed, .. } if path == from => Self::value(to, name, allowed),
             Self::Value { path, value, allowed } => Self::Value { path: path.replacen(from, to, 1), value, allowed },
             Self::Shape { path, problem } => Self::Shape { path: path.replacen(from, to, 1), problem },
-            Self::UnknownName { .. } => Self::Shape { path: to.to_owned(), problem: self.to_string() },
+            Self::UnknownName { .. } | Self::DuplicateName { .. } => {
+                Self::Shape { path: to.to_owned(), problem: self.to_string() }
+            }
         }
     }
 }

@@ -10,6 +10,7 @@
 //! | records | [`observe`] |
 //! | packets | [`network`] |
 //! | messages | [`mpi`] |
+//! | names | [`registry`] |
 //! | the whole | [`simulation`] |
 
 pub mod error;
@@ -20,6 +21,7 @@ pub mod network;
 pub mod observe;
 pub mod program;
 pub mod qos;
+pub mod registry;
 pub mod rng;
 pub mod routing;
 pub mod simulation;

@@ -8,29 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{BuildError, RunError};
 use crate::ids::{HostId, JobId, Rank, ServiceLevel};
+use crate::mpi::collectives::Preferences;
 use crate::mpi::{self, JobPlan, Mpi, RailPolicy};
 use crate::network::{self, Network};
 use crate::observe::{self, Latencies, RecordOf};
 use crate::program::Program;
 use crate::qos::arbiter::{self, MAX_LANES};
 use crate::qos::levels::{Levels, Sl2Vl, TrafficKind};
+use crate::registry::Registry;
+use crate::routing::Routing;
+pub use crate::table::Named;
+use crate::table::Table;
 use crate::topology::{Graph, Rails, Size, Vertex};
 use crate::units::{Instant, Picoseconds};
-use crate::{routing, topology};
 
 /// The interference matrix has a cell for every pair of jobs: 128 MiB for this many.
 const MOST_JOBS: usize = 4096;
-
-/// A named thing with its parameters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Named {
-    /// Its name in its table.
-    pub name: String,
-    /// Its parameters; see its schema.
-    #[serde(default)]
-    pub params: serde_json::Value,
-}
 
 /// Which fabric, and how packets find their way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,8 +49,8 @@ impl FabricSpec {
     ///
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
-    pub fn size(&self) -> Result<Size, BuildError> {
-        let size = topology::size(&self.topology, &self.params)?;
+    pub fn size(&self, registry: &Registry) -> Result<Size, BuildError> {
+        let size = registry.topologies().size(&self.topology, &self.params)?;
         Ok(self.rails.as_ref().map_or(size, |rails| rails.size(size)))
     }
 
@@ -65,10 +58,18 @@ impl FabricSpec {
     ///
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
-    pub fn build(&self) -> Result<Graph, BuildError> {
-        self.size()?.check()?;
-        let graph = topology::build(&self.topology, &self.params)?;
+    pub fn build(&self, registry: &Registry) -> Result<Graph, BuildError> {
+        self.size(registry)?.check()?;
+        let graph = registry.topologies().build(&self.topology, &self.params)?;
         self.rails.iter().try_fold(graph, Graph::with_rails)
+    }
+
+    /// Prepares the routing for the graph.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn route(&self, registry: &Registry, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
+        registry.routings().build(&self.routing, &self.routing_params, graph)
     }
 }
 
@@ -147,29 +148,39 @@ pub struct Spec {
 pub struct Simulation {
     network: Network,
     mpi: Mpi,
+    /// Those that the arbiter can be replaced by.
+    arbiters: Table<arbiter::Entry>,
     /// The error that ended the run.
     failed: Option<RunError>,
 }
 
 impl Simulation {
-    /// A simulation at instant zero. `programs` are those of the specification's jobs, in order.
+    /// A simulation at instant zero, of built-in parts. `programs` are those of the specification's jobs, in order.
     ///
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
     pub fn new(spec: Spec, programs: Vec<Program>) -> Result<Self, BuildError> {
-        let graph = spec.fabric.build()?;
-        Self::on(Arc::new(graph), spec, programs)
+        Self::with(&Registry::default(), spec, programs)
     }
 
-    /// A simulation on a fabric that is built already.
+    /// A simulation of parts that `registry` has.
     ///
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
-    pub fn on(graph: Arc<Graph>, spec: Spec, programs: Vec<Program>) -> Result<Self, BuildError> {
-        let routing: Arc<dyn routing::Routing> =
-            routing::build(&spec.fabric.routing, &spec.fabric.routing_params, &graph)?.into();
+    pub fn with(registry: &Registry, spec: Spec, programs: Vec<Program>) -> Result<Self, BuildError> {
+        let graph = spec.fabric.build(registry)?;
+        Self::on(registry, Arc::new(graph), spec, programs)
+    }
+
+    /// A simulation of parts that `registry` has, on a fabric that is built already.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn on(registry: &Registry, graph: Arc<Graph>, spec: Spec, programs: Vec<Program>) -> Result<Self, BuildError> {
+        let routing: Arc<dyn Routing> = spec.fabric.route(registry, &graph)?.into();
         spec.network.check()?;
         spec.mpi.check()?;
+        let preferences = Preferences::new(&spec.mpi.collectives, registry.collectives())?;
         if spec.mpi.control_bytes > spec.network.mtu {
             let allowed =
                 format!("at most network.mtu ({} bytes): a control message is one packet", spec.network.mtu.0);
@@ -178,7 +189,8 @@ impl Simulation {
         let sl2vl = Sl2Vl::new(&spec.qos.sl2vl)?;
         let virtual_lanes = sl2vl.lanes();
         check_lanes(&required_virtual_lanes(&*routing, virtual_lanes), &spec.qos)?;
-        let arbiter = arbiter::build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
+        let arbiters = registry.arbiters().clone();
+        let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
         if spec.jobs.len() > MOST_JOBS {
             return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
         }
@@ -192,6 +204,7 @@ impl Simulation {
         let plan = network::Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe };
         let mut network = Network::new(plan);
         let mut mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, hosts, plans);
+        mpi.prefer(preferences);
         if network.adaptive() {
             mpi.expect_overtaking();
         }
@@ -204,7 +217,7 @@ impl Simulation {
         for host in mpi.used_hosts() {
             network.wake(host, Instant::ZERO);
         }
-        Ok(Self { network, mpi, failed: None })
+        Ok(Self { network, mpi, arbiters, failed: None })
     }
 
     /// Runs to the end of the window in which `end` lies (a window is at most one link latency wide), or until about
@@ -314,14 +327,14 @@ impl Simulation {
     /// [`BuildError`] names the key that is wrong.
     pub fn set_arbiter(&mut self, arbiter: &Named) -> Result<(), BuildError> {
         let lanes = self.network.virtual_lanes();
-        self.network.set_arbiter(arbiter::build(&arbiter.name, &arbiter.params, lanes)?.into());
+        self.network.set_arbiter(self.arbiters.build(&arbiter.name, &arbiter.params, lanes)?.into());
         Ok(())
     }
 }
 
 /// The lanes that a port needs: every pair of a virtual lane in use and a virtual channel that the routing has for it.
 #[must_use]
-pub fn required_virtual_lanes(routing: &dyn routing::Routing, virtual_lanes: u8) -> Vec<(u8, u8)> {
+pub fn required_virtual_lanes(routing: &dyn Routing, virtual_lanes: u8) -> Vec<(u8, u8)> {
     (0..virtual_lanes).flat_map(|vl| (0..routing.channels_of(vl)).map(move |channel| (vl, channel))).collect()
 }
 

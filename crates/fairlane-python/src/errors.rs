@@ -11,6 +11,9 @@ pub fn build(error: &error::BuildError) -> PyErr {
         error::BuildError::UnknownName { kind, given, allowed } => {
             ("unknown_name", *kind, Some(given.as_str()), allowed.join(", "))
         }
+        error::BuildError::DuplicateName { kind, name, .. } => {
+            ("duplicate_name", *kind, Some(name.as_str()), "a name that is not taken".to_owned())
+        }
         error::BuildError::Value { path, value, allowed } => ("value", &**path, Some(&**value), allowed.clone()),
         error::BuildError::Shape { path, problem } => ("shape", &**path, None, problem.clone()),
     };

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::columns::Columns;
 use crate::errors;
+use crate::tables::registry;
 
 /// More hops than any route has.
 const TOO_LONG: usize = 10_000;
@@ -35,9 +36,9 @@ impl Fabric {
     #[new]
     fn new(spec: &str) -> PyResult<Self> {
         let spec: FabricSpec = serde_json::from_str(spec).map_err(|error| errors::shape("fabric", error))?;
-        let graph = spec.build().map_err(|error| errors::build(&error))?;
-        let routing =
-            routing::build(&spec.routing, &spec.routing_params, &graph).map_err(|error| errors::build(&error))?;
+        let registry = registry();
+        let graph = spec.build(&registry).map_err(|error| errors::build(&error))?;
+        let routing = spec.route(&registry, &graph).map_err(|error| errors::build(&error))?;
         Ok(Self { graph: Arc::new(graph), routing })
     }
 
@@ -201,7 +202,7 @@ impl Fabric {
 #[pyfunction]
 pub fn fabric_size(spec: &str) -> PyResult<(u64, u64, u64)> {
     let spec: FabricSpec = serde_json::from_str(spec).map_err(|error| errors::shape("fabric", error))?;
-    let size = spec.size().and_then(Size::check).map_err(|error| errors::build(&error))?;
+    let size = spec.size(&registry()).and_then(Size::check).map_err(|error| errors::build(&error))?;
     Ok((size.hosts, size.switches, size.links))
 }
 

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::builder::Program;
 use crate::columns::Columns;
 use crate::errors;
+use crate::tables::registry;
 
 /// Tables that [`Simulation::table`] knows and that enter the digest.
 const MEASURED: [&str; 4] = ["ranks", "calls", "ports", "interference"];
@@ -34,7 +35,8 @@ impl Simulation {
     fn new(py: Python<'_>, spec: &str, programs: Vec<Py<Program>>) -> PyResult<Self> {
         let spec: core::Spec = serde_json::from_str(spec).map_err(|error| errors::shape("scenario", error))?;
         let programs = programs.iter().map(|program| program.get().inner.clone()).collect();
-        let inner = py.detach(|| core::Simulation::new(spec, programs)).map_err(|error| errors::build(&error))?;
+        let inner =
+            py.detach(|| core::Simulation::with(&registry(), spec, programs)).map_err(|error| errors::build(&error))?;
         Ok(Self { inner })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::collectives::{self, Call, Phase};
+use super::collectives::{Call, Phase};
 use super::communicator::{Alike, Claim, Communicator};
 use super::creation::After;
 use super::interpreter::Over;
@@ -45,8 +45,7 @@ impl Messaging {
             (CollectiveKind::Gather | CollectiveKind::Scatter, Volume::Uniform(_)) => Alike::Number,
             (_, Volume::Uniform(bytes)) => Alike::Bytes(*bytes),
         };
-        let preference = self.parameters.collectives.get(kind.name()).map(String::as_str);
-        let plan = Plan::Algorithm(collectives::choose(&call, preference), call);
+        let plan = Plan::Algorithm(self.preferences.choose(&call), call);
         let running = self.agreed(rank, op, scope, plan, after, Agreed { name: kind.name(), root, alike })?;
         if let (After::Split { color: Some(color), key, .. }, Some(number)) = (&running.after, running.number) {
             let (color, key, member) = (*color, *key, self.ranks[rank as usize].rank.0);

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::collectives::Phase;
+use super::collectives::{Phase, Preferences};
 use super::communicator::Agreements;
 use super::rails::Rails;
 use super::rank::{NEVER, RankState};
@@ -24,6 +24,7 @@ use crate::units::Bytes;
 #[derive(Clone)]
 pub(super) struct Messaging {
     pub parameters: Arc<Parameters>,
+    pub preferences: Preferences,
     /// A send of more is an error.
     pub largest_message: Bytes,
     pub levels: Levels,

@@ -45,7 +45,7 @@ use crate::observe::{JobMarks, Latencies, RankRecord, Record, RecordOf};
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant, Picoseconds};
-use collectives::Phase;
+use collectives::{Phase, Preferences};
 use communicator::{Agreements, Communicator, WORLD_CONTEXT};
 use messaging::{Job, Messaging};
 use rails::Rails;
@@ -98,6 +98,7 @@ impl Mpi {
     ) -> Self {
         let messaging = Messaging {
             parameters: Arc::new(parameters),
+            preferences: Preferences::default(),
             largest_message,
             levels,
             sl2vl,
@@ -183,6 +184,11 @@ impl Mpi {
     pub fn set_levels(&mut self, levels: Levels) {
         self.messaging.levels = levels;
         self.messaging.start_numbering();
+    }
+
+    /// Carries out collectives by these algorithms where they fit, instead of the default choice.
+    pub fn prefer(&mut self, preferences: Preferences) {
+        self.messaging.preferences = preferences;
     }
 
     /// Messages of one rank to another can overtake each other, because packets can.

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::collectives;
 use crate::error::BuildError;
-use crate::program::CollectiveKind;
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
 /// Costs and choices of the MPI library; see the model page for what each does.
@@ -50,7 +48,7 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Checks rates, times and names.
+    /// Checks rates and times. Names of collectives are checked by [`Preferences::new`](super::collectives::Preferences::new).
     ///
     /// # Errors
     /// [`BuildError`] with the key under `mpi`.
@@ -70,15 +68,6 @@ impl Parameters {
             if span.0 > 1_000_000_000_000 {
                 return Err(BuildError::value(format!("mpi.{key}"), span, "at most one second"));
             }
-        }
-        for (kind, name) in &self.collectives {
-            let known = CollectiveKind::ALL.iter().find(|known| known.name() == kind);
-            let kind = known.ok_or_else(|| BuildError::UnknownName {
-                kind: "collective",
-                given: kind.clone(),
-                allowed: CollectiveKind::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
-            })?;
-            collectives::find(*kind, name)?;
         }
         Ok(())
     }

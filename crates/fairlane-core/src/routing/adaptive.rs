@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "the least loaded port on a shortest path at each hop, for regular fat-trees",
     schema: || schema_for!(Params),
-    build: |graph, json| Ok(Box::new(Adaptive::new(graph, crate::table::params("fabric.routing", json)?)?)),
+    build: |graph, json, _| Ok(Box::new(Adaptive::new(graph, crate::table::params("fabric.routing", json)?)?)),
 };
 
 /// Adaptive routing of fat-trees.
@@ -100,13 +100,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::table::Table;
 
     /// Choices of switch 0 (a leaf of 4 hosts and 4 ports up) for host 9, whose port is up 1, by random number.
     fn choices(params: serde_json::Value, queued: [u32; 4]) -> Vec<u32> {
         let graph = crate::topology::build("fat_tree", &json!({ "hosts": 16, "levels": 2, "radix": 8, "spines": 4 }))
             .or_else(|_| crate::topology::build("fat_tree", &json!({ "hosts": 32, "levels": 2, "radix": 8 })))
             .unwrap();
-        let routing = (ENTRY.build)(&graph, &params).unwrap();
+        let routing = (ENTRY.build)(&graph, &params, &Table::default()).unwrap();
         let previous = Hop { link: LinkId(0), channel: 0 };
         let own = routing.next_hop(SwitchId(0), previous, HostId(9)).link;
         let first = own.0 - 1;
@@ -137,6 +138,6 @@ mod tests {
     #[test]
     fn an_irregular_tree_is_refused() {
         let graph = crate::topology::build("dragonfly", &json!({ "preset": "wilke2020" })).unwrap();
-        assert!((ENTRY.build)(&graph, &json!({})).is_err());
+        assert!((ENTRY.build)(&graph, &json!({}), &Table::default()).is_err());
     }
 }

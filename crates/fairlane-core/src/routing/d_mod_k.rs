@@ -33,8 +33,8 @@ pub const ENTRY: Entry = Entry {
     name: "d_mod_k",
     summary: "destination-based deterministic up/down routing of fat-trees, regular or not",
     schema: || schema_for!(NoParams),
-    build: |graph, params| {
-        NoParams::check(params)?;
+    build: |graph, params, _| {
+        NoParams::check("fabric.routing", params)?;
         Ok(Box::new(DModK::new(graph)?))
     },
 };

@@ -27,8 +27,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "dimension by dimension, with datelines on tori; also for meshes and HyperX",
     schema: || schema_for!(NoParams),
-    build: |graph, params| {
-        NoParams::check(params)?;
+    build: |graph, params, _| {
+        NoParams::check("fabric.routing", params)?;
         Ok(Box::new(DimensionOrder::new(graph, NAME)?))
     },
 };

@@ -40,8 +40,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "shortest paths with at most one global link, for dragonflies and other fabrics of groups",
     schema: || schema_for!(NoParams),
-    build: |graph, params| {
-        NoParams::check(params)?;
+    build: |graph, params, _| {
+        NoParams::check("fabric.routing", params)?;
         Ok(Box::new(Minimal::new(graph, NAME)?))
     },
 };

@@ -21,12 +21,13 @@ mod ugal_l;
 mod up_down;
 mod valiant;
 
-use schemars::{JsonSchema, Schema};
-use serde::Deserialize;
+use schemars::Schema;
+use serde_json::json;
 
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
+use crate::table::{self, NoParams, Table};
 use crate::topology::{Graph, Size};
 pub use coverage::{Coverage, coverage};
 pub use loads::{Loads, Visit};
@@ -130,10 +131,11 @@ pub trait Routing: Send + Sync {
     }
 }
 
-/// Prepares a routing for a fabric, from parameters that follow its schema.
-pub type Build = fn(&Graph, &serde_json::Value) -> Result<Box<dyn Routing>, BuildError>;
+/// Prepares a routing for a fabric, from parameters that follow its schema. The table is for those that are made of others.
+pub type Build = fn(&Graph, &serde_json::Value, &Table<Entry>) -> Result<Box<dyn Routing>, BuildError>;
 
 /// A routing that can be asked for by name.
+#[derive(Debug)]
 pub struct Entry {
     /// The name in scenario files.
     pub name: &'static str,
@@ -145,19 +147,7 @@ pub struct Entry {
     pub build: Build,
 }
 
-/// The parameters of a routing that has none.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct NoParams {}
-
-impl NoParams {
-    fn check(json: &serde_json::Value) -> Result<(), BuildError> {
-        let given = json.as_object().is_some_and(|keys| !keys.is_empty());
-        if given { crate::table::params::<Self>("fabric.routing", json).map(|_| ()) } else { Ok(()) }
-    }
-}
-
-/// Every routing that can be asked for by name.
+/// The built-in routings.
 pub const TABLE: &[Entry] = &[
     adaptive::ENTRY,
     d_mod_k::ENTRY,
@@ -172,28 +162,56 @@ pub const TABLE: &[Entry] = &[
     valiant::ENTRY,
 ];
 
-/// Prepares the routing `name` with `params` for `graph`.
+impl table::Entry for Entry {
+    const KIND: &'static str = "routing";
+    const BUILT_IN: &'static [Self] = TABLE;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn describe(&self) -> serde_json::Value {
+        let Self { name, summary, schema, .. } = self;
+        json!({ "name": name, "summary": summary, "schema": schema() })
+    }
+}
+
+impl Table<Entry> {
+    /// Prepares the routing `name` with `params` for `graph`.
+    ///
+    /// # Errors
+    /// [`BuildError`] when the name or a parameter is wrong or the routing does not fit the fabric; then it names the topology and
+    /// the routing that usually goes with it.
+    pub fn build(&self, name: &str, params: &serde_json::Value, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
+        let entry = self.find(name)?;
+        let none = json!({});
+        let (base, planes) = graph.base();
+        let built = (entry.build)(base, if params.is_null() { &none } else { params }, self);
+        let inner = built.map_err(|error| {
+            // What a routing is made of does not know for which it is.
+            let error = error.of("fabric.routing", "fabric.routing", name);
+            match graph.topology() {
+                Some(topology) => {
+                    error.and(&format!("topology {} is usually routed by {}", topology.name, topology.routing))
+                }
+                None => error,
+            }
+        })?;
+        Ok(match planes {
+            Some(planes) => Box::new(planes::OnPlanes { inner, planes, rails: graph.rails() }),
+            None => inner,
+        })
+    }
+}
+
+/// Prepares a built-in routing; see [`Table::build`].
 ///
 /// # Errors
-/// [`BuildError`] when the name or a parameter is wrong or the routing does not fit the fabric; then it names the topology and the
-/// routing that usually goes with it.
+/// [`BuildError`] when the name or a parameter is wrong or the routing does not fit the fabric.
 pub fn build(name: &str, params: &serde_json::Value, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
-    let entry = crate::table::find("routing", TABLE, |entry| entry.name, name)?;
-    let none = serde_json::json!({});
-    let (base, planes) = graph.base();
-    let built = (entry.build)(base, if params.is_null() { &none } else { params });
-    let inner = built.map_err(|error| {
-        // What a routing is made of does not know for which it is.
-        let error = error.of("fabric.routing", "fabric.routing", name);
-        match graph.topology() {
-            Some(topology) => {
-                error.and(&format!("topology {} is usually routed by {}", topology.name, topology.routing))
-            }
-            None => error,
-        }
-    })?;
-    Ok(match planes {
-        Some(planes) => Box::new(planes::OnPlanes { inner, planes, rails: graph.rails() }),
-        None => inner,
-    })
+    Table::<Entry>::default().build(name, params, graph)
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::{Entry, Hop, Loads, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
+use crate::table::Table;
 use crate::topology::Graph;
 
 /// The line in the table.
@@ -15,7 +16,9 @@ pub const ENTRY: Entry = Entry {
     name: "per_lane",
     summary: "a routing of its own for each virtual lane",
     schema: || schema_for!(Params),
-    build: |graph, json| Ok(Box::new(PerLane::new(graph, &crate::table::params("fabric.routing", json)?)?)),
+    build: |graph, json, routings| {
+        Ok(Box::new(PerLane::new(graph, &crate::table::params("fabric.routing", json)?, routings)?))
+    },
 };
 
 /// A routing for each virtual lane.
@@ -47,7 +50,7 @@ struct PerLane {
 }
 
 impl PerLane {
-    fn new(graph: &Graph, params: &Params) -> Result<Self, BuildError> {
+    fn new(graph: &Graph, params: &Params, routings: &Table<Entry>) -> Result<Self, BuildError> {
         let build = |(lane, choice): (usize, &Choice)| {
             let none = serde_json::json!({});
             let (name, params) = match choice {
@@ -55,7 +58,7 @@ impl PerLane {
                 Choice::Params { name, params } => (name, params),
             };
             let at = format!("fabric.routing.lanes[{lane}]");
-            super::build(name, params, graph).map_err(|error| error.of("fabric.routing", &at, name))
+            routings.build(name, params, graph).map_err(|error| error.of("fabric.routing", &at, name))
         };
         let lanes: Vec<_> = params.lanes.iter().enumerate().map(build).collect::<Result<_, _>>()?;
         if lanes.is_empty() {
@@ -113,12 +116,14 @@ mod tests {
     #[test]
     fn each_lane_goes_its_own_way() {
         let graph = crate::topology::build("fat_tree", &json!({ "hosts": 32, "levels": 2, "radix": 8 })).unwrap();
-        let routing = (ENTRY.build)(&graph, &json!({ "lanes": ["d_mod_k", { "name": "adaptive" }] })).unwrap();
+        let routing =
+            crate::routing::build("per_lane", &json!({ "lanes": ["d_mod_k", { "name": "adaptive" }] }), &graph)
+                .unwrap();
         let visit =
             |vl| Visit { previous: Hop { link: LinkId(0), channel: 0 }, to: HostId(31), vl, note: 0, random: 0 };
         let options = [0, 1, 5].map(|vl| routing.options(SwitchId(0), &visit(vl)).len());
         assert_eq!(options, [1, 4, 4]);
-        assert!((ENTRY.build)(&graph, &json!({ "lanes": [] })).is_err());
+        assert!(crate::routing::build("per_lane", &json!({ "lanes": [] }), &graph).is_err());
         let problem = |lanes: serde_json::Value| {
             crate::routing::build("per_lane", &json!({ "lanes": lanes }), &graph).err().unwrap().to_string()
         };

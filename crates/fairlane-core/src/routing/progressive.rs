@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "PAR: like ugal_l, and every switch of the source group re-evaluates the choice; for fabrics of groups",
     schema: || schema_for!(Params),
-    build: |graph, json| Ok(Box::new(Progressive::new(graph, &crate::table::params("fabric.routing", json)?)?)),
+    build: |graph, json, _| Ok(Box::new(Progressive::new(graph, &crate::table::params("fabric.routing", json)?)?)),
 };
 
 /// Progressive adaptive routing.

@@ -19,8 +19,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "forwarding tables that came with an imported fabric",
     schema: || schema_for!(NoParams),
-    build: |graph, params| {
-        NoParams::check(params)?;
+    build: |graph, params, _| {
+        NoParams::check("fabric.routing", params)?;
         Ok(Box::new(Tables::new(graph)?))
     },
 };

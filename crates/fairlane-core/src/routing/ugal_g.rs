@@ -14,5 +14,5 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "the minimal path or a random non-minimal path, by the loads of all ports on both",
     schema: || schema_for!(UgalParams),
-    build: |graph, json| Ugal::build(graph, json, NAME, true),
+    build: |graph, json, _| Ugal::build(graph, json, NAME, true),
 };

@@ -15,5 +15,5 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "the minimal path or a random non-minimal path, by the loads of the source switch's ports",
     schema: || schema_for!(UgalParams),
-    build: |graph, json| Ugal::build(graph, json, NAME, false),
+    build: |graph, json, _| Ugal::build(graph, json, NAME, false),
 };

@@ -46,8 +46,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "shortest paths that never go up after they have gone down, on any connected fabric",
     schema: || schema_for!(NoParams),
-    build: |graph, params| {
-        NoParams::check(params)?;
+    build: |graph, params, _| {
+        NoParams::check("fabric.routing", params)?;
         Ok(Box::new(UpDown::new(graph)?))
     },
 };

@@ -14,8 +14,8 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "through a random intermediate group, or switch of a grid, independent of the load",
     schema: || schema_for!(NoParams),
-    build: |graph, params| {
-        NoParams::check(params)?;
+    build: |graph, params, _| {
+        NoParams::check("fabric.routing", params)?;
         Ok(Box::new(Valiant(detours::build(graph, NAME)?)))
     },
 };

@@ -21,8 +21,10 @@ mod tiers;
 mod torus;
 
 use schemars::Schema;
+use serde_json::json;
 
 use crate::error::BuildError;
+use crate::table::{self, Table};
 pub use forwarding::Forwarding;
 pub use graph::{Graph, GraphBuilder, Link, Vertex};
 pub use plan::{Grid, Line, Plan, Role};
@@ -47,7 +49,7 @@ pub struct Entry {
     pub build: fn(&serde_json::Value) -> Result<Graph, BuildError>,
 }
 
-/// Every topology that can be asked for by name.
+/// The built-in topologies.
 pub const TABLE: &[Entry] = &[
     cascade::ENTRY,
     dragonfly::ENTRY,
@@ -58,20 +60,56 @@ pub const TABLE: &[Entry] = &[
     torus::ENTRY,
 ];
 
-/// Builds the topology `name` with `params`.
+impl table::Entry for Entry {
+    const KIND: &'static str = "topology";
+    const BUILT_IN: &'static [Self] = TABLE;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn describe(&self) -> serde_json::Value {
+        let Self { name, summary, routing, schema, .. } = self;
+        json!({ "name": name, "summary": summary, "routing": routing, "schema": schema() })
+    }
+}
+
+impl Table<Entry> {
+    /// Builds the topology `name` with `params`.
+    ///
+    /// # Errors
+    /// [`BuildError`] when the name or a parameter is wrong.
+    pub fn build(&self, name: &str, params: &serde_json::Value) -> Result<Graph, BuildError> {
+        let entry = self.find(name)?;
+        (entry.size)(params)?.check()?;
+        (entry.build)(params).map(|graph| graph.built_by(entry))
+    }
+
+    /// How large the topology `name` is with `params`: nothing is built.
+    ///
+    /// # Errors
+    /// [`BuildError`] when the name or a parameter is wrong.
+    pub fn size(&self, name: &str, params: &serde_json::Value) -> Result<Size, BuildError> {
+        (self.find(name)?.size)(params)
+    }
+}
+
+/// Builds a built-in topology; see [`Table::build`].
 ///
 /// # Errors
 /// [`BuildError`] when the name or a parameter is wrong.
 pub fn build(name: &str, params: &serde_json::Value) -> Result<Graph, BuildError> {
-    let entry = crate::table::find("topology", TABLE, |entry| entry.name, name)?;
-    (entry.size)(params)?.check()?;
-    (entry.build)(params).map(|graph| graph.built_by(entry))
+    Table::<Entry>::default().build(name, params)
 }
 
-/// How large the topology `name` is with `params`: nothing is built.
+/// How large a built-in topology is; see [`Table::size`].
 ///
 /// # Errors
 /// [`BuildError`] when the name or a parameter is wrong.
 pub fn size(name: &str, params: &serde_json::Value) -> Result<Size, BuildError> {
-    (crate::table::find("topology", TABLE, |entry| entry.name, name)?.size)(params)
+    Table::<Entry>::default().size(name, params)
 }

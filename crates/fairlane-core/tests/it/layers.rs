@@ -19,6 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["observe"],
     &["network"],
     &["mpi"],
+    &["registry"],
     &["simulation"],
 ];
 

@@ -7,6 +7,7 @@ use fairlane_core::network;
 use fairlane_core::observe;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
+use fairlane_core::registry::Registry;
 use fairlane_core::routing::{Hop, Routing};
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
 use fairlane_core::topology::{Graph, Rails, Vertex};
@@ -245,7 +246,7 @@ fn way(graph: &Graph, routing: &dyn Routing, from: u32, to: u32, rail: u32) -> V
 #[test]
 fn packets_come_over_the_rail_that_they_were_sent_on() {
     for (rails, hosts) in [(json!({ "count": 2 }), 16), (json!({ "count": 2, "wiring": "shared" }), 8)] {
-        let graph = tree(&rails).build().unwrap();
+        let graph = tree(&rails).build(&Registry::default()).unwrap();
         for routing in ["d_mod_k", "up_down", "adaptive"] {
             let routing = fairlane_core::routing::build(routing, &json!({}), &graph).unwrap();
             for (from, to, rail) in (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to, (from + to) % 2))) {

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use fairlane_core::ids::{HostId, LinkId};
 use fairlane_core::routing::{self, Entry, Hop, Loads, Routing, TABLE, Visit};
 use fairlane_core::simulation::required_virtual_lanes;
+use fairlane_core::table::Table;
 use fairlane_core::topology::{Graph, Role, Vertex};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -225,7 +226,7 @@ fn every_routing_delivers_without_cycles_on_every_example_that_it_accepts() {
             fabrics::examples().iter().flat_map(|s| parameters(entry).into_iter().map(move |p| (s, p)))
         {
             let graph = sample.build();
-            let Ok(routing) = (entry.build)(&graph, &params) else { continue };
+            let Ok(routing) = (entry.build)(&graph, &params, &Table::default()) else { continue };
             accepted += 1;
             let ends = ends(&graph, &*routing);
             assert!(no_cycle(&waits(&graph, &*routing, &ends)), "{} {params} on {sample:?}", entry.name);

@@ -16,6 +16,7 @@ use fairlane_core::ids::{HostId, JobId, Rank};
 use fairlane_core::mpi;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
+use fairlane_core::registry::Registry;
 use fairlane_core::rng;
 use fairlane_core::routing::{self, Hop};
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
@@ -97,7 +98,7 @@ impl Load {
             jobs: vec![job],
             observe: Default::default(),
         };
-        Simulation::on(Arc::new(self.graph()), spec, vec![Program { ranks }]).unwrap()
+        Simulation::on(&Registry::default(), Arc::new(self.graph()), spec, vec![Program { ranks }]).unwrap()
     }
 
     /// Sends without an end, at random times. Nobody receives: what has come stays unexpected.

@@ -18,8 +18,10 @@
 //!
 //! A call knows bytes and not elements; an element is taken to have eight bytes.
 
+use std::collections::BTreeMap;
+
 use super::{
-    Algorithm, Call, TABLE, allgather_bruck, allgather_recursive_doubling, allgather_ring, allreduce_rabenseifner,
+    Algorithm, Call, allgather_bruck, allgather_recursive_doubling, allgather_ring, allreduce_rabenseifner,
     allreduce_recursive_doubling, alltoall_bruck, alltoall_pairwise, alltoall_scattered, barrier_dissemination,
     bcast_binomial, bcast_scatter_recursive_doubling, bcast_scatter_ring, gather_binomial, gather_linear,
     reduce_binomial, reduce_rabenseifner, reduce_scatter_pairwise, reduce_scatter_recursive_halving,
@@ -27,6 +29,7 @@ use super::{
 };
 use crate::error::BuildError;
 use crate::program::CollectiveKind;
+use crate::table::{self, Entry, Table};
 
 const BCAST_SHORT: u64 = 12_288;
 const BCAST_LONG: u64 = 524_288;
@@ -40,31 +43,42 @@ const ALLTOALL_MIN_RANKS: u32 = 8;
 const REDUCE_SCATTER_LONG: u64 = 524_288;
 const ELEMENT: u64 = 8;
 
-/// The algorithm called `name` for collectives of this kind.
-///
-/// # Errors
-/// [`BuildError::UnknownName`] lists the kind's algorithms.
-pub fn find(kind: CollectiveKind, name: &str) -> Result<&'static Algorithm, BuildError> {
-    named(kind, name).ok_or_else(|| BuildError::UnknownName {
-        kind: "collective algorithm",
-        given: name.to_owned(),
-        allowed: TABLE.iter().filter(|entry| entry.kind == kind).map(|entry| entry.name.to_owned()).collect(),
-    })
+impl Table<Algorithm> {
+    /// The algorithm called `name` for collectives of this kind.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownName`] lists the kind's algorithms.
+    pub fn algorithm(&self, kind: CollectiveKind, name: &str) -> Result<&'static Algorithm, BuildError> {
+        let of_kind: Vec<_> = self.entries().filter(|entry| entry.kind == kind).collect();
+        table::find(Algorithm::KIND, &of_kind, |entry| entry.name, name).copied()
+    }
 }
 
-/// The algorithm for this call: the preferred one if there is one of that name and it fits, else MPICH's default.
-///
-/// Comes out alike at every member that gives the same preference. Names are checked beforehand with [`find`].
-#[must_use]
-pub fn choose(call: &Call, preference: Option<&str>) -> &'static Algorithm {
-    preference
-        .and_then(|name| named(call.kind, name))
-        .filter(|preferred| (preferred.fits)(call))
-        .unwrap_or_else(|| default(call))
-}
+/// The algorithms to use instead of the default choice, at most one for each kind of collective.
+#[derive(Clone, Debug, Default)]
+pub struct Preferences(Vec<&'static Algorithm>);
 
-fn named(kind: CollectiveKind, name: &str) -> Option<&'static Algorithm> {
-    TABLE.iter().find(|entry| entry.kind == kind && entry.name == name)
+impl Preferences {
+    /// Looks up `names`: kind of collective to name of an algorithm.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownName`] for a kind or an algorithm that does not exist.
+    pub fn new(names: &BTreeMap<String, String>, table: &Table<Algorithm>) -> Result<Self, BuildError> {
+        let algorithm = |(kind, name): (&String, &String)| {
+            let kind = *table::find("collective", &CollectiveKind::ALL, |kind| kind.name(), kind)?;
+            table.algorithm(kind, name)
+        };
+        names.iter().map(algorithm).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The algorithm for this call: the preferred one if there is one and it fits, else MPICH's default.
+    ///
+    /// Comes out alike at every member.
+    #[must_use]
+    pub fn choose(&self, call: &Call) -> &'static Algorithm {
+        let preferred = self.0.iter().copied().find(|preferred| preferred.kind == call.kind);
+        preferred.filter(|preferred| (preferred.fits)(call)).unwrap_or_else(|| default(call))
+    }
 }
 
 fn default(call: &Call) -> &'static Algorithm {
@@ -136,7 +150,7 @@ mod tests {
 
     fn chosen(kind: CollectiveKind, size: u32, bytes: u64) -> &'static str {
         let call = Call { kind, rank: Rank(0), size, root: Rank(0), volume: Volume::Uniform(Bytes(bytes)) };
-        choose(&call, None).name
+        Preferences::default().choose(&call).name
     }
 
     #[test]
@@ -184,7 +198,8 @@ mod tests {
             (CollectiveKind::Allgather, "bruck"),
         ] {
             let volume = Volume::PerRank([3; 9].into());
-            assert_eq!(choose(&Call { kind, rank: Rank(0), size: 9, root: Rank(0), volume }, None).name, name);
+            let call = Call { kind, rank: Rank(0), size: 9, root: Rank(0), volume };
+            assert_eq!(Preferences::default().choose(&call).name, name);
         }
     }
 
@@ -193,13 +208,17 @@ mod tests {
         let volume = Volume::Uniform(Bytes(8));
         let call =
             |size| Call { kind: CollectiveKind::Allgather, rank: Rank(0), size, root: Rank(0), volume: volume.clone() };
-        assert_eq!(choose(&call(8), Some("ring")).name, "ring");
-        assert_eq!(choose(&call(8), Some("recursive_doubling")).name, "recursive_doubling");
-        assert_eq!(choose(&call(9), Some("recursive_doubling")).name, "bruck");
+        let prefer = |name: &str| {
+            Preferences::new(&[("allgather".to_owned(), name.to_owned())].into(), &Table::default()).unwrap()
+        };
+        assert_eq!(prefer("ring").choose(&call(8)).name, "ring");
+        assert_eq!(prefer("recursive_doubling").choose(&call(8)).name, "recursive_doubling");
+        assert_eq!(prefer("recursive_doubling").choose(&call(9)).name, "bruck");
     }
 
     #[test]
     fn an_unknown_name_is_answered_with_the_kinds_names() {
+        let find = |kind, name| Table::<Algorithm>::default().algorithm(kind, name);
         let error = find(CollectiveKind::Gather, "binomal").unwrap_err().to_string();
         assert!(error.contains("allowed: binomial, linear") && error.contains("did you mean \"binomial\""), "{error}");
         assert_eq!(find(CollectiveKind::Scan, "linear").unwrap().kind, CollectiveKind::Scan);

@@ -6,12 +6,13 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::trial::{Outcome, listed, run, uniform};
-use super::{Algorithm, Call, Phase, TABLE, choose, find};
+use super::{Algorithm, Call, Phase, Preferences, TABLE};
 use crate::ids::Rank;
 use crate::program::CollectiveKind::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Reduce, ReduceScatter, Scan, Scatter,
 };
 use crate::program::{CollectiveKind, Volume};
+use crate::table::Table;
 use crate::units::Bytes;
 
 const SIZES: [u64; 8] = [0, 1, 7, 8, 100, 4_096, 100_001, 1 << 20];
@@ -213,7 +214,7 @@ fn names_are_unique_within_a_kind_and_are_found() {
     let names: HashSet<_> = TABLE.iter().map(|entry| (entry.kind, entry.name)).collect();
     assert_eq!(names.len(), TABLE.len());
     for entry in TABLE {
-        assert_eq!(find(entry.kind, entry.name).unwrap().name, entry.name);
+        assert_eq!(Table::<Algorithm>::default().algorithm(entry.kind, entry.name).unwrap().name, entry.name);
     }
     for kind in CollectiveKind::ALL {
         assert!(TABLE.iter().filter(|entry| entry.kind == kind).count() > 1, "{} has no alternative", kind.name());
@@ -251,12 +252,13 @@ proptest! {
 
     #[test]
     fn all_ranks_choose_alike_and_what_fits(calls in any_collective(), preferred in prop::sample::select(TABLE)) {
-        for preference in [None, Some(preferred.name)] {
-            let chosen = choose(&calls[0], preference);
+        let names = [(preferred.kind.name().to_owned(), preferred.name.to_owned())].into();
+        for preferences in [Preferences::default(), Preferences::new(&names, &Table::default()).unwrap()] {
+            let chosen = preferences.choose(&calls[0]);
             prop_assert_eq!(chosen.kind, calls[0].kind);
             for call in &calls {
                 prop_assert!((chosen.fits)(call));
-                prop_assert_eq!(choose(call, preference).name, chosen.name);
+                prop_assert_eq!(preferences.choose(call).name, chosen.name);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! phase a rank posts its receives, starts its sends, waits for all of them, and then combines what it must. Phases
 //! are asked for one at a time, so a schedule of ten thousand phases costs no memory.
 //!
-//! [`choose`] picks the algorithm as MPICH does by default; [`find`] takes one by name. What MPICH does within a host
+//! [`Preferences`] picks the algorithm as MPICH does by default, unless one is preferred by name. What MPICH does within a host
 //! only (shared memory, two-level schedules) and the pipelining of a ring's blocks are left out, and so are copies
 //! within a rank's memory.
 
@@ -45,9 +45,12 @@ mod scatter_linear;
 mod trial;
 
 pub use call::{Call, Phase};
-pub use choice::{choose, find};
+pub use choice::Preferences;
+
+use serde_json::json;
 
 use crate::program::CollectiveKind;
+use crate::table;
 
 /// A way to carry out one kind of collective.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +64,7 @@ pub struct Algorithm {
     /// Whether it can carry out this call. The answer is the same at every member.
     pub fits: fn(&Call) -> bool,
     /// Adds phase `k` of the call to an empty phase, or says that the schedule has no such phase.
-    schedule: fn(&Call, u32, &mut Phase) -> bool,
+    pub schedule: fn(&Call, u32, &mut Phase) -> bool,
 }
 
 impl Algorithm {
@@ -76,7 +79,28 @@ impl Algorithm {
     }
 }
 
-/// Every algorithm, by kind.
+impl table::Entry for Algorithm {
+    const KIND: &'static str = "collective algorithm";
+    const BUILT_IN: &'static [Self] = TABLE;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn scope(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn describe(&self) -> serde_json::Value {
+        json!({ "kind": self.kind.name(), "name": self.name, "summary": self.summary })
+    }
+}
+
+/// Every built-in algorithm, by kind.
 pub const TABLE: &[Algorithm] = &[
     barrier_dissemination::ENTRY,
     barrier_linear::ENTRY,

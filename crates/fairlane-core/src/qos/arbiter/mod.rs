@@ -8,9 +8,11 @@ mod vlarb;
 mod weighted_round_robin;
 
 use schemars::Schema;
+use serde_json::json;
 
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
+use crate::table::{self, Table};
 use crate::units::{BitsPerSec, Bytes, Instant};
 
 /// At most this many virtual lanes a port.
@@ -78,6 +80,7 @@ pub trait Arbiter: Send + Sync {
 pub type Build = fn(&serde_json::Value, u8) -> Result<Box<dyn Arbiter>, BuildError>;
 
 /// An arbiter that can be asked for by name.
+#[derive(Debug)]
 pub struct Entry {
     /// The name in scenario files.
     pub name: &'static str,
@@ -89,14 +92,41 @@ pub struct Entry {
     pub build: Build,
 }
 
-/// Every arbiter that can be asked for by name.
+/// The built-in arbiters.
 pub const TABLE: &[Entry] = &[vlarb::ENTRY, weighted_round_robin::ENTRY, strict_priority::ENTRY];
 
-/// Builds the arbiter `name` with `params` for ports of `lanes` virtual lanes.
+impl table::Entry for Entry {
+    const KIND: &'static str = "arbiter";
+    const BUILT_IN: &'static [Self] = TABLE;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn describe(&self) -> serde_json::Value {
+        let Self { name, summary, schema, .. } = self;
+        json!({ "name": name, "summary": summary, "schema": schema() })
+    }
+}
+
+impl Table<Entry> {
+    /// Builds the arbiter `name` with `params` for ports of `lanes` virtual lanes.
+    ///
+    /// # Errors
+    /// [`BuildError`] when the name or a parameter is wrong.
+    pub fn build(&self, name: &str, params: &serde_json::Value, lanes: u8) -> Result<Box<dyn Arbiter>, BuildError> {
+        (self.find(name)?.build)(params, lanes)
+    }
+}
+
+/// Builds a built-in arbiter; see [`Table::build`].
 ///
 /// # Errors
 /// [`BuildError`] when the name or a parameter is wrong.
 pub fn build(name: &str, params: &serde_json::Value, lanes: u8) -> Result<Box<dyn Arbiter>, BuildError> {
-    let entry = crate::table::find("arbiter", TABLE, |entry| entry.name, name)?;
-    (entry.build)(params, lanes)
+    Table::<Entry>::default().build(name, params, lanes)
 }

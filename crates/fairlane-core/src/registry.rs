@@ -1,0 +1,152 @@
+//! The registry: all that a specification can ask for by name, and what a plug-in adds to.
+//!
+//! A [`Registry`] is a value: two simulations in one process can have different ones. It starts with the built-in entries.
+//!
+//! ```
+//! use fairlane_core::registry::Registry;
+//! use fairlane_core::routing::Entry;
+//! use fairlane_core::table::NoParams;
+//!
+//! static MINE: Entry = Entry {
+//!     name: "mine",
+//!     summary: "d_mod_k under another name",
+//!     schema: || schemars::schema_for!(NoParams),
+//!     build: |graph, params, routings| routings.build("d_mod_k", params, graph),
+//! };
+//! let mut registry = Registry::default();
+//! registry.add(&MINE)?;
+//! assert!(registry.routings().find("mine").is_ok());
+//! assert!(registry.add(&MINE).unwrap_err().to_string().starts_with("routing \"mine\" is registered already"));
+//! # Ok::<(), fairlane_core::error::BuildError>(())
+//! ```
+
+use crate::error::BuildError;
+use crate::mpi::collectives::Algorithm;
+use crate::qos::arbiter;
+use crate::table::{Entry, Table};
+use crate::{routing, topology};
+
+/// A table for each kind of entry.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    topologies: Table<topology::Entry>,
+    routings: Table<routing::Entry>,
+    arbiters: Table<arbiter::Entry>,
+    collectives: Table<Algorithm>,
+}
+
+/// An entry that a registry has a table for.
+pub trait Registered: Entry + Sized {
+    /// The table.
+    fn table(registry: &Registry) -> &Table<Self>;
+
+    /// The table, to add to.
+    fn table_mut(registry: &mut Registry) -> &mut Table<Self>;
+}
+
+impl Registry {
+    /// Adds an entry to the table of its kind.
+    ///
+    /// # Errors
+    /// [`BuildError::DuplicateName`] if that table has an entry of this name already; nothing is changed then.
+    pub fn add<E: Registered>(&mut self, entry: &'static E) -> Result<&mut Self, BuildError> {
+        E::table_mut(self).add(entry)?;
+        Ok(self)
+    }
+
+    /// The topologies.
+    #[must_use]
+    pub const fn topologies(&self) -> &Table<topology::Entry> {
+        &self.topologies
+    }
+
+    /// The routings.
+    #[must_use]
+    pub const fn routings(&self) -> &Table<routing::Entry> {
+        &self.routings
+    }
+
+    /// The arbiters.
+    #[must_use]
+    pub const fn arbiters(&self) -> &Table<arbiter::Entry> {
+        &self.arbiters
+    }
+
+    /// The algorithms of collectives.
+    #[must_use]
+    pub const fn collectives(&self) -> &Table<Algorithm> {
+        &self.collectives
+    }
+
+    /// Every table by the name of its kind, as lists of entries with the schemas of their parameters.
+    #[must_use]
+    pub fn describe(&self) -> serde_json::Value {
+        serde_json::json!({
+            "topology": self.topologies.describe(),
+            "routing": self.routings.describe(),
+            "arbiter": self.arbiters.describe(),
+            "collective": self.collectives.describe(),
+        })
+    }
+}
+
+macro_rules! registered {
+    ($($entry:ty => $table:ident),* $(,)?) => {$(
+        impl Registered for $entry {
+            fn table(registry: &Registry) -> &Table<Self> {
+                &registry.$table
+            }
+
+            fn table_mut(registry: &mut Registry) -> &mut Table<Self> {
+                &mut registry.$table
+            }
+        }
+    )*};
+}
+
+registered! {
+    topology::Entry => topologies,
+    routing::Entry => routings,
+    arbiter::Entry => arbiters,
+    Algorithm => collectives,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    static ROUTING: routing::Entry = routing::Entry { name: "mine", summary: "my own", ..routing::TABLE[0] };
+    static LINEAR: Algorithm = Algorithm { name: "linear", summary: "once more", ..crate::mpi::collectives::TABLE[0] };
+
+    #[test]
+    fn an_added_entry_is_found_listed_and_suggested() {
+        let mut registry = Registry::default();
+        registry.add(&ROUTING).unwrap();
+        assert_eq!(registry.routings().find("mine").unwrap().summary, "my own");
+        assert_eq!(registry.describe()["routing"][routing::TABLE.len()]["name"], json!("mine"));
+        let error = registry.routings().find("mime").err().unwrap().to_string();
+        assert!(error.contains(", mine") && error.ends_with("did you mean \"mine\"?"), "{error}");
+        assert!(Registry::default().routings().find("mine").is_err(), "other registries do not have it");
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_an_error_that_names_both() {
+        let mut registry = Registry::default();
+        registry.add(&ROUTING).unwrap();
+        let error = registry.add(&routing::TABLE[0]).unwrap_err().to_string();
+        let summary = routing::TABLE[0].summary;
+        let words = format!("routing \"adaptive\" is registered already ({summary}); the one added ({summary})");
+        assert!(error.starts_with(&words), "{error}");
+        assert_eq!(registry.routings().entries().count(), routing::TABLE.len() + 1);
+    }
+
+    #[test]
+    fn collectives_of_different_kinds_may_share_a_name() {
+        let mut registry = Registry::default();
+        assert_eq!(LINEAR.kind.name(), "barrier");
+        let error = registry.add(&LINEAR).unwrap_err().to_string();
+        assert!(error.contains("\"linear\"") && error.contains("once more"), "{error}");
+    }
+}
