@@ -2,6 +2,8 @@
 //!
 //! Quantities are plain integers: picoseconds, bytes, bits per second. What is nested comes as JSON.
 
+#[cfg(target_os = "linux")]
+mod allocator;
 mod builder;
 mod columns;
 mod errors;
