@@ -118,13 +118,13 @@ fn choice(graph: &Graph, routing: &str, choices: u64) -> f64 {
     let links = graph.links().len();
     let queued: Vec<u32> = (0..links).map(|_| random.random_range(0..4 * 4122)).collect();
     let none = vec![0; links];
-    let loads = Loads { queued: &queued, used: &none, routed: &none };
+    let loads = Loads { queued: &queued, used: &none, routed: &none, by_lane: None };
     let hosts = u32::try_from(graph.hosts()).expect("few hosts");
     let (mut chosen, start) = (0, ProcessTime::now());
     while chosen < choices {
         let (from, to) = (HostId(random.random_range(0..hosts)), HostId(random.random_range(0..hosts)));
         let link = graph.ports(Vertex::Host(from)).next().expect("a host with a link");
-        let mut visit = Visit { previous: Hop { link, channel: 0 }, to, vl: 0, note: 0, random: 0 };
+        let mut visit = Visit::new(Hop { link, channel: 0 }, to);
         while let Vertex::Switch(at) = graph.link(visit.previous.link).to {
             visit.random = random.next_u32();
             visit.previous = routing.choose(at, &mut visit, &loads);

@@ -142,9 +142,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if self.config.adaptive {
             let occupancy = &mut self.in_flight.occupancy;
             if KIND == kind::NIC {
-                occupancy.inject(self.number, bytes);
+                occupancy.inject(self.number, lane, bytes);
             } else {
-                occupancy.start(self.number, bytes);
+                occupancy.start(self.number, lane, bytes);
             }
         }
     }
@@ -162,7 +162,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if config.adaptive {
             let time = freed + config.latency(port);
             let window = self.in_flight.calendar.window_of(Instant(time));
-            self.in_flight.occupancy.return_credits(port, bytes, window);
+            self.in_flight.occupancy.return_credits(port, lane, bytes, window);
         }
     }
 
@@ -239,7 +239,7 @@ mod tests {
         assert!(at_nic < at_switch);
         let mut used = |window: u64, link: u32| {
             network.in_flight.occupancy.open(window);
-            network.in_flight.occupancy.view().used[link as usize]
+            network.in_flight.occupancy.view(&[0, 1]).used[link as usize]
         };
         assert_eq!([used(at_nic, nic), used(at_nic + 1, nic)], [4122, 0]);
         assert_eq!([used(at_switch, switch), used(at_switch + 1, switch)], [4122, 0]);

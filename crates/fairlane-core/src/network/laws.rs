@@ -49,30 +49,41 @@ impl Network {
         }
     }
 
-    /// Per link: occupancy = bytes of packets that have been routed to it and have not started; and bytes transmitted for
-    /// which credits have not been returned = bytes in the buffer at the far end + credits on their way.
+    /// Per link, and per lane where that is kept: occupancy = bytes of packets that have been routed to it and have not started; and
+    /// bytes transmitted for which credits have not been returned = bytes in the buffer at the far end + credits on their way.
     fn occupancy_balances(&self) -> Result<(), String> {
-        let links = self.ports.len();
-        let (mut queued, mut used) = (vec![0_u64; links], vec![0_u64; links]);
+        let (occupancy, lanes) = (&self.in_flight.occupancy, self.config.lanes);
+        let view = occupancy.view(&self.config.first_lane);
+        let mut credits = Vec::new();
+        occupancy.for_each_credit(|link, bytes| credits.push((link as usize, bytes)));
+        let found = self.occupancy_found(self.ports.len(), &credits, |link, _| link as usize);
+        compare_occupancy((view.queued, view.used), found, |place| format!("link {place}"))?;
+        let Some(by_lane) = view.by_lane else { return Ok(()) };
+        credits.clear();
+        occupancy.for_each_credit_of_lanes(|cell, bytes| credits.push((cell as usize, bytes)));
+        let cell = |link, lane| link as usize * lanes + usize::from(lane);
+        let found = self.occupancy_found(self.ports.len() * lanes, &credits, cell);
+        compare_occupancy((by_lane.queued, by_lane.used), found, |place| {
+            format!("link {} lane {}", place / lanes, place % lanes)
+        })
+    }
+
+    /// Bytes queued, and bytes without credits returned, of all places (links, or lanes of links).
+    fn occupancy_found(
+        &self,
+        places: usize,
+        credits: &[(usize, u32)],
+        place: impl Fn(u32, u8) -> usize,
+    ) -> (Vec<u64>, Vec<u64>) {
+        let (mut queued, mut used) = (vec![0_u64; places], vec![0_u64; places]);
         self.for_each_queued(|port, packet| {
-            used[packet.came.link() as usize] += u64::from(packet.bytes);
+            used[place(packet.came.link(), packet.held)] += u64::from(packet.bytes);
             if let Some(port) = port {
-                queued[port as usize] += u64::from(packet.bytes);
+                queued[place(port, packet.lane)] += u64::from(packet.bytes);
             }
         });
-        let loads = &self.in_flight.occupancy;
-        loads.for_each_credit(|link, bytes| used[link as usize] += u64::from(bytes));
-        let view = loads.view();
-        let entries = view.queued.iter().zip(view.used).zip(queued.iter().zip(&used));
-        for (link, ((&queue, &unreturned), (&queued, &used))) in entries.enumerate() {
-            if (u64::from(queue), u64::from(unreturned)) != (queued, used) {
-                return Err(format!(
-                    "link {link}: the occupancy table has {queue} bytes queued and {unreturned} bytes without credits \
-                     returned, there are {queued} and {used}"
-                ));
-            }
-        }
-        Ok(())
+        credits.iter().for_each(|&(place, bytes)| used[place] += u64::from(bytes));
+        (queued, used)
     }
 
     /// Messages that hosts have handed over and whose last packet they have not taken.
@@ -165,4 +176,23 @@ impl Network {
             }
         }
     }
+}
+
+/// Compares the occupancy table, queued and unreturned, with what has been found.
+fn compare_occupancy(
+    (table_queued, table_used): (&[u32], &[u32]),
+    (queued, used): (Vec<u64>, Vec<u64>),
+    name: impl Fn(usize) -> String,
+) -> Result<(), String> {
+    let entries = table_queued.iter().zip(table_used).zip(queued.iter().zip(&used));
+    for (place, ((&queue, &unreturned), (&queued, &used))) in entries.enumerate() {
+        if (u64::from(queue), u64::from(unreturned)) != (queued, used) {
+            return Err(format!(
+                "{}: the occupancy table has {queue} bytes queued and {unreturned} bytes without credits returned, there \
+                 are {queued} and {used}",
+                name(place)
+            ));
+        }
+    }
+    Ok(())
 }

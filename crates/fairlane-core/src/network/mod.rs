@@ -153,7 +153,7 @@ impl Network {
     pub fn new(plan: Plan) -> Self {
         let latencies = plan.graph.links().iter().map(|link| link.latency);
         let lookahead = latencies.min().unwrap_or(Picoseconds(1));
-        let adaptive = plan.routing.adaptive();
+        let (adaptive, sees_lanes) = (plan.routing.adaptive(), plan.routing.sees_lanes());
         // Loads are as old as the window: where they are looked at, it is no wider than a power of two.
         let lookahead = if adaptive { Picoseconds(1 << lookahead.0.ilog2()) } else { lookahead };
         let (hosts, ports) = (plan.graph.hosts(), plan.graph.links().len());
@@ -173,7 +173,7 @@ impl Network {
                 calendar,
                 inboxes: Mailboxes::new(inbox_slots, ports),
                 switch_inboxes: Mailboxes::new(inbox_slots, switches),
-                occupancy: Occupancy::new(if adaptive { ports } else { 0 }),
+                occupancy: Occupancy::new(if adaptive { ports } else { 0 }, if sees_lanes { config.lanes } else { 0 }),
                 receive_queues: vec![(NONE, NONE); config.nic_host.len()],
                 packets: Pool::default(),
                 messages: Pool::default(),

@@ -1,16 +1,118 @@
-//! The book of loads that adaptive routings look at. Kept only for them.
+//! The occupancy table that adaptive routings look at. Kept only for them, by port, and by lane only for those that ask for it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::routing::Loads;
+use crate::routing::{LaneLoads, Loads};
 
 /// Windows ahead for which credits are kept in lists; those that come later wait in a heap.
 const SLOTS: u64 = 64;
 
-/// What is queued at each port and what has been sent and not given back, as of the opening of the open window.
+/// The occupancy of all ports.
 #[derive(Clone, Default)]
 pub(super) struct Occupancy {
+    ports: Cells,
+    /// The same of all lanes, if the routing looks at them.
+    lanes: Option<Box<ByLane>>,
+}
+
+/// The occupancy of lanes.
+#[derive(Clone)]
+struct ByLane {
+    /// By port, then lane.
+    cells: Cells,
+    /// Lanes of every port.
+    lanes: u32,
+}
+
+impl ByLane {
+    const fn cell(&self, link: u32, lane: u8) -> u32 {
+        link * self.lanes + lane as u32
+    }
+}
+
+impl Occupancy {
+    /// Bytes that it takes for every port, besides credits on their way.
+    pub const BYTES_PER_PORT: usize = 3 * size_of::<u32>();
+
+    /// All ports empty. `lanes` of each are kept apart as well, unless that is zero.
+    pub fn new(ports: usize, lanes: usize) -> Self {
+        let by_lane = |lanes| ByLane { cells: Cells::new(ports * lanes as usize), lanes };
+        let lanes = u32::try_from(lanes).expect("invariant: at most 32 lanes");
+        Self { ports: Cells::new(ports), lanes: (lanes > 0).then(|| Box::new(by_lane(lanes))) }
+    }
+
+    /// A window opens: takes in the credits that came before it.
+    pub fn open(&mut self, window: u64) {
+        self.ports.open(window);
+        self.lanes.iter_mut().for_each(|lanes| lanes.cells.open(window));
+    }
+
+    /// Every credit on its way, or come but not taken in yet: link and bytes.
+    pub fn for_each_credit(&self, visit: impl FnMut(u32, u32)) {
+        self.ports.for_each_credit(visit);
+    }
+
+    /// The same by lane, where that is kept: port times lanes plus lane, and bytes.
+    pub fn for_each_credit_of_lanes(&self, mut visit: impl FnMut(u32, u32)) {
+        self.lanes.iter().for_each(|lanes| lanes.cells.for_each_credit(&mut visit));
+    }
+
+    /// What a switch sees that routes a packet. `first_lane`: see [`LaneLoads`].
+    pub fn view<'a>(&'a self, first_lane: &'a [u8]) -> Loads<'a> {
+        let Cells { queued, used, routed, .. } = &self.ports;
+        let by_lane = self.lanes.as_ref().map(|lanes| {
+            let Cells { queued, used, routed, .. } = &lanes.cells;
+            LaneLoads { queued, used, routed, first_lane }
+        });
+        Loads { queued, used, routed, by_lane }
+    }
+
+    /// A packet has been routed to a lane of `link`.
+    pub fn route(&mut self, link: u32, lane: u8, bytes: u32) {
+        self.ports.route(link, bytes);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.cells.route(lanes.cell(link, lane), bytes);
+        }
+    }
+
+    /// Every switch has routed what came to it in the open window.
+    pub fn close(&mut self) {
+        self.ports.close();
+        self.lanes.iter_mut().for_each(|lanes| lanes.cells.close());
+    }
+
+    /// A packet that has been routed to a lane of `link` starts.
+    #[inline]
+    pub fn start(&mut self, link: u32, lane: u8, bytes: u32) {
+        self.ports.start(link, bytes);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.cells.start(lanes.cell(link, lane), bytes);
+        }
+    }
+
+    /// A packet starts on a NIC's link, which it was not routed to.
+    #[inline]
+    pub fn inject(&mut self, link: u32, lane: u8, bytes: u32) {
+        self.ports.inject(link, bytes);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.cells.inject(lanes.cell(link, lane), bytes);
+        }
+    }
+
+    /// Credits are returned to a lane of `link`, to arrive in a later window.
+    #[inline]
+    pub fn return_credits(&mut self, link: u32, lane: u8, bytes: u32, window: u64) {
+        self.ports.return_credits(link, bytes, window);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.cells.return_credits(lanes.cell(link, lane), bytes, window);
+        }
+    }
+}
+
+/// What is queued at each port (or lane) and what has been sent and not given back, as of the opening of the open window.
+#[derive(Clone, Default)]
+struct Cells {
     queued: Vec<u32>,
     used: Vec<u32>,
     /// What has been routed to each port in the open window.
@@ -24,12 +126,8 @@ pub(super) struct Occupancy {
     settled: u64,
 }
 
-impl Occupancy {
-    /// Bytes that it takes for every port, besides credits on their way.
-    pub const BYTES_PER_PORT: usize = 3 * size_of::<u32>();
-
-    /// An empty book.
-    pub fn new(ports: usize) -> Self {
+impl Cells {
+    fn new(ports: usize) -> Self {
         let slots = usize::try_from(SLOTS).expect("invariant: 64 fits a usize");
         let none = vec![0; ports];
         Self {
@@ -42,7 +140,7 @@ impl Occupancy {
     }
 
     /// A window opens: takes in the credits that came before it.
-    pub fn open(&mut self, window: u64) {
+    fn open(&mut self, window: u64) {
         for passed in self.settled.max(window.saturating_sub(SLOTS))..window {
             for (link, bytes) in self.credits[slot(passed)].drain(..) {
                 self.used[link as usize] -= bytes;
@@ -59,24 +157,19 @@ impl Occupancy {
     }
 
     /// Every credit on its way, or come but not taken in yet: link and bytes.
-    pub fn for_each_credit(&self, mut visit: impl FnMut(u32, u32)) {
+    fn for_each_credit(&self, mut visit: impl FnMut(u32, u32)) {
         self.credits.iter().flatten().for_each(|&(link, bytes)| visit(link, bytes));
         self.far.iter().for_each(|&Reverse((_, link, bytes))| visit(link, bytes));
     }
 
-    /// What a switch sees that routes a packet.
-    pub fn view(&self) -> Loads<'_> {
-        Loads { queued: &self.queued, used: &self.used, routed: &self.routed }
-    }
-
     /// A packet has been routed to `link`.
-    pub fn route(&mut self, link: u32, bytes: u32) {
+    fn route(&mut self, link: u32, bytes: u32) {
         self.routed[link as usize] += bytes;
         self.touched.push(link);
     }
 
     /// Every switch has routed what came to it in the open window.
-    pub fn close(&mut self) {
+    fn close(&mut self) {
         for link in self.touched.drain(..) {
             self.queued[link as usize] += std::mem::take(&mut self.routed[link as usize]);
         }
@@ -84,20 +177,20 @@ impl Occupancy {
 
     /// A packet that has been routed to `link` starts.
     #[inline]
-    pub fn start(&mut self, link: u32, bytes: u32) {
+    fn start(&mut self, link: u32, bytes: u32) {
         self.queued[link as usize] -= bytes;
         self.used[link as usize] += bytes;
     }
 
     /// A packet starts on a NIC's link, which it was not routed to.
     #[inline]
-    pub fn inject(&mut self, link: u32, bytes: u32) {
+    fn inject(&mut self, link: u32, bytes: u32) {
         self.used[link as usize] += bytes;
     }
 
     /// Credits are returned to `link`, to arrive in a later window.
     #[inline]
-    pub fn return_credits(&mut self, link: u32, bytes: u32, window: u64) {
+    fn return_credits(&mut self, link: u32, bytes: u32, window: u64) {
         if window < self.settled + SLOTS {
             self.credits[slot(window)].push((link, bytes));
         } else {
@@ -120,8 +213,8 @@ mod tests {
 
     #[test]
     fn loads_rise_with_packets_and_fall_with_credits() {
-        let load = |book: &Occupancy, link| (book.queued[link], book.used[link], book.routed[link]);
-        let mut book = Occupancy::new(2);
+        let load = |book: &Cells, link| (book.queued[link], book.used[link], book.routed[link]);
+        let mut book = Cells::new(2);
         book.open(10);
         book.route(1, 50);
         book.route(1, 70);

@@ -128,6 +128,8 @@ pub(super) struct Packet {
     /// On the wire.
     pub bytes: u32,
     pub to: u32,
+    /// The host that sent it.
+    pub source: u32,
     /// Its place in its message.
     pub number: u32,
     pub job: u16,

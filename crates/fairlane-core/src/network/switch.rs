@@ -7,7 +7,7 @@
 use super::Network;
 use super::config::Config;
 use super::in_flight::{InFlight, SWITCHES};
-use crate::ids::{HostId, SwitchId};
+use crate::ids::{HostId, JobId, SwitchId};
 use crate::kernel::NONE;
 use crate::routing::Visit;
 
@@ -64,15 +64,17 @@ fn route(config: &Config, in_flight: &mut InFlight, (switch, time, record): (Swi
     let mut visit = Visit {
         previous: step.hop(),
         to: HostId(packet.to),
+        source: HostId(packet.source),
+        job: JobId(packet.job),
         vl: packet.vl,
         note: packet.note,
         random: random(time, step.link()),
     };
-    let hop = config.routing.choose(switch, &mut visit, &in_flight.occupancy.view());
+    let hop = config.routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.first_lane));
     let (next, bytes) = (hop.link.0, packet.bytes);
     packet.note = visit.note;
     packet.lane = config.lane(packet.vl, hop.channel);
-    in_flight.occupancy.route(next, bytes);
+    in_flight.occupancy.route(next, packet.lane, bytes);
     let late = config.forwarding_delay(|| config.wire_time(step.link(), bytes), bytes, next);
     in_flight.send_packet(next, record, time + late);
 }

@@ -114,9 +114,9 @@ mod tests {
         let mut all = vec![0; graph.links().len()];
         all[first as usize..first as usize + 4].copy_from_slice(&queued);
         let none = vec![0; all.len()];
-        let loads = Loads { queued: &all, used: &none, routed: &none };
+        let loads = Loads { queued: &all, used: &none, routed: &none, by_lane: None };
         let choose = |random| {
-            let mut visit = Visit { previous, to: HostId(9), vl: 0, note: 0, random };
+            let mut visit = Visit { random, ..Visit::new(previous, HostId(9)) };
             routing.choose(SwitchId(0), &mut visit, &loads).link.0 - first
         };
         (0..4).map(choose).collect()

@@ -202,7 +202,7 @@ impl<'g> Follower<'g> {
                 }
                 self.mark(previous.link);
                 if let Vertex::Switch(at) = self.graph.link(previous.link).to {
-                    open.extend(self.routing.options(at, &Visit { previous, to, vl, note, random: 0 }));
+                    open.extend(self.routing.options(at, &Visit { vl, note, ..Visit::new(previous, to) }));
                 }
             }
         }

@@ -1,8 +1,9 @@
-//! How much is waiting at ports: all that an adaptive routing sees of the network.
+//! What an adaptive routing is offered: the packet, and how much is waiting at ports.
 
-use crate::ids::{HostId, LinkId};
+use crate::ids::{HostId, JobId, LinkId};
 
 use super::Hop;
+use super::choices::scatter;
 
 /// A packet at a switch that decides where it goes on.
 #[derive(Clone, Copy, Debug)]
@@ -11,12 +12,33 @@ pub struct Visit {
     pub previous: Hop,
     /// Its destination.
     pub to: HostId,
+    /// The host that sent it.
+    pub source: HostId,
+    /// The job that its message belongs to.
+    pub job: JobId,
     /// Its virtual lane.
     pub vl: u8,
     /// What the routing has noted in the packet at the switches before; zero at first.
     pub note: u32,
     /// A random number of this packet at this switch, for choices and ties.
     pub random: u32,
+}
+
+impl Visit {
+    /// A packet to `to` that came by `previous`, with zeros for all else.
+    #[must_use]
+    pub const fn new(previous: Hop, to: HostId) -> Self {
+        Self { previous, to, source: HostId(0), job: JobId(0), vl: 0, note: 0, random: 0 }
+    }
+
+    /// The packet's flow, as a number that is spread over all of `u32`: the same at every switch for all packets of one job
+    /// from one host to one destination on one virtual lane. Ranks of a job that share a host share its flows.
+    #[must_use]
+    #[inline]
+    pub fn flow(&self) -> u32 {
+        let class = u32::from(self.job.0) << 8 | u32::from(self.vl);
+        scatter(scatter(scatter(self.source.0) ^ self.to.0) ^ class)
+    }
 }
 
 /// The loads of ports, in bytes.
@@ -32,6 +54,29 @@ pub struct Loads<'a> {
     pub used: &'a [u32],
     /// Bytes routed to each port since.
     pub routed: &'a [u32],
+    /// The same by lane, for a routing that [asks for it](super::Routing::sees_lanes).
+    pub by_lane: Option<LaneLoads<'a>>,
+}
+
+/// The loads of the lanes of ports, in bytes: as [`Loads`], by port and then lane.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneLoads<'a> {
+    /// Bytes that have been routed to each lane and have not started, at the opening.
+    pub queued: &'a [u32],
+    /// Bytes sent and not given back, at the opening.
+    pub used: &'a [u32],
+    /// Bytes routed to each lane since.
+    pub routed: &'a [u32],
+    /// The first lane of each virtual lane, and the number of lanes at the end.
+    pub first_lane: &'a [u8],
+}
+
+impl LaneLoads<'_> {
+    /// The place of a lane in the tables.
+    fn place(&self, link: LinkId, vl: u8, channel: u8) -> usize {
+        let lanes = usize::from(self.first_lane[self.first_lane.len() - 1]);
+        link.index() * lanes + usize::from(self.first_lane[usize::from(vl)] + channel)
+    }
 }
 
 impl Loads<'_> {
@@ -47,6 +92,27 @@ impl Loads<'_> {
     #[inline]
     pub fn afar(&self, link: LinkId) -> u32 {
         self.queued[link.index()].saturating_add(self.used[link.index()])
+    }
+
+    /// The load of one lane of a link of the switch that decides: of a virtual lane and a virtual channel.
+    ///
+    /// # Panics
+    /// Unless the routing [asks for it](super::Routing::sees_lanes).
+    #[must_use]
+    pub fn on_lane(&self, link: LinkId, vl: u8, channel: u8) -> u32 {
+        let lanes = self.by_lane.as_ref().expect("invariant: the routing sees lanes");
+        let place = lanes.place(link, vl, channel);
+        lanes.queued[place].saturating_add(lanes.used[place]).saturating_add(lanes.routed[place])
+    }
+
+    /// The loads of the links from number `shift` on, which are numbered from 0 then.
+    pub(super) fn shifted(&self, shift: usize) -> Self {
+        let by_lane = self.by_lane.map(|lanes| {
+            let from = shift * usize::from(lanes.first_lane[lanes.first_lane.len() - 1]);
+            let LaneLoads { queued, used, routed, first_lane } = lanes;
+            LaneLoads { queued: &queued[from..], used: &used[from..], routed: &routed[from..], first_lane }
+        });
+        Self { queued: &self.queued[shift..], used: &self.used[shift..], routed: &self.routed[shift..], by_lane }
     }
 
     /// The link with the least load among `count` consecutive ones from `first` on, all of the switch that decides. Of
@@ -66,11 +132,52 @@ mod tests {
 
     #[test]
     fn the_lightest_link_is_found_and_ties_go_round() {
-        let loads = Loads { queued: &[9, 5, 5, 5], used: &[0, 0, 0, 4], routed: &[0, 0, 0, 0] };
+        let loads = Loads { queued: &[9, 5, 5, 5], used: &[0, 0, 0, 4], routed: &[0, 0, 0, 0], by_lane: None };
         let lightest = |start| loads.lightest(LinkId(0), 4, start).0;
         assert_eq!([0, 1, 2, 3, 4, 6].map(lightest), [1, 1, 2, 1, 1, 2]);
         let routed = Loads { routed: &[0, 1, 0, 0], ..loads };
         assert_eq!(routed.lightest(LinkId(0), 4, 1), LinkId(2));
         assert_eq!((routed.here(LinkId(1)), routed.afar(LinkId(1))), (6, 5));
+    }
+
+    #[test]
+    fn lanes_are_found_by_virtual_lane_and_channel() {
+        // Two ports of three lanes: virtual lane 0 has two channels, virtual lane 1 has one.
+        let (queued, used, routed) = ([0, 1, 2, 10, 20, 30], [0, 0, 0, 100, 200, 300], [0, 0, 0, 1000, 2000, 3000]);
+        let by_lane = LaneLoads { queued: &queued, used: &used, routed: &routed, first_lane: &[0, 2, 3] };
+        let loads = Loads { queued: &[3, 60], used: &[0, 600], routed: &[0, 6000], by_lane: Some(by_lane) };
+        let at = |loads: Loads, link| [(0, 0), (0, 1), (1, 0)].map(|(vl, channel)| loads.on_lane(link, vl, channel));
+        assert_eq!((at(loads, LinkId(0)), at(loads, LinkId(1))), ([0, 1, 2], [1110, 2220, 3330]));
+        assert_eq!(at(loads.shifted(1), LinkId(0)), [1110, 2220, 3330]);
+        assert_eq!(loads.shifted(1).here(LinkId(0)), 6660);
+    }
+
+    #[test]
+    fn a_flow_is_of_source_destination_job_and_lane() {
+        let visit = Visit::new(Hop { link: LinkId(3), channel: 0 }, HostId(5));
+        let same = Visit { previous: Hop { link: LinkId(4), channel: 1 }, note: 7, random: 9, ..visit };
+        assert_eq!(visit.flow(), same.flow());
+        let others = [
+            Visit { to: HostId(6), ..visit },
+            Visit { source: HostId(1), ..visit },
+            Visit { source: HostId(5), to: HostId(0), ..visit },
+            Visit { job: JobId(1), ..visit },
+            Visit { vl: 1, ..visit },
+        ];
+        assert!(others.iter().all(|other| other.flow() != visit.flow()));
+    }
+
+    #[test]
+    fn flows_are_spread_evenly() {
+        let mut load = [0_u32; 8];
+        for pair in 0..8000 {
+            let visit = Visit {
+                source: HostId(pair / 100),
+                ..Visit::new(Hop { link: LinkId(0), channel: 0 }, HostId(pair % 100))
+            };
+            load[(visit.flow() >> 29) as usize] += 1;
+        }
+        // Four times the standard deviation of a fair choice, sqrt(8000 x 1/8 x 7/8) = 30.
+        assert!(load.iter().all(|load| load.abs_diff(1000) < 120), "{load:?}");
     }
 }

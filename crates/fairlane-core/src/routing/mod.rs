@@ -30,7 +30,7 @@ use crate::kernel::NONE;
 use crate::table::{self, NoParams, Table};
 use crate::topology::{Graph, Size};
 pub use coverage::{Coverage, coverage};
-pub use loads::{Loads, Visit};
+pub use loads::{LaneLoads, Loads, Visit};
 
 /// One step of a packet's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,12 +119,17 @@ pub trait Routing: Send + Sync {
         false
     }
 
+    /// Whether [`Routing::choose`] looks at the loads of single lanes ([`Loads::on_lane`]), which are kept only then.
+    fn sees_lanes(&self) -> bool {
+        false
+    }
+
     /// The next hop of a packet at `at`; may note something in the packet for the switches to come.
     fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
         self.next_hop(at, visit.previous, visit.to)
     }
 
-    /// Every hop that [`Routing::choose`] may return for a packet, whatever the loads and the random number, with what it
+    /// Every hop that [`Routing::choose`] may return for a packet, whatever the loads, its flow and the random number, with what it
     /// would note: what the proof goes by that nothing can deadlock.
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
         vec![(self.next_hop(at, visit.previous, visit.to), visit.note)]

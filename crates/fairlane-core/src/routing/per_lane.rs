@@ -97,6 +97,10 @@ impl Routing for PerLane {
         true
     }
 
+    fn sees_lanes(&self) -> bool {
+        self.lanes.iter().any(|routing| routing.sees_lanes())
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         self.of(visit.vl).choose(at, visit, loads)
     }
@@ -119,8 +123,7 @@ mod tests {
         let routing =
             crate::routing::build("per_lane", &json!({ "lanes": ["d_mod_k", { "name": "adaptive" }] }), &graph)
                 .unwrap();
-        let visit =
-            |vl| Visit { previous: Hop { link: LinkId(0), channel: 0 }, to: HostId(31), vl, note: 0, random: 0 };
+        let visit = |vl| Visit { vl, ..Visit::new(Hop { link: LinkId(0), channel: 0 }, HostId(31)) };
         let options = [0, 1, 5].map(|vl| routing.options(SwitchId(0), &visit(vl)).len());
         assert_eq!(options, [1, 4, 4]);
         assert!(crate::routing::build("per_lane", &json!({ "lanes": [] }), &graph).is_err());

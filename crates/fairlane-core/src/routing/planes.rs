@@ -63,13 +63,15 @@ impl Routing for OnPlanes {
         self.inner.adaptive()
     }
 
+    fn sees_lanes(&self) -> bool {
+        self.inner.sees_lanes()
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         let (plane, at) = self.planes.inside(at);
         let mut own = self.visit(plane, visit);
         // A routing looks at links of switches only, and those of a plane have the same order here as there.
-        let shift = self.planes.shift(plane) as usize;
-        let loads =
-            Loads { queued: &loads.queued[shift..], used: &loads.used[shift..], routed: &loads.routed[shift..] };
+        let loads = loads.shifted(self.planes.shift(plane) as usize);
         let hop = self.inner.choose(at, &mut own, &loads);
         visit.note = own.note;
         self.outside(plane, hop)

@@ -1,7 +1,7 @@
 //! What holds for every arbiter, and what each of them is for.
 
 use fairlane_core::ids::VirtualLane;
-use fairlane_core::qos::arbiter::{self, Arbiter, Lanes, TABLE};
+use fairlane_core::qos::arbiter::{self, Arbiter, Lanes, Single, TABLE};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl Port {
 
     /// Serves one packet of the size that its lane has. `ready`: a bit for each lane.
     fn serve(&mut self, ready: u32, sizes: &[u64]) -> u8 {
-        let lane = self.arbiter.pick(&mut self.state, Lanes(ready), Instant(self.now));
+        let lane = self.arbiter.pick(&mut self.state, Lanes(ready), &Single(Bytes(64)), Instant(self.now));
         assert!(Lanes(ready).contains(lane), "lane {lane} is not ready");
         let bytes = sizes[lane.index()];
         self.arbiter.sent(&mut self.state, lane, Bytes(bytes), Instant(self.now));

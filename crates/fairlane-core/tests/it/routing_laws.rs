@@ -63,7 +63,7 @@ pub fn waits(graph: &Graph, routing: &dyn Routing, ends: &[HostId]) -> Waits {
             if !seen.insert((previous.link, previous.channel, note)) {
                 continue;
             }
-            let visit = Visit { previous, to, vl, note, random: 0 };
+            let visit = Visit { vl, note, ..Visit::new(previous, to) };
             for (hop, note) in routing.options(at, &visit) {
                 assert_eq!(graph.link(hop.link).from, Vertex::Switch(at), "a link of another switch");
                 assert!(
@@ -107,12 +107,12 @@ fn wander(graph: &Graph, routing: &dyn Routing) {
     for _ in 0..if routing.adaptive() { 60 } else { 0 } {
         let mut loads = || (0..graph.links().len()).map(|_| random() % 40_000).collect::<Vec<u32>>();
         let (queued, used, routed) = (loads(), loads(), loads());
-        let loads = Loads { queued: &queued, used: &used, routed: &routed };
+        let loads = Loads { queued: &queued, used: &used, routed: &routed, by_lane: None };
         let mut host = || HostId(random() % u32::try_from(graph.hosts()).unwrap());
         let (from, to) = (host(), host());
         let link = graph.ports(Vertex::Host(from)).next().unwrap();
         let vl = u8::try_from(random() % 3).unwrap();
-        let mut visit = Visit { previous: Hop { link, channel: 0 }, to, vl, note: 0, random: 0 };
+        let mut visit = Visit { vl, ..Visit::new(Hop { link, channel: 0 }, to) };
         while let Vertex::Switch(at) = graph.link(visit.previous.link).to {
             visit.random = random();
             let options = routing.options(at, &visit);

@@ -48,27 +48,33 @@ impl Call {
         }
     }
 
-    pub(super) const fn me(&self) -> u32 {
+    /// This rank.
+    #[must_use]
+    pub const fn me(&self) -> u32 {
         self.rank.0
     }
 
     /// The rank `distance`, at most `size`, after this one, going round behind the last.
-    pub(super) const fn after(&self, distance: u32) -> u32 {
+    #[must_use]
+    pub const fn after(&self, distance: u32) -> u32 {
         (self.rank.0 + distance) % self.size
     }
 
     /// The rank `distance`, at most `size`, before this one, going round before the first.
-    pub(super) const fn before(&self, distance: u32) -> u32 {
+    #[must_use]
+    pub const fn before(&self, distance: u32) -> u32 {
         (self.rank.0 + self.size - distance) % self.size
     }
 
     /// How far this rank is after the root.
-    pub(super) const fn position(&self) -> u32 {
+    #[must_use]
+    pub const fn position(&self) -> u32 {
         self.before(self.root.0)
     }
 
     /// The whole buffer of a kind that has one.
-    pub(super) fn buffer(&self) -> u64 {
+    #[must_use]
+    pub fn buffer(&self) -> u64 {
         match &self.volume {
             Volume::Uniform(bytes) => bytes.0,
             Volume::PerRank(blocks) => blocks.iter().sum(),
@@ -83,8 +89,15 @@ impl Call {
         }
     }
 
+    /// The block of a rank.
+    #[must_use]
+    pub fn block(&self, rank: u32) -> u64 {
+        self.blocks().of(rank)
+    }
+
     /// This rank's own block, also where it is the only one that is known here.
-    pub(super) fn own_block(&self) -> u64 {
+    #[must_use]
+    pub fn own_block(&self) -> u64 {
         match &self.volume {
             Volume::PerRank(blocks) if blocks.len() == 1 => blocks[0],
             _ => self.blocks().of(self.me()),
@@ -92,7 +105,8 @@ impl Call {
     }
 
     /// Whether all blocks have the same size.
-    pub(super) const fn is_uniform(&self) -> bool {
+    #[must_use]
+    pub const fn is_uniform(&self) -> bool {
         matches!(self.volume, Volume::Uniform(_))
     }
 }
@@ -126,32 +140,32 @@ impl Phase {
     }
 
     /// Sends `bytes`, or nothing at all if there are none.
-    pub(super) fn send(&mut self, to: u32, bytes: u64) {
+    pub fn send(&mut self, to: u32, bytes: u64) {
         if bytes > 0 {
             self.send_even_empty(to, bytes);
         }
     }
 
     /// Receives `bytes`, or nothing at all if there are none.
-    pub(super) fn receive(&mut self, from: u32, bytes: u64) {
+    pub fn receive(&mut self, from: u32, bytes: u64) {
         if bytes > 0 {
             self.receive_even_empty(from);
         }
     }
 
     /// Receives `bytes` and combines them with what is here.
-    pub(super) fn combine(&mut self, from: u32, bytes: u64) {
+    pub fn combine(&mut self, from: u32, bytes: u64) {
         self.receive(from, bytes);
         self.reduced.0 += bytes;
     }
 
     /// Sends `bytes`, a message of zero bytes if there are none.
-    pub(super) fn send_even_empty(&mut self, to: u32, bytes: u64) {
+    pub fn send_even_empty(&mut self, to: u32, bytes: u64) {
         self.sends.push((Rank(to), Bytes(bytes)));
     }
 
     /// Receives a message of any size, zero bytes too.
-    pub(super) fn receive_even_empty(&mut self, from: u32) {
+    pub fn receive_even_empty(&mut self, from: u32) {
         self.receives.push(Rank(from));
     }
 }

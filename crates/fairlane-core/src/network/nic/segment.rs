@@ -25,6 +25,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             message: if load.whole() { message.token } else { record },
             bytes: payload + self.config.header,
             to: message.to,
+            source: self.config.nic_host[self.number as usize],
             number,
             job: message.job,
             kind: message.kind,

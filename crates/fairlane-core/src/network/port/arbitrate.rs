@@ -1,5 +1,6 @@
 //! Arbitration: which lane sends when the link is free.
 
+use super::queue::PortQueues;
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
 use crate::network::probe::Probe;
@@ -61,7 +62,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         } else if self.config.channels {
             self.pick_channel(ready, now)
         } else {
-            let lane = self.config.arbiter.pick(self.state(), Lanes(ready), Instant(now));
+            let lane = self.ask_arbiter(ready, now);
             self.grant(lane, lane.0, now);
             lane.0
         }
@@ -72,11 +73,21 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let config = self.config;
         let among = |vl: u8| config.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
         let vls = (0..config.vls()).filter(|vl| among(*vl).next().is_some()).fold(0, |set, vl| set | 1 << vl);
-        let vl = config.arbiter.pick(self.state(), Lanes(vls), Instant(now));
+        let vl = self.ask_arbiter(vls, now);
         let lane =
             among(vl.0).min_by_key(|lane| self.first(*lane).time).expect("invariant: the picked virtual lane is ready");
         self.grant(vl, lane, now);
         lane
+    }
+
+    /// The arbiter picks a virtual lane among those of a set, and can look at the queues.
+    #[inline]
+    fn ask_arbiter(&mut self, ready: u32, now: u64) -> VirtualLane {
+        let Self { config, in_flight, lanes, states, .. } = self;
+        let words = config.state_words;
+        let state = &mut states[self.number as usize * words..][..words];
+        let queues = PortQueues::<KIND> { lanes: &lanes[self.base..][..config.lanes], in_flight, config, now };
+        config.arbiter.pick(state, Lanes(ready), &queues, Instant(now))
     }
 
     /// The arbiter accounts the first packet of a lane to its virtual lane.

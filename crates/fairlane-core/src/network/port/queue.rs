@@ -1,9 +1,14 @@
 //! The queues of a port: what arrives in a window, in order, and what waits on each lane. A switch's port queues packets, a
 //! NIC's queues messages, of which it segments one packet at a time.
 
-use super::{ActivePort, kind};
+use super::{ActivePort, Lane, kind};
+use crate::ids::VirtualLane;
 use crate::kernel::NONE;
+use crate::network::config::Config;
+use crate::network::in_flight::InFlight;
 use crate::network::probe::Probe;
+use crate::qos::arbiter::Queues;
+use crate::units::{Bytes, Picoseconds};
 
 /// An arrival at a port: time, order among those of one time, record.
 pub(in crate::network) type Arrival = (u64, u64, u32);
@@ -19,19 +24,75 @@ pub(super) struct Entry {
     pub next: u32,
 }
 
+/// The first packet of a record: the packet, or the next one of a message.
+#[inline(always)]
+fn entry<const KIND: u8>(in_flight: &InFlight, config: &Config, record: u32) -> Entry {
+    if KIND == kind::NIC {
+        let message = &in_flight.messages[record];
+        let bytes = config.payload(message.left) + config.header;
+        let lane = config.lane(message.vl, 0);
+        Entry { time: message.offered, bytes, lane, job: message.job, next: message.next }
+    } else {
+        let packet = &in_flight.packets[record];
+        let (bytes, lane, job) = (packet.bytes, packet.lane, packet.job);
+        Entry { time: packet.time, bytes, lane, job, next: packet.next }
+    }
+}
+
+/// The queues of one port, as its arbiter sees them.
+pub(super) struct PortQueues<'a, const KIND: u8> {
+    /// The port's lanes.
+    pub lanes: &'a [Lane],
+    pub in_flight: &'a InFlight,
+    pub config: &'a Config,
+    pub now: u64,
+}
+
+impl<const KIND: u8> PortQueues<'_, KIND> {
+    fn queues(&self, vl: VirtualLane) -> impl Iterator<Item = &Lane> {
+        self.config.lanes_of(vl.0).map(|lane| &self.lanes[usize::from(lane)])
+    }
+
+    /// Bytes on the wire of all that a record has left to send.
+    fn left(&self, record: u32, entry: &Entry) -> u64 {
+        if KIND == kind::NIC {
+            let left = self.in_flight.messages[record].left;
+            left + self.config.packets_of(left) * u64::from(self.config.header)
+        } else {
+            u64::from(entry.bytes)
+        }
+    }
+}
+
+impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
+    fn packets(&self, lane: VirtualLane) -> u32 {
+        self.queues(lane).map(|queue| queue.depth).sum()
+    }
+
+    fn bytes(&self, lane: VirtualLane) -> Bytes {
+        let mut sum = 0;
+        for queue in self.queues(lane) {
+            let mut record = queue.head;
+            while record != NONE {
+                let entry = entry::<KIND>(self.in_flight, self.config, record);
+                sum += self.left(record, &entry);
+                record = entry.next;
+            }
+        }
+        Bytes(sum)
+    }
+
+    fn age(&self, lane: VirtualLane) -> Picoseconds {
+        let heads = self.queues(lane).map(|queue| queue.head).filter(|head| *head != NONE);
+        let joined = heads.map(|head| entry::<KIND>(self.in_flight, self.config, head).time).min();
+        Picoseconds(joined.map_or(0, |joined| self.now - joined))
+    }
+}
+
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
     pub(super) fn entry(&self, record: u32) -> Entry {
-        if KIND == kind::NIC {
-            let message = &self.in_flight.messages[record];
-            let bytes = self.config.payload(message.left) + self.config.header;
-            let lane = self.config.lane(message.vl, 0);
-            Entry { time: message.offered, bytes, lane, job: message.job, next: message.next }
-        } else {
-            let packet = &self.in_flight.packets[record];
-            let (bytes, lane, job) = (packet.bytes, packet.lane, packet.job);
-            Entry { time: packet.time, bytes, lane, job, next: packet.next }
-        }
+        entry::<KIND>(self.in_flight, self.config, record)
     }
 
     #[inline(always)]

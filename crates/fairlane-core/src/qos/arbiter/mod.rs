@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::table::{self, Table};
-use crate::units::{BitsPerSec, Bytes, Instant};
+use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
 /// At most this many virtual lanes a port.
 pub const MAX_LANES: usize = 32;
@@ -55,6 +55,37 @@ impl Lanes {
 /// weights.
 pub type State = [u32];
 
+/// The queues of a port, for an arbiter that looks at them: by virtual lane, over all its virtual channels. At a NIC, whose
+/// queues hold messages, a message is what it has left to send, and was queued when its next packet was offered.
+pub trait Queues {
+    /// Packets that wait.
+    fn packets(&self, lane: VirtualLane) -> u32;
+
+    /// Bytes on the wire of the packets that wait. Walks through the queue.
+    fn bytes(&self, lane: VirtualLane) -> Bytes;
+
+    /// For how long the first packet has waited in the queue; of several virtual channels the one that has waited longest.
+    /// Zero where none waits.
+    fn age(&self, lane: VirtualLane) -> Picoseconds;
+}
+
+/// The queues of a port at which a packet of this many bytes has just come, on a lane that alone is ready.
+pub struct Single(pub Bytes);
+
+impl Queues for Single {
+    fn packets(&self, _lane: VirtualLane) -> u32 {
+        1
+    }
+
+    fn bytes(&self, _lane: VirtualLane) -> Bytes {
+        self.0
+    }
+
+    fn age(&self, _lane: VirtualLane) -> Picoseconds {
+        Picoseconds(0)
+    }
+}
+
 /// Shares a port's link among its virtual lanes.
 pub trait Arbiter: Send + Sync {
     /// How many words of [`State`] it needs for a port.
@@ -64,11 +95,11 @@ pub trait Arbiter: Send + Sync {
     fn begin(&self, _state: &mut State, _bandwidth: BitsPerSec) {}
 
     /// The lane to serve at `now`. `ready` is not empty: these lanes have a packet and credits enough for it.
-    fn pick(&self, state: &mut State, ready: Lanes, now: Instant) -> VirtualLane;
+    fn pick(&self, state: &mut State, ready: Lanes, queues: &dyn Queues, now: Instant) -> VirtualLane;
 
-    /// [`Arbiter::pick`] and [`Arbiter::sent`] in one, where only `lane` is ready.
+    /// [`Arbiter::pick`] and [`Arbiter::sent`] in one, where only `lane` is ready. The queues are not looked at then.
     fn serve_alone(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, now: Instant) {
-        let picked = self.pick(state, Lanes(1 << lane.0), now);
+        let picked = self.pick(state, Lanes(1 << lane.0), &Single(bytes), now);
         self.sent(state, picked, bytes, now);
     }
 

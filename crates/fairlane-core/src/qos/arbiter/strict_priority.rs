@@ -9,7 +9,7 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Arbiter, Entry, Lanes, State};
+use super::{Arbiter, Entry, Lanes, Queues, State};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
@@ -142,7 +142,7 @@ impl Arbiter for StrictPriority {
     }
 
     #[inline]
-    fn pick(&self, state: &mut State, ready: Lanes, now: Instant) -> VirtualLane {
+    fn pick(&self, state: &mut State, ready: Lanes, _queues: &dyn Queues, now: Instant) -> VirtualLane {
         let set = self.shares.as_ref().map_or(ready, |shares| shares.within(state, ready, now));
         let lowest = set.next_from(VirtualLane(0)).expect("invariant: a lane is ready");
         let alone = set.0 >> lowest.0 == 1;

@@ -7,7 +7,7 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Arbiter, Entry, Lanes, State};
+use super::{Arbiter, Entry, Lanes, Queues, State};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{Bytes, Instant};
@@ -146,7 +146,7 @@ impl Arbiter for Vlarb {
     }
 
     #[inline]
-    fn pick(&self, state: &mut State, ready: Lanes, _now: Instant) -> VirtualLane {
+    fn pick(&self, state: &mut State, ready: Lanes, _queues: &dyn Queues, _now: Instant) -> VirtualLane {
         let high = ready.0 & self.high.lanes;
         let opposed = ready.0 & self.low.lanes != 0;
         if high != 0 && (!opposed || state[IN_A_ROW] < self.limit) {

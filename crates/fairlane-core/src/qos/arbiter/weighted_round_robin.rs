@@ -6,7 +6,7 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Arbiter, Entry, Lanes, MAX_LANES, State};
+use super::{Arbiter, Entry, Lanes, MAX_LANES, Queues, State};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{Bytes, Instant};
@@ -83,7 +83,7 @@ impl Arbiter for WeightedRoundRobin {
     }
 
     #[inline]
-    fn pick(&self, state: &mut State, ready: Lanes, _now: Instant) -> VirtualLane {
+    fn pick(&self, state: &mut State, ready: Lanes, _queues: &dyn Queues, _now: Instant) -> VirtualLane {
         let current = state[AFTER].wrapping_sub(1);
         if state[LEFT] > 0 && ready.0 >> current & 1 == 1 {
             #[allow(clippy::cast_possible_truncation, reason = "a lane number")]

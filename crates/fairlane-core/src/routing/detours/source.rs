@@ -81,9 +81,9 @@ mod tests {
         let links = u32::try_from(graph.links().len()).unwrap();
         let queued: Vec<u32> = (0..links).map(|link| load(&graph, LinkId(link))).collect();
         let none = vec![0; queued.len()];
-        let loads = Loads { queued: &queued, used: &none, routed: &none };
+        let loads = Loads { queued: &queued, used: &none, routed: &none, by_lane: None };
         let previous = Hop { link: graph.ports(Vertex::Host(HostId(0))).next().unwrap(), channel: 0 };
-        let mut visit = Visit { previous, to: HostId(39), vl: 0, note: 0, random: 12_345 };
+        let mut visit = Visit { random: 12_345, ..Visit::new(previous, HostId(39)) };
         let mut switches = Vec::new();
         while let Vertex::Switch(at) = graph.link(visit.previous.link).to {
             switches.push(at.0);
