@@ -16,6 +16,8 @@ PYTHON ?=
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name Cargo.toml -o -name '*.rs')
 # The bindings are left out of what links on its own: they are a library that only a Python process can load.
 RUST_ALONE := --workspace --exclude fairlane-python
+# A crate of its own workspace, built into the same folder so that it compiles nothing twice.
+PLUGIN_CRATE := --manifest-path examples/plugin-crate/Cargo.toml --target-dir target
 
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -34,6 +36,7 @@ demo: $(EXTENSION) ## simulate the quick start and show who slows down whom
 
 test: $(EXTENSION) ## run all tests, Rust and Python
 	cargo test --locked --quiet $(RUST_ALONE)
+	cargo test --locked --quiet $(PLUGIN_CRATE)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 quick: $(EXTENSION) ## reproduce savoie2020, scaled to a minute or two
@@ -42,6 +45,8 @@ quick: $(EXTENSION) ## reproduce savoie2020, scaled to a minute or two
 lint: $(EXTENSION) ## check format, lints, types and documentation comments
 	cargo fmt --check
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	cargo fmt --check --manifest-path examples/plugin-crate/Cargo.toml
+	cargo clippy --locked --quiet $(PLUGIN_CRATE) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -50,6 +55,7 @@ lint: $(EXTENSION) ## check format, lints, types and documentation comments
 
 format: $(VENV)/.libraries ## put all sources into the house's format
 	cargo fmt
+	cargo fmt --manifest-path examples/plugin-crate/Cargo.toml
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 
@@ -80,6 +86,7 @@ readme: $(EXTENSION) ## run what README.md and the examples show and store what 
 
 lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt
 	cargo update
+	cp Cargo.lock examples/plugin-crate/ && cargo metadata --quiet --format-version 1 --manifest-path examples/plugin-crate/Cargo.toml >/dev/null
 	$(BIN)/python -m pip install --quiet 'uv>=0.9'
 	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra papers --group dev --group docs --output-file requirements/lock.txt \
 	    --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -126,12 +126,14 @@ pub fn find<'t, T>(
     })
 }
 
-/// Reads an entry's parameters from JSON; `path` is where they stand, for the error.
+/// Reads an entry's parameters from JSON, where nothing at all is none; `path` is where they stand, for the error.
 ///
 /// # Errors
 /// [`BuildError::Shape`] with serde's words.
 pub fn params<P: DeserializeOwned>(path: &str, json: &serde_json::Value) -> Result<P, BuildError> {
-    P::deserialize(json).map_err(|error| BuildError::Shape { path: path.to_owned(), problem: error.to_string() })
+    let none = serde_json::json!({});
+    P::deserialize(if json.is_null() { &none } else { json })
+        .map_err(|error| BuildError::Shape { path: path.to_owned(), problem: error.to_string() })
 }
 
 /// The parameters of an entry that has none.

@@ -37,6 +37,18 @@ impl Lanes {
         self.0 >> lane.0 & 1 == 1
     }
 
+    /// The lanes of the set, in ascending order.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = VirtualLane> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+            let lane = rest.trailing_zeros() as u8;
+            rest &= rest.wrapping_sub(1);
+            (usize::from(lane) < MAX_LANES).then_some(VirtualLane(lane))
+        })
+    }
+
     /// The first lane of the set at or after `start`, going round behind the last. `None` if the set is empty.
     #[must_use]
     #[inline]

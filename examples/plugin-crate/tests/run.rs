@@ -1,0 +1,276 @@
+//! What the plug-ins do, in simulations that are made of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank, SwitchId, VirtualLane};
+use fairlane_core::observe::Departure;
+use fairlane_core::program::script::{Line, Script};
+use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
+use fairlane_core::routing::{Hop, Loads, Visit};
+use fairlane_core::simulation::{Simulation, Spec};
+use fairlane_core::topology::{Graph, Role, Vertex};
+use fairlane_core::units::{Bytes, Instant};
+use fairlane_example_plugin::registry;
+use serde_json::{Value, json};
+
+const FAR: Instant = Instant(u64::MAX >> 1);
+const RATE: u64 = 100_000_000_000;
+const LEAVES: u32 = 4;
+const HOSTS: u32 = 16;
+
+fn fabric(routing: &str) -> Value {
+    let params = json!({ "leaves": LEAVES, "hosts_per_leaf": 4, "spines": 4, "bandwidth": RATE, "latency": 200_000 });
+    json!({ "topology": "leaf_spine", "params": params, "routing": routing })
+}
+
+/// A specification of these plug-ins with a job on these hosts: even ranks on service level 0, odd ones on 1.
+fn spec(routing: &str, arbiter: &str, hosts: &[u32]) -> Value {
+    let levels: BTreeMap<usize, usize> = (0..hosts.len()).map(|rank| (rank, rank % 2)).collect();
+    json!({
+        "fabric": fabric(routing),
+        "network": { "mtu": 4096, "header": 0, "buffer": 1 << 20 },
+        "qos": { "sl2vl": [0, 1], "arbiter": { "name": arbiter } },
+        "mpi": { "eager_threshold": 1 << 30, "send_overhead": 0, "receive_overhead": 0, "collectives": { "bcast": "chain" } },
+        "jobs": [{ "name": "job", "hosts": hosts, "ranks": levels }],
+        "observe": { "departures": true },
+    })
+}
+
+fn simulation(spec: &Value, ranks: Vec<Vec<Op>>) -> Simulation {
+    let spec: Spec = serde_json::from_value(spec.clone()).unwrap();
+    let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
+    let program = Program { ranks: ranks.into_iter().map(source).collect() };
+    Simulation::with(&registry().unwrap(), spec, vec![program]).unwrap()
+}
+
+/// Runs to the end, and checks the laws on the way and there.
+fn finish(mut simulation: Simulation) -> Simulation {
+    for step in 1..20 {
+        simulation.run_until(Instant(step * 1_000_000), u64::MAX).unwrap();
+        simulation.check_laws().unwrap();
+    }
+    assert!(simulation.run_until(FAR, u64::MAX).unwrap() && simulation.finished());
+    simulation.check_laws().unwrap();
+    simulation
+}
+
+fn send(to: u32, bytes: u64, tag: i32) -> Op {
+    Op::Send { to: Rank(to), bytes: Bytes(bytes), tag, comm: COMM_WORLD, mode: SendMode::Standard }
+}
+
+fn receive(from: u32, tag: i32) -> Op {
+    Op::Recv { from: Some(Rank(from)), tag: Some(tag), comm: COMM_WORLD }
+}
+
+fn broadcast(bytes: u64) -> Op {
+    let volume = Volume::Uniform(Bytes(bytes));
+    Op::Collective { kind: CollectiveKind::Bcast, comm: COMM_WORLD, root: Rank(3), volume }
+}
+
+/// Every rank sends `messages` messages to the rank `distance` after it, then all broadcast.
+fn shift(distance: u32, messages: i32, bytes: u64) -> Vec<Vec<Op>> {
+    let ops = |rank: u32| {
+        let sends = (0..messages).map(|tag| send((rank + distance) % HOSTS, bytes, tag));
+        let receives = (0..messages).map(|tag| receive((rank + HOSTS - distance) % HOSTS, tag));
+        sends.chain(receives).chain([broadcast(bytes)]).collect()
+    };
+    (0..HOSTS).map(ops).collect()
+}
+
+fn all_hosts() -> Vec<u32> {
+    (0..HOSTS).collect()
+}
+
+/// The links of the given role that carried something.
+fn used(simulation: &Simulation, role: Role) -> BTreeSet<LinkId> {
+    let graph = simulation.network().graph();
+    simulation
+        .network()
+        .departures()
+        .iter()
+        .map(|it| LinkId(it.link))
+        .filter(|link| graph.role(*link) == role)
+        .collect()
+}
+
+#[test]
+fn all_plug_ins_work_together_and_runs_repeat() {
+    for routing in ["flow_hash", "lightest_lane"] {
+        for arbiter in ["oldest_first", "longest_queue"] {
+            let run = || finish(simulation(&spec(routing, arbiter, &all_hosts()), shift(5, 8, 20_000)));
+            let (first, again) = (run(), run());
+            assert_eq!(first.network().departures(), again.network().departures(), "{routing} {arbiter}");
+            let totals = first.network().totals();
+            // Sixteen ranks send eight messages each; a broadcast makes fifteen.
+            assert_eq!((totals.messages_delivered, totals.bytes_delivered), (143, 143 * 20_000));
+            // Five packets a message. A shift by five leaves the leaf: four links. The chain from rank 3 leaves a leaf four times.
+            let hops = 16 * 8 * 5 * 4 + 4 * 5 * 4 + 11 * 5 * 2;
+            assert_eq!(totals.packet_hops, hops, "{routing} {arbiter}");
+        }
+    }
+}
+
+#[test]
+fn a_fork_goes_on_as_the_original() {
+    let mut original = simulation(&spec("lightest_lane", "oldest_first", &all_hosts()), shift(5, 8, 20_000));
+    original.run_until(Instant(3_000_000), u64::MAX).unwrap();
+    let fork = finish(original.clone());
+    assert_eq!(finish(original).network().departures(), fork.network().departures());
+}
+
+#[test]
+fn wrong_names_and_parameters_are_errors_that_know_the_plug_ins() {
+    let error = |spec: Value| {
+        let spec: Spec = serde_json::from_value(spec).unwrap();
+        Simulation::with(&registry().unwrap(), spec, Vec::new()).err().unwrap().to_string()
+    };
+    let mut wrong = spec("flow_hsh", "oldest_first", &[0]);
+    assert!(error(wrong).ends_with("did you mean \"flow_hash\"?"));
+    wrong = spec("flow_hash", "oldest_frst", &[0]);
+    assert!(error(wrong).ends_with("did you mean \"oldest_first\"?"));
+    wrong = spec("flow_hash", "oldest_first", &[0]);
+    wrong["mpi"]["collectives"]["bcast"] = json!("chian");
+    assert!(error(wrong).ends_with("did you mean \"chain\"?"));
+    wrong = spec("flow_hash", "oldest_first", &[0]);
+    wrong["fabric"]["params"]["leaves"] = json!(0);
+    assert_eq!(error(wrong), "fabric.leaves = 0: 1 to 1024");
+    wrong = spec("d_mod_k", "oldest_first", &[0]);
+    wrong["fabric"]["routing_params"] = json!({ "paths": 2 });
+    assert!(error(wrong).contains("topology leaf_spine is usually routed by flow_hash"));
+}
+
+#[test]
+fn the_fabric_has_the_size_that_it_announces() {
+    let registry = registry().unwrap();
+    let params = &fabric("flow_hash")["params"];
+    let (size, graph) = (registry.topologies().size("leaf_spine", params).unwrap(), build());
+    assert_eq!((size.hosts, size.switches, size.links), (16, 8, 64));
+    assert_eq!((graph.hosts(), graph.switches(), graph.links().len()), (16, 8, 64));
+}
+
+fn build() -> Graph {
+    registry().unwrap().topologies().build("leaf_spine", &fabric("flow_hash")["params"]).unwrap()
+}
+
+/// Every hop that a routing may choose leads up from a leaf that is not the destination's and down otherwise, so that no
+/// cycle of buffers can fill.
+#[test]
+fn packets_go_up_once_and_down_once() {
+    let (graph, registry) = (build(), registry().unwrap());
+    for name in ["flow_hash", "lightest_lane"] {
+        let routing = registry.routings().build(name, &Value::Null, &graph).unwrap();
+        for (source, to) in (0..HOSTS).flat_map(|source| (0..HOSTS).map(move |to| (HostId(source), HostId(to)))) {
+            let first = graph.ports(Vertex::Host(source)).next().unwrap();
+            let mut open = vec![(Hop { link: first, channel: 0 }, vec![Role::Host])];
+            while let Some((hop, roles)) = open.pop() {
+                let Vertex::Switch(at) = graph.link(hop.link).to else {
+                    assert_eq!(graph.link(hop.link).to, Vertex::Host(to));
+                    let local = source.0 / 4 == to.0 / 4;
+                    let path: &[Role] = if local { &[Role::Host] } else { &[Role::Host, Role::Up, Role::Down] };
+                    assert_eq!(roles[..roles.len() - 1], *path);
+                    continue;
+                };
+                for (next, _) in routing.options(at, &Visit { source, ..Visit::new(hop, to) }) {
+                    open.push((next, roles.iter().copied().chain([graph.role(next.link)]).collect()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flow_keeps_to_one_path_and_flows_are_spread() {
+    let graph = build();
+    let routing = registry().unwrap().routings().build("flow_hash", &Value::Null, &graph).unwrap();
+    let none = vec![0; graph.links().len()];
+    let loads = Loads { queued: &none, used: &none, routed: &none, by_lane: None };
+    let first = graph.ports(Vertex::Host(HostId(0))).next().unwrap();
+    let mut counts: BTreeMap<LinkId, u32> = BTreeMap::new();
+    for job in 0..4000 {
+        let choose = |random| {
+            let visit = Visit::new(Hop { link: first, channel: 0 }, HostId(9));
+            routing.choose(SwitchId(0), &mut Visit { job: JobId(job), random, ..visit }, &loads).link
+        };
+        assert_eq!(choose(1), choose(0xFFFF_0000));
+        *counts.entry(choose(1)).or_default() += 1;
+    }
+    // Four times the standard deviation of a fair choice among four, sqrt(4000 x 1/4 x 3/4) = 27.
+    assert!(counts.len() == 4 && counts.values().all(|count| count.abs_diff(1000) < 110), "{counts:?}");
+}
+
+#[test]
+fn one_flow_takes_one_up_link_by_hash_and_several_by_occupancy() {
+    let ranks = || vec![vec![send(1, 1 << 20, 0)], vec![receive(0, 0)]];
+    let up_links =
+        |routing| used(&finish(simulation(&spec(routing, "oldest_first", &[0, 9]), ranks())), Role::Up).len();
+    assert_eq!(up_links("flow_hash"), 1);
+    // A packet counts until its credits have returned, which takes longer than the next packet takes to come.
+    assert!(up_links("lightest_lane") > 1);
+}
+
+/// Ranks 0 and 2 fill virtual lane 0 of their leaf's up links, rank 1 sends on virtual lane 1: its own lane is empty.
+#[test]
+fn the_occupancy_of_another_lane_is_not_seen() {
+    let ranks = vec![vec![send(3, 1 << 18, 0)], vec![send(3, 4096, 0)], vec![send(3, 1 << 18, 0)], {
+        vec![receive(0, 0), receive(1, 0), receive(2, 0)]
+    }];
+    let run = finish(simulation(&spec("lightest_lane", "oldest_first", &[0, 1, 2, 9]), ranks));
+    let graph = run.network().graph();
+    let first_up = graph.ports(Vertex::Switch(SwitchId(0))).find(|link| graph.role(*link) == Role::Up).unwrap();
+    let of_rank_1 = |it: &&Departure| it.lane == 1 && graph.role(LinkId(it.link)) == Role::Up;
+    let links: Vec<_> = run.network().departures().iter().filter(of_rank_1).map(|it| LinkId(it.link)).collect();
+    assert_eq!(links, [first_up]);
+}
+
+/// With room in every buffer, packets of both lanes leave a port in the order in which they joined its queues.
+#[test]
+fn the_oldest_packet_leaves_first() {
+    let in_order = |arbiter| {
+        let run = finish(simulation(&spec("flow_hash", arbiter, &all_hosts()), shift(5, 8, 20_000)));
+        let mut joined: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+        let nics = run.network().graph().hosts() as u32;
+        for it in run.network().departures().iter().filter(|it| it.link >= nics) {
+            joined.entry(it.link).or_default().push((it.time, it.time - it.waited));
+        }
+        assert!(joined.values().flatten().any(|(time, joined)| joined < time), "packets wait");
+        joined.values().all(|packets| packets.windows(2).all(|pair| pair[0].1 <= pair[1].1))
+    };
+    assert!(in_order("oldest_first"));
+    assert!(!in_order("strict_priority"), "another arbiter does not keep the order");
+}
+
+/// Two senders on lane 0 and one on lane 1 share the link to a receiver: all three can send at the full rate, so lane 0 fills
+/// twice as fast, and the longer queue is served until both are of equal length.
+#[test]
+fn the_longest_queue_is_served() {
+    let ranks = vec![vec![send(3, 1 << 18, 0)], vec![send(3, 1 << 18, 0)], vec![send(3, 1 << 18, 0)], {
+        vec![receive(0, 0), receive(1, 0), receive(2, 0)]
+    }];
+    let run = finish(simulation(&spec("flow_hash", "longest_queue", &[0, 1, 2, 3]), ranks));
+    let graph = run.network().graph();
+    let last = graph.ports(Vertex::Host(HostId(3))).next().map(|link| graph.link(link).reverse).unwrap();
+    let served: Vec<u8> = run.network().departures().iter().filter(|it| it.link == last.0).map(|it| it.lane).collect();
+    // While all three send, 64 packets at the full rate each, the queues differ by less than three packets: of the 64 that
+    // leave then lane 0 had 128 - x, lane 1 64 - y, with x + y = 128 and x = y.
+    let of_lane_0 = served[..64].iter().filter(|lane| **lane == 0).count();
+    assert!(of_lane_0 >= 62, "{of_lane_0}");
+    assert_eq!(served.iter().filter(|lane| **lane == 0).count(), 128);
+    assert!(run.network().counters(last, VirtualLane(1)).packets == 64);
+}
+
+/// A packet's time over one switch, from the start on the first link to the end of the last, is two wire times less the overlap
+/// of cut-through: T = bytes / rate + 2 latencies + 100 ns for the switch. A broadcast over a chain of n ranks takes n - 1 of them.
+#[test]
+fn a_chain_takes_one_message_time_for_each_rank() {
+    let bytes = 4096_u64;
+    let ranks = (0..4).map(|_| vec![broadcast(bytes)]).collect();
+    let mut run = simulation(&spec("flow_hash", "oldest_first", &[0, 1, 2, 3]), ranks);
+    run.run_until(FAR, u64::MAX).unwrap();
+    let wire = bytes * 8 * 1_000_000_000_000 / RATE;
+    let trip = 2 * 200_000 + 100_000 + wire;
+    let ends: Vec<_> = run.mpi().records(JobId(0)).map(|(_, record)| record.finished.unwrap().0).collect();
+    // The root is rank 3; a rank that has sent what the next one gets is done when its message has been handed over.
+    assert_eq!(ends[2], 3 * trip);
+    let sent: Vec<_> = run.mpi().records(JobId(0)).map(|(_, record)| record.messages_sent).collect();
+    assert_eq!(sent, [1, 1, 0, 1]);
+}
